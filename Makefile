@@ -1,0 +1,64 @@
+# Everything happens in a virtual environment of its own, .venv, with the versions in constraints.txt.
+# Needs Python 3.11 or later, make and a package index.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+WORKERS ?= 2
+
+# Pyright runs as it was installed: it looks for no newer version and downloads nothing.
+export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test lint format install hooks clean
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.installed ## Install the package, then run its headline experiment.
+	@$(BIN)/uppertail headline
+
+test: lint ## Install the package and its tools, then check everything and run the tests.
+	@echo "== pytest"
+	@$(BIN)/pytest --quiet -n $(WORKERS)
+
+lint: $(VENV)/.installed-dev ## Check style, format, types and the direction of imports.
+	@echo "== ruff check"
+	@$(BIN)/ruff check --quiet
+	@echo "== ruff format"
+	@$(BIN)/ruff format --check
+	@echo "== pyright"
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+	@echo "== import-linter"
+	@$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.installed-dev ## Rewrite the code in the project's format.
+	@$(BIN)/ruff check --quiet --fix --exit-zero
+	@$(BIN)/ruff format
+
+install: $(VENV)/.installed-dev ## Install the package and its tools, and nothing else.
+
+hooks: $(VENV)/.installed-dev ## Run the checks of `make lint` before each commit.
+	@$(BIN)/pre-commit install
+
+clean: ## Remove the virtual environment, the caches and the builds; results stay.
+	@rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "UpperTail needs Python 3.11 or later, but $(PYTHON) is %d.%d: name another with `make PYTHON=python3.12 ...`." % sys.version_info[:2])'
+	@echo "== creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "== installing UpperTail"
+	@$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "== installing UpperTail and its tools"
+	@$(PIP) install --constraint constraints.txt --editable ".[dev]"
+	@touch $(VENV)/.installed $@
