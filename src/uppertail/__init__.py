@@ -1,0 +1,54 @@
+"""Exploration with the return distribution. Public names are imported when they are first used."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
+    from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Toy
+    from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
+    from uppertail.training.results import TrainingDivergedError, TrainingResult
+    from uppertail.training.settings import Settings
+    from uppertail.training.train import train
+
+_HOMES = {
+    "uppertail.distributions": ("Categorical", "Gaussian", "GaussianMixture", "PointMass", "ReturnDistribution"),
+    "uppertail.environments": ("Chain", "EnvironmentBuilder", "FiniteMDP", "FrozenLake", "Toy"),
+    "uppertail.policies": ("EpsilonGreedy", "ExplorationPolicy", "Greedy", "Thompson", "UCB"),
+    "uppertail.training.settings": ("Settings",),
+    "uppertail.training.results": ("TrainingDivergedError", "TrainingResult"),
+    "uppertail.training.train": ("train",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "UCB",
+    "Categorical",
+    "Chain",
+    "EnvironmentBuilder",
+    "EpsilonGreedy",
+    "ExplorationPolicy",
+    "FiniteMDP",
+    "FrozenLake",
+    "Gaussian",
+    "GaussianMixture",
+    "Greedy",
+    "PointMass",
+    "ReturnDistribution",
+    "Settings",
+    "Thompson",
+    "Toy",
+    "TrainingDivergedError",
+    "TrainingResult",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'uppertail' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Statistics and figures from records; never from training."""

@@ -1,0 +1,49 @@
+"""Statistics over seeds, with intervals."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.stats
+from jaxtyping import Float
+
+from uppertail.records import Episodes
+
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+
+
+class Interval(NamedTuple):
+    """A mean over seeds and its 95% interval; equal numbers where there is but one seed."""
+
+    mean: Float[np.ndarray, " points"]
+    low: Float[np.ndarray, " points"]
+    high: Float[np.ndarray, " points"]
+
+
+def bootstrap_mean(values: Float[np.ndarray, "seeds points"]) -> Interval:
+    """Mean over seeds with a percentile bootstrap interval (seeds resampled with replacement)."""
+    mean = values.mean(axis=0)
+    if values.shape[0] < 2:
+        return Interval(mean, mean, mean)
+    interval = scipy.stats.bootstrap(
+        (values,), np.mean, n_resamples=RESAMPLES, confidence_level=CONFIDENCE, method="percentile", rng=0
+    ).confidence_interval
+    return Interval(mean, interval.low, interval.high)
+
+
+def learning_curve(
+    seeds: list[Episodes], window: int, points: int = 200
+) -> tuple[Float[np.ndarray, " points"], Interval]:
+    """Mean return of the last `window` episodes against the episode, as far as every seed got.
+
+    Args:
+        seeds: finished episodes of each seed; at least one each.
+        window: episodes to average over; fewer at the start of a curve.
+        points: how many episodes to show.
+    """
+    count = min(seed.returns.size for seed in seeds)
+    episodes = np.unique(np.linspace(1, count, min(points, count)).round().astype(int))
+    totals = [np.concatenate([[0.0], np.cumsum(seed.returns[:count], dtype=np.float64)]) for seed in seeds]
+    start = np.maximum(episodes - window, 0)
+    curves = np.stack([(total[episodes] - total[start]) / (episodes - start) for total in totals])
+    return episodes.astype(np.float64), bootstrap_mean(curves)

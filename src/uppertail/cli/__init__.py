@@ -1,0 +1,43 @@
+"""The command line: `uppertail COMMAND`. Heavy imports wait until a command needs them."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from uppertail.errors import InputError
+
+COMMANDS = {
+    "train": "train one method on one environment, for several seeds at once",
+    "headline": "solve the randomized Chain of length 100: four methods, one table, one figure",
+}
+
+USAGE = "\n".join(
+    [
+        "usage: uppertail COMMAND [options]",
+        "",
+        "Exploration with the return distribution: learn it whole, start it wide, act on its upper tail.",
+        "",
+        "commands:",
+        *(f"  {name:<10} {purpose}" for name, purpose in COMMANDS.items()),
+        "",
+        "`uppertail COMMAND --help` lists a command's options.",
+    ]
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0, 2 for a request that cannot be met, 130 after Ctrl-C."""
+    command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
+    if command in ("-h", "--help"):
+        print(USAGE)
+        return 0
+    try:
+        if command not in COMMANDS:
+            raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.")
+        return importlib.import_module(f"uppertail.cli.{command}").main(rest)
+    except InputError as error:
+        print(f"uppertail: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("uppertail: interrupted.", file=sys.stderr)
+        return 130

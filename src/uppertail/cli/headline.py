@@ -1,0 +1,56 @@
+"""`uppertail headline`: four methods on the Chain of length 100, one table, one figure."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jsonargparse import ArgumentParser
+
+from uppertail.cli.parsing import parse, wants_help
+
+DESCRIPTION = """Solves the randomized Chain of length 100 with three return distributions, beside epsilon-greedy.
+Writes a run folder for each method, headline.json and curves.png."""
+
+
+def parser() -> ArgumentParser:
+    """The options of `uppertail headline`."""
+    options = ArgumentParser(prog="uppertail headline", description=DESCRIPTION, exit_on_error=False)
+    options.add_argument("--out", type=str | None, default=None, help="folder for the results (default: runs/headline)")
+    options.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    return options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command."""
+    options = parser()
+    if wants_help(arguments):
+        options.print_help()
+        return 0
+    config = parse(options, arguments)
+    return _headline(config.out, config.quiet)
+
+
+def _headline(out: str | None, quiet: bool) -> int:
+    from rich.console import Console
+
+    from uppertail import records
+    from uppertail.analysis.figures import learning_curves
+    from uppertail.console import progress_bar, results_table
+    from uppertail.experiments import headline
+    from uppertail.training.train import train
+
+    folder = Path(out) if out else records.unused_folder(Path("runs"), "headline")
+    records.claim_folder(folder, overwrite=False)
+    runs: dict[str, records.RunRecord] = {}
+    for label, (distribution, policy) in headline.METHODS.items():
+        with progress_bar(label, headline.SETTINGS.seeds, quiet) as on_chunk:
+            record = train(headline.ENVIRONMENT, distribution, policy, headline.SETTINGS, on_chunk).record
+        records.write(folder, record, prefix=f"{type(distribution).__name__}-")
+        runs[label] = record
+        if record.interrupted:
+            break
+    title = f"Randomized Chain of length {headline.ENVIRONMENT.length}, {headline.SETTINGS.seeds} seeds"
+    learning_curves(folder / "curves.png", title, {label: record.episodes for label, record in runs.items()})
+    if not quiet:
+        Console().print(results_table(title, runs))
+        print(f"Results in {folder}; learning curves in {folder / 'curves.png'}")
+    return 130 if any(record.interrupted for record in runs.values()) else 0

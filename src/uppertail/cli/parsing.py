@@ -1,0 +1,131 @@
+"""Options from the signatures of classes, and errors as sentences."""
+
+import argparse
+import difflib
+import importlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from jsonargparse import ArgumentParser, Namespace
+
+from uppertail.errors import InputError
+
+PARTS = {
+    "env": ("uppertail.environments", "EnvironmentBuilder", "Chain"),
+    "distribution": ("uppertail.distributions", "ReturnDistribution", "Gaussian"),
+    "policy": ("uppertail.policies", "ExplorationPolicy", "UCB"),
+}
+"""For each part: its package, its contract, its default class."""
+
+CHOICES = {
+    "env": "Chain, Toy or FrozenLake",
+    "distribution": "Gaussian, Categorical, GaussianMixture or PointMass",
+    "policy": "UCB, Thompson or EpsilonGreedy",
+}
+
+
+def wants_help(arguments: Sequence[str]) -> bool:
+    """Whether the general help is asked for, which is printed without importing jax."""
+    return any(argument in ("-h", "--help") for argument in arguments)
+
+
+def add_parts(parser: ArgumentParser, light: bool) -> None:
+    """Adds --env, --distribution and --policy: any class of their contract, by name or import path.
+
+    Args:
+        parser: the parser to add to.
+        light: only for showing help: imports nothing.
+    """
+    for option, (package, contract, default) in PARTS.items():
+        text = f"{CHOICES[option]}, or the import path of your own class; settings as --{option}.NAME VALUE"
+        if light:
+            parser.add_argument(f"--{option}", type=str, default=default, help=text)
+            parser.add_argument(f"--{option}.help", metavar="CLASS", help=f"list the settings of a class of {option}")
+        else:
+            kind = getattr(importlib.import_module(package), contract)
+            parser.add_argument(f"--{option}", type=kind, default={"class_path": f"{package}.{default}"}, help=text)
+
+
+def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
+    """Parses arguments.
+
+    Raises:
+        InputError: one sentence about the first thing that is wrong.
+    """
+    _check_config(arguments)
+    try:
+        return parser.parse_args(list(arguments))
+    except (argparse.ArgumentError, ImportError, AttributeError, ValueError) as error:
+        raise InputError(_sentence(str(error), parser)) from error
+
+
+def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:
+    """Builds the classes of a parsed configuration.
+
+    Raises:
+        InputError: a class refuses its settings.
+    """
+    try:
+        return parser.instantiate(config)
+    except (ValueError, TypeError) as error:
+        raise InputError(" ".join(str(error).split())) from error
+
+
+def _check_config(arguments: Sequence[str]) -> None:
+    """A configuration file must exist and be YAML with options at its top level."""
+    for index, argument in enumerate(arguments):
+        if argument == "--config" or argument.startswith("--config="):
+            path = argument.partition("=")[2] or "".join(arguments[index + 1 : index + 2])
+            try:
+                content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError(f"The config file {path!r} cannot be read: give the path of a YAML file.") from error
+            except yaml.YAMLError as error:
+                mark = getattr(error, "problem_mark", None)
+                where = f" at line {mark.line + 1}" if mark else ""
+                raise InputError(f"The config file {path!r} is not valid YAML{where}: mend it there.") from error
+            if not isinstance(content, dict):
+                raise InputError(f"The config file {path!r} holds no options: write them as `name: value` lines.")
+
+
+def _sentence(message: str, parser: ArgumentParser) -> str:
+    """One sentence for what jsonargparse says in several lines."""
+    text = " ".join(message.split())
+    keys = re.findall(r'[Kk]ey "([\w.]+)"', text)
+    option = next((key for key in keys if key in PARTS), None)
+    if unknown := re.search(r"(?:unrecognized arguments:|Unrecognized arguments:) (--?[\w.]+)", text):
+        hint = _suggest(unknown[1].lstrip("-"), _options(parser), "--") or f" `{parser.prog} --help` lists them."
+        return f"There is no option {unknown[1]}.{hint}"
+    if unknown := re.search(r"(?:Option|Key|Nested key|Group key) '([\w.]+)' is not (?:accepted|expected)", text):
+        owner = re.search(r"class_path '[\w.]*?(\w+)'", text)
+        where = f"{owner[1]} has no setting" if owner else "There is no option"
+        remedy = f" `uppertail train --{option}.help {owner[1]}` lists its settings." if owner and option else ""
+        return f"{where} {unknown[1]!r}.{remedy or _suggest(unknown[1], _options(parser), '')}"
+    if option and (
+        value := re.search(r"(?:Expected a dot import path string|Unexpected import path format): (\S+)", text)
+    ):
+        names = re.split(r", | or ", CHOICES[option])
+        hint = _suggest(value[1], names, "")
+        return f"Unknown {option} {value[1]!r}: use {CHOICES[option]}, or the import path of your own class.{hint}"
+    if option and re.search(
+        r"[Uu]nable to import|No module named|has no attribute|does not correspond to a subclass", text
+    ):
+        return f"The class given for --{option} cannot be used: {text.rpartition(': ')[2]}"
+    if expected := re.search(r"Expected a (.+?)\. Got value: (.*?)(?: Problem|$)", text):
+        name = ".".join(dict.fromkeys(keys)) or "The option"
+        if literal := re.search(r"Literal\[(.*)\]", expected[1]):
+            return f"{name} is {expected[2]}, but it must be one of {literal[1]}."
+        kind = expected[1].replace("<class '", "").replace("'>", "")
+        return f"{name} is {expected[2]}, but it must be of type {kind}."
+    return f"{text.rstrip('.')}; `{parser.prog} --help` lists the options."
+
+
+def _options(parser: ArgumentParser) -> list[str]:
+    return [name for action in parser._actions for name in (action.dest,) if name not in ("help", "print_config")]
+
+
+def _suggest(name: str, names: Sequence[str], prefix: str) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f" Did you mean {prefix}{close[0]}?" if close else ""

@@ -1,0 +1,64 @@
+"""What a person sees in the terminal: progress while a run goes on, and a table at its end."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from uppertail.records import RunRecord, median_episode
+
+if TYPE_CHECKING:
+    from uppertail.training.train import Progress as TrainingProgress
+
+
+@contextlib.contextmanager
+def progress_bar(label: str, seeds: int, quiet: bool) -> Iterator[Callable[["TrainingProgress"], None]]:
+    """Yields the callback that keeps a progress bar up to date; a quiet one shows nothing."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=10),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[status]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
+        task = bar.add_task(label, total=1.0, status="compiling")
+
+        def show(now: "TrainingProgress") -> None:
+            status = (
+                f"solved {now.solved}/{seeds}, success {now.success_rate:.0%}, "
+                f"{min(now.episodes)} episodes, {now.steps_per_second:,.0f} steps/s"
+            )
+            bar.update(task, completed=now.fraction, status=status)
+
+        yield show
+
+
+def results_table(title: str, runs: dict[str, RunRecord]) -> Table:
+    """One row per run: seeds solved, median episodes, multiple of the floor, speed."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("method", no_wrap=True)
+    for heading in ("seeds solved", "first success", "solved", "x floor", "final success", "greedy return", "steps/s"):
+        table.add_column(heading, justify="right")
+    for label, record in runs.items():
+        summary = record.summary()
+        solved = record.solved_episode
+        rates = [rate for rate in summary["final_success_rate"] if rate is not None]
+        table.add_row(
+            label,
+            f"{sum(episode is not None for episode in solved)}/{len(solved)}",
+            _number(median_episode(record.first_success_episode)),
+            _number(median_episode(solved)),
+            _number(summary.get("first_success_over_floor"), ".1f"),
+            f"{sum(rates) / len(rates):.0%}" if rates else "-",
+            f"{sum(record.greedy_returns) / len(record.greedy_returns):.2f}",
+            f"{record.steps_per_second:,.0f}",
+        )
+    return table
+
+
+def _number(value: Any, form: str = ",.0f") -> str:
+    return "never" if value is None else format(value, form)

@@ -1,0 +1,9 @@
+"""Return distributions: one family, one file."""
+
+from uppertail.distributions.base import ReturnDistribution
+from uppertail.distributions.categorical import Categorical
+from uppertail.distributions.gaussian import Gaussian
+from uppertail.distributions.gaussian_mixture import GaussianMixture
+from uppertail.distributions.point_mass import PointMass
+
+__all__ = ["Categorical", "Gaussian", "GaussianMixture", "PointMass", "ReturnDistribution"]

@@ -1,0 +1,69 @@
+"""The contract of a return distribution Z(s, a)."""
+
+import abc
+from typing import Generic, Self, TypeVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from uppertail.types import ReturnRange
+
+Params = TypeVar("Params")
+
+
+class ReturnDistribution(abc.ABC, Generic[Params]):
+    """A family of return distributions, and its configuration.
+
+    A family is a frozen dataclass. The parameters of one distribution are a NamedTuple of arrays, made by
+    `from_outputs` or `terminal`. Every method sees one state-action pair; callers lift it with `jax.vmap`.
+    A family of your own is one class with these methods: `--distribution my_package.Laplace` uses it.
+    """
+
+    @property
+    @abc.abstractmethod
+    def num_outputs(self) -> int:
+        """How many unconstrained numbers the network gives for one state-action pair."""
+
+    @abc.abstractmethod
+    def fit(self, returns: ReturnRange) -> Self:
+        """This family with what it leaves open set from the returns that the environment can give.
+
+        Raises:
+            InputError: the family cannot represent these returns as it is configured.
+        """
+
+    @abc.abstractmethod
+    def from_outputs(self, outputs: Float[Array, " outputs"]) -> Params:
+        """Valid parameters from the network's unconstrained outputs."""
+
+    @abc.abstractmethod
+    def terminal(self) -> Params:
+        """The distribution after the end of an episode: the return is surely 0."""
+
+    @abc.abstractmethod
+    def mean(self, z: Params) -> Float[Array, ""]:
+        """E[Z], the action value Q(s, a)."""
+
+    @abc.abstractmethod
+    def std(self, z: Params) -> Float[Array, ""]:
+        """Sd[Z] (appendix, Standard Deviation), in units of return."""
+
+    @abc.abstractmethod
+    def sample(self, key: PRNGKeyArray, z: Params) -> Float[Array, ""]:
+        """One draw from Z."""
+
+    @abc.abstractmethod
+    def log_density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
+        """log p(Z = returns), per unit of return."""
+
+    def density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
+        """p(Z = returns), per unit of return."""
+        return jnp.exp(self.log_density(z, returns))
+
+    @abc.abstractmethod
+    def backup(self, z: Params, reward: Float[Array, ""], discount: Float[Array, ""]) -> Params:
+        """The distribution of reward + discount * Z (Eq. 2, one next action)."""
+
+    @abc.abstractmethod
+    def loss(self, target: Params, prediction: Params) -> Float[Array, ""]:
+        """L(q, p) between the backed-up target q and the prediction p (appendix, Loss)."""

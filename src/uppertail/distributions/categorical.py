@@ -1,0 +1,127 @@
+"""Categorical return distribution on fixed bins, learned by cross-entropy."""
+
+import dataclasses
+import math
+from typing import NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from uppertail.distributions.base import ReturnDistribution
+from uppertail.errors import InputError
+from uppertail.types import ReturnRange
+
+MARGIN = 0.2
+"""How far the support reaches beyond the returns on each side, as a share of their range: [-0.2, 1.2] on the Chain."""
+
+
+class CategoricalReturn(NamedTuple):
+    """Log-probability of each bin; minus infinity where a bin has none."""
+
+    log_probabilities: Float[Array, "*batch bins"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Categorical(ReturnDistribution[CategoricalReturn]):
+    """Categorical return distribution on the centres of equal bins (appendix, Distributional Details).
+
+    Args:
+        bins: number of bins, at least 2. The paper uses 7 on the Chain, 31 elsewhere.
+        low: lower edge of the lowest bin, in units of return; null: a fifth of the environment's range below it.
+        high: upper edge of the highest bin, in units of return; null: a fifth of the environment's range above it.
+        printed_std: the paper's printed standard deviation, which lacks the square root.
+        printed_projection: the paper's printed projection, which lacks the absolute value and so loses its shape.
+    """
+
+    bins: int = 7
+    low: float | None = None
+    high: float | None = None
+    printed_std: bool = False
+    printed_projection: bool = False
+
+    def __post_init__(self) -> None:
+        if self.bins < 2:
+            raise InputError(f"bins is {self.bins}, but a distribution needs at least 2; the paper uses 7 or 31.")
+        for name, edge in (("low", self.low), ("high", self.high)):
+            if edge is not None and not math.isfinite(edge):
+                raise InputError(f"{name} is {edge}, but an edge of the support must be a finite number.")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise InputError(f"low ({self.low}) must be below high ({self.high}): swap them or widen the support.")
+
+    @property
+    def num_outputs(self) -> int:
+        return self.bins
+
+    @property
+    def bin_width(self) -> float:
+        """Width of one bin, in units of return."""
+        low, high = self._edges()
+        return (high - low) / self.bins
+
+    @property
+    def centres(self) -> Float[np.ndarray, " bins"]:
+        """Centre z_i of each bin, in units of return."""
+        low, _ = self._edges()
+        return (low + self.bin_width * (np.arange(self.bins) + 0.5)).astype(np.float32)
+
+    def fit(self, returns: ReturnRange) -> Self:
+        margin = MARGIN * ((returns.high - returns.low) or 1.0)
+        suggested_low, suggested_high = returns.low - margin, returns.high + margin
+        low = suggested_low if self.low is None else self.low
+        high = suggested_high if self.high is None else self.high
+        if low > returns.low or high < returns.high or low >= high:
+            raise InputError(
+                f"The support [{low:g}, {high:g}] does not cover the environment's returns, which run from "
+                f"{returns.low:g} to {returns.high:g}: use low {suggested_low:g} and high {suggested_high:g}."
+            )
+        return dataclasses.replace(self, low=float(low), high=float(high))
+
+    def from_outputs(self, outputs: Float[Array, " bins"]) -> CategoricalReturn:
+        return CategoricalReturn(jax.nn.log_softmax(outputs))
+
+    def terminal(self) -> CategoricalReturn:
+        """All mass at 0, projected on the centres: shared by the two bins around it."""
+        return self._project(jnp.zeros((1,)), jnp.ones((1,)))
+
+    def mean(self, z: CategoricalReturn) -> Float[Array, ""]:
+        return jnp.sum(jnp.exp(z.log_probabilities) * self.centres)
+
+    def std(self, z: CategoricalReturn) -> Float[Array, ""]:
+        variance = jnp.sum(jnp.exp(z.log_probabilities) * (self.centres - self.mean(z)) ** 2)
+        return variance if self.printed_std else jnp.sqrt(variance)
+
+    def sample(self, key: PRNGKeyArray, z: CategoricalReturn) -> Float[Array, ""]:
+        return jnp.asarray(self.centres)[jax.random.categorical(key, z.log_probabilities)]
+
+    def log_density(self, z: CategoricalReturn, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
+        """The bins as a histogram: constant within a bin, 0 outside the support."""
+        low, _ = self._edges()
+        bin_index = jnp.floor((returns - low) / self.bin_width).astype(jnp.int32)
+        inside = (bin_index >= 0) & (bin_index < self.bins)
+        log_mass = z.log_probabilities[jnp.clip(bin_index, 0, self.bins - 1)]
+        return jnp.where(inside, log_mass - math.log(self.bin_width), -jnp.inf)
+
+    def backup(self, z: CategoricalReturn, reward: Float[Array, ""], discount: Float[Array, ""]) -> CategoricalReturn:
+        """Moves each centre to reward + discount * centre, projects its mass back (appendix, Bellman Propagation)."""
+        return self._project(reward + discount * self.centres, jnp.exp(z.log_probabilities))
+
+    def loss(self, target: CategoricalReturn, prediction: CategoricalReturn) -> Float[Array, ""]:
+        """H(q, p) = - sum_i q_i log p_i (appendix, Loss)."""
+        probabilities = jnp.exp(target.log_probabilities)
+        log_prediction = jnp.where(probabilities > 0, prediction.log_probabilities, 0.0)
+        return -jnp.sum(probabilities * log_prediction)
+
+    def _project(self, points: Float[Array, " points"], mass: Float[Array, " points"]) -> CategoricalReturn:
+        """Shares the mass of each point between its neighbouring centres: the operator Psi, a triangular kernel."""
+        points = jnp.clip(points, self.centres[0], self.centres[-1])
+        distance = (points[:, None] - self.centres[None, :]) / self.bin_width
+        kernel = jnp.clip(1.0 - (distance if self.printed_projection else jnp.abs(distance)), 0.0, 1.0)
+        probabilities = mass @ kernel
+        return CategoricalReturn(jnp.log(probabilities / jnp.sum(probabilities)))
+
+    def _edges(self) -> tuple[float, float]:
+        if self.low is None or self.high is None:
+            raise InputError("The support is open: give low and high, or call fit() with the environment's returns.")
+        return self.low, self.high

@@ -1,0 +1,116 @@
+"""Gaussian mixture return distribution, learned by the L2 distance."""
+
+import dataclasses
+from typing import NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from uppertail.distributions.base import ReturnDistribution
+from uppertail.distributions.gaussian import gaussian_log_density
+from uppertail.errors import InputError
+from uppertail.types import ReturnRange
+
+
+class GaussianMixtureReturn(NamedTuple):
+    """sum_i weights_i N(means_i, stds_i); means and stds in units of return."""
+
+    weights: Float[Array, "*batch components"]
+    means: Float[Array, "*batch components"]
+    stds: Float[Array, "*batch components"]
+
+
+@dataclasses.dataclass(frozen=True)
+class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
+    """Mixture of Gaussians (appendix, Distributional Details).
+
+    Args:
+        components: number of Gaussians M, at least 1. The paper uses 5.
+        spread: the means start evenly spaced on [-spread, spread], in units of return.
+        std_bias: added to the network's output before the softplus that makes it a standard deviation.
+        terminal_std: standard deviation after the end of an episode, in units of return; above 0.
+        released_std: the authors' released code, whose standard deviation is the variance.
+        printed_loss: the paper's printed L2 loss, whose kernels are as wide as the sum of the two standard deviations.
+    """
+
+    components: int = 5
+    spread: float = 2.0
+    std_bias: float = 1.0
+    terminal_std: float = 1e-4
+    released_std: bool = False
+    printed_loss: bool = False
+
+    def __post_init__(self) -> None:
+        if self.components < 1:
+            raise InputError(f"components is {self.components}, but a mixture needs at least 1; the paper uses 5.")
+        if not self.spread >= 0:
+            raise InputError(f"spread is {self.spread}, but the means start on [-spread, spread]: use 0 or more.")
+        if not self.terminal_std > 0:
+            raise InputError(
+                f"terminal_std is {self.terminal_std}, but a Gaussian needs one above 0, for example 1e-4."
+            )
+
+    @property
+    def num_outputs(self) -> int:
+        return 3 * self.components
+
+    def fit(self, returns: ReturnRange) -> Self:
+        return self
+
+    def from_outputs(self, outputs: Float[Array, " outputs"]) -> GaussianMixtureReturn:
+        weight_outputs, mean_outputs, std_outputs = jnp.split(outputs, 3)
+        return GaussianMixtureReturn(
+            weights=jax.nn.softmax(weight_outputs),
+            means=mean_outputs + np.linspace(-self.spread, self.spread, self.components, dtype=np.float32),
+            stds=jax.nn.softplus(std_outputs + self.std_bias),
+        )
+
+    def terminal(self) -> GaussianMixtureReturn:
+        """All weight on the first component, N(0, terminal_std)."""
+        return GaussianMixtureReturn(
+            weights=jnp.zeros(self.components).at[0].set(1.0),
+            means=jnp.zeros(self.components),
+            stds=jnp.full(self.components, self.terminal_std),
+        )
+
+    def mean(self, z: GaussianMixtureReturn) -> Float[Array, ""]:
+        return jnp.sum(z.weights * z.means)
+
+    def std(self, z: GaussianMixtureReturn) -> Float[Array, ""]:
+        """Root of sum_i w_i std_i^2 + sum_i w_i (mean_i - mean)^2, Eq. 13's variance without its cancellation."""
+        variance = jnp.sum(z.weights * (z.stds**2 + (z.means - self.mean(z)) ** 2))
+        return variance if self.released_std else jnp.sqrt(variance)
+
+    def sample(self, key: PRNGKeyArray, z: GaussianMixtureReturn) -> Float[Array, ""]:
+        component_key, normal_key = jax.random.split(key)
+        component = jax.random.categorical(component_key, jnp.log(z.weights))
+        return z.means[component] + z.stds[component] * jax.random.normal(normal_key)
+
+    def log_density(self, z: GaussianMixtureReturn, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
+        def component(weight: Float[Array, ""], mean: Float[Array, ""], std: Float[Array, ""]) -> Array:
+            return jnp.log(weight) + gaussian_log_density(returns, mean, std)
+
+        return jax.nn.logsumexp(jax.vmap(component)(*z), axis=0)
+
+    def backup(
+        self, z: GaussianMixtureReturn, reward: Float[Array, ""], discount: Float[Array, ""]
+    ) -> GaussianMixtureReturn:
+        """Each component on its own, the weights unchanged (appendix, Bellman Propagation)."""
+        return GaussianMixtureReturn(z.weights, reward + discount * z.means, discount * z.stds)
+
+    def loss(self, target: GaussianMixtureReturn, prediction: GaussianMixtureReturn) -> Float[Array, ""]:
+        """The L2 distance, the integral of (q - p)^2 (appendix, Loss), per unit of return."""
+        return (
+            self._overlap(target, target)
+            + self._overlap(prediction, prediction)
+            - 2 * self._overlap(target, prediction)
+        )
+
+    def _overlap(self, first: GaussianMixtureReturn, second: GaussianMixtureReturn) -> Float[Array, ""]:
+        """The integral of the product of two mixtures: sum_ij w_i w_j N(mean_i | mean_j, sqrt(std_i^2 + std_j^2))."""
+        std_i, std_j = first.stds[:, None], second.stds[None, :]
+        width = std_i + std_j if self.printed_loss else jnp.sqrt(std_i**2 + std_j**2)
+        kernel = jnp.exp(gaussian_log_density(first.means[:, None] - second.means[None, :], jnp.zeros(()), width))
+        return jnp.sum(first.weights[:, None] * second.weights[None, :] * kernel)

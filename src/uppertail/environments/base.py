@@ -1,0 +1,54 @@
+"""The contract of an environment, and of what builds one."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.encodings import Encoding
+from uppertail.types import TimeStep
+
+
+class Environment(eqx.Module):
+    """A compiled environment: pure functions of explicit state, arrays as leaves.
+
+    There is no reset inside `step`: the loop resets, so the observation after an episode's last step is the true one.
+    """
+
+    encoding: eqx.AbstractVar[Encoding]
+
+    @property
+    @abc.abstractmethod
+    def num_actions(self) -> int:
+        """Number of discrete actions."""
+
+    @abc.abstractmethod
+    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+        """The state and first time step of a new episode."""
+
+    @abc.abstractmethod
+    def step(self, key: PRNGKeyArray, state: Any, action: Int[Array, ""]) -> tuple[Any, TimeStep]:
+        """The state and time step after an action."""
+
+    @abc.abstractmethod
+    def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """The lowest and highest discounted return of an episode from any state, 0 included."""
+
+
+class EnvironmentBuilder(abc.ABC):
+    """What a user names: a frozen dataclass of settings that builds the environment of one seed."""
+
+    @property
+    @abc.abstractmethod
+    def success_return(self) -> float:
+        """The undiscounted return from which an episode counts as a success."""
+
+    @property
+    @abc.abstractmethod
+    def floor_episodes(self) -> float | None:
+        """When a memory-perfect agent first succeeds, on average; None where that is not known."""
+
+    @abc.abstractmethod
+    def build(self, key: PRNGKeyArray) -> Environment:
+        """The environment of one seed; what it draws at random, it draws from `key`."""

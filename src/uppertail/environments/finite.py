@@ -1,0 +1,90 @@
+"""Every environment of the paper is a finite MDP, and a finite MDP is a table."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from uppertail.encodings import Encoding
+from uppertail.environments.base import Environment
+from uppertail.types import TimeStep
+
+
+class FiniteState(NamedTuple):
+    """Where the episode is, and how many steps it has taken."""
+
+    state: Int[Array, ""]
+    elapsed: Int[Array, ""]
+
+
+class FiniteMDP(Environment):
+    """For each state and action: where you go, what you earn, whether it ends; observations are the states.
+
+    A stochastic MDP has several weighted outcomes per entry, a deterministic one a single outcome.
+
+    Args:
+        next_state: index of the next state.
+        reward: reward on the way there.
+        terminated: whether the episode terminates there.
+        probability: probability of each outcome; sums to 1 over outcomes.
+        start_state: states in which an episode may start.
+        start_probability: probability of each of them.
+        time_limit: steps after which an episode that has not terminated is truncated.
+        encoding: how a state enters the network.
+    """
+
+    next_state: Int[Array, "states actions outcomes"]
+    reward: Float[Array, "states actions outcomes"]
+    terminated: Bool[Array, "states actions outcomes"]
+    probability: Float[Array, "states actions outcomes"]
+    start_state: Int[Array, " starts"]
+    start_probability: Float[Array, " starts"]
+    time_limit: int = eqx.field(static=True)
+    encoding: Encoding = eqx.field(static=True)
+
+    @property
+    def num_states(self) -> int:
+        return self.next_state.shape[-3]
+
+    @property
+    def num_actions(self) -> int:
+        return self.next_state.shape[-2]
+
+    def reset(self, key: PRNGKeyArray) -> tuple[FiniteState, TimeStep]:
+        state = self.start_state[_draw(key, self.start_probability)]
+        no = jnp.zeros((), bool)
+        return FiniteState(state, jnp.zeros((), jnp.int32)), TimeStep(state, jnp.zeros(()), no, no)
+
+    def step(self, key: PRNGKeyArray, state: FiniteState, action: Int[Array, ""]) -> tuple[FiniteState, TimeStep]:
+        outcome = _draw(key, self.probability[state.state, action])
+        where = (state.state, action, outcome)
+        terminated = self.terminated[where]
+        elapsed = state.elapsed + 1
+        truncated = (elapsed >= self.time_limit) & ~terminated
+        next_state = FiniteState(self.next_state[where], elapsed)
+        return next_state, TimeStep(next_state.state, self.reward[where], terminated, truncated)
+
+    def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """The extremes over all states, policies and outcomes, by value iteration over one episode's time limit."""
+        possible = self.probability > 0
+
+        def sweep(values: tuple[Float[Array, " states"], Float[Array, " states"]], _: None) -> Any:
+            low, high = (
+                self.reward + discount * jnp.where(self.terminated, 0.0, value[self.next_state]) for value in values
+            )
+            lowest = jnp.min(jnp.where(possible, low, jnp.inf), axis=(1, 2))
+            highest = jnp.max(jnp.where(possible, high, -jnp.inf), axis=(1, 2))
+            return (lowest, highest), None
+
+        zeros = jnp.zeros(self.num_states)
+        (low, high), _ = jax.lax.scan(sweep, (zeros, zeros), length=self.time_limit)
+        return jnp.minimum(jnp.min(low), 0.0), jnp.maximum(jnp.max(high), 0.0)
+
+
+def _draw(key: PRNGKeyArray, probabilities: Float[Array, " outcomes"]) -> Int[Array, ""]:
+    """An index drawn by its probability; no randomness is spent where there is nothing to draw."""
+    if probabilities.shape[0] == 1:
+        return jnp.zeros((), jnp.int32)
+    return jnp.searchsorted(jnp.cumsum(probabilities), jax.random.uniform(key), side="right").astype(jnp.int32)

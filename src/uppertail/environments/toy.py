@@ -1,0 +1,45 @@
+"""The two-step MDP of Fig. 1."""
+
+import dataclasses
+from typing import Literal
+
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from uppertail.encodings import STATE_ENCODINGS
+from uppertail.environments.base import EnvironmentBuilder
+from uppertail.environments.finite import FiniteMDP
+
+
+@dataclasses.dataclass(frozen=True)
+class Toy(EnvironmentBuilder):
+    """State 0 leads to state 1 (action 0, reward -1) or state 2 (action 1, reward +1).
+
+    State 1 then pays 4 or 1 and state 2 pays 1 or 0 for actions 0 and 1, and the episode ends.
+
+    Args:
+        encoding: how a state enters the network.
+    """
+
+    encoding: Literal["one_hot", "scalar", "thermometer"] = "one_hot"
+
+    @property
+    def success_return(self) -> float:
+        return 3.0
+
+    @property
+    def floor_episodes(self) -> None:
+        return None
+
+    def build(self, key: PRNGKeyArray) -> FiniteMDP:
+        del key  # nothing is drawn at random
+        return FiniteMDP(
+            next_state=jnp.array([[1, 2], [1, 1], [2, 2]])[..., None],
+            reward=jnp.array([[-1.0, 1.0], [4.0, 1.0], [1.0, 0.0]])[..., None],
+            terminated=jnp.array([[False, False], [True, True], [True, True]])[..., None],
+            probability=jnp.ones((3, 2, 1)),
+            start_state=jnp.zeros(1, jnp.int32),
+            start_probability=jnp.ones(1),
+            time_limit=2,
+            encoding=STATE_ENCODINGS[self.encoding](3),
+        )

@@ -1,0 +1,30 @@
+"""Ctrl-C that waits for the chunk in progress, so that what has been learned is kept."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """Yields an event that the first Ctrl-C sets; a second one raises KeyboardInterrupt as usual.
+
+    Outside the main thread, where no signal arrives, the event is never set.
+    """
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    previous = signal.getsignal(signal.SIGINT)
+
+    def ask(signal_number: int, frame: object) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, previous)
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,79 @@
+"""What training reports while it goes on and gives back at its end."""
+
+import dataclasses
+import importlib.metadata
+import os
+import platform
+from typing import Any
+
+import jax
+
+from uppertail.agent import Agent
+from uppertail.environments import Environment
+from uppertail.errors import InputError
+from uppertail.networks import PerActionNetwork
+from uppertail.records import RunRecord
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a run is, after each chunk.
+
+    Args:
+        episodes: finished episodes of each seed.
+        solved: number of seeds solved so far.
+        success_rate: share of successes among each seed's last 100 episodes, averaged over seeds.
+        fraction: how much of its limit the slowest seed has used, from 0 to 1.
+        env_steps: environment steps of all seeds together.
+        steps_per_second: environment steps per second of all seeds together.
+    """
+
+    episodes: list[int]
+    solved: int
+    success_rate: float
+    fraction: float
+    env_steps: int
+    steps_per_second: float
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingResult:
+    """What a run gives back in Python.
+
+    Args:
+        record: episodes, figures and settings of the run; `record.summary()` is summary.json.
+        agent: the algorithm; `agent.returns(network, observation)` is a state's return distributions.
+        networks: the learned networks; every array has a leading axis of seeds.
+        environments: the environments; likewise.
+    """
+
+    record: RunRecord
+    agent: Agent
+    networks: PerActionNetwork
+    environments: Environment
+
+    def network(self, seed: int) -> PerActionNetwork:
+        """The learned network of one seed, counted from 0."""
+        return jax.tree.map(lambda leaf: leaf[seed], self.networks)
+
+
+class TrainingDivergedError(InputError):
+    """The loss of a seed is no longer a finite number; `result` holds what was learned until then."""
+
+    def __init__(self, seed: int, step: int, result: TrainingResult) -> None:
+        super().__init__(
+            f"The loss of seed {seed} became NaN or infinite by environment step {step}, so training stopped: "
+            "try a lower learning_rate or gradient_clip."
+        )
+        self.seed, self.step, self.result = seed, step, result
+
+
+def hardware() -> dict[str, Any]:
+    """What this process runs on, and with which versions."""
+    return {
+        "device": jax.devices()[0].device_kind,
+        "cpu_cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in ("uppertail", "jax", "numpy")},
+    }

@@ -1,0 +1,64 @@
+"""How a run is trained: how long, on how much data, with how many seeds. Imports nothing heavy."""
+
+import dataclasses
+import math
+
+from uppertail.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of a training run.
+
+    Args:
+        seeds: number of independent runs, each with its own environment, network and randomness.
+        seed: the base seed; run k uses seed + k.
+        episodes: a run ends after this many episodes.
+        steps: a run ends after this many environment steps, if that comes first; null: no limit.
+        discount: discount per step, in [0, 1].
+        learning_rate: step size of Adam, above 0.
+        gradient_clip: largest size of any one entry of the gradient, above 0.
+        width: units in each hidden layer.
+        hidden_layers: number of hidden layers of each action's network.
+        bias: whether the layers have biases. See docs/decisions for why they do not.
+        batch_size: transitions per update: half of it fresh data, the rest replay.
+        replay_size: transitions that the replay buffer holds.
+        rollout_steps: environment steps between updates, taken with the policy held still.
+        updates_per_rollout: updates after each rollout.
+    """
+
+    seeds: int = 5
+    seed: int = 0
+    episodes: int = 3000
+    steps: int | None = None
+    discount: float = 0.995
+    learning_rate: float = 5e-4
+    gradient_clip: float = 1.0
+    width: int = 256
+    hidden_layers: int = 2
+    bias: bool = False
+    batch_size: int = 32
+    replay_size: int = 50_000
+    rollout_steps: int = 16
+    updates_per_rollout: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "episodes", "width", "hidden_layers", "rollout_steps", "updates_per_rollout"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "use 1 or more")
+        _require(0 <= self.seed < 2**31, "seed", self.seed, "use 0 or more, below 2^31")
+        _require(self.steps is None or self.steps >= 1, "steps", self.steps, "use 1 or more, or leave it out")
+        _require(0 <= self.discount <= 1, "discount", self.discount, "use a number in [0, 1]; the paper uses 0.995")
+        _require(0 < self.learning_rate < math.inf, "learning_rate", self.learning_rate, "use a number above 0")
+        _require(self.gradient_clip > 0, "gradient_clip", self.gradient_clip, "use a number above 0")
+        _require(self.batch_size >= 2, "batch_size", self.batch_size, "use 2 or more: fresh data and replay")
+        _require(
+            self.replay_size >= self.rollout_steps,
+            "replay_size",
+            self.replay_size,
+            f"use at least the {self.rollout_steps} steps of a rollout",
+        )
+
+
+def _require(holds: bool, name: str, value: object, remedy: str) -> None:
+    if not holds:
+        raise InputError(f"{name} is {value}: {remedy}.")

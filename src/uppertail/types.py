@@ -1,0 +1,42 @@
+"""What travels between the floors: one step of an environment, one transition, the range of its returns."""
+
+from typing import NamedTuple
+
+from jaxtyping import Array, Bool, Float, Int
+
+POLICY_CHOICE = -1
+"""A `Transition.next_action` that is not known: the policy chooses it when the transition is learned from."""
+
+
+class TimeStep(NamedTuple):
+    """What an environment shows after `reset` or `step`.
+
+    An episode ends where `terminated` or `truncated` is true. They are kept apart, because a terminated episode earns
+    nothing more, while one that is merely cut short by a time limit would have gone on.
+    """
+
+    observation: Array
+    reward: Float[Array, "*batch"]
+    terminated: Bool[Array, "*batch"]
+    truncated: Bool[Array, "*batch"]
+
+
+class Transition(NamedTuple):
+    """The data of Section 4: s, a, r, s', a', and whether the episode terminated at s'.
+
+    On-policy and replayed data differ in `next_action` alone: the action taken at s', or `POLICY_CHOICE`.
+    """
+
+    observation: Array
+    action: Int[Array, "*batch"]
+    reward: Float[Array, "*batch"]
+    terminated: Bool[Array, "*batch"]
+    next_observation: Array
+    next_action: Int[Array, "*batch"]
+
+
+class ReturnRange(NamedTuple):
+    """The lowest and highest discounted return of an episode from any state; 0, the return at its end, included."""
+
+    low: float
+    high: float

@@ -1,0 +1,187 @@
+"""The command line end to end in a temporary folder, bad input included."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from uppertail.cli import main
+
+TINY = ["--env.length", "4", "--seeds", "2", "--episodes", "40", "--width", "8", "--hidden_layers", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    parts = ["--env", "Chain", "--distribution", "Gaussian", "--policy", "UCB"]
+    assert main(["train", *parts, *TINY, "--quiet", "--out", str(folder)]) == 0
+    return folder
+
+
+def test_a_run_leaves_four_files(trained):
+    assert {entry.name for entry in trained.iterdir()} == {"config.yaml", "episodes.npz", "summary.json", "curve.png"}
+    arrays = np.load(trained / "episodes.npz")
+    assert set(arrays) == {"return", "length", "step"}
+    assert arrays["return"].shape == (2, 40)
+    np.testing.assert_array_equal(np.cumsum(arrays["length"], axis=1), arrays["step"])
+    summary = json.loads((trained / "summary.json").read_text())
+    assert summary["seeds"] == 2
+    assert summary["episodes"] == [40, 40]
+    assert summary["floor_episodes"] == 3
+    assert summary["env"] == {
+        "name": "Chain",
+        "length": 4,
+        "ordered": False,
+        "encoding": "one_hot",
+        "time_limit": None,
+    }
+
+
+def test_config_yaml_runs_it_again_exactly(trained, tmp_path):
+    assert main(["train", "--config", str(trained / "config.yaml"), "--quiet", "--out", str(tmp_path / "again")]) == 0
+    assert (tmp_path / "again" / "episodes.npz").read_bytes() == (trained / "episodes.npz").read_bytes()
+    assert (tmp_path / "again" / "config.yaml").read_text() == (trained / "config.yaml").read_text()
+
+
+def test_every_parts_settings_reach_it(tmp_path):
+    arguments = [
+        "train", *TINY, "--env.encoding", "scalar", "--env.ordered", "true", "--distribution", "Categorical",
+        "--distribution.bins", "9", "--distribution.low", "-0.5", "--distribution.high", "1.5",
+        "--policy", "EpsilonGreedy", "--policy.epsilon", "0.5", "--quiet", "--out", str(tmp_path / "run"),
+    ]  # fmt: skip
+    assert main(arguments) == 0
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["env"]["encoding"], summary["env"]["ordered"]) == ("scalar", True)
+    assert [summary["distribution"][key] for key in ("name", "bins", "low", "high")] == ["Categorical", 9, -0.5, 1.5]
+    assert summary["policy"] == {"name": "EpsilonGreedy", "epsilon": 0.5}
+
+
+def test_a_users_own_distribution_works_by_import_path(tmp_path, monkeypatch):
+    (tmp_path / "my_package.py").write_text(
+        "import dataclasses\n"
+        "from uppertail.distributions.gaussian import Gaussian\n"
+        "@dataclasses.dataclass(frozen=True)\n"
+        "class Wide(Gaussian):\n"
+        "    factor: float = 2.0\n"
+        "    def from_outputs(self, outputs):\n"
+        "        z = super().from_outputs(outputs)\n"
+        "        return z._replace(std=self.factor * z.std)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    arguments = [
+        "train",
+        *TINY,
+        "--distribution",
+        "my_package.Wide",
+        "--distribution.factor",
+        "3",
+        "--quiet",
+        "--out",
+        "w",
+    ]
+    assert main(arguments) == 0
+    assert json.loads((tmp_path / "w" / "summary.json").read_text())["distribution"]["factor"] == 3.0
+
+
+def test_a_run_without_out_finds_a_folder(tmp_path):
+    for folder in ("Toy-Gaussian-UCB", "Toy-Gaussian-UCB-2"):
+        assert main(["train", "--env", "Toy", "--seeds", "1", "--steps", "16", "--width", "8", "--quiet"]) == 0
+        assert (tmp_path / "runs" / folder / "summary.json").exists()
+
+
+def test_print_config_prints_every_setting(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--print_config", "--env.length", "7"])
+    assert stop.value.code in (0, None)
+    printed = capsys.readouterr().out
+    assert "length: 7" in printed
+    assert "discount: 0.995" in printed
+
+
+BAD = {
+    "unknown command": (["trian"], "Unknown command"),
+    "unknown distribution": (["train", "--distribution", "Gausian"], "Did you mean Gaussian"),
+    "unknown policy": (["train", "--policy", "UCBB"], "Unknown policy 'UCBB'"),
+    "unknown environment": (["train", "--env", "Chian"], "Did you mean Chain"),
+    "unknown import path": (["train", "--distribution", "no_such_package.Laplace"], "no_such_package"),
+    "a class of another contract": (["train", "--distribution", "uppertail.Chain"], "subclass of ReturnDistribution"),
+    "unknown option": (["train", "--learning_rat", "1"], "Did you mean --learning_rate"),
+    "unknown setting": (["train", "--env.size", "3"], "Chain has no setting 'size'"),
+    "no number": (["train", "--env.length", "abc"], "env.length is abc"),
+    "no integer": (["train", "--seeds", "2.5"], "seeds is 2.5"),
+    "unknown choice": (["train", "--env.encoding", "binary"], "one of 'one_hot', 'scalar', 'thermometer'"),
+    "missing value": (["train", "--seeds"], "expected one argument"),
+    "length 0": (["train", "--env.length", "0"], "length is 0"),
+    "seeds 0": (["train", "--seeds", "0"], "seeds is 0"),
+    "negative learning rate": (["train", "--learning_rate", "-0.1"], "learning_rate is -0.1"),
+    "discount above 1": (["train", "--discount", "1.01"], "discount is 1.01"),
+    "one bin": (["train", "--distribution", "Categorical", "--distribution.bins", "1"], "bins is 1"),
+    "low above high": (
+        ["train", "--distribution", "Categorical", "--distribution.low", "2", "--distribution.high", "1"],
+        "must be below high",
+    ),
+    "narrow support": (
+        ["train", "--distribution", "Categorical", "--distribution.low", "0.1", "--distribution.high", "0.9"],
+        "run from 0 to 1: use low -0.2 and high 1.2",
+    ),
+    "bad map": (["train", "--env", "FrozenLake", "--env.desc", "[SF, FX]"], "rows of equal length"),
+    "missing config": (["train", "--config", "nowhere.yaml"], "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_a_sentence_and_leaves_nothing(case, tmp_path, capsys):
+    arguments, sentence = BAD[case]
+    assert (
+        main([*arguments, *(["--out", "out"] if arguments[0] == "train" and arguments[-1] != "--seeds" else [])]) == 2
+    )
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.startswith("uppertail: ")
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [("seeds: [1", "not valid YAML"), ("sedes: 3", "Did you mean seeds"), ("7", "holds no options")],
+)
+def test_a_bad_config_file_gets_a_sentence(content, sentence, tmp_path, capsys):
+    (tmp_path / "bad.yaml").write_text(content)
+    assert main(["train", "--config", "bad.yaml", "--out", "out"]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_existing_output_is_refused_unless_overwritten(trained, tmp_path, capsys):
+    before = (trained / "summary.json").read_bytes()
+    assert main(["train", *TINY, "--out", str(trained)]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert (trained / "summary.json").read_bytes() == before
+    for _ in range(2):
+        assert main(["train", *TINY, "--quiet", "--overwrite", "--out", str(tmp_path / "o")]) == 0
+    assert json.loads((tmp_path / "o" / "summary.json").read_text())["seeds"] == 2
+
+
+def test_a_diverging_run_says_which_seed_and_keeps_what_was_written(tmp_path, capsys):
+    assert (
+        main(["train", *TINY, "--steps", "4096", "--episodes", "99999", "--learning_rate", "1e30", "--out", "d"]) == 2
+    )
+    assert "became NaN or infinite by environment step" in capsys.readouterr().err
+    assert (tmp_path / "d" / "episodes.npz").exists()
+    assert (tmp_path / "d" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["headline", "--help"], []])
+def test_help_does_not_import_jax(arguments):
+    code = "import sys; from uppertail.cli import main; main(sys.argv[1:]); assert 'jax' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "usage: uppertail" in done.stdout

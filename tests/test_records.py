@@ -1,0 +1,149 @@
+"""Records: what counts as solved, what the files hold, which folders may be written."""
+
+import json
+
+import numpy as np
+import pytest
+
+from uppertail import records
+from uppertail.errors import InputError
+from uppertail.records import Episodes, RunRecord
+
+
+def episodes_of(returns):
+    lengths = np.arange(1, len(returns) + 1)
+    return Episodes(np.asarray(returns, np.float32), lengths, np.cumsum(lengths))
+
+
+def record_of(*seeds, **changes):
+    fields = {
+        "environment": {"name": "Chain", "length": 10},
+        "distribution": {"name": "Gaussian"},
+        "policy": {"name": "UCB"},
+        "settings": {},
+        "success_return": 1.0,
+        "floor_episodes": 6.0,
+        "episodes": [episodes_of(seed) for seed in seeds],
+        "env_steps": [10 for _ in seeds],
+        "greedy_returns": [1.0 for _ in seeds],
+        "wall_seconds": 3.0,
+        "compile_seconds": 1.0,
+        "training_seconds": 2.0,
+        "interrupted": False,
+        "hardware": {},
+    }
+    return RunRecord(**{**fields, **changes})
+
+
+def test_solved_is_the_first_episode_whose_last_50_returns_average_0_9():
+    returns = [0.0] * 20 + [1.0] * 60
+    # at episode 20 + k the last 50 hold k ones (k <= 50): 45 of 50 at episode 65
+    assert episodes_of(returns).solved(1.0) == 65
+    by_hand = next(e for e in range(50, 81) if np.mean(returns[e - 50 : e]) >= 0.9)
+    assert by_hand == 65
+
+
+def test_solved_needs_50_episodes_and_scales_with_the_success_return():
+    assert episodes_of([1.0] * 49).solved(1.0) is None
+    assert episodes_of([1.0] * 50).solved(1.0) == 50
+    assert episodes_of([1.0] * 50).solved(3.0) is None
+    assert episodes_of([2.7] * 50).solved(3.0) == 50
+    assert episodes_of([0.0] * 500).solved(1.0) is None
+
+
+def test_first_success_counts_from_1():
+    assert episodes_of([0, 0, 1, 0]).first_success(1.0) == 3
+    assert episodes_of([0, 0]).first_success(1.0) is None
+
+
+def test_final_success_rate_is_over_the_last_100_episodes():
+    assert episodes_of([0.0] * 50 + [1.0] * 75).final_success_rate(1.0) == 0.75
+    assert Episodes.none().final_success_rate(1.0) is None
+
+
+def test_extended_keeps_only_ended_episodes_with_their_step():
+    ended = np.array([False, True, False, False, True])
+    grown = Episodes.none().extended(ended, np.arange(5.0, dtype=np.float32), np.arange(5), first_step=101)
+    np.testing.assert_array_equal(grown.returns, [1, 4])
+    np.testing.assert_array_equal(grown.lengths, [1, 4])
+    np.testing.assert_array_equal(grown.end_steps, [102, 105])
+
+
+def test_until_stops_at_whichever_limit_comes_first():
+    seed = episodes_of([0.0] * 5)  # ends at steps 1, 3, 6, 10, 15
+    assert seed.until(3, None).returns.size == 3
+    assert seed.until(99, 10).returns.size == 4
+    assert seed.until(99, 9).returns.size == 3
+    assert seed.until(2, 10).returns.size == 2
+
+
+def test_summary_has_every_promised_key_and_is_json():
+    summary = record_of([0.0] * 3 + [1.0] * 60, [0.0] * 10).summary()
+    promised = {
+        "env", "distribution", "policy", "seeds", "episodes", "env_steps", "wall_seconds", "compile_seconds",
+        "steps_per_second", "first_success_episode", "solved_episode", "final_success_rate", "final_greedy_return",
+        "floor_episodes", "first_success_over_floor",
+    }  # fmt: skip
+    assert promised <= summary.keys()
+    assert summary["first_success_episode"] == [4, None]
+    assert summary["solved_episode"] == [50, None]  # 47 of the first 50
+    assert summary["steps_per_second"] == 10.0
+    json.dumps(summary, allow_nan=False)
+
+
+def test_multiple_of_the_floor_is_the_median_over_seeds():
+    seeds = [[0.0] * 11 + [1.0], [0.0] * 5 + [1.0], [0.0] * 17 + [1.0]]
+    assert record_of(*seeds).summary()["first_success_over_floor"] == 12 / 6
+    assert record_of([1.0], [0.0], [0.0]).summary()["first_success_over_floor"] is None
+    assert "floor_episodes" not in record_of([1.0], floor_episodes=None).summary()
+
+
+def test_a_seed_that_never_got_there_counts_as_later_than_all_others():
+    assert records.median_episode([3, None, 5]) == 5
+    assert records.median_episode([3, None, None]) is None
+
+
+def test_arrays_pad_with_nan_where_seeds_differ_in_count(tmp_path):
+    record = record_of([0.0, 1.0, 1.0], [1.0])
+    records.write(tmp_path, record)
+    arrays = np.load(tmp_path / records.EPISODES)
+    np.testing.assert_array_equal(arrays["return"], [[0, 1, 1], [1, np.nan, np.nan]])
+    np.testing.assert_array_equal(arrays["length"], [[1, 2, 3], [1, np.nan, np.nan]])
+    np.testing.assert_array_equal(arrays["step"], [[1, 3, 6], [1, np.nan, np.nan]])
+    assert json.loads((tmp_path / records.SUMMARY).read_text())["seeds"] == 2
+    assert {entry.name for entry in tmp_path.iterdir()} == {records.EPISODES, records.SUMMARY}
+
+
+def test_a_folder_is_claimed_once(tmp_path):
+    folder = tmp_path / "deep" / "run"
+    records.claim_folder(folder, overwrite=False)
+    assert list(folder.iterdir()) == []
+    with pytest.raises(InputError, match="--overwrite"):
+        records.claim_folder(folder, overwrite=False)
+    (folder / records.SUMMARY).write_text("{}")
+    records.claim_folder(folder, overwrite=True)
+    assert list(folder.iterdir()) == []
+
+
+def test_overwrite_spares_a_folder_that_is_not_a_run(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    (tmp_path / records.SUMMARY).write_text("{}")
+    with pytest.raises(InputError, match="more than a run"):
+        records.claim_folder(tmp_path, overwrite=True)
+    assert (tmp_path / "thesis.tex").exists()
+    assert (tmp_path / records.SUMMARY).exists()
+
+
+def test_a_file_in_the_way_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        records.claim_folder(tmp_path / "file" / "run", overwrite=False)
+    with pytest.raises(InputError, match="not overwritten"):
+        records.claim_folder(tmp_path / "file", overwrite=True)
+
+
+def test_unused_folder_counts_up(tmp_path):
+    assert records.unused_folder(tmp_path, "run").name == "run"
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run-2").mkdir()
+    assert records.unused_folder(tmp_path, "run").name == "run-3"

@@ -1,0 +1,224 @@
+"""The training loop: what data it makes, where it stops, and that its seeds mean something."""
+
+import dataclasses
+import os
+import signal
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from uppertail.agent import Agent
+from uppertail.distributions import Gaussian
+from uppertail.encodings import OneHot
+from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Toy
+from uppertail.errors import InputError
+from uppertail.policies import UCB
+from uppertail.records import write
+from uppertail.training.compiled import Loop
+from uppertail.training.results import TrainingDivergedError
+from uppertail.training.settings import Settings
+from uppertail.training.train import train
+from uppertail.types import POLICY_CHOICE
+
+SMALL: dict[str, Any] = {"width": 16, "hidden_layers": 1, "replay_size": 512}
+
+
+def small_train(environment=None, **settings: Any):
+    return train(environment or Chain(length=5), Gaussian(), UCB(), Settings(**{**SMALL, **settings}))
+
+
+@pytest.fixture(scope="module")
+def rollout():
+    """Transitions and records of 64 steps on a slippery lake with a short time limit."""
+    import optax
+
+    lake = FrozenLake(map_name="4x4", is_slippery=True, time_limit=4).build(jax.random.key(0))
+    agent = Agent(Gaussian(), UCB(), lake.encoding, 0.9, optax.adam(1e-3), (16,), False)
+    loop = Loop(agent, rollout_steps=64, updates_per_rollout=1, batch_size=32, replay_size=64)
+    run = loop.init(jax.random.key(1), lake)
+    _, transitions, records = jax.jit(loop.rollout)(jax.random.key(2), lake, run.agent.network, run.episode)
+    return loop, jax.tree.map(np.asarray, transitions), jax.tree.map(np.asarray, records)
+
+
+def test_the_next_action_of_fresh_data_is_the_action_taken(rollout):
+    _, transitions, records = rollout
+    going_on = ~records.ended[:-1]
+    np.testing.assert_array_equal(transitions.next_action[:-1][going_on], transitions.action[1:][going_on])
+    assert (transitions.next_action[records.ended] == POLICY_CHOICE).all()
+    assert records.ended.any()
+    assert going_on.any()
+
+
+def test_the_next_observation_is_the_true_one_at_an_episodes_end(rollout):
+    _, transitions, records = rollout
+    going_on = ~records.ended[:-1]
+    np.testing.assert_array_equal(transitions.next_observation[:-1][going_on], transitions.observation[1:][going_on])
+    assert (transitions.observation[1:][records.ended[:-1]] == 0).all()  # every episode starts at S
+    assert (transitions.next_observation[records.ended] != 0).any()
+
+
+def test_truncation_is_not_termination(rollout):
+    _, transitions, records = rollout
+    truncated = records.ended & ~transitions.terminated
+    assert truncated.any()
+    assert (records.length[truncated] == 4).all()
+    holes_and_goal = np.isin(transitions.next_observation, [5, 7, 11, 12, 15])
+    np.testing.assert_array_equal(transitions.terminated, holes_and_goal)
+
+
+def test_returns_and_lengths_start_anew_with_each_episode(rollout):
+    _, transitions, records = rollout
+    ret, length = 0.0, 0
+    for step in range(64):
+        ret, length = ret + transitions.reward[step], length + 1
+        assert records.ret[step] == pytest.approx(ret)
+        assert records.length[step] == length
+        if records.ended[step]:
+            ret, length = 0.0, 0
+
+
+def test_a_minibatch_is_half_fresh_on_policy_and_half_replay_off_policy(rollout):
+    from uppertail import replay
+
+    loop, transitions, _ = rollout
+    buffer = replay.add(replay.init(64, jax.tree.map(lambda leaf: leaf[0], transitions)), transitions)
+    batch = jax.tree.map(np.asarray, loop.minibatch(jax.random.key(3), transitions, buffer))
+    rows = {tuple(row) for row in np.stack([transitions.observation, transitions.action, transitions.next_action], 1)}
+    fresh = np.stack([batch.observation, batch.action, batch.next_action], 1)[:16]
+    assert {tuple(row) for row in fresh} <= rows
+    assert (batch.next_action[16:] == POLICY_CHOICE).all()
+    assert (batch.next_action[:16] != POLICY_CHOICE).any()
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, small_train(seeds=2, episodes=60).record)
+    first, second = ((tmp_path / name / "episodes.npz").read_bytes() for name in ("first", "second"))
+    assert first == second
+
+
+def test_seed_k_of_several_follows_the_run_of_seed_k_alone():
+    together = small_train(seeds=3, seed=7, episodes=10**6, steps=512)
+    alone = small_train(seeds=1, seed=8, episodes=10**6, steps=512)
+    of_three, of_one = together.record.episodes[1], alone.record.episodes[0]
+    np.testing.assert_array_equal(of_three.returns, of_one.returns)
+    np.testing.assert_array_equal(of_three.end_steps, of_one.end_steps)
+    assert of_one.returns.size > 50
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5), together.network(1), alone.network(0)
+    )
+    assert not np.array_equal(together.record.episodes[0].end_steps, of_one.end_steps)
+
+
+def test_every_seed_has_its_own_chain():
+    result = small_train(Chain(length=40), seeds=2, steps=16)
+    first, second = np.asarray(result.environments.terminated)  # pyright: ignore[reportAttributeAccessIssue]
+    assert (first != second).any()
+
+
+@dataclasses.dataclass(frozen=True)
+class Corridor(EnvironmentBuilder):
+    """Goes on whatever the action, for 1 to 40 steps: how many is drawn for each seed."""
+
+    @property
+    def success_return(self):
+        return 1.0
+
+    @property
+    def floor_episodes(self):
+        return None
+
+    def build(self, key):
+        state = jnp.broadcast_to(jnp.arange(40)[:, None, None], (40, 2, 1))
+        ends = state + 1 >= jax.random.randint(key, (), 1, 41)
+        return FiniteMDP(
+            next_state=jnp.minimum(state + 1, 39),
+            reward=ends.astype(jnp.float32),
+            terminated=ends,
+            probability=jnp.ones((40, 2, 1)),
+            start_state=jnp.zeros(1, jnp.int32),
+            start_probability=jnp.ones(1),
+            time_limit=100,
+            encoding=OneHot(40),
+        )
+
+
+def test_a_seed_that_is_done_learns_no_more():
+    """Its network is that of its own last chunk, whatever the other seeds still do."""
+    together = small_train(Corridor(), seeds=3, episodes=150)
+    steps = together.record.env_steps
+    done_first = int(np.argmin(steps))
+    assert steps[done_first] + 1024 < max(steps)
+    alone = small_train(Corridor(), seeds=1, seed=done_first, episodes=150)
+    close = {"rtol": 1e-2, "atol": 1e-3}
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **close), together.network(done_first), alone.network(0))
+
+
+@pytest.mark.parametrize(("limits", "episodes", "steps"), [({"episodes": 9}, 9, None), ({"steps": 50}, None, 50)])
+def test_a_run_ends_at_whichever_limit_comes_first(limits, episodes, steps):
+    record = small_train(seeds=2, **({"episodes": 10**6} | limits)).record
+    for seed, env_steps in zip(record.episodes, record.env_steps, strict=True):
+        if episodes is not None:
+            assert seed.returns.size == episodes
+            assert env_steps == seed.end_steps[-1] == seed.lengths.sum()
+        if steps is not None:
+            assert env_steps == steps
+            assert seed.end_steps[-1] <= steps < seed.end_steps[-1] + 5
+
+
+def test_ctrl_c_keeps_what_was_learned():
+    before = signal.getsignal(signal.SIGINT)
+    settings = Settings(**SMALL, seeds=2, episodes=10**6)
+    result = train(
+        Chain(length=5), Gaussian(), UCB(), settings, on_chunk=lambda progress: os.kill(os.getpid(), signal.SIGINT)
+    )
+    assert result.record.interrupted
+    assert result.record.env_steps == [1024, 1024]
+    assert all(seed.returns.size for seed in result.record.episodes)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_loss_that_is_not_finite_names_seed_and_step_and_keeps_the_rest():
+    with pytest.raises(TrainingDivergedError, match=r"seed \d+ became NaN or infinite by .*step \d+") as caught:
+        small_train(seeds=2, seed=3, episodes=10**6, steps=4096, learning_rate=1e30)
+    assert caught.value.seed in (3, 4)
+    assert caught.value.step % 16 == 0
+    assert caught.value.result.record.episodes[0].returns.size
+
+
+def test_progress_is_reported_after_each_chunk():
+    seen = []
+    train(Chain(length=5), Gaussian(), UCB(), Settings(**SMALL, seeds=2, episodes=10**6, steps=3000), seen.append)
+    assert [round(progress.fraction, 2) for progress in seen] == [0.34, 0.68, 1.0]
+    assert seen[-1].env_steps == 6000
+    assert seen[-1].steps_per_second > 0
+
+
+def test_returns_outside_the_support_are_refused_before_training():
+    from uppertail import Categorical
+
+    with pytest.raises(InputError, match=r"from 0 to 4.*use low -0.8 and high 4.8"):
+        train(Toy(), Categorical(low=-0.2, high=1.2), UCB(), Settings(discount=1.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seeds", 0), ("episodes", -1), ("steps", 0), ("discount", 1.1), ("learning_rate", -1.0), ("width", 0),
+        ("learning_rate", float("nan")), ("hidden_layers", 0), ("batch_size", 1), ("replay_size", 3), ("seed", -1),
+        ("rollout_steps", 0), ("updates_per_rollout", 0), ("gradient_clip", 0.0),
+    ],
+)  # fmt: skip
+def test_settings_refuse_what_cannot_be(name, value):
+    with pytest.raises(InputError, match=rf"^{name} is {value}"):
+        Settings(**{name: value})
+
+
+def test_a_short_chain_is_learned():
+    record = train(Chain(length=5), Gaussian(), UCB(), Settings(seeds=3, episodes=300, width=64)).record
+    assert None not in record.solved_episode
+    assert record.greedy_returns == [1.0, 1.0, 1.0]
