@@ -219,6 +219,8 @@ def test_settings_refuse_what_cannot_be(name, value):
 
 
 def test_a_short_chain_is_learned():
-    record = train(Chain(length=5), Gaussian(), UCB(), Settings(seeds=3, episodes=300, width=64)).record
+    record = train(
+        Chain(length=5), Gaussian(), UCB(), Settings(seeds=3, episodes=400, width=64, updates_per_rollout=4)
+    ).record
     assert None not in record.solved_episode
     assert record.greedy_returns == [1.0, 1.0, 1.0]

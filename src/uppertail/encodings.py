@@ -54,7 +54,7 @@ class Scalar(Encoding):
 
 @dataclasses.dataclass(frozen=True)
 class Thermometer(Encoding):
-    """State s as s ones, then zeros: neighbours share all features but one."""
+    """State s as s + 1 ones, then zeros: neighbours share all features but one."""
 
     num_states: int
 

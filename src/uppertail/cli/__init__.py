@@ -1,6 +1,7 @@
 """The command line: `uppertail COMMAND`. Heavy imports wait until a command needs them."""
 
 import importlib
+import importlib.metadata
 import sys
 from collections.abc import Sequence
 
@@ -8,6 +9,7 @@ from uppertail.errors import InputError
 
 COMMANDS = {
     "train": "train one method on one environment, for several seeds at once",
+    "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
     "headline": "solve the randomized Chain of length 100: four methods, one table, one figure",
 }
 
@@ -30,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
     if command in ("-h", "--help"):
         print(USAGE)
+        return 0
+    if command == "--version":
+        print(f"uppertail {importlib.metadata.version('uppertail')}")
         return 0
     try:
         if command not in COMMANDS:

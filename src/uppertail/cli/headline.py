@@ -13,7 +13,9 @@ Writes a run folder for each method, headline.json and curves.png."""
 
 def parser() -> ArgumentParser:
     """The options of `uppertail headline`."""
-    options = ArgumentParser(prog="uppertail headline", description=DESCRIPTION, exit_on_error=False)
+    options = ArgumentParser(
+        prog="uppertail headline", description=DESCRIPTION, exit_on_error=False, allow_abbrev=False
+    )
     options.add_argument("--out", type=str | None, default=None, help="folder for the results (default: runs/headline)")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
@@ -48,7 +50,7 @@ def _headline(out: str | None, quiet: bool) -> int:
         runs[label] = record
         if record.interrupted:
             break
-    title = f"Randomized Chain of length {headline.ENVIRONMENT.length}, {headline.SETTINGS.seeds} seeds"
+    title = f"Randomized Chain of length {headline.ENVIRONMENT.length}, seeds: {headline.SETTINGS.seeds}"
     learning_curves(folder / "curves.png", title, {label: record.episodes for label, record in runs.items()})
     if not quiet:
         Console().print(results_table(title, runs))

@@ -31,14 +31,16 @@ def wants_help(arguments: Sequence[str]) -> bool:
     return any(argument in ("-h", "--help") for argument in arguments)
 
 
-def add_parts(parser: ArgumentParser, light: bool) -> None:
+def add_parts(parser: ArgumentParser, light: bool, options: Sequence[str] = tuple(PARTS)) -> None:
     """Adds --env, --distribution and --policy: any class of their contract, by name or import path.
 
     Args:
         parser: the parser to add to.
         light: only for showing help: imports nothing.
+        options: which of the three to add.
     """
-    for option, (package, contract, default) in PARTS.items():
+    for option in options:
+        package, contract, default = PARTS[option]
         text = f"{CHOICES[option]}, or the import path of your own class; settings as --{option}.NAME VALUE"
         if light:
             parser.add_argument(f"--{option}", type=str, default=default, help=text)
@@ -101,7 +103,7 @@ def _sentence(message: str, parser: ArgumentParser) -> str:
     if unknown := re.search(r"(?:Option|Key|Nested key|Group key) '([\w.]+)' is not (?:accepted|expected)", text):
         owner = re.search(r"class_path '[\w.]*?(\w+)'", text)
         where = f"{owner[1]} has no setting" if owner else "There is no option"
-        remedy = f" `uppertail train --{option}.help {owner[1]}` lists its settings." if owner and option else ""
+        remedy = f" `{parser.prog} --{option}.help {owner[1]}` lists its settings." if owner and option else ""
         return f"{where} {unknown[1]!r}.{remedy or _suggest(unknown[1], _options(parser), '')}"
     if option and (
         value := re.search(r"(?:Expected a dot import path string|Unexpected import path format): (\S+)", text)

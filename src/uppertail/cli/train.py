@@ -21,7 +21,7 @@ NOT_PART_OF_A_RUN = ("config", "out", "overwrite", "quiet")
 
 def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail train`; a light parser only shows help."""
-    options = ArgumentParser(prog="uppertail train", description=DESCRIPTION, exit_on_error=False)
+    options = ArgumentParser(prog="uppertail train", description=DESCRIPTION, exit_on_error=False, allow_abbrev=False)
     options.add_argument("--config", action="config", help="YAML file with any of these options")
     add_parts(options, light)
     options.add_class_arguments(Settings, None)
@@ -50,22 +50,23 @@ def _train(options: ArgumentParser, config: Namespace, built: Namespace, setting
     from uppertail.training.train import Run
 
     run = Run(built.env, built.distribution, built.policy, settings)
-    label = "-".join(type(part).__name__ for part in (built.env, built.distribution, built.policy))
-    folder = Path(built.out) if built.out else records.unused_folder(Path("runs"), label)
+    env, label = type(built.env).__name__, f"{type(built.distribution).__name__}, {type(built.policy).__name__}"
+    name = f"{env}-{label.replace(', ', '-')}"
+    folder = Path(built.out) if built.out else records.unused_folder(Path("runs"), name)
     records.claim_folder(folder, built.overwrite)
     saved = Namespace({name: value for name, value in config.items() if name not in NOT_PART_OF_A_RUN})
-    records.write_text(folder / records.CONFIG, options.dump(saved, skip_none=False))
+    records.write_text(folder / records.CONFIG, options.dump(saved, skip_unset=False))
     try:
         with progress_bar(label, settings.seeds, built.quiet) as on_chunk:
             result = run.drive(on_chunk)
     except TrainingDivergedError as error:
-        _write(folder, error.result.record, label, quiet=True)
+        _write(folder, error.result.record, env, label, quiet=True)
         raise
-    _write(folder, result.record, label, built.quiet)
+    _write(folder, result.record, env, label, built.quiet)
     return 130 if result.record.interrupted else 0
 
 
-def _write(folder: Path, record: "RunRecord", label: str, quiet: bool) -> None:
+def _write(folder: Path, record: "RunRecord", env: str, label: str, quiet: bool) -> None:
     from rich.console import Console
 
     from uppertail import records
@@ -73,9 +74,9 @@ def _write(folder: Path, record: "RunRecord", label: str, quiet: bool) -> None:
     from uppertail.console import results_table
 
     records.write(folder, record)
-    learning_curves(folder / records.CURVE, label, {label: record.episodes})
+    learning_curves(folder / records.CURVE, env, {label: record.episodes})
     if not quiet:
         if record.interrupted:
             print("Interrupted: what was learned until now is kept.", file=sys.stderr)
-        Console().print(results_table(f"{label}, {len(record.episodes)} seeds", {label: record}))
+        Console().print(results_table(f"{env}, seeds: {len(record.episodes)}", {label: record}))
         print(f"Results in {folder}")

@@ -67,11 +67,12 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         return (low + self.bin_width * (np.arange(self.bins) + 0.5)).astype(np.float32)
 
     def fit(self, returns: ReturnRange) -> Self:
-        margin = MARGIN * ((returns.high - returns.low) or 1.0)
+        share = max(MARGIN, 0.5 / (self.bins - 1))  # at the least half a bin, so that the centres cover the returns
+        margin = share * ((returns.high - returns.low) or 1.0)
         suggested_low, suggested_high = returns.low - margin, returns.high + margin
         low = suggested_low if self.low is None else self.low
         high = suggested_high if self.high is None else self.high
-        if low > returns.low or high < returns.high or low >= high:
+        if low > returns.low or high < returns.high:
             raise InputError(
                 f"The support [{low:g}, {high:g}] does not cover the environment's returns, which run from "
                 f"{returns.low:g} to {returns.high:g}: use low {suggested_low:g} and high {suggested_high:g}."

@@ -6,7 +6,7 @@ from uppertail.policies import UCB, EpsilonGreedy
 from uppertail.training.settings import Settings
 
 ENVIRONMENT = Chain(length=100)
-SETTINGS = Settings(seeds=5, episodes=1500)
+SETTINGS = Settings(seeds=5, episodes=1200)
 METHODS = {
     "Gaussian, UCB": (Gaussian(), UCB()),
     "Categorical, UCB": (Categorical(), UCB()),

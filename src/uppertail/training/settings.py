@@ -29,7 +29,7 @@ class Settings:
 
     seeds: int = 5
     seed: int = 0
-    episodes: int = 3000
+    episodes: int = 1000
     steps: int | None = None
     discount: float = 0.995
     learning_rate: float = 5e-4
@@ -40,7 +40,7 @@ class Settings:
     batch_size: int = 32
     replay_size: int = 50_000
     rollout_steps: int = 16
-    updates_per_rollout: int = 1
+    updates_per_rollout: int = 2
 
     def __post_init__(self) -> None:
         for name in ("seeds", "episodes", "width", "hidden_layers", "rollout_steps", "updates_per_rollout"):

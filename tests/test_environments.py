@@ -1,0 +1,383 @@
+"""Environments against plain simulations, enumeration, and Gymnasium itself; encodings against explicit features."""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from uppertail.encodings import Encoding, OneHot, Scalar, Thermometer
+from uppertail.environments import Chain, Environment, FiniteMDP, FrozenLake, Toy
+from uppertail.environments.finite import FiniteState
+from uppertail.errors import InputError
+
+KEY = jax.random.key(0)
+DRAWS = 20_000
+
+
+@jax.jit
+def reset(environment: Environment, key: jax.Array) -> Any:
+    return environment.reset(key)
+
+
+@jax.jit
+def step(environment: Environment, key: jax.Array, state: Any, action: jax.Array) -> Any:
+    return environment.step(key, state, action)
+
+
+@jax.jit
+def follow(environment: Environment, actions: jax.Array) -> Any:
+    """The first time step, and those after each action."""
+    state, first = environment.reset(KEY)
+    keys = jax.random.split(KEY, actions.shape[0])
+    _, steps = jax.lax.scan(lambda state, x: environment.step(x[0], state, x[1]), state, (keys, actions))
+    return first, steps
+
+
+def play(environment: Environment, actions: list[int]) -> list[tuple[int, float, bool, bool]]:
+    """Observation, reward, terminated and truncated of each step, up to the end of the episode."""
+    _, steps = follow(environment, jnp.array(actions, jnp.int32))
+    rows = list(zip(*(np.asarray(leaf).tolist() for leaf in steps), strict=True))
+    end = next((i for i, row in enumerate(rows) if row[2] or row[3]), len(rows))
+    return rows[: end + 1]
+
+
+def correct_actions(environment: FiniteMDP) -> list[int]:
+    """The action of each state of a Chain that goes on or is rewarded."""
+    goes_on = ~np.asarray(environment.terminated)[..., 0] | (np.asarray(environment.reward)[..., 0] == 1)
+    assert (goes_on.sum(axis=1) == 1).all()
+    return goes_on.argmax(axis=1).tolist()
+
+
+def one_table(rewards: Any, next_state: Any, terminated: Any, time_limit: int) -> FiniteMDP:
+    """A deterministic MDP from nested lists over states and actions."""
+    rewards = np.asarray(rewards, np.float32)
+    return FiniteMDP(
+        next_state=jnp.asarray(next_state, jnp.int32)[..., None],
+        reward=jnp.asarray(rewards)[..., None],
+        terminated=jnp.asarray(terminated, bool)[..., None],
+        probability=jnp.ones((*rewards.shape, 1)),
+        start_state=jnp.zeros(1, jnp.int32),
+        start_probability=jnp.ones(1),
+        time_limit=time_limit,
+        encoding=OneHot(rewards.shape[0]),
+    )
+
+
+@pytest.mark.parametrize(("ordered", "length"), [(True, 1), (True, 6), (False, 1), (False, 6)])
+def test_chain_from_every_state(ordered: bool, length: int) -> None:
+    """The right action goes one further, or past the last state for a reward of 1; the other ends the episode."""
+    environment = Chain(length, ordered=ordered).build(jax.random.key(3))
+    correct = [1] * length if ordered else correct_actions(environment)
+    for s, a in itertools.product(range(length), range(2)):
+        state = FiniteState(jnp.asarray(s, jnp.int32), jnp.asarray(5, jnp.int32))
+        after, now = step(environment, KEY, state, jnp.asarray(a, jnp.int32))
+        if a != correct[s]:
+            expected = (0.0, True, False)
+        elif s == length - 1:
+            expected = (1.0, True, False)
+        else:
+            expected = (0.0, False, False)
+            assert now.observation == s + 1
+        assert (float(now.reward), bool(now.terminated), bool(now.truncated)) == expected
+        assert (int(after.state), int(after.elapsed)) == (int(now.observation), 6)
+
+
+@pytest.mark.parametrize(("ordered", "length"), [(True, 20), (False, 20), (False, 1)])
+def test_the_right_actions_solve_a_chain_in_its_length(ordered: bool, length: int) -> None:
+    environment = Chain(length, ordered=ordered).build(jax.random.key(1))
+    first, _ = follow(environment, jnp.zeros(1, jnp.int32))
+    assert (int(first.observation), float(first.reward), bool(first.terminated | first.truncated)) == (0, 0, False)
+    steps = play(environment, correct_actions(environment))
+    assert len(steps) == length
+    assert sum(reward for _, reward, _, _ in steps) == 1
+    assert steps[-1][2:] == (True, False)
+    for mistake in range(length):
+        actions = correct_actions(environment)
+        actions[mistake] = 1 - actions[mistake]
+        steps = play(environment, actions)
+        assert len(steps) == mistake + 1
+        assert sum(reward for _, reward, _, _ in steps) == 0
+
+
+def test_a_randomized_chain_differs_between_seeds() -> None:
+    """Both actions are right equally often, in every state."""
+    seeds = 1000
+    chains = jax.jit(jax.vmap(Chain(10).build))(jax.random.split(KEY, seeds))
+    correct = np.asarray(~chains.terminated[..., 1, 0] | (chains.reward[..., 1, 0] == 1))
+    assert len(np.unique(correct, axis=0)) > 500
+    for right in correct.sum(axis=0):
+        assert scipy.stats.binomtest(int(right), seeds, 0.5).pvalue > 1e-5
+    assert correct_actions(Chain(10).build(jax.random.key(1))) != correct_actions(Chain(10).build(jax.random.key(2)))
+    assert correct_actions(Chain(10).build(KEY)) == correct_actions(Chain(10).build(KEY))
+
+
+def test_an_ordered_chain_is_the_same_for_every_seed() -> None:
+    for seed in range(3):
+        assert correct_actions(Chain(10, ordered=True).build(jax.random.key(seed))) == [1] * 10
+
+
+def test_floor_of_a_chain() -> None:
+    """An agent that never forgets fails once in each state where it first tries the wrong action."""
+    rng = np.random.default_rng(0)
+    episodes = 1 + rng.integers(0, 2, (20_000, 30)).sum(axis=1)
+    assert abs(episodes.mean() - Chain(30).floor_episodes) < 5 * episodes.std() / math.sqrt(20_000)
+
+
+@pytest.mark.parametrize(("builder", "limit"), [(Chain(10), 200), (Chain(300), 300), (Chain(10, time_limit=11), 11)])
+def test_time_limit_of_a_chain(builder: Chain, limit: int) -> None:
+    assert builder.build(KEY).time_limit == limit
+
+
+def test_toy_by_hand() -> None:
+    """Fig. 1: -1 then 4 or 1, or +1 then 1 or 0."""
+    environment = Toy().build(KEY)
+    assert play(environment, [0, 0]) == [(1, -1.0, False, False), (1, 4.0, True, False)]
+    assert play(environment, [0, 1]) == [(1, -1.0, False, False), (1, 1.0, True, False)]
+    assert play(environment, [1, 0]) == [(2, 1.0, False, False), (2, 1.0, True, False)]
+    assert play(environment, [1, 1]) == [(2, 1.0, False, False), (2, 0.0, True, False)]
+    best = max(sum(r for _, r, _, _ in play(environment, [a, b])) for a in range(2) for b in range(2))
+    assert best == Toy().success_return
+
+
+def test_a_time_limit_truncates_and_does_not_terminate() -> None:
+    environment = one_table([[1.0, 2.0]], [[0, 0]], [[False, False]], time_limit=3)
+    assert play(environment, [0, 1, 0, 0, 0]) == [(0, 1.0, False, False), (0, 2.0, False, False), (0, 1.0, False, True)]
+
+
+def test_an_end_at_the_time_limit_is_an_end() -> None:
+    environment = one_table([[0.0, 1.0]], [[0, 0]], [[False, True]], time_limit=3)
+    assert play(environment, [0, 0, 1])[-1] == (0, 1.0, True, False)
+    assert play(environment, [0, 1])[-1] == (0, 1.0, True, False)
+
+
+def test_an_episode_starts_anew_after_a_reset() -> None:
+    environment = one_table([[0.0, 0.0]], [[0, 0]], [[False, False]], time_limit=2)
+    for _ in range(2):
+        state, now = reset(environment, KEY)
+        for truncated in (False, True):
+            state, now = step(environment, KEY, state, jnp.asarray(0))
+            assert bool(now.truncated) == truncated
+
+
+def extremes(environment: FiniteMDP, discount: float) -> tuple[float, float]:
+    """The lowest and highest discounted return, by recursion over states and remaining steps in float64."""
+    tables = [np.asarray(leaf) for leaf in (environment.next_state, environment.reward, environment.terminated)]
+    next_state, reward, terminated = (table.tolist() for table in tables)
+    possible = np.asarray(environment.probability > 0).tolist()
+    low, high = [0.0] * len(reward), [0.0] * len(reward)
+    for _ in range(environment.time_limit):
+        new_low, new_high = [], []
+        for s in range(len(reward)):
+            lows, highs = [], []
+            for a, o in itertools.product(range(len(reward[s])), range(len(reward[s][0]))):
+                if possible[s][a][o]:
+                    ends, to = terminated[s][a][o], next_state[s][a][o]
+                    lows.append(reward[s][a][o] + (0.0 if ends else discount * low[to]))
+                    highs.append(reward[s][a][o] + (0.0 if ends else discount * high[to]))
+            new_low.append(min(lows))
+            new_high.append(max(highs))
+        low, high = new_low, new_high
+    return min(0.0, *low), max(0.0, *high)
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.9, 1.0])
+def test_return_range_of_toy_by_enumeration(discount: float) -> None:
+    environment = Toy().build(KEY)
+    returns = [0.0]
+    for actions in itertools.product(range(2), repeat=2):
+        rewards = [reward for _, reward, _, _ in play(environment, list(actions))]
+        returns += [rewards[0] + discount * rewards[1], rewards[1]]
+    low, high = environment.return_range(discount)
+    np.testing.assert_allclose([low, high], [min(returns), max(returns)], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        Chain(7).build(KEY),
+        FrozenLake("4x4", time_limit=20).build(KEY),
+        FrozenLake("4x4", is_slippery=True, time_limit=20).build(KEY),
+        one_table([[1.0, -2.0], [0.5, 0.0]], [[1, 0], [0, 1]], [[False, False], [False, True]], time_limit=9),
+        one_table([[-1.0, -2.0]], [[0, 0]], [[True, False]], time_limit=200),
+    ],
+    ids=["chain", "lake", "slippery", "loop", "negative"],
+)
+@pytest.mark.parametrize("discount", [0.5, 0.995])
+def test_return_range_by_recursion(environment: FiniteMDP, discount: float) -> None:
+    low, high = environment.return_range(discount)
+    np.testing.assert_allclose([low, high], extremes(environment, discount), rtol=1e-5, atol=1e-6)
+
+
+def test_return_range_ignores_outcomes_of_probability_zero() -> None:
+    environment = FiniteMDP(
+        next_state=jnp.zeros((1, 1, 2), jnp.int32),
+        reward=jnp.array([[[1.0, 9.0]]]),
+        terminated=jnp.ones((1, 1, 2), bool),
+        probability=jnp.array([[[1.0, 0.0]]]),
+        start_state=jnp.zeros(1, jnp.int32),
+        start_probability=jnp.ones(1),
+        time_limit=5,
+        encoding=OneHot(1),
+    )
+    assert environment.return_range(0.9) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("draw", "outcome"), [(0.0, 1), (0.49, 1), (0.5, 2), (np.nextafter(np.float32(1), 0), 2)])
+def test_outcomes_of_probability_zero_are_never_drawn(
+    draw: float, outcome: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = FiniteMDP(
+        next_state=jnp.arange(4)[None, None],
+        reward=jnp.zeros((1, 1, 4)),
+        terminated=jnp.zeros((1, 1, 4), bool),
+        probability=jnp.array([[[0.0, 0.5, 0.5, 0.0]]]),
+        start_state=jnp.zeros(1, jnp.int32),
+        start_probability=jnp.ones(1),
+        time_limit=5,
+        encoding=OneHot(4),
+    )
+    monkeypatch.setattr(jax.random, "uniform", lambda key: jnp.asarray(draw, jnp.float32))
+    state, _ = environment.reset(KEY)
+    assert environment.step(KEY, state, jnp.asarray(0))[1].observation == outcome
+
+
+CUSTOM = ("SFFH", "FHFF", "FFFG")
+LAKES = {"4x4": FrozenLake("4x4"), "8x8": FrozenLake("8x8"), "custom": FrozenLake(desc=CUSTOM)}
+
+
+@functools.cache
+def gymnasium_lake(name: str, is_slippery: bool) -> Any:
+    maps = {"desc": list(CUSTOM)} if name == "custom" else {"map_name": name}
+    return gymnasium.make("FrozenLake-v1", is_slippery=is_slippery, **maps).unwrapped  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("name", LAKES)
+def test_frozen_lake_steps_as_gymnasium_does(name: str) -> None:
+    environment, theirs = LAKES[name].build(KEY), gymnasium_lake(name, False)
+    rng = np.random.default_rng(0)
+    endings = set()
+    for right in np.linspace(0.1, 0.9, 60):  # some episodes hardly move, some run to the goal or into a hole
+        actions = rng.choice(4, size=40, p=[(1 - right) / 4, right / 2 + (1 - right) / 4] * 2).tolist()
+        start, _ = theirs.reset()
+        assert int(follow(environment, jnp.zeros(1, jnp.int32))[0].observation) == start
+        ours = play(environment, actions)
+        for action, (observation, reward, terminated, truncated) in zip(actions, ours, strict=False):
+            expected = theirs.step(action)[:3]
+            assert (observation, reward, terminated) == (expected[0], expected[1], expected[2])
+            assert not truncated
+        endings.add((ours[-1][1], ours[-1][2]))
+    assert {(0.0, True), (1.0, True)} <= endings or name == "8x8"
+
+
+@pytest.mark.parametrize("name", LAKES)
+@pytest.mark.parametrize("is_slippery", [False, True])
+def test_frozen_lake_has_gymnasiums_table(name: str, is_slippery: bool) -> None:
+    builder = FrozenLake(LAKES[name].map_name, LAKES[name].desc, is_slippery)
+    environment, theirs = builder.build(KEY), gymnasium_lake(name, is_slippery)
+    assert (environment.num_states, environment.num_actions) == (len(theirs.P), 4)
+    assert environment.encoding.num_features == len(theirs.P)
+    fields = (environment.probability, environment.next_state, environment.reward, environment.terminated)
+    probability, next_state, reward, terminated = map(np.asarray, fields)
+    for s, a in itertools.product(theirs.P, range(4)):
+        ours: dict[Any, float] = {}
+        for o in range(probability.shape[-1]):
+            if probability[s, a, o] > 0:
+                entry = (int(next_state[s, a, o]), float(reward[s, a, o]), bool(terminated[s, a, o]))
+                ours[entry] = ours.get(entry, 0.0) + float(probability[s, a, o])
+        expected: dict[Any, float] = {}
+        for p, to, r, ends in theirs.P[s][a]:
+            entry = (int(to), float(r), bool(ends))
+            expected[entry] = expected.get(entry, 0.0) + p
+        assert ours == pytest.approx(expected, rel=1e-6)
+
+
+@jax.jit
+def next_states(environment: FiniteMDP, state: jax.Array, action: jax.Array) -> jax.Array:
+    start = FiniteState(state, jnp.zeros((), jnp.int32))
+    keys = jax.random.split(KEY, DRAWS)
+    return jax.vmap(lambda key: environment.step(key, start, action)[1].observation)(keys)
+
+
+def test_a_slippery_lake_slips_as_often_as_its_table_says() -> None:
+    environment, theirs = FrozenLake("4x4", is_slippery=True).build(KEY), gymnasium_lake("4x4", True)
+    for s, a in [(0, 0), (1, 2), (8, 3), (14, 2)]:
+        seen = np.bincount(next_states(environment, jnp.asarray(s, jnp.int32), jnp.asarray(a, jnp.int32)), minlength=16)
+        expected = np.zeros(16)
+        for p, to, _, _ in theirs.P[s][a]:
+            expected[to] += p
+        assert (seen[expected == 0] == 0).all()
+        reached = expected > 0
+        assert scipy.stats.chisquare(seen[reached], DRAWS * expected[reached]).pvalue > 1e-4
+
+
+def test_a_lake_with_several_starts_begins_in_each() -> None:
+    environment = FrozenLake(desc=("SFS", "HFG", "SFF")).build(KEY)
+    starts = jax.jit(jax.vmap(lambda key: environment.reset(key)[1].observation))(jax.random.split(KEY, DRAWS))
+    seen = np.bincount(np.asarray(starts), minlength=9)
+    assert set(np.flatnonzero(seen)) == {0, 2, 6}
+    assert scipy.stats.chisquare(seen[[0, 2, 6]]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("name", LAKES)
+def test_a_lake_can_be_crossed(name: str) -> None:
+    low, high = LAKES[name].build(KEY).return_range(1.0)
+    assert (low, high) == (0.0, LAKES[name].success_return)
+
+
+@pytest.mark.parametrize("encoding", ["one_hot", "scalar", "thermometer"])
+def test_builders_take_the_encoding_by_name(encoding: Any) -> None:
+    for builder, states in (
+        (Chain(5, encoding=encoding), 5),
+        (Toy(encoding), 3),
+        (FrozenLake("4x4", None, False, encoding), 16),
+    ):
+        expected = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}[encoding](states)
+        assert builder.build(KEY).encoding == expected
+
+
+@pytest.mark.parametrize(
+    ("encoding", "features"),
+    [
+        (OneHot(5), np.eye(5)),
+        (Thermometer(5), np.tri(5)),
+        (Scalar(5), np.array([[-1.0], [-0.5], [0.0], [0.5], [1.0]])),
+        (Scalar(1), np.array([[-1.0]])),
+        (OneHot(1), np.eye(1)),
+    ],
+    ids=str,
+)
+def test_encodings_are_features_times_weights(encoding: Encoding, features: np.ndarray) -> None:
+    assert encoding.num_features == features.shape[1]
+    weight = np.random.default_rng(0).normal(size=(encoding.num_features, 4)).astype(np.float32)
+    for state, feature in enumerate(features):
+        ours = encoding.project(jnp.asarray(weight), jnp.asarray(state, jnp.int32))
+        np.testing.assert_allclose(ours, feature @ weight.astype(np.float64), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: Chain(0), ["length is 0", "at least 1"]),
+        (lambda: Chain(10, time_limit=9), ["time_limit is 9", "length 10", "at least 10"]),
+        (lambda: FrozenLake(time_limit=0), ["time_limit is 0", "at least 1"]),
+        (lambda: FrozenLake(desc=("SF", "FGF")), ["desc is ['SF', 'FGF']", "equal length"]),
+        (lambda: FrozenLake(desc=("SX", "FG")), ["desc is", "made of S, F, H and G"]),
+        (lambda: FrozenLake(desc=("FF", "FG")), ["desc is", "at least one S"]),
+        (lambda: FrozenLake(desc=("SF", "FF")), ["desc is", "one G"]),
+        (lambda: FrozenLake(desc=()), ["desc is []", "rows of equal length"]),
+        (lambda: FrozenLake(desc=("",)), ["desc is ['']", "rows of equal length"]),
+    ],
+)
+def test_errors_name_the_argument_the_value_and_the_remedy(build: Callable[[], Any], words: list[str]) -> None:
+    with pytest.raises(InputError) as error:
+        build()
+    for word in words:
+        assert word in str(error.value)

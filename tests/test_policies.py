@@ -1,0 +1,150 @@
+"""Exploration policies: worked cases, and frequencies against their probabilities."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.stats
+
+from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
+from uppertail.distributions.gaussian import GaussianReturn
+from uppertail.distributions.point_mass import PointMassReturn
+from uppertail.errors import InputError
+from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
+
+DECISIONS = 20_000
+
+
+def gaussians(means: list[float], stds: list[float]) -> GaussianReturn:
+    return GaussianReturn(jnp.array(means), jnp.array(stds))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def decisions(policy: ExplorationPolicy, family: ReturnDistribution[Any], z: Any) -> jax.Array:
+    keys = jax.random.split(jax.random.key(0), DECISIONS)
+    return jax.vmap(policy.select, in_axes=(0, None, None))(keys, family, z)
+
+
+def counts(policy: ExplorationPolicy, family: ReturnDistribution[Any], z: Any, num_actions: int) -> np.ndarray:
+    """How often each action is chosen in many decisions."""
+    return np.bincount(np.asarray(decisions(policy, family, z)), minlength=num_actions)
+
+
+def assert_frequency(chosen: int, probability: float) -> None:
+    """A count within what a binomial shows once in a million."""
+    low, high = scipy.stats.binom.interval(1 - 1e-6, DECISIONS, probability)
+    assert low <= chosen <= high, f"{chosen} of {DECISIONS} for a probability of {probability}"
+
+
+def test_ucb_scores_by_hand() -> None:
+    """mean + 2 std."""
+    z = gaussians([0.0, 1.0, -1.0], [1.0, 0.25, 2.0])
+    scores = UCB(2.0, 2.0).scores(jax.random.key(0), Gaussian(), z)
+    np.testing.assert_allclose(scores, [2.0, 1.5, 3.0], rtol=1e-6)
+    assert UCB(2.0, 2.0).select(jax.random.key(0), Gaussian(), z) == 2
+
+
+def test_ucb_scores_of_a_categorical_by_hand() -> None:
+    """Half on each of the centres 0.1 and 0.3 has standard deviation 0.1; all on 0.3 has none."""
+    family = Categorical(7, -0.2, 1.2)
+    outputs = jnp.full((2, 7), -jnp.inf).at[0, 1:3].set(0.0).at[1, 2].set(0.0)
+    scores = UCB(2.0, 2.0).scores(jax.random.key(0), family, jax.vmap(family.from_outputs)(outputs))
+    np.testing.assert_allclose(scores, [0.4, 0.3], atol=1e-6)
+
+
+def test_ucb_draws_c_for_each_action_within_its_range() -> None:
+    z = gaussians([0.0] * 500, [1.0] * 500)
+    c = np.asarray(UCB().scores(jax.random.key(0), Gaussian(), z))
+    assert c.min() >= 1.7 and c.max() <= 2.3
+    assert scipy.stats.kstest(c, scipy.stats.uniform(1.7, 0.6).cdf).pvalue > 1e-4
+
+
+def test_ucb_frequencies() -> None:
+    """Action 1 wins where c_1 of its own is large enough against c_0: P by quadrature."""
+    z = gaussians([0.0, 0.3], [1.0, 0.9])
+    probability, _ = scipy.integrate.quad(lambda c1: np.clip((0.3 + 0.9 * c1 - 1.7) / 0.6, 0, 1) / 0.6, 1.7, 2.3)
+    assert 0.6 < probability < 0.9
+    assert_frequency(counts(UCB(), Gaussian(), z, 2)[1], probability)
+
+
+@pytest.mark.parametrize(
+    ("means", "stds"), [([0.0, 0.5], [1.0, 1.0]), ([1.0, 0.0], [0.1, 2.0]), ([-3.0, -3.0], [0.5, 5.0])], ids=str
+)
+def test_thompson_frequencies(means: list[float], stds: list[float]) -> None:
+    """P(Z_0 > Z_1) = Phi((m_0 - m_1) / sqrt(s_0^2 + s_1^2)): the draws are independent."""
+    probability = scipy.stats.norm.cdf((means[0] - means[1]) / math.hypot(*stds))
+    assert_frequency(counts(Thompson(), Gaussian(), gaussians(means, stds), 2)[0], float(probability))
+
+
+def test_thompson_draws_actions_independently_of_a_mixture_and_a_categorical() -> None:
+    """Equal distributions: every order is as likely as another, though some draws of a categorical tie."""
+    for family in (GaussianMixture(), Categorical(7, -0.2, 1.2)):
+        z = jax.vmap(family.from_outputs)(jnp.zeros((4, family.num_outputs)))
+        for chosen in counts(Thompson(), family, z, 4):
+            assert_frequency(chosen, 0.25)
+
+
+def test_greedy_takes_the_highest_mean() -> None:
+    z = gaussians([0.0, 0.2, 0.1], [9.0, 1e-4, 5.0])
+    np.testing.assert_allclose(Greedy().scores(jax.random.key(0), Gaussian(), z), [0.0, 0.2, 0.1])
+    assert counts(Greedy(), Gaussian(), z, 3).tolist() == [0, DECISIONS, 0]
+
+
+def test_epsilon_of_zero_is_greedy() -> None:
+    z = gaussians([-5.0, -7.0, -9.0], [1.0, 1.0, 1.0])
+    assert counts(EpsilonGreedy(0.0), Gaussian(), z, 3).tolist() == [DECISIONS, 0, 0]
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0])
+def test_epsilon_greedy_frequencies(epsilon: float) -> None:
+    """1 - epsilon + epsilon / k for the greedy action, epsilon / k for each other, wherever the means lie."""
+    z = gaussians([-50.0, 50.0, 0.5, 0.2], [1.0] * 4)
+    chosen = counts(EpsilonGreedy(epsilon), Gaussian(), z, 4)
+    for action, count in enumerate(chosen):
+        assert_frequency(count, epsilon / 4 + (1 - epsilon if action == 1 else 0.0))
+
+
+@pytest.mark.parametrize(
+    "policy", [Greedy(), EpsilonGreedy(0.0), EpsilonGreedy(), UCB(2.0, 2.0), UCB(), Thompson()], ids=str
+)
+@pytest.mark.parametrize("num_actions", [1, 2, 5])
+def test_ties_are_broken_at_random(policy: ExplorationPolicy, num_actions: int) -> None:
+    z = PointMassReturn(jnp.full(num_actions, -1.5))
+    for chosen in counts(policy, PointMass(), z, num_actions):
+        assert_frequency(chosen, 1 / num_actions)
+
+
+def test_ties_below_the_highest_score_do_not_count() -> None:
+    chosen = counts(Greedy(), PointMass(), PointMassReturn(jnp.array([0.0, 3.0, 0.0, 3.0, 3.0])), 5)
+    assert chosen[0] == chosen[2] == 0
+    for action in (1, 3, 4):
+        assert_frequency(chosen[action], 1 / 3)
+
+
+def test_an_action_is_an_integer_of_32_bits() -> None:
+    assert decisions(UCB(), Gaussian(), gaussians([0.0, 0.0], [1.0, 1.0])).dtype == jnp.int32
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: EpsilonGreedy(-0.1), ["epsilon is -0.1", "[0, 1]", "0.05"]),
+        (lambda: EpsilonGreedy(1.1), ["epsilon is 1.1", "[0, 1]"]),
+        (lambda: EpsilonGreedy(math.nan), ["epsilon is nan", "[0, 1]"]),
+        (lambda: UCB(-1.0, 2.0), ["[-1.0, 2.0]", "0 <= low <= high"]),
+        (lambda: UCB(2.0, 1.0), ["[2.0, 1.0]", "0 <= low <= high"]),
+        (lambda: UCB(2.0, math.inf), ["[2.0, inf]", "finite"]),
+        (lambda: UCB(math.nan, 2.0), ["[nan, 2.0]", "0 <= low <= high"]),
+    ],
+)
+def test_errors_name_the_argument_the_value_and_the_remedy(build: Callable[[], Any], words: list[str]) -> None:
+    with pytest.raises(InputError) as error:
+        build()
+    for word in words:
+        assert word in str(error.value)
