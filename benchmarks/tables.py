@@ -1,0 +1,52 @@
+"""The tables of README and docs/decisions, as Markdown, from the summaries in results/.
+
+Usage: python benchmarks/tables.py [results/chain | results/ablations]
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from uppertail.records import median_episode
+
+
+def row(name: str, summary: dict[str, Any]) -> str:
+    """One run: seeds solved, median and latest episode, final success, greedy return."""
+    first, solved = summary["first_success_episode"], summary["solved_episode"]
+    count = sum(episode is not None for episode in solved)
+    rates = summary["final_success_rate"]
+    kept = sum(rate >= 0.9 for rate in rates)
+    cells = [
+        name,
+        f"{count} of {len(solved)}",
+        _episode(median_episode(first)),
+        _episode(median_episode(solved)),
+        _episode(max(solved) if count == len(solved) else None),
+        f"{summary['first_success_over_floor']:.1f}" if summary["first_success_over_floor"] else "-",
+        f"{kept} of {len(rates)}",
+        f"{sum(summary['final_greedy_return']) / len(rates):.2f}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _episode(value: float | None) -> str:
+    return "never" if value is None else f"{value:,.0f}"
+
+
+def table(folder: Path) -> str:
+    """All runs of a folder."""
+    headings = "run, seeds solved, first success, solved at, last seed solved at, times floor, kept, greedy return"
+    paths = sorted(folder.glob("*/summary.json"), key=lambda path: _natural(path.parent.name))
+    rows = [row(path.parent.name, json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+    return "\n".join([f"| {headings.replace(', ', ' | ')} |", "| --- " * 8 + "|", *rows])
+
+
+def _natural(name: str) -> list[Any]:
+    return [part.zfill(6) if part.isdigit() else part for part in name.split("-")]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Tables of results, as Markdown.")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("results/chain"))
+    print(table(parser.parse_args().folder))
