@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -16,7 +16,6 @@ HEADINGS = (
     "first\nsuccess",
     "solved\nat",
     "times\nfloor",
-    "final\nsuccess",
     "greedy\nreturn",
     "steps\nper s",
 )
@@ -50,21 +49,21 @@ def progress_bar(label: str, seeds: int, quiet: bool) -> Iterator[Callable[["Tra
 
 def results_table(title: str, runs: dict[str, RunRecord]) -> Table:
     """One row per run: seeds solved; median episode of the first success and of solving; speed of all seeds."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE, pad_edge=False)
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, show_edge=False
+    )
     table.add_column("\nmethod", no_wrap=True)
     for heading in HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
     for label, record in runs.items():
         summary = record.summary()
         solved = record.solved_episode
-        rates = [rate for rate in summary["final_success_rate"] if rate is not None]
         table.add_row(
             label,
             f"{sum(episode is not None for episode in solved)}/{len(solved)}",
             _number(median_episode(record.first_success_episode)),
             _number(median_episode(solved)),
             _number(summary["first_success_over_floor"], ".1f") if "floor_episodes" in summary else "-",
-            f"{sum(rates) / len(rates):.0%}" if rates else "-",
             f"{sum(record.greedy_returns) / len(record.greedy_returns):.2f}",
             f"{record.steps_per_second:,.0f}",
         )

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import os
 import sys
 from collections.abc import Sequence
 
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"uppertail: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("uppertail: interrupted.", file=sys.stderr)
         return 130

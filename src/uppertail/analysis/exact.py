@@ -1,0 +1,104 @@
+"""The exact distribution of the return Z(s, a) of a stationary policy in a finite MDP.
+
+Z(s, a) is the sum of discounted rewards until the episode terminates. A time limit is no part of it: a stationary
+policy does not know the time, so Z(s, a) = R + discount * Z(S', A') has one solution, without a limit.
+
+Where no state can come back before the episode ends, the equation is solved by enumeration, from the last states
+backward: Z(s, a) is the mixture, over outcomes and next actions, of shifted and scaled atoms, and equal ones are
+merged. All other states go through distributional dynamic programming on a grid (`grid.py`), which bounds its error.
+"""
+
+import contextlib
+import graphlib
+
+import numpy as np
+from jaxtyping import Float
+
+from uppertail.analysis.discrete import ExactReturn, merged
+from uppertail.analysis.grid import TARGET, grid_returns
+from uppertail.analysis.markov import MarkovReward, optimal_policy, uniform_policy
+from uppertail.environments import FiniteMDP
+from uppertail.errors import InputError
+
+__all__ = ["ExactReturn", "exact_returns", "optimal_policy", "uniform_policy"]
+
+MAX_ATOMS = 10_000
+
+
+def exact_returns(
+    mdp: FiniteMDP,
+    policy: Float[np.ndarray, "states actions"],
+    discount: float,
+    tolerance: float | None = None,
+    max_atoms: int = MAX_ATOMS,
+) -> dict[tuple[int, int], ExactReturn]:
+    """The distribution of the return from every state and action.
+
+    Args:
+        mdp: tables of one environment; its time limit is ignored.
+        policy: probability of each action in each state, also of the actions that follow (s, a).
+        discount: discount per step, in [0, 1]; with 1, the policy must end every episode.
+        tolerance: largest Wasserstein-1 error wanted where enumeration is not possible, above 0; None: 0.001 of the
+            range of returns. A grid that would take too long is coarser, and `error` says what it reached.
+        max_atoms: enumeration stops at states with more atoms than this.
+
+    Returns:
+        (state, action) to its distribution.
+
+    Raises:
+        InputError: an argument does not fit the MDP, or with discount 1 an episode never ends.
+    """
+    if tolerance is not None and not tolerance > 0:
+        raise InputError(f"tolerance is {tolerance}: use a number above 0, or leave it out.")
+    process = MarkovReward.of(mdp, policy, discount)
+    process.require_end()
+    values = _enumerate(process, max_atoms)
+    if len(values) < mdp.num_states:
+        values |= grid_returns(process, values, tolerance)
+    returns = {(s, a): _action_return(process, values, s, a) for s, a in np.ndindex(mdp.num_states, mdp.num_actions)}
+    # a mixture of several grids is put on one again, a step that the grids left room for
+    spacing = 2 * (1 / TARGET - 1) * max(value.error for value in values.values())
+    return {pair: z.coarsened(spacing) if z.error else z for pair, z in returns.items()}
+
+
+def _enumerate(process: MarkovReward, max_atoms: int) -> dict[int, ExactReturn]:
+    """The return of each state from which the policy can never come back to a state, and has few enough atoms."""
+    leads = (process.weight > 0) & process.goes_on
+    followers = {s: np.unique(process.next_state[s][leads[s]]).tolist() for s in range(len(leads))}
+    order = graphlib.TopologicalSorter(followers)
+    with contextlib.suppress(graphlib.CycleError):  # states before or on a cycle never become ready
+        order.prepare()
+    values: dict[int, ExactReturn] = {}
+    while ready := order.get_ready():
+        for state in ready:
+            value = _state_return(process, values, state)
+            if value.atoms.size <= max_atoms:
+                values[state] = value
+                order.done(state)
+    return values
+
+
+def _state_return(process: MarkovReward, values: dict[int, ExactReturn], state: int) -> ExactReturn:
+    """The mixture of the returns of the actions that the policy takes."""
+    taken = np.flatnonzero(process.policy[state])
+    returns = [_action_return(process, values, state, action) for action in taken.tolist()]
+    atoms = np.concatenate([z.atoms for z in returns])
+    weights = zip(process.policy[state, taken], returns, strict=True)
+    return merged(atoms, np.concatenate([share * z.probabilities for share, z in weights]))
+
+
+def _action_return(process: MarkovReward, values: dict[int, ExactReturn], state: int, action: int) -> ExactReturn:
+    """R + discount * Z(S'): W1 scales with the discount and is averaged by a mixture, so its error does and is."""
+    atoms, probabilities, error = [], [], 0.0
+    for outcome in np.flatnonzero(process.probability[state, action]):
+        where = (state, action, outcome)
+        share, reward = process.probability[where], process.reward[where]
+        if process.goes_on[where]:
+            value = values[int(process.next_state[where])]
+            atoms.append(reward + process.discount * value.atoms)
+            probabilities.append(share * value.probabilities)
+            error += float(share * process.discount * value.error)
+        else:
+            atoms.append(np.array([reward]))
+            probabilities.append(np.array([share]))
+    return merged(np.concatenate(atoms), np.concatenate(probabilities), error)

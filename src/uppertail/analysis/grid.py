@@ -1,0 +1,167 @@
+"""Distributional dynamic programming on a grid, for states that the policy can come back to.
+
+Every state has its own uniform grid over the returns that are possible from it. It starts with all mass at the mean of
+its return, which a linear system gives, and is swept K times: V(s) <- projection of the mixture of R + discount V(S').
+
+**The error.** The projection splits an atom x between its two neighbours on the grid so that the mean is kept. It is
+the same as adding noise with mean 0 given all that came before, and variance (x - below)(above - x) <= d^2 / 4, where
+d is the state's spacing. To start at the mean replaces the return left after K steps, Z(S_K), by its mean, which is a
+deviation with mean 0 given the path, too. Take both returns on the same path: their difference is a sum of such terms,
+discounted, any two of which are uncorrelated. So its second moment D is the sum of theirs:
+
+    D_0 = variance + d^2 / 4,    D_{k+1} = d^2 / 4 + discount^2 P D_k,    W1 <= E|difference| <= sqrt(D_K)
+
+with P the probabilities of going on. With one spacing d everywhere this is at most d / (2 sqrt(1 - discount^2)) plus
+what discount^K leaves of the standard deviation, and it holds with discount 1 where episodes end. (Adding up how far
+each projection moves mass, d / 2 at most, would give d / (2 (1 - discount)): true, but many times larger.)
+
+**Returns without bound.** With discount 1 a loop that pays has no highest return. There the grid ends 20 standard
+deviations from the mean; what a sweep moves back to the end is measured and added: C_{k+1} = moved + discount P C_k.
+"""
+
+import dataclasses
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Float, Int
+
+from uppertail.analysis.discrete import ExactReturn, merged, split
+from uppertail.analysis.markov import MarkovReward
+
+TARGET = 0.9
+"""The share of the tolerance that the sweeps may use; the rest is for the last projection, in `exact_returns`."""
+TOLERANCE = 1e-3
+TAIL = 20.0
+MAX_ENTRIES, MAX_WORK, MAX_SWEEPS = 8_000_000, 10_000_000_000, 100_000
+"""Entries of the backup's sparse matrix; entries times sweeps, about a minute; sweeps."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Grids:
+    """One uniform grid per state, all of the same size."""
+
+    low: Float[np.ndarray, " states"]
+    spacing: Float[np.ndarray, " states"]
+    size: int
+
+    def points(self, state: int) -> Float[np.ndarray, " size"]:
+        return self.low[state] + self.spacing[state] * np.arange(self.size)
+
+    def project(
+        self, state: int, returns: Float[np.ndarray, " points"]
+    ) -> tuple[Int[np.ndarray, " points"], Float[np.ndarray, " points"], Float[np.ndarray, " points"]]:
+        """Index of the neighbour below among all grids' points, share of the one above, distance from the grid."""
+        within = np.clip(returns, self.low[state], self.low[state] + self.spacing[state] * (self.size - 1))
+        index, share = split((within - self.low[state]) / (self.spacing[state] or 1.0), self.size)
+        return state * self.size + index, share, np.abs(returns - within)
+
+
+def grid_returns(
+    process: MarkovReward, known: dict[int, ExactReturn], tolerance: float | None = None
+) -> dict[int, ExactReturn]:
+    """The returns of all states that are not yet known, each with its error.
+
+    Args:
+        process: the MDP under a policy that has a return.
+        known: states whose return was enumerated.
+        tolerance: largest Wasserstein-1 error wanted; None: 0.001 of the range of returns.
+    """
+    open_states = np.array([s for s in range(len(process.policy)) if s not in known])
+    mean, variance = (moment[open_states] for moment in process.moments())
+    tails = TAIL * np.sqrt(variance)
+    low, high = (bound[open_states] for bound in process.bounds())
+    low, high = np.where(np.isinf(low), mean - tails, low), np.where(np.isinf(high), mean + tails, high)
+    scale = max(np.max(high) - np.min(low), 1e-6 * np.max(np.abs(mean)), 1e-300)
+    transitions = process.transitions[np.ix_(open_states, open_states)]
+    second = process.discount**2 * transitions  # what a sweep does to second moments
+
+    aim = (TARGET * (tolerance or TOLERANCE * scale)) ** 2 / 2  # one half for projections, one for the start
+    left, sweeps = variance, 0
+    while np.max(left) > aim and sweeps < MAX_SWEEPS:
+        left, sweeps = second @ left, sweeps + 1
+    noise = np.linalg.solve(np.eye(len(second)) - second, (high - low) ** 2 / 4)  # of a grid of two points
+    edges, shares = _edges(process, open_states)
+    affordable = min(MAX_ENTRIES, MAX_WORK / max(sweeps, 1)) / (2 * len(edges))
+    size = 1 + int(min(np.ceil(np.sqrt(np.max(noise) / aim)) + 1, max(affordable, 10)))
+
+    grids = _Grids(low, (high - low) / (size - 1), size)
+    backup, moved = _operator(process, grids, edges, shares)
+    arrived, moved_known = _from_known(process, grids, open_states, known)
+    probability = _start(grids, mean)
+    half_square = grids.spacing**2 / 4
+    deviation, displaced = variance + half_square, np.zeros(len(open_states))
+    for _ in range(sweeps):
+        displaced = moved @ probability + moved_known + process.discount * (transitions @ displaced)
+        deviation = half_square + second @ deviation
+        probability = backup @ probability + arrived
+    errors = np.sqrt(deviation) + displaced
+    rows = probability.reshape(len(open_states), size)
+    rows = rows / rows.sum(axis=1, keepdims=True)
+    return {
+        int(state): merged(grids.points(i), rows[i], float(errors[i])) for i, state in enumerate(open_states.tolist())
+    }
+
+
+def _edges(
+    process: MarkovReward, open_states: Int[np.ndarray, " open"]
+) -> tuple[Float[np.ndarray, "edges 3"], Float[np.ndarray, " edges"]]:
+    """Each way (from, to, reward) between open states, counted within them, and its probability."""
+    place = np.full(len(process.policy), -1)
+    place[open_states] = np.arange(open_states.size)
+    states, actions, outcomes = np.nonzero((process.weight > 0) & process.goes_on)
+    after = process.next_state[states, actions, outcomes]
+    inside = (place[states] >= 0) & (place[after] >= 0)
+    where = (states[inside], actions[inside], outcomes[inside])
+    ways = np.stack([place[states[inside]], place[after[inside]], process.reward[where]], axis=1)
+    edges, group = np.unique(ways, axis=0, return_inverse=True)
+    return edges, np.bincount(group.ravel(), process.weight[where], len(edges))
+
+
+def _operator(
+    process: MarkovReward, grids: _Grids, edges: Float[np.ndarray, "edges 3"], shares: Float[np.ndarray, " edges"]
+) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
+    """The projected backup between open states, and how far each atom that leaves its grid is moved back."""
+    rows, columns, entries, far_rows, far_columns, far = [], [], [], [], [], []
+    for (start, end, reward), weight in zip(edges.tolist(), shares.tolist(), strict=True):
+        index, share, distance = grids.project(int(start), reward + process.discount * grids.points(int(end)))
+        column = int(end) * grids.size + np.arange(grids.size)
+        rows += [index, index + 1]
+        columns += [column, column]
+        entries += [weight * (1 - share), weight * share]
+        outside = np.flatnonzero(distance)
+        far_rows.append(np.full(outside.size, int(start)))
+        far_columns.append(column[outside])
+        far.append(weight * distance[outside])
+    states, total = len(grids.low), len(grids.low) * grids.size
+    backup = (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns)))
+    moved = (np.concatenate(far), (np.concatenate(far_rows), np.concatenate(far_columns)))
+    return scipy.sparse.csr_array(backup, shape=(total, total)), scipy.sparse.csr_array(moved, shape=(states, total))
+
+
+def _from_known(
+    process: MarkovReward, grids: _Grids, open_states: Int[np.ndarray, " open"], known: dict[int, ExactReturn]
+) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, " open"]]:
+    """What each sweep receives from ends and from states already known, and how far it is moved."""
+    arrived, moved = np.zeros(len(grids.low) * grids.size), np.zeros(len(grids.low))
+    nothing = ExactReturn(np.zeros(1), np.ones(1))
+    for place, state in enumerate(open_states.tolist()):
+        for action, outcome in np.argwhere(process.weight[state] > 0).tolist():
+            where = (state, action, outcome)
+            value = known.get(int(process.next_state[where])) if process.goes_on[where] else nothing
+            if value is not None:
+                weights = process.weight[where] * value.probabilities
+                returns = process.reward[where] + process.discount * value.atoms
+                index, share, distance = grids.project(place, returns)
+                np.add.at(arrived, index, weights * (1 - share))
+                np.add.at(arrived, index + 1, weights * share)
+                moved[place] += weights @ distance
+    return arrived, moved
+
+
+def _start(grids: _Grids, mean: Float[np.ndarray, " states"]) -> Float[np.ndarray, " points"]:
+    """All mass of each state at its mean."""
+    probability = np.zeros(len(mean) * grids.size)
+    for state in range(len(mean)):
+        index, share, _ = grids.project(state, mean[state : state + 1])
+        probability[index], probability[index + 1] = 1 - share, share
+    return probability

@@ -1,0 +1,63 @@
+"""The figure of return distributions: one small panel per state and action."""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from uppertail.analysis.discrete import ExactReturn
+from uppertail.analysis.figures import COLOURS
+
+PANELS = 24
+FEW_ATOMS = 30
+BINS = 60
+
+
+def return_panels(path: Path, title: str, returns: dict[tuple[int, int], ExactReturn]) -> None:
+    """Draws the first 24 distributions, the actions of a state beside each other, on one axis of returns.
+
+    Few atoms are stems, many are added up in bins; a dashed line is the mean, the Q-value.
+    """
+    shown = dict(list(returns.items())[:PANELS])
+    actions = 1 + max(action for _, action in returns)
+    columns = min(actions * max(1, 4 // actions), 6, len(shown))
+    rows = -(-len(shown) // columns)
+    figure, grid = plt.subplots(
+        rows, columns, figsize=(max(2.1 * columns, 4.2), 1.45 * rows + 1.2), layout="constrained", squeeze=False
+    )
+    low = min(z.atoms[0] for z in shown.values())
+    high = max(z.atoms[-1] for z in shown.values())
+    margin = 0.06 * ((high - low) or 1.0)
+    for axes in grid.flat[len(shown) :]:
+        axes.set_visible(False)
+    for axes, ((state, action), z) in zip(grid.flat, shown.items(), strict=False):
+        axes.set_xlim(low - margin, high + margin)
+        _panel(axes, z, low, high)
+        axes.set_title(f"state {state}, action {action}", fontsize=8)
+    note = f"; first {len(shown)} of {len(returns)} states and actions" if len(shown) < len(returns) else ""
+    figure.suptitle(f"{title}{note}", fontsize=10, wrap=True)
+    figure.supxlabel("Return (dashed: its mean)", fontsize=9)
+    figure.supylabel("Probability", fontsize=9)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def _panel(axes: Axes, z: ExactReturn, low: float, high: float) -> None:
+    if z.atoms.size <= FEW_ATOMS:
+        axes.vlines(z.atoms, 0.0, z.probabilities, color=COLOURS[0], linewidth=2)
+        axes.plot(z.atoms, z.probabilities, "o", color=COLOURS[0], markersize=3.5)
+        top = float(np.max(z.probabilities))
+    else:
+        heights, edges = np.histogram(z.atoms, BINS, (low, high), weights=z.probabilities)
+        axes.bar(edges[:-1], heights, np.diff(edges), align="edge", color=COLOURS[0])
+        top = float(np.max(heights))
+    axes.axvline(z.mean, color=COLOURS[1], linestyle="--", linewidth=1.2)
+    axes.set_ylim(0.0, 1.12 * top)
+    axes.locator_params(nbins=4)
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)

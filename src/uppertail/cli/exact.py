@@ -1,0 +1,159 @@
+"""`uppertail exact`: the distribution of the return of a fixed policy, computed instead of learned."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jsonargparse import ArgumentParser, Namespace
+
+from uppertail.cli.parsing import add_parts, instantiate, parse, wants_help
+from uppertail.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from uppertail.analysis.exact import ExactReturn
+    from uppertail.environments import FiniteMDP
+
+DESCRIPTION = """Computes the distribution of the return Z(s, a) of every state and action of a finite MDP under a
+stationary policy: by enumeration where no state comes back, else on a grid with a bound on its error. Prints a table
+and draws exact.png. A time limit is ignored."""
+
+POLICY = "uniform, optimal (of the highest expected return, ties shared), or a .npy file of [states, actions]"
+ROWS = 24
+SHORT = 4
+
+
+def parser(light: bool = False) -> ArgumentParser:
+    """The options of `uppertail exact`; a light parser only shows help."""
+    options = ArgumentParser(prog="uppertail exact", description=DESCRIPTION, exit_on_error=False, allow_abbrev=False)
+    add_parts(options, light, ("env",))
+    options.add_argument("--policy", type=str, default="uniform", help=POLICY)
+    options.add_argument("--discount", type=float, default=0.995, help="discount per step, in [0, 1]")
+    options.add_argument(
+        "--tolerance",
+        type=float | None,
+        default=None,
+        help="largest Wasserstein-1 error wanted of a grid (default: 0.001 of the range of returns)",
+    )
+    options.add_argument("--seed", type=int, default=0, help="what the environment of this seed draws at random")
+    options.add_argument("--out", type=str | None, default=None, help="folder for the figure (default: runs/exact-ENV)")
+    options.add_argument(
+        "--json", action="store_true", help="print all atoms and probabilities as JSON; draw only with --out"
+    )
+    return options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command."""
+    if wants_help(arguments):
+        parser(light=True).print_help()
+        return 0
+    options = parser()
+    config = parse(options, arguments)
+    if not 0 <= config.seed < 2**31:
+        raise InputError(f"seed is {config.seed}: use 0 or more, below 2^31.")
+    return _exact(instantiate(options, config))
+
+
+def _exact(built: Namespace) -> int:
+    import jax
+
+    from uppertail import records
+    from uppertail.analysis.exact import exact_returns
+    from uppertail.analysis.return_figure import return_panels
+    from uppertail.environments import FiniteMDP
+
+    env = type(built.env).__name__
+    mdp = built.env.build(jax.random.split(jax.random.key(built.seed), 3)[0])  # as training builds it for this seed
+    if not isinstance(mdp, FiniteMDP):
+        raise InputError(f"{env} builds no table of a finite MDP, so its returns cannot be computed exactly.")
+    policy = _policy(built.policy, mdp, built.discount)
+    returns = exact_returns(mdp, policy, built.discount, built.tolerance)
+    title = f"{env}, policy {Path(built.policy).name}, discount {built.discount:g}"
+    folder = Path(built.out) if built.out else records.unused_folder(Path("runs"), f"exact-{env}")
+    if built.out or not built.json:
+        records.claim_folder(folder, overwrite=False)
+        return_panels(folder / "exact.png", title, returns)
+    if built.json:
+        print(json.dumps(_document(built, returns)))
+    else:
+        _show(title, returns)
+        print(f"Figure in {folder / 'exact.png'}")
+    return 0
+
+
+def _show(title: str, returns: dict[tuple[int, int], "ExactReturn"]) -> None:
+    from rich.console import Console
+
+    Console().print(_table(title, returns))
+    if len(returns) > ROWS:
+        print(f"First {ROWS} of {len(returns)} states and actions; --json prints all of them.")
+    if error := max(z.error for z in returns.values()):
+        print(f"Wasserstein-1 distance to the true distribution: at most {error:.2g}.")
+
+
+def _policy(name: str, mdp: "FiniteMDP", discount: float) -> Any:
+    import numpy as np
+
+    from uppertail.analysis.exact import optimal_policy, uniform_policy
+
+    if name == "uniform":
+        return uniform_policy(mdp)
+    if name == "optimal":
+        return optimal_policy(mdp, discount)
+    if not name.endswith(".npy"):
+        raise InputError(f"Unknown policy {name!r}: use {POLICY}.")
+    try:
+        return np.load(name, allow_pickle=False).astype(np.float64)
+    except (OSError, EOFError, ValueError, AttributeError) as error:  # the last: several arrays in one file
+        raise InputError(f"The policy file {name!r} cannot be read as an array of numbers: use {POLICY}.") from error
+
+
+def _method(z: "ExactReturn") -> str:
+    return "grid" if z.error else "enumeration"
+
+
+def _document(built: Namespace, returns: dict[tuple[int, int], "ExactReturn"]) -> dict[str, Any]:
+    return {
+        "env": {"name": type(built.env).__name__, **dataclasses.asdict(built.env)},
+        "policy": built.policy,
+        "discount": built.discount,
+        "seed": built.seed,
+        "returns": [
+            {
+                "state": state,
+                "action": action,
+                "method": _method(z),
+                "mean": z.mean,
+                "std": z.std,
+                "error": z.error,
+                "atoms": z.atoms.tolist(),
+                "probabilities": z.probabilities.tolist(),
+            }
+            for (state, action), z in returns.items()
+        ],
+    }
+
+
+def _table(title: str, returns: dict[tuple[int, int], "ExactReturn"]) -> "Table":
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE, pad_edge=False)
+    for heading in ("state", "action", "mean", "sd"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("method", no_wrap=True)
+    table.add_column("return (probability)")
+    for (state, action), z in list(returns.items())[:ROWS]:
+        table.add_row(str(state), str(action), f"{z.mean:.4g}", f"{z.std:.4g}", _method(z), _short(z))
+    return table
+
+
+def _short(z: "ExactReturn") -> str:
+    """All atoms where they are few, else the range that they span."""
+    if z.atoms.size > SHORT:
+        return f"{z.atoms.size:,} atoms from {z.atoms[0]:.4g} to {z.atoms[-1]:.4g}"
+    return ", ".join(f"{z:.4g} ({p:.3g})" for z, p in zip(z.atoms, z.probabilities, strict=True))
