@@ -90,6 +90,16 @@ def test_a_users_own_distribution_works_by_import_path(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "w" / "summary.json").read_text())["distribution"]["factor"] == 3.0
 
 
+def test_a_class_in_the_current_folder_is_found(tmp_path):
+    """As the console script runs: its path holds no current folder."""
+    (tmp_path / "beside.py").write_text("from uppertail.distributions import Gaussian\nclass Mine(Gaussian): pass\n")
+    code = "import sys; sys.path = [p for p in sys.path if p]; from uppertail.cli import main; sys.exit(main())"
+    arguments = ["train", "--distribution", "beside.Mine", "--print_config"]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "class_path: beside.Mine" in done.stdout
+
+
 def test_a_run_without_out_finds_a_folder(tmp_path):
     for folder in ("Toy-Gaussian-UCB", "Toy-Gaussian-UCB-2"):
         assert main(["train", "--env", "Toy", "--seeds", "1", "--steps", "16", "--width", "8", "--quiet"]) == 0
@@ -133,6 +143,18 @@ BAD = {
     ),
     "bad map": (["train", "--env", "FrozenLake", "--env.desc", "[SF, FX]"], "rows of equal length"),
     "missing config": (["train", "--config", "nowhere.yaml"], "cannot be read"),
+    "no number or null": (["train", "--steps", "abc"], "steps is abc, but it must be a whole number or null"),
+    "empty value": (["train", "--seeds="], "seeds is empty"),
+    "no class": (["train", "--env", "null"], "env is None: use Chain, Toy or FrozenLake"),
+    "null for a length": (["train", "--env.length", "null"], "env.length is null"),
+    "null for a map": (["train", "--env", "FrozenLake", "--env.map_name", "null"], "env.map_name is null"),
+    "a small negative number": (["train", "--learning_rate", "-1e-3"], "learning_rate is -0.001: use a number above 0"),
+    "settings before their class": (
+        ["train", "--distribution.bins", "9", "--distribution", "Categorical"],
+        "to set those of another class, name it before them",
+    ),
+    "too many seeds": (["train", "--seeds", "99999999999"], "below 2^31"),
+    "seeds beyond the last": (["train", "--seeds", "2", "--seed", "2147483647"], "use 2147483646 at most"),
 }
 
 
@@ -151,11 +173,20 @@ def test_bad_input_gets_a_sentence_and_leaves_nothing(case, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [("seeds: [1", "not valid YAML"), ("sedes: 3", "Did you mean seeds"), ("7", "holds no options")],
+    [
+        ("seeds: [1", "not valid YAML"),
+        ("sedes: 3", "Did you mean seeds"),
+        ("7", "holds no options"),
+        ("seeds: null", "seeds is null"),
+        ("env: null", "env is null"),
+        ("env: {class_path: Chain, init_args: {length: null}}", "env.length is null"),
+        ('out: "a\\0b"', "cannot be the name of a folder"),
+    ],
 )
 def test_a_bad_config_file_gets_a_sentence(content, sentence, tmp_path, capsys):
     (tmp_path / "bad.yaml").write_text(content)
-    assert main(["train", "--config", "bad.yaml", "--out", "out"]) == 2
+    out = [] if content.startswith("out") else ["--out", "out"]
+    assert main(["train", "--config", "bad.yaml", *out]) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -185,3 +216,36 @@ def test_help_does_not_import_jax(arguments):
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "usage: uppertail" in done.stdout
+
+
+def test_the_headline_ends_with_a_table_and_one_picture(tmp_path, monkeypatch, capsys):
+    from uppertail.environments import Chain
+    from uppertail.experiments import headline
+    from uppertail.training.settings import Settings
+
+    monkeypatch.setattr(headline, "ENVIRONMENT", Chain(length=3))
+    monkeypatch.setattr(headline, "SETTINGS", Settings(seeds=2, episodes=10, width=8, hidden_layers=1))
+    assert main(["headline", "--out", "h"]) == 0
+    printed = capsys.readouterr().out
+    for method in headline.METHODS:
+        assert method in printed
+    assert (tmp_path / "h" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    for family in ("Gaussian", "Categorical", "GaussianMixture", "PointMass"):
+        assert json.loads((tmp_path / "h" / f"{family}-summary.json").read_text())["seeds"] == 2
+    assert main(["headline", "--out", "h"]) == 2
+    assert "--overwrite" not in capsys.readouterr().err  # which it does not have
+
+
+@pytest.mark.parametrize("arguments", [["train", "--quiet"], ["headline", "--quiet"]])
+def test_a_quiet_run_prints_nothing(arguments, capfd, monkeypatch):
+    from uppertail.environments import Chain
+    from uppertail.experiments import headline
+    from uppertail.training.settings import Settings
+
+    monkeypatch.setattr(headline, "ENVIRONMENT", Chain(length=3))
+    monkeypatch.setattr(headline, "SETTINGS", Settings(seeds=1, episodes=5, width=8, hidden_layers=1))
+    monkeypatch.setattr(headline, "METHODS", dict(list(headline.METHODS.items())[:1]))
+    assert main([*arguments, *(TINY if arguments[0] == "train" else [])]) == 0
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err == ""

@@ -69,10 +69,17 @@ def test_truncation_is_not_termination(rollout):
     np.testing.assert_array_equal(transitions.terminated, holes_and_goal)
 
 
-def test_returns_and_lengths_start_anew_with_each_episode(rollout):
-    _, transitions, records = rollout
+def test_returns_and_lengths_start_anew_with_each_episode():
+    import optax
+
+    toy = Toy().build(jax.random.key(0))
+    agent = Agent(Gaussian(), UCB(), toy.encoding, 0.9, optax.adam(1e-3), (16,), False)
+    loop = Loop(agent, rollout_steps=16, updates_per_rollout=1, batch_size=32, replay_size=64)
+    run = loop.init(jax.random.key(1), toy)
+    _, transitions, records = jax.jit(loop.rollout)(jax.random.key(2), toy, run.agent.network, run.episode)
+    assert (np.asarray(transitions.reward) != 0).sum() > 8
     ret, length = 0.0, 0
-    for step in range(64):
+    for step in range(16):
         ret, length = ret + transitions.reward[step], length + 1
         assert records.ret[step] == pytest.approx(ret)
         assert records.length[step] == length
@@ -84,11 +91,14 @@ def test_a_minibatch_is_half_fresh_on_policy_and_half_replay_off_policy(rollout)
     from uppertail import replay
 
     loop, transitions, _ = rollout
-    buffer = replay.add(replay.init(64, jax.tree.map(lambda leaf: leaf[0], transitions)), transitions)
+    old = transitions._replace(reward=np.full_like(transitions.reward, 7.0))
+    buffer = replay.add(replay.init(64, jax.tree.map(lambda leaf: leaf[0], old)), old)
     batch = jax.tree.map(np.asarray, loop.minibatch(jax.random.key(3), transitions, buffer))
     rows = {tuple(row) for row in np.stack([transitions.observation, transitions.action, transitions.next_action], 1)}
     fresh = np.stack([batch.observation, batch.action, batch.next_action], 1)[:16]
     assert {tuple(row) for row in fresh} <= rows
+    assert (batch.reward[:16] != 7.0).all()
+    assert (batch.reward[16:] == 7.0).all()
     assert (batch.next_action[16:] == POLICY_CHOICE).all()
     assert (batch.next_action[:16] != POLICY_CHOICE).any()
 
@@ -154,7 +164,7 @@ def test_a_seed_that_is_done_learns_no_more():
     done_first = int(np.argmin(steps))
     assert steps[done_first] + 1024 < max(steps)
     alone = small_train(Corridor(), seeds=1, seed=done_first, episodes=150)
-    close = {"rtol": 1e-2, "atol": 1e-3}
+    close: dict[str, Any] = {"rtol": 1e-2, "atol": 1e-3}
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **close), together.network(done_first), alone.network(0))
 
 

@@ -201,6 +201,10 @@ def claim_folder(folder: Path, overwrite: bool) -> None:
         probe.unlink()
     except OSError as error:
         raise InputError(f"The output {folder} cannot be written ({error.strerror}): choose another --out.") from error
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"The output {str(folder)!r} cannot be the name of a folder: choose another --out.") from error
 
 
 def write(folder: Path, record: RunRecord, prefix: str = "") -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 from jsonargparse import ArgumentParser
 
 from uppertail.cli.parsing import parse, wants_help
+from uppertail.errors import InputError
 
 DESCRIPTION = """Solves the randomized Chain of length 100 with three return distributions, beside epsilon-greedy.
-Writes a run folder for each method, headline.json and curves.png."""
+Writes episodes.npz and summary.json of each method, under its name, and curves.png."""
 
 
 def parser() -> ArgumentParser:
@@ -41,6 +42,8 @@ def _headline(out: str | None, quiet: bool) -> int:
     from uppertail.training.train import train
 
     folder = Path(out) if out else records.unused_folder(Path("runs"), "headline")
+    if folder.exists():
+        raise InputError(f"The output {folder} exists already: choose another --out.")
     records.claim_folder(folder, overwrite=False)
     runs: dict[str, records.RunRecord] = {}
     for label, (distribution, policy) in headline.METHODS.items():

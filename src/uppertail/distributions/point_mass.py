@@ -18,7 +18,7 @@ class PointMassReturn(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PointMass(ReturnDistribution[PointMassReturn]):
-    """All mass at Q(s, a) (Eq. 3): ordinary one-step Q-learning, for epsilon-greedy."""
+    """All mass at Q(s, a) (Eq. 3): an ordinary action value, learned one step at a time, for epsilon-greedy."""
 
     @property
     def num_outputs(self) -> int:

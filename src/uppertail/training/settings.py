@@ -46,6 +46,14 @@ class Settings:
         for name in ("seeds", "episodes", "width", "hidden_layers", "rollout_steps", "updates_per_rollout"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "use 1 or more")
         _require(0 <= self.seed < 2**31, "seed", self.seed, "use 0 or more, below 2^31")
+        for name in ("seeds", "episodes", "steps", "width", "batch_size", "replay_size", "rollout_steps"):
+            _require((getattr(self, name) or 0) < 2**31, name, getattr(self, name), "use a number below 2^31")
+        _require(
+            self.seed + self.seeds <= 2**31,
+            "seed",
+            self.seed,
+            f"with {self.seeds} seeds, use {2**31 - self.seeds} at most",
+        )
         _require(self.steps is None or self.steps >= 1, "steps", self.steps, "use 1 or more, or leave it out")
         _require(0 <= self.discount <= 1, "discount", self.discount, "use a number in [0, 1]; the paper uses 0.995")
         _require(0 < self.learning_rate < math.inf, "learning_rate", self.learning_rate, "use a number above 0")
