@@ -18,6 +18,7 @@ REPETITIONS = 5
 STEPS = 16_384
 FAMILIES = (Gaussian(), Categorical(), GaussianMixture())
 DEPTHS = (1, 2, 3)
+LOAD = {"batch_size": 32, "rollout_steps": 16, "updates_per_rollout": 1}
 
 
 def measure() -> dict[str, object]:
@@ -27,7 +28,7 @@ def measure() -> dict[str, object]:
     for repetition in range(REPETITIONS):
         for family in FAMILIES:
             for depth in DEPTHS:
-                settings = Settings(seeds=10, seed=repetition, episodes=10**9, steps=STEPS, hidden_layers=depth)
+                settings = Settings(seeds=10, seed=repetition, episodes=10**9, steps=STEPS, hidden_layers=depth, **LOAD)
                 record = train(Chain(length=100), family, UCB(), settings).record
                 label = f"{type(family).__name__}, {depth} hidden layer{'s'[: depth > 1]}"
                 row = {"steps_per_second": record.steps_per_second, "compile_seconds": record.compile_seconds}
@@ -38,9 +39,9 @@ def measure() -> dict[str, object]:
         label: {key: round(statistics.median(row[key] for row in repeated), 1) for key in repeated[0]}
         for label, repeated in rows.items()
     }
-    setting = {"env": "Chain, length 100", "seeds": 10, "width": 256, "batch_size": 32, "rollout_steps": 16}
+    setting = {"env": "Chain, length 100", "seeds": 10, "width": 256, **LOAD}
     return {
-        "setting": {**setting, "updates_per_rollout": 1, "steps_per_seed": STEPS, "repetitions": REPETITIONS},
+        "setting": {**setting, "steps_per_seed": STEPS, "repetitions": REPETITIONS},
         "median": medians,
         "all": rows,
         "hardware": hardware,

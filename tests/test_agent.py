@@ -256,7 +256,15 @@ CHOICES = {"choice": [1], "two steps": [0, 0]}
 def test_probes_are_learned(family: ReturnDistribution[Any], subtests: pytest.Subtests) -> None:
     """In the median of five seeds: a mixture that has narrowed too soon can stay where its L2 loss is flat."""
     policy = EpsilonGreedy(0.1) if isinstance(family, PointMass) else UCB()
-    loop = Loop(agent_of(family, policy), rollout_steps=4, updates_per_rollout=2, batch_size=16, replay_size=200)
+    loop = Loop(
+        agent_of(family, policy),
+        rollout_steps=4,
+        updates_per_rollout=2,
+        batch_size=16,
+        replay_size=200,
+        episodes=10**6,
+        steps=None,
+    )
     environments = jax.tree.map(lambda *leaves: jnp.stack(leaves), *PROBES.values())
 
     @jax.jit

@@ -30,6 +30,7 @@ def record_of(*seeds, **changes):
         "compile_seconds": 1.0,
         "training_seconds": 2.0,
         "interrupted": False,
+        "diverged": None,
         "hardware": {},
     }
     return RunRecord(**{**fields, **changes})

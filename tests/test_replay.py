@@ -102,7 +102,8 @@ class SampleFirst(Loop):
 
         buffer = replay.add(run.replay, fresh)
         agent_state, metrics = jax.lax.scan(learn, run.agent, jax.random.split(learn_key, self.updates_per_rollout))
-        return RunState(agent_state, buffer, episode, run.iteration + 1), records, metrics
+        after = run._replace(agent=agent_state, replay=buffer, episode=episode, iteration=run.iteration + 1)
+        return after, records, metrics
 
 
 class BranchingAdd(Loop):

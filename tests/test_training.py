@@ -37,7 +37,9 @@ def rollout():
 
     lake = FrozenLake(map_name="4x4", is_slippery=True, time_limit=4).build(jax.random.key(0))
     agent = Agent(Gaussian(), UCB(), lake.encoding, 0.9, optax.adam(1e-3), (16,), False)
-    loop = Loop(agent, rollout_steps=64, updates_per_rollout=1, batch_size=32, replay_size=64)
+    loop = Loop(
+        agent, rollout_steps=64, updates_per_rollout=1, batch_size=32, replay_size=64, episodes=10**6, steps=None
+    )
     run = loop.init(jax.random.key(1), lake)
     _, transitions, records = jax.jit(loop.rollout)(jax.random.key(2), lake, run.agent.network, run.episode)
     return loop, jax.tree.map(np.asarray, transitions), jax.tree.map(np.asarray, records)
@@ -74,7 +76,9 @@ def test_returns_and_lengths_start_anew_with_each_episode():
 
     toy = Toy().build(jax.random.key(0))
     agent = Agent(Gaussian(), UCB(), toy.encoding, 0.9, optax.adam(1e-3), (16,), False)
-    loop = Loop(agent, rollout_steps=16, updates_per_rollout=1, batch_size=32, replay_size=64)
+    loop = Loop(
+        agent, rollout_steps=16, updates_per_rollout=1, batch_size=32, replay_size=64, episodes=10**6, steps=None
+    )
     run = loop.init(jax.random.key(1), toy)
     _, transitions, records = jax.jit(loop.rollout)(jax.random.key(2), toy, run.agent.network, run.episode)
     assert (np.asarray(transitions.reward) != 0).sum() > 8
@@ -158,14 +162,27 @@ class Corridor(EnvironmentBuilder):
 
 
 def test_a_seed_that_is_done_learns_no_more():
-    """Its network is that of its own last chunk, whatever the other seeds still do."""
+    """Its network is the one at its own limit, whatever the other seeds still do."""
     together = small_train(Corridor(), seeds=3, episodes=150)
     steps = together.record.env_steps
     done_first = int(np.argmin(steps))
     assert steps[done_first] + 1024 < max(steps)
     alone = small_train(Corridor(), seeds=1, seed=done_first, episodes=150)
-    close: dict[str, Any] = {"rtol": 1e-2, "atol": 1e-3}
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **close), together.network(done_first), alone.network(0))
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-3),
+        together.network(done_first),
+        alone.network(0),
+    )
+
+
+def test_a_run_learns_up_to_its_limit_and_not_to_the_end_of_the_chunk():
+    by_steps = small_train(Corridor(), seeds=1, episodes=10**6, steps=32)
+    length = int(by_steps.record.episodes[0].lengths[0])
+    by_episodes = small_train(Corridor(), seeds=1, episodes=32 // length)
+    assert 16 < by_episodes.record.env_steps[0] <= 32
+    jax.tree.map(np.testing.assert_array_equal, by_episodes.network(0), by_steps.network(0))
+    longer = small_train(Corridor(), seeds=1, episodes=10**6, steps=48)
+    assert any((a != b).any() for a, b in zip(longer.network(0).weights, by_steps.network(0).weights, strict=True))
 
 
 @pytest.mark.parametrize(("limits", "episodes", "steps"), [({"episodes": 9}, 9, None), ({"steps": 50}, None, 50)])
@@ -188,6 +205,7 @@ def test_ctrl_c_keeps_what_was_learned():
     )
     assert result.record.interrupted
     assert result.record.env_steps == [1024, 1024]
+    assert result.record.diverged is None
     assert all(seed.returns.size for seed in result.record.episodes)
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -198,12 +216,13 @@ def test_a_loss_that_is_not_finite_names_seed_and_step_and_keeps_the_rest():
     assert caught.value.seed in (3, 4)
     assert caught.value.step % 16 == 0
     assert caught.value.result.record.episodes[0].returns.size
+    assert caught.value.result.record.diverged == {"seed": caught.value.seed, "step": caught.value.step}
 
 
 def test_progress_is_reported_after_each_chunk():
     seen = []
     train(Chain(length=5), Gaussian(), UCB(), Settings(**SMALL, seeds=2, episodes=10**6, steps=3000), seen.append)
-    assert [round(progress.fraction, 2) for progress in seen] == [0.34, 0.68, 1.0]
+    assert [round(progress.fraction, 2) for progress in seen] == [0.34, 0.67, 1.0]
     assert seen[-1].env_steps == 6000
     assert seen[-1].steps_per_second > 0
 

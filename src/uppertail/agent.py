@@ -57,9 +57,9 @@ class Agent:
         network = PerActionNetwork.init(key, sizes, num_actions, self.bias)
         return AgentState(network, self.optimizer.init(_tree(network)))
 
-    def returns(self, network: PerActionNetwork, observation: Array) -> Any:
+    def returns(self, network: PerActionNetwork, observation: Array | int) -> Any:
         """p(Z | s, a) for one state: the family's parameters with a leading axis of actions."""
-        return jax.vmap(self.family.from_outputs)(network(self.encoding, observation))
+        return jax.vmap(self.family.from_outputs)(network(self.encoding, jnp.asarray(observation)))
 
     def act(
         self, network: PerActionNetwork, key: PRNGKeyArray, observation: Array, policy: ExplorationPolicy | None = None

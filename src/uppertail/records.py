@@ -97,6 +97,7 @@ class RunRecord:
         compile_seconds: time of compilation.
         training_seconds: time in the compiled training loop.
         interrupted: whether the run was stopped before its limits.
+        diverged: seed and environment step of a loss that was not finite; None in a sound run.
         hardware: what it ran on, and with which versions.
     """
 
@@ -113,6 +114,7 @@ class RunRecord:
     compile_seconds: float
     training_seconds: float
     interrupted: bool
+    diverged: dict[str, int] | None
     hardware: dict[str, Any]
 
     @property
@@ -145,6 +147,7 @@ class RunRecord:
             "compile_seconds": round(self.compile_seconds, 3),
             "steps_per_second": round(self.steps_per_second, 1),
             "interrupted": self.interrupted,
+            "diverged": self.diverged,
             "first_success_episode": first,
             "solved_episode": self.solved_episode,
             "final_success_rate": [seed.final_success_rate(self.success_return) for seed in self.episodes],
@@ -218,7 +221,7 @@ def write(folder: Path, record: RunRecord, prefix: str = "") -> None:
     content = io.BytesIO()
     np.savez_compressed(content, **record.arrays())  # pyright: ignore[reportArgumentType]
     _write_bytes(folder / f"{prefix}{EPISODES}", content.getvalue())
-    write_text(folder / f"{prefix}{SUMMARY}", json.dumps(record.summary(), indent=2) + "\n")
+    write_text(folder / f"{prefix}{SUMMARY}", json.dumps(record.summary(), indent=2, allow_nan=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

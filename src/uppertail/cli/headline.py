@@ -39,6 +39,7 @@ def _headline(out: str | None, quiet: bool) -> int:
     from uppertail.analysis.figures import learning_curves
     from uppertail.console import progress_bar, results_table
     from uppertail.experiments import headline
+    from uppertail.training.interrupt import interruptible
     from uppertail.training.train import train
 
     folder = Path(out) if out else records.unused_folder(Path("runs"), "headline")
@@ -47,7 +48,7 @@ def _headline(out: str | None, quiet: bool) -> int:
     records.claim_folder(folder, overwrite=False)
     runs: dict[str, records.RunRecord] = {}
     for label, (distribution, policy) in headline.METHODS.items():
-        with progress_bar(label, headline.SETTINGS.seeds, quiet) as on_chunk:
+        with interruptible(), progress_bar(label, headline.SETTINGS.seeds, quiet) as on_chunk:
             record = train(headline.ENVIRONMENT, distribution, policy, headline.SETTINGS, on_chunk).record
         records.write(folder, record, prefix=f"{type(distribution).__name__}-")
         runs[label] = record

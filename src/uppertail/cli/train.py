@@ -46,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 def _train(options: ArgumentParser, config: Namespace, built: Namespace, settings: Settings) -> int:
     from uppertail import records
     from uppertail.console import progress_bar
+    from uppertail.training.interrupt import interruptible
     from uppertail.training.results import TrainingDivergedError
     from uppertail.training.train import Run
 
@@ -56,13 +57,14 @@ def _train(options: ArgumentParser, config: Namespace, built: Namespace, setting
     records.claim_folder(folder, built.overwrite)
     saved = Namespace({name: value for name, value in config.items() if name not in NOT_PART_OF_A_RUN})
     records.write_text(folder / records.CONFIG, options.dump(saved, skip_unset=False))
-    try:
-        with progress_bar(label, settings.seeds, built.quiet) as on_chunk:
-            result = run.drive(on_chunk)
-    except TrainingDivergedError as error:
-        _write(folder, error.result.record, env, label, quiet=True)
-        raise
-    _write(folder, result.record, env, label, built.quiet)
+    with interruptible():  # what has been learned is written, whatever happens meanwhile
+        try:
+            with progress_bar(label, settings.seeds, built.quiet) as on_chunk:
+                result = run.drive(on_chunk)
+        except TrainingDivergedError as error:
+            _write(folder, error.result.record, env, label, quiet=True)
+            raise
+        _write(folder, result.record, env, label, built.quiet)
     return 130 if result.record.interrupted else 0
 
 

@@ -27,6 +27,8 @@ class CategoricalReturn(NamedTuple):
 class Categorical(ReturnDistribution[CategoricalReturn]):
     """Categorical return distribution on the centres of equal bins (appendix, Distributional Details).
 
+    Returns beyond the outermost centres are moved to them: leave half a bin on each side of the environment's returns.
+
     Args:
         bins: number of bins, at least 2. The paper uses 7 on the Chain, 31 elsewhere.
         low: lower edge of the lowest bin, in units of return; null: a fifth of the environment's range below it.

@@ -13,6 +13,9 @@ from uppertail.distributions.gaussian import gaussian_log_density
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
+NARROWEST = 1e-6
+"""Narrowest overlap of two components, in units of return: two points (discount 0) would have none."""
+
 
 class GaussianMixtureReturn(NamedTuple):
     """sum_i weights_i N(means_i, stds_i); means and stds in units of return."""
@@ -112,5 +115,6 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
         """The integral of the product of two mixtures: sum_ij w_i w_j N(mean_i | mean_j, sqrt(std_i^2 + std_j^2))."""
         std_i, std_j = first.stds[:, None], second.stds[None, :]
         width = std_i + std_j if self.printed_loss else jnp.sqrt(std_i**2 + std_j**2)
+        width = jnp.maximum(width, NARROWEST)
         kernel = jnp.exp(gaussian_log_density(first.means[:, None] - second.means[None, :], jnp.zeros(()), width))
         return jnp.sum(first.weights[:, None] * second.weights[None, :] * kernel)

@@ -26,12 +26,17 @@ class Episode(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """The whole state of one seed's run."""
+    """The whole state of one seed's run.
+
+    Seeds run in step, so one that has reached its limit goes on until all have; `learned` is its network at the limit.
+    """
 
     agent: AgentState
     replay: replay.Replay
     episode: Episode
     iteration: Int[Array, ""]
+    episodes: Int[Array, ""]
+    learned: PerActionNetwork
 
 
 class StepRecord(NamedTuple):
@@ -52,6 +57,8 @@ class Loop:
         updates_per_rollout: updates after each rollout.
         batch_size: transitions per update, half of them fresh.
         replay_size: transitions that the replay buffer holds.
+        episodes: a seed's run ends after this many episodes; None: no limit.
+        steps: a seed's run ends after this many environment steps; None: no limit.
     """
 
     agent: Agent
@@ -59,6 +66,8 @@ class Loop:
     updates_per_rollout: int
     batch_size: int
     replay_size: int
+    episodes: int | None = None
+    steps: int | None = None
 
     def init(self, run_key: PRNGKeyArray, environment: Environment) -> RunState:
         """A run before its first step."""
@@ -71,7 +80,8 @@ class Loop:
         )
         zero = jnp.zeros((), jnp.int32)
         episode = Episode(environment_state, first.observation, action, jnp.zeros(()), zero)
-        return RunState(agent_state, replay.init(self.replay_size, example), episode, zero)
+        learned = jax.tree.map(jnp.copy, agent_state.network)
+        return RunState(agent_state, replay.init(self.replay_size, example), episode, zero, zero, learned)
 
     def chunk(
         self, run_key: PRNGKeyArray, environment: Environment, run: RunState, iterations: int
@@ -98,7 +108,18 @@ class Loop:
             return self.agent.update(state, update_key, self.minibatch(batch_key, fresh, buffer))
 
         agent_state, metrics = jax.lax.scan(learn, run.agent, jax.random.split(learn_key, self.updates_per_rollout))
-        return RunState(agent_state, buffer, episode, run.iteration + 1), records, metrics
+        learned = jax.tree.map(
+            lambda kept, new: jnp.where(self._at_its_limit(run), kept, new), run.learned, agent_state.network
+        )
+        episodes = run.episodes + jnp.sum(records.ended, dtype=jnp.int32)
+        return RunState(agent_state, buffer, episode, run.iteration + 1, episodes, learned), records, metrics
+
+    def _at_its_limit(self, run: RunState) -> Bool[Array, ""]:
+        reached = jnp.zeros((), bool)
+        for count, limit in ((run.episodes, self.episodes), (run.iteration * self.rollout_steps, self.steps)):
+            if limit is not None:
+                reached |= count >= limit
+        return reached
 
     def rollout(
         self, key: PRNGKeyArray, environment: Environment, network: PerActionNetwork, episode: Episode

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """Yields an event that the first Ctrl-C sets; a second one raises KeyboardInterrupt as usual.
+    """Yields an event that Ctrl-C sets, instead of raising KeyboardInterrupt.
 
     Outside the main thread, where no signal arrives, the event is never set.
     """
@@ -19,11 +19,7 @@ def interruptible() -> Iterator[threading.Event]:
 
     previous = signal.getsignal(signal.SIGINT)
 
-    def ask(signal_number: int, frame: object) -> None:
-        asked.set()
-        signal.signal(signal.SIGINT, previous)
-
-    signal.signal(signal.SIGINT, ask)
+    signal.signal(signal.SIGINT, lambda signal_number, frame: asked.set())
     try:
         yield asked
     finally:

@@ -52,9 +52,9 @@ class TrainingResult:
     networks: PerActionNetwork
     environments: Environment
 
-    def network(self, seed: int) -> PerActionNetwork:
+    def network(self, index: int) -> PerActionNetwork:
         """The learned network of one seed, counted from 0."""
-        return jax.tree.map(lambda leaf: leaf[seed], self.networks)
+        return jax.tree.map(lambda leaf: leaf[index], self.networks)
 
 
 class TrainingDivergedError(InputError):

@@ -1,6 +1,7 @@
 """Drives compiled chunks of a run from Python, for all seeds at once."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ from uppertail.environments import Environment, EnvironmentBuilder
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.records import Episodes, RunRecord
-from uppertail.training.compiled import Loop, RunState
+from uppertail.training.compiled import Loop
 from uppertail.training.interrupt import interruptible
 from uppertail.training.results import Progress, TrainingDivergedError, TrainingResult, hardware
 from uppertail.training.settings import Settings
@@ -70,41 +71,31 @@ class Run:
         low, high = jax.vmap(lambda environment: environment.return_range(settings.discount))(self.environments)
         self.family = distribution.fit(ReturnRange(float(jnp.min(low)), float(jnp.max(high))))
         self.loop = _loop(self.family, policy, self.environments, settings)
-        self.iterations = max(1, min(CHUNK_STEPS, settings.steps or CHUNK_STEPS) // settings.rollout_steps)
+        self.iterations = _iterations_per_chunk(settings)
         self.episodes = [Episodes.none() for _ in self.seeds]
         self.env_steps = 0
         self.finished = np.zeros(settings.seeds, bool)
+        self.diverged: tuple[int, int] | None = None
 
     def drive(self, on_chunk: Callable[[Progress], object]) -> TrainingResult:
         """Chunk after chunk until every seed has reached a limit, the user asks to stop, or a loss is not finite."""
-        start = self._compile(jax.vmap(self.loop.init), self.run_keys, self.environments)
-        run = start(self.run_keys, self.environments)
-        networks = jax.tree.map(jnp.copy, run.agent.network)
-
-        def chunk(keys: Any, environments: Environment, run: RunState, networks: Any, finished: Any) -> Any:
-            lifted = jax.vmap(lambda key, environment, run: self.loop.chunk(key, environment, run, self.iterations))
-            run, records, metrics = lifted(keys, environments, run)
-            networks = _where_seed(finished, networks, run.agent.network)
-            return run, networks, records, metrics.loss
-
-        arguments = (self.run_keys, self.environments, run, networks, self.finished)
-        compiled_chunk = self._compile(chunk, *arguments, donate=(2, 3))
-        diverged = None
         with interruptible() as asked_to_stop:
-            while not (self.finished.all() or asked_to_stop.is_set() or diverged):
+            start = self._compile(jax.vmap(self.loop.init), self.run_keys, self.environments)
+            run = start(self.run_keys, self.environments)
+            chunk = jax.vmap(lambda key, environment, run: self.loop.chunk(key, environment, run, self.iterations))
+            compiled_chunk = self._compile(chunk, self.run_keys, self.environments, run, donate=(2,))
+            while not (self.finished.all() or asked_to_stop.is_set() or self.diverged):
                 began = time.perf_counter()
-                run, networks, records, losses = compiled_chunk(
-                    self.run_keys, self.environments, run, networks, self.finished
-                )
+                run, records, metrics = compiled_chunk(self.run_keys, self.environments, run)
                 records = jax.tree.map(np.asarray, records)
                 self.training_seconds += time.perf_counter() - began
-                diverged = self._first_divergence(np.asarray(losses))
+                self.diverged = self._first_divergence(np.asarray(metrics.loss))
                 self._extend(records)
                 on_chunk(self._progress())
-            interrupted = asked_to_stop.is_set()
-        result = TrainingResult(self._record(networks, interrupted), self.loop.agent, networks, self.environments)
-        if diverged:
-            raise TrainingDivergedError(*diverged, result)
+            record = self._record(run.learned, interrupted=asked_to_stop.is_set() and not self.finished.all())
+        result = TrainingResult(record, self.loop.agent, run.learned, self.environments)
+        if self.diverged:
+            raise TrainingDivergedError(*self.diverged, result)
         return result
 
     def _compile(self, function: Callable[..., Any], *arguments: Any, donate: tuple[int, ...] = ()) -> Any:
@@ -175,6 +166,7 @@ class Run:
             compile_seconds=self.compile_seconds,
             training_seconds=self.training_seconds,
             interrupted=interrupted,
+            diverged=None if self.diverged is None else {"seed": self.diverged[0], "step": self.diverged[1]},
             hardware=hardware(),
         )
 
@@ -192,16 +184,24 @@ def _loop(
         hidden_sizes=(settings.width,) * settings.hidden_layers,
         bias=settings.bias,
     )
-    return Loop(agent, settings.rollout_steps, settings.updates_per_rollout, settings.batch_size, settings.replay_size)
+    return Loop(
+        agent=agent,
+        rollout_steps=settings.rollout_steps,
+        updates_per_rollout=settings.updates_per_rollout,
+        batch_size=settings.batch_size,
+        replay_size=settings.replay_size,
+        episodes=settings.episodes,
+        steps=settings.steps,
+    )
 
 
-def _where_seed(condition: Any, if_true: Any, if_false: Any) -> Any:
-    """A tree of arrays with a leading axis of seeds, chosen seed by seed."""
-
-    def choose(true: Any, false: Any) -> Any:
-        return jnp.where(condition.reshape(-1, *(1,) * (true.ndim - 1)), true, false)
-
-    return jax.tree.map(choose, if_true, if_false)
+def _iterations_per_chunk(settings: Settings) -> int:
+    """About `CHUNK_STEPS` steps; the chunks of a run with a limit of steps are equal and end close to it."""
+    most = max(1, CHUNK_STEPS // settings.rollout_steps)
+    if settings.steps is None:
+        return most
+    iterations = math.ceil(settings.steps / settings.rollout_steps)
+    return math.ceil(iterations / math.ceil(iterations / most))
 
 
 def _described(part: Any) -> dict[str, Any]:
