@@ -34,7 +34,11 @@ UPDATES = {
     for family in FAMILIES
     for updates in (1, 2, 4)
 }
-GROUPS = {"bias": BIAS, "beta": BETA, "updates": UPDATES}
+LONG = {
+    f"long-beta-{beta}": ["--distribution.beta", str(beta), "--env.length", "50", "--episodes", "3000"]
+    for beta in (0.0, 0.5, 1.0)
+}
+GROUPS = {"bias": BIAS, "beta": BETA, "updates": UPDATES, "long": LONG}
 
 
 def ablate(out: Path, only: list[str]) -> None:
@@ -43,7 +47,7 @@ def ablate(out: Path, only: list[str]) -> None:
         for name, change in GROUPS[group].items():
             folder = out / name
             if not (folder / "summary.json").exists():
-                code = main(["train", *change, *COMMON, "--out", str(folder)])
+                code = main(["train", *COMMON, *change, "--out", str(folder)])
                 print(f"{name}: exit code {code}", flush=True)
 
 
