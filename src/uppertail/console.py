@@ -29,8 +29,7 @@ def progress_bar(label: str, seeds: int, quiet: bool) -> Iterator[Callable[["Tra
     """Yields the callback that keeps a progress bar up to date; a quiet one shows nothing."""
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=10),
-        TextColumn("{task.percentage:>3.0f}%"),
+        BarColumn(bar_width=6),
         TextColumn("{task.fields[status]}"),
         TimeRemainingColumn(compact=True),
     )
@@ -39,8 +38,8 @@ def progress_bar(label: str, seeds: int, quiet: bool) -> Iterator[Callable[["Tra
 
         def show(now: "TrainingProgress") -> None:
             status = (
-                f"solved {now.solved}/{seeds}, success {now.success_rate:.0%}, "
-                f"{min(now.episodes)} episodes, {now.steps_per_second:,.0f} steps/s"
+                f"{now.solved}/{seeds} solved, {now.success_rate:.0%} success, "
+                f"{min(now.episodes)} episodes, {now.steps_per_second / 1000:.1f}k steps/s"
             )
             bar.update(task, completed=now.fraction, status=status)
 

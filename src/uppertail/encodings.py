@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from typing import Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -68,5 +69,8 @@ class Thermometer(Encoding):
         return (jnp.arange(self.num_states) <= observation).astype(jnp.float32) @ weight
 
 
+StateEncoding = Literal["one_hot", "scalar", "thermometer"]
+"""The names of `--env.encoding`."""
+
 STATE_ENCODINGS = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}
-"""Encodings of an integer state, by the names of `--env.encoding`."""
+"""Encodings of an integer state, by name."""

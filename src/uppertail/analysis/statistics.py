@@ -21,7 +21,10 @@ class Interval(NamedTuple):
 
 
 def bootstrap_mean(values: Float[np.ndarray, "seeds points"]) -> Interval:
-    """Mean over seeds with a percentile bootstrap interval (seeds resampled with replacement)."""
+    """Mean over seeds with a percentile bootstrap interval (seeds resampled with replacement).
+
+    With few seeds it is narrower than its name: five seeds cannot show what a sixth might do.
+    """
     mean = values.mean(axis=0)
     if values.shape[0] < 2:
         return Interval(mean, mean, mean)

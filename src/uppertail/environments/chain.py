@@ -1,13 +1,12 @@
 """The randomized Chain (appendix, Randomized Chain)."""
 
 import dataclasses
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import STATE_ENCODINGS
+from uppertail.encodings import STATE_ENCODINGS, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
@@ -29,7 +28,7 @@ class Chain(EnvironmentBuilder):
 
     length: int = 100
     ordered: bool = False
-    encoding: Literal["one_hot", "scalar", "thermometer"] = "one_hot"
+    encoding: StateEncoding = "one_hot"
     time_limit: int | None = None
 
     def __post_init__(self) -> None:

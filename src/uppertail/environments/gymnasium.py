@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import STATE_ENCODINGS, Encoding
+from uppertail.encodings import STATE_ENCODINGS, Encoding, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
@@ -29,7 +29,7 @@ class FrozenLake(EnvironmentBuilder):
     map_name: Literal["4x4", "8x8"] = "8x8"
     desc: tuple[str, ...] | None = None
     is_slippery: bool = False
-    encoding: Literal["one_hot", "scalar", "thermometer"] = "one_hot"
+    encoding: StateEncoding = "one_hot"
     time_limit: int = 200
 
     def __post_init__(self) -> None:

@@ -1,12 +1,11 @@
 """The two-step MDP of Fig. 1."""
 
 import dataclasses
-from typing import Literal
 
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import STATE_ENCODINGS
+from uppertail.encodings import STATE_ENCODINGS, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 
@@ -21,7 +20,7 @@ class Toy(EnvironmentBuilder):
         encoding: how a state enters the network.
     """
 
-    encoding: Literal["one_hot", "scalar", "thermometer"] = "one_hot"
+    encoding: StateEncoding = "one_hot"
 
     @property
     def success_return(self) -> float:
