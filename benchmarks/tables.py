@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from uppertail.records import median_episode
 
 
@@ -30,16 +32,34 @@ def row(name: str, summary: dict[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def after_solving(folder: Path) -> str:
+    """Share of successes among the episodes after each seed was solved: mean over seeds and the worst one."""
+    summary, returns = _summary(folder / "summary.json"), np.load(folder / "episodes.npz")["return"]
+    rates = [
+        np.mean(later[~np.isnan(later)] >= 1.0)
+        for later in (row[solved:] for row, solved in zip(returns, summary["solved_episode"], strict=True) if solved)
+        if later.size
+    ]
+    return f"{np.mean(rates):.2f} ({min(rates):.2f})" if rates else "-"
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def _episode(value: float | None) -> str:
     return "never" if value is None else f"{value:,.0f}"
 
 
 def table(folder: Path) -> str:
     """All runs of a folder."""
-    headings = "run, seeds solved, first success, solved at, last seed solved at, times floor, kept, greedy return"
+    headings = (
+        "run, seeds solved, first success, solved at, last seed solved at, times floor, kept, greedy return, "
+        "success rate after solving: mean (worst seed)"
+    )
     paths = sorted(folder.glob("*/summary.json"), key=lambda path: _natural(path.parent.name))
-    rows = [row(path.parent.name, json.loads(path.read_text(encoding="utf-8"))) for path in paths]
-    return "\n".join([f"| {headings.replace(', ', ' | ')} |", "| --- " * 8 + "|", *rows])
+    rows = [f"{row(path.parent.name, _summary(path))} {after_solving(path.parent)} |" for path in paths]
+    return "\n".join([f"| {headings.replace(', ', ' | ')} |", "| --- " * 9 + "|", *rows])
 
 
 def _natural(name: str) -> list[Any]:

@@ -21,11 +21,11 @@ HEADINGS = (
 )
 
 if TYPE_CHECKING:
-    from uppertail.training.train import Progress as TrainingProgress
+    from uppertail.training.results import Progress as TrainingProgress
 
 
 @contextlib.contextmanager
-def progress_bar(label: str, seeds: int, quiet: bool) -> Iterator[Callable[["TrainingProgress"], None]]:
+def progress_bar(label: str, quiet: bool) -> Iterator[Callable[["TrainingProgress"], None]]:
     """Yields the callback that keeps a progress bar up to date; a quiet one shows nothing."""
     columns = (
         TextColumn("{task.description}"),
@@ -38,7 +38,7 @@ def progress_bar(label: str, seeds: int, quiet: bool) -> Iterator[Callable[["Tra
 
         def show(now: "TrainingProgress") -> None:
             status = (
-                f"{now.solved}/{seeds} solved, {now.success_rate:.0%} success, "
+                f"{now.solved}/{len(now.episodes)} solved, {now.success_rate:.0%} success, "
                 f"{min(now.episodes)} episodes, {now.steps_per_second / 1000:.1f}k steps/s"
             )
             bar.update(task, completed=now.fraction, status=status)
@@ -55,14 +55,13 @@ def results_table(title: str, runs: dict[str, RunRecord]) -> Table:
     for heading in HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
     for label, record in runs.items():
-        summary = record.summary()
         solved = record.solved_episode
         table.add_row(
             label,
             f"{sum(episode is not None for episode in solved)}/{len(solved)}",
             _number(median_episode(record.first_success_episode)),
             _number(median_episode(solved)),
-            _number(summary["first_success_over_floor"], ".1f") if "floor_episodes" in summary else "-",
+            "-" if record.floor_episodes is None else _number(record.first_success_over_floor, ".1f"),
             f"{sum(record.greedy_returns) / len(record.greedy_returns):.2f}",
             f"{record.steps_per_second:,.0f}",
         )

@@ -128,13 +128,18 @@ class RunRecord:
         return [seed.solved(self.success_return) for seed in self.episodes]
 
     @property
+    def first_success_over_floor(self) -> float | None:
+        """Median over seeds, as a multiple of the floor; None where there is no floor, or no median."""
+        median = median_episode(self.first_success_episode)
+        return None if median is None or self.floor_episodes is None else median / self.floor_episodes
+
+    @property
     def steps_per_second(self) -> float:
         """Environment steps per second of all seeds together in the training loop."""
         return sum(self.env_steps) / max(self.training_seconds, 1e-9)
 
     def summary(self) -> dict[str, Any]:
         """The contents of summary.json."""
-        first = self.first_success_episode
         summary = {
             "env": self.environment,
             "distribution": self.distribution,
@@ -148,16 +153,15 @@ class RunRecord:
             "steps_per_second": round(self.steps_per_second, 1),
             "interrupted": self.interrupted,
             "diverged": self.diverged,
-            "first_success_episode": first,
+            "first_success_episode": self.first_success_episode,
             "solved_episode": self.solved_episode,
             "final_success_rate": [seed.final_success_rate(self.success_return) for seed in self.episodes],
             "final_greedy_return": [float(value) for value in self.greedy_returns],
             "hardware": self.hardware,
         }
         if self.floor_episodes is not None:
-            median = median_episode(first)
             summary["floor_episodes"] = self.floor_episodes
-            summary["first_success_over_floor"] = None if median is None else median / self.floor_episodes
+            summary["first_success_over_floor"] = self.first_success_over_floor
         return summary
 
     def arrays(self) -> dict[str, Float[np.ndarray, "seeds episodes"]]:
@@ -184,8 +188,12 @@ def unused_folder(parent: Path, name: str) -> Path:
     return next(folder for folder in candidates if not folder.exists())
 
 
-def claim_folder(folder: Path, overwrite: bool) -> None:
+def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
     """Makes the folder of a run, or empties one of its earlier results.
+
+    Args:
+        folder: where the results go.
+        overwrite: whether earlier results may be replaced; None where a command has no such option.
 
     Raises:
         InputError: it exists and may not be overwritten, is not the folder of a run, or cannot be written.
@@ -193,7 +201,8 @@ def claim_folder(folder: Path, overwrite: bool) -> None:
     try:
         if folder.exists():
             if not overwrite:
-                raise InputError(f"The output {folder} exists already: choose another --out, or add --overwrite.")
+                remedy = "choose another --out" + ("" if overwrite is None else ", or add --overwrite")
+                raise InputError(f"The output {folder} exists already: {remedy}.")
             if not folder.is_dir() or {entry.name for entry in folder.iterdir()} - set(FILES):
                 raise InputError(f"The output {folder} holds more than a run's files, so it is not overwritten.")
             for name in FILES:

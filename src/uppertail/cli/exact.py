@@ -59,15 +59,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _exact(built: Namespace) -> int:
-    import jax
-
     from uppertail import records
     from uppertail.analysis.exact import exact_returns
     from uppertail.analysis.return_figure import return_panels
     from uppertail.environments import FiniteMDP
+    from uppertail.training.seeds import seed_keys
 
     env = type(built.env).__name__
-    mdp = built.env.build(jax.random.split(jax.random.key(built.seed), 3)[0])  # as training builds it for this seed
+    mdp = built.env.build(seed_keys(built.seed).environment)  # as training builds it for this seed
     if not isinstance(mdp, FiniteMDP):
         raise InputError(f"{env} builds no table of a finite MDP, so its returns cannot be computed exactly.")
     policy = _policy(built.policy, mdp, built.discount)
@@ -75,7 +74,7 @@ def _exact(built: Namespace) -> int:
     title = f"{env}, policy {Path(built.policy).name}, discount {built.discount:g}"
     folder = Path(built.out) if built.out else records.unused_folder(Path("runs"), f"exact-{env}")
     if built.out or not built.json:
-        records.claim_folder(folder, overwrite=False)
+        records.claim_folder(folder)
         return_panels(folder / "exact.png", title, returns)
     if built.json:
         print(json.dumps(_document(built, returns)))

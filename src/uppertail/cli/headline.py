@@ -6,7 +6,6 @@ from pathlib import Path
 from jsonargparse import ArgumentParser
 
 from uppertail.cli.parsing import parse, wants_help
-from uppertail.errors import InputError
 
 DESCRIPTION = """Solves the randomized Chain of length 100 with three return distributions, beside epsilon-greedy.
 Writes episodes.npz and summary.json of each method, under its name, and curves.png."""
@@ -43,20 +42,21 @@ def _headline(out: str | None, quiet: bool) -> int:
     from uppertail.training.train import train
 
     folder = Path(out) if out else records.unused_folder(Path("runs"), "headline")
-    if folder.exists():
-        raise InputError(f"The output {folder} exists already: choose another --out.")
-    records.claim_folder(folder, overwrite=False)
+    records.claim_folder(folder)
     runs: dict[str, records.RunRecord] = {}
+    interrupted = False
     for label, (distribution, policy) in headline.METHODS.items():
-        with interruptible(), progress_bar(label, headline.SETTINGS.seeds, quiet) as on_chunk:
-            record = train(headline.ENVIRONMENT, distribution, policy, headline.SETTINGS, on_chunk).record
-        records.write(folder, record, prefix=f"{type(distribution).__name__}-")
+        with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
+            with progress_bar(label, quiet) as on_chunk:
+                record = train(headline.ENVIRONMENT, distribution, policy, headline.SETTINGS, on_chunk).record
+            records.write(folder, record, prefix=f"{type(distribution).__name__}-")
         runs[label] = record
-        if record.interrupted:
+        interrupted = record.interrupted or asked_to_stop.is_set()
+        if interrupted:
             break
     title = f"Randomized Chain of length {headline.ENVIRONMENT.length}, seeds: {headline.SETTINGS.seeds}"
     learning_curves(folder / "curves.png", title, {label: record.episodes for label, record in runs.items()})
     if not quiet:
         Console().print(results_table(title, runs))
         print(f"Results in {folder}; learning curves in {folder / 'curves.png'}")
-    return 130 if any(record.interrupted for record in runs.values()) else 0
+    return 130 if interrupted else 0

@@ -59,7 +59,7 @@ def _train(options: ArgumentParser, config: Namespace, built: Namespace, setting
     records.write_text(folder / records.CONFIG, options.dump(saved, skip_unset=False))
     with interruptible():  # what has been learned is written, whatever happens meanwhile
         try:
-            with progress_bar(label, settings.seeds, built.quiet) as on_chunk:
+            with progress_bar(label, built.quiet) as on_chunk:
                 result = run.drive(on_chunk)
         except TrainingDivergedError as error:
             _write(folder, error.result.record, env, label, quiet=True)

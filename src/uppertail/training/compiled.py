@@ -108,9 +108,8 @@ class Loop:
             return self.agent.update(state, update_key, self.minibatch(batch_key, fresh, buffer))
 
         agent_state, metrics = jax.lax.scan(learn, run.agent, jax.random.split(learn_key, self.updates_per_rollout))
-        learned = jax.tree.map(
-            lambda kept, new: jnp.where(self._at_its_limit(run), kept, new), run.learned, agent_state.network
-        )
+        at_its_limit = self._at_its_limit(run)
+        learned = jax.tree.map(lambda kept, new: jnp.where(at_its_limit, kept, new), run.learned, agent_state.network)
         episodes = run.episodes + jnp.sum(records.ended, dtype=jnp.int32)
         return RunState(agent_state, buffer, episode, run.iteration + 1, episodes, learned), records, metrics
 

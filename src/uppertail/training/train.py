@@ -20,6 +20,7 @@ from uppertail.records import Episodes, RunRecord
 from uppertail.training.compiled import Loop
 from uppertail.training.interrupt import interruptible
 from uppertail.training.results import Progress, TrainingDivergedError, TrainingResult, hardware
+from uppertail.training.seeds import seed_keys
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
@@ -65,8 +66,7 @@ class Run:
         self.compile_seconds = self.training_seconds = 0.0
         self.builder, self.settings = builder, settings
         self.seeds = np.arange(settings.seed, settings.seed + settings.seeds)
-        keys = jax.vmap(lambda seed: jax.random.split(jax.random.key(seed), 3))(jnp.asarray(self.seeds))
-        environment_keys, self.run_keys, self.evaluation_keys = keys[:, 0], keys[:, 1], keys[:, 2]
+        environment_keys, self.run_keys, self.evaluation_keys = jax.vmap(seed_keys)(jnp.asarray(self.seeds))
         self.environments = jax.vmap(builder.build)(environment_keys)
         low, high = jax.vmap(lambda environment: environment.return_range(settings.discount))(self.environments)
         self.family = distribution.fit(ReturnRange(float(jnp.min(low)), float(jnp.max(high))))

@@ -1,0 +1,20 @@
+"""What a seed means: the keys that everything random in one seed's run comes from."""
+
+from typing import NamedTuple
+
+import jax
+from jaxtyping import Array, Int, PRNGKeyArray
+
+
+class SeedKeys(NamedTuple):
+    """One key for what the environment draws when it is built, one for the run, one for its evaluation."""
+
+    environment: PRNGKeyArray
+    run: PRNGKeyArray
+    evaluation: PRNGKeyArray
+
+
+def seed_keys(seed: int | Int[Array, ""]) -> SeedKeys:
+    """The keys of one seed."""
+    environment, run, evaluation = jax.random.split(jax.random.key(seed), 3)
+    return SeedKeys(environment, run, evaluation)
