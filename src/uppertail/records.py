@@ -4,6 +4,7 @@ import dataclasses
 import io
 import itertools
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -38,6 +39,16 @@ class Episodes:
     def none(cls) -> Self:
         """No episode yet."""
         return cls(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> list[Self]:
+        """The episodes of each seed, from the arrays of episodes.npz."""
+        finished = [np.isfinite(row) for row in arrays["return"]]
+        rows = zip(arrays["return"], arrays["length"], arrays["step"], finished, strict=True)
+        return [
+            cls(returns[done].astype(np.float32), lengths[done].astype(np.int64), steps[done].astype(np.int64))
+            for returns, lengths, steps, done in rows
+        ]
 
     def extended(
         self,
@@ -229,16 +240,20 @@ def write(folder: Path, record: RunRecord, prefix: str = "") -> None:
     """
     content = io.BytesIO()
     np.savez_compressed(content, **record.arrays())  # pyright: ignore[reportArgumentType]
-    _write_bytes(folder / f"{prefix}{EPISODES}", content.getvalue())
+    write_bytes(folder / f"{prefix}{EPISODES}", content.getvalue())
     write_text(folder / f"{prefix}{SUMMARY}", json.dumps(record.summary(), indent=2, allow_nan=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
     """Writes a text file at once or not at all."""
-    _write_bytes(path, text.encode())
+    write_bytes(path, text.encode())
 
 
-def _write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file at once or not at all."""
     partial = path.with_name(f".{path.name}")
-    partial.write_bytes(content)
-    partial.replace(path)
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -34,6 +34,12 @@ def bootstrap_mean(values: Float[np.ndarray, "seeds points"]) -> Interval:
     return Interval(mean, interval.low, interval.high)
 
 
+def share_interval(holds: list[bool]) -> tuple[float, float]:
+    """Wilson's 95% interval of the share for which something holds, of which all seeds are a sample."""
+    interval = scipy.stats.binomtest(sum(holds), len(holds)).proportion_ci(CONFIDENCE, method="wilson")
+    return round(float(interval.low), 4), round(float(interval.high), 4)
+
+
 def learning_curve(
     seeds: list[Episodes], window: int, points: int = 200
 ) -> tuple[Float[np.ndarray, " points"], Interval]:
