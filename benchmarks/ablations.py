@@ -1,8 +1,10 @@
-"""One change at a time on the Chain, with seeds that no result is reported from: the runs behind docs/decisions.
+"""One change at a time on the Chain: the runs behind docs/decisions and the differences in docs/reproduction.md.
+
+The seeds are ones that no result is reported from.
 
 Usage: python benchmarks/ablations.py [--out results/ablations] [--only bias]
 
-Seeds 100 to 104, 1,500 episodes. Cells that are there already are kept. Takes about 15 minutes on one CPU core.
+Seeds 100 to 104, 1,500 episodes. Cells that are there already are kept. Takes about 45 minutes on one CPU core.
 """
 
 import argparse
@@ -38,7 +40,75 @@ LONG = {
     f"long-beta-{beta}": ["--distribution.beta", str(beta), "--env.length", "50", "--episodes", "3000"]
     for beta in (0.0, 0.5, 1.0)
 }
-GROUPS = {"bias": BIAS, "beta": BETA, "updates": UPDATES, "long": LONG}
+SHORT = ["--env.length", "25", "--hidden_layers", "1"]
+ENCODING = {
+    f"encoding-{family}-{length}-{encoding}": [
+        *("--distribution", family, *SHORT, "--env.length", str(length), "--env.encoding", encoding),
+    ]
+    for family in FAMILIES
+    for length in (10, 25)
+    for encoding in ("one_hot", "scalar", "thermometer")
+}
+REPLAY_START = {
+    f"replay_start-{family}-{start}": ["--distribution", family, *SHORT, "--replay_start", str(start)]
+    for family in (*FAMILIES, "GaussianMixture")
+    for start in (0, 5000)
+}
+ON_POLICY = {
+    f"on_policy-{family}-{which}": ["--distribution", family, *SHORT, "--on_policy", which]
+    for family in FAMILIES
+    for which in ("fresh", "all", "none")
+}
+TERMINAL_STD = {
+    f"terminal_std-{std}": [*SHORT, "--env.length", "50", "--distribution.terminal_std", std, "--episodes", "3000"]
+    for std in ("1e-4", "1e-3", "1e-2", "1e-1")
+}
+CLIP = {
+    f"gradient_clip-{family}-{clip}": ["--distribution", family, *SHORT, "--gradient_clip", clip]
+    for family in (*FAMILIES, "GaussianMixture")
+    for clip in ("1", "1e9")
+}
+DISTANCE = {
+    f"distance-{distance}": [*SHORT, "--distribution.distance", distance]
+    for distance in ("cross_entropy", "kl", "bhattacharyya", "hellinger", "wasserstein")
+}
+LOSS_SAMPLES = {
+    f"loss_samples-{family}-{count}": ["--distribution", family, *SHORT, "--loss_samples", str(count)]
+    for family in (*FAMILIES, "GaussianMixture")
+    for count in (0, 1, 8)
+}
+THOMPSON = {
+    f"thompson-{family}-{draws}": [
+        *("--distribution", family, *SHORT, "--policy", "Thompson", "--policy.draws", str(draws)),
+    ]
+    for family in FAMILIES
+    for draws in (1, 4, 16)
+}
+MIXTURE = {
+    f"mixture-{length}-std-{std}-loss-{loss}": [
+        *("--distribution", "GaussianMixture", *SHORT, "--env.length", str(length)),
+        *("--distribution.released_std", str(std == "released").lower()),
+        *("--distribution.printed_loss", str(loss == "printed").lower()),
+    ]
+    for length in (10, 50)
+    for std in ("right", "released")
+    for loss in ("right", "printed")
+}
+GROUPS = {
+    "bias": BIAS,
+    "beta": BETA,
+    "updates": UPDATES,
+    "long": LONG,
+    "encoding": ENCODING,
+    "replay_start": REPLAY_START,
+    "on_policy": ON_POLICY,
+    "terminal_std": TERMINAL_STD,
+    "gradient_clip": CLIP,
+    "distance": DISTANCE,
+    "loss_samples": LOSS_SAMPLES,
+    "thompson": THOMPSON,
+    "mixture": MIXTURE,
+}
 
 
 def ablate(out: Path, only: list[str]) -> None:

@@ -1,6 +1,8 @@
 """The algorithm: its parts by hand, and tiny environments that each need one ability."""
 
 import functools
+import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,30 +11,34 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import scipy.stats
 
 from uppertail import agent as agent_module
 from uppertail.agent import Agent
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
 from uppertail.encodings import OneHot
 from uppertail.environments import FiniteMDP
-from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy
+from uppertail.errors import InputError
+from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
 from uppertail.training.compiled import Loop
 from uppertail.types import POLICY_CHOICE, Transition
 
 DISCOUNT = 0.5
 FAMILIES = [Gaussian(), Categorical(31, -2.0, 3.0), GaussianMixture(), PointMass()]
+WITH_DENSITY = [Gaussian(), Gaussian(scale=5.0), Categorical(31, -2.0, 3.0), GaussianMixture(), GaussianMixture(2)]
 STATES, ACTIONS = 3, 2
+DRAWS = 50_000
 
 
-def agent_of(family: ReturnDistribution[Any], policy: ExplorationPolicy | None = None) -> Agent:
+def agent_of(family: ReturnDistribution[Any], policy: ExplorationPolicy | None = None, loss_samples: int = 0) -> Agent:
     optimizer = optax.chain(optax.clip(1.0), optax.adam(0.01))
-    return Agent(family, policy or Greedy(), OneHot(STATES), DISCOUNT, optimizer, (16,), False)
+    return Agent(family, policy or Greedy(), OneHot(STATES), DISCOUNT, optimizer, (16,), False, loss_samples)
 
 
 @functools.cache
-def compiled(family: ReturnDistribution[Any]) -> SimpleNamespace:
+def compiled(family: ReturnDistribution[Any], loss_samples: int = 0) -> SimpleNamespace:
     """A greedy agent's methods, each compiled once for all tests."""
-    agent = agent_of(family)
+    agent = agent_of(family, loss_samples=loss_samples)
     return SimpleNamespace(
         init=jax.jit(lambda key: agent.init(key, ACTIONS)),
         returns=jax.jit(agent.returns),
@@ -138,7 +144,7 @@ def test_loss_is_of_the_action_that_was_taken() -> None:
     target = PointMass().from_outputs(jnp.ones(1))
     for action in range(ACTIONS):
         prediction = agent.returns(network, jnp.asarray(2)).mean[action]
-        loss = agent.loss(network, target, transition(observation=2, action=action))
+        loss = agent.loss(network, jax.random.key(1), target, transition(observation=2, action=action))
         np.testing.assert_allclose(loss, 0.5 * (1 - float(prediction)) ** 2, rtol=1e-5)
 
 
@@ -155,7 +161,7 @@ def test_update_steps_down_the_gradient_with_targets_held_still(family: ReturnDi
             return jax.vmap(agent.target, in_axes=(None, 0, 0))(network, keys, data)
 
         def mean_loss(network: Any, fixed: Any) -> jax.Array:
-            return jnp.mean(jax.vmap(agent.loss, in_axes=(None, 0, 0))(network, fixed, data))
+            return jnp.mean(jax.vmap(agent.loss, in_axes=(None, None, 0, 0))(network, key, fixed, data))
 
         return jax.value_and_grad(mean_loss)(network, targets(network))
 
@@ -170,9 +176,14 @@ def test_update_steps_down_the_gradient_with_targets_held_still(family: ReturnDi
     assert norm > 0.01
 
 
-def test_a_state_that_is_only_bootstrapped_from_is_left_alone(family: ReturnDistribution[Any]) -> None:
+@pytest.mark.parametrize(
+    ("family", "loss_samples"), [*((family, 0) for family in FAMILIES), *((family, 4) for family in FAMILIES[:-1])]
+)
+def test_a_state_that_is_only_bootstrapped_from_is_left_alone(
+    family: ReturnDistribution[Any], loss_samples: int
+) -> None:
     """One-hot states without biases: an update at state 0 leaves the first-layer row of state 1 as it was."""
-    do = compiled(family)
+    do = compiled(family, loss_samples)
     state = do.init(jax.random.key(0))
     data = jax.tree.map(lambda leaf: jnp.stack([leaf] * STATES * ACTIONS), transition(next_action=0))
     after, _ = do.update(state, jax.random.key(1), data)
@@ -204,6 +215,108 @@ def test_every_transition_and_update_has_its_own_randomness() -> None:
     assert len(alone) == 2
     assert len(np.unique(together)) > 2
     assert (together > alone[0]).all() and (together < alone[1]).all()
+
+
+def surprise(
+    family: ReturnDistribution[Any], target: Any, log_p: Callable[[np.ndarray], np.ndarray]
+) -> tuple[float, float]:
+    """Mean and standard deviation of - log p(Z) under the target, in float64: a sum, or a trapezium rule."""
+    q = {name: np.asarray(leaf, np.float64) for name, leaf in target._asdict().items()}
+    if isinstance(family, Categorical):
+        points, mass = np.asarray(family.centres, np.float64), np.exp(q["log_probabilities"])
+    else:
+        weights, means, stds = q.values() if len(q) == 3 else (np.ones(1), q["mean"][None], q["std"][None])
+        points = np.linspace((means - 12 * stds).min(), (means + 12 * stds).max(), 200_001)
+        mass = scipy.stats.norm.pdf(points[:, None], means, stds) @ weights * (points[1] - points[0])
+    np.testing.assert_allclose(mass.sum(), 1.0, rtol=1e-5)
+    log_p_of_points = np.where(mass > 0, log_p(points), 0.0)
+    mean = -np.sum(mass * log_p_of_points)
+    return float(mean), math.sqrt(max(np.sum(mass * log_p_of_points**2) - mean**2, 0.0))
+
+
+def log_density_of(family: ReturnDistribution[Any], z: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """log p in float64; of a categorical, p_i / bin width at its centres."""
+    p = {name: np.asarray(leaf, np.float64) for name, leaf in z._asdict().items()}
+    if isinstance(family, Categorical):
+        return lambda _: p["log_probabilities"] - math.log(family.bin_width)
+    weights, means, stds = p.values() if len(p) == 3 else (np.ones(1), p["mean"][None], p["std"][None])
+    return lambda x: np.log(scipy.stats.norm.pdf(x[:, None], means, stds) @ weights + 1e-300)
+
+
+@pytest.mark.parametrize("family", WITH_DENSITY, ids=str)
+def test_the_sample_based_loss_is_the_cross_entropy_on_average(family: ReturnDistribution[Any]) -> None:
+    """The mean over many draws, within 5 standard errors of the integral of - q log p."""
+    agent = agent_of(family, loss_samples=DRAWS)
+    network = agent.init(jax.random.key(0), ACTIONS).network
+    bootstrap = family.from_outputs(jax.random.normal(jax.random.key(1), (family.num_outputs,)))
+    target = family.backup(bootstrap, jnp.asarray(0.25), jnp.asarray(DISCOUNT))
+    for action, key in enumerate(jax.random.split(jax.random.key(2), ACTIONS)):
+        prediction = jax.tree.map(lambda leaf, a=action: leaf[a], agent.returns(network, 2))
+        expected, spread = surprise(family, target, log_density_of(family, prediction))
+        loss = agent.loss(network, key, target, transition(observation=2, action=action))
+        np.testing.assert_allclose(loss, expected, atol=5 * spread / math.sqrt(DRAWS) + 1e-4)
+        assert spread > 0.05
+
+
+@pytest.mark.parametrize(
+    "family", [Gaussian(beta=0.0), Gaussian(beta=0.0, scale=5.0), Categorical(31, -2.0, 3.0)], ids=str
+)
+def test_the_sample_based_loss_has_the_gradient_of_the_closed_form_on_average(family: ReturnDistribution[Any]) -> None:
+    sampled, closed = (agent_of(family, loss_samples=count) for count in (DRAWS, 0))
+    network = closed.init(jax.random.key(0), ACTIONS).network
+    target = family.backup(
+        family.from_outputs(jnp.linspace(1.0, -1.0, family.num_outputs)), jnp.asarray(1.0), jnp.asarray(DISCOUNT)
+    )
+    by_draws, in_closed_form = (
+        jax.jit(jax.grad(agent.loss))(network, jax.random.key(2), target, transition(observation=2))
+        for agent in (sampled, closed)
+    )
+    for ours, expected in zip(jax.tree.leaves(by_draws), jax.tree.leaves(in_closed_form), strict=True):
+        np.testing.assert_allclose(ours, expected, atol=0.03 * float(np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("family", FAMILIES[:-1], ids=str)
+def test_updates_by_draws_reduce_the_loss(family: ReturnDistribution[Any]) -> None:
+    do = compiled(family, 4)
+    data = batch()._replace(terminated=jnp.ones(STATES * ACTIONS, bool))
+    state, losses = do.init(jax.random.key(0)), []
+    for key in jax.random.split(jax.random.key(1), 41):
+        state, metrics = do.update(state, key, data)
+        losses.append(float(metrics.loss))
+    assert np.mean(losses[-5:]) < np.mean(losses[18:23]) < np.mean(losses[:5])
+
+
+def test_every_transition_has_its_own_draws() -> None:
+    """The mean loss of 64 equal transitions varies an eighth as much as the loss of one."""
+    agent = agent_of(Gaussian(), loss_samples=1)
+    state = agent.init(jax.random.key(0), ACTIONS)
+    keys = jax.random.split(jax.random.key(1), 1000)
+
+    def spread(size: int) -> float:
+        data = jax.tree.map(lambda leaf: jnp.stack([leaf] * size), transition(next_action=0))
+        return float(np.std(jax.jit(jax.vmap(lambda key: agent.update(state, key, data)[1].loss))(keys)))
+
+    np.testing.assert_allclose(spread(64), spread(1) / 8, rtol=0.2)
+
+
+def test_draws_are_independent_of_the_policys_choice() -> None:
+    """Thompson sampling between two equal distributions, then one draw of the target: neither tells of the other."""
+    agent = agent_of(Gaussian(), Thompson(), loss_samples=1)
+    network = jax.tree.map(lambda leaf: jnp.stack([leaf[0]] * ACTIONS), agent.init(jax.random.key(0), ACTIONS).network)
+    state = agent.init(jax.random.key(0), ACTIONS)._replace(network=network)
+    # the reward is far from the prediction, so that the loss tells a high draw from a low one
+    data = jax.tree.map(lambda leaf: leaf[None], transition(reward=3.0, next_action=POLICY_CHOICE))
+    keys = jax.random.split(jax.random.key(1), 4000)
+    losses = jax.jit(jax.vmap(lambda key: agent.update(state, key, data)[1].loss))(keys)
+    z_next = agent.returns(network, 1)
+    choices = jax.vmap(lambda key: agent.policy.select(jax.random.split(key, 1)[0], agent.family, z_next))(keys)
+    first, second = (np.asarray(losses)[np.asarray(choices) == action] for action in range(ACTIONS))
+    assert scipy.stats.kstest(first, second).pvalue > 1e-4
+
+
+def test_a_family_without_a_density_cannot_be_learned_by_draws() -> None:
+    with pytest.raises(InputError, match=r"loss_samples is 3, but PointMass has no density.*use 0.*Gaussian"):
+        agent_of(PointMass(), loss_samples=3)
 
 
 def test_take_and_where_reach_into_a_distribution() -> None:

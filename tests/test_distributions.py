@@ -19,13 +19,25 @@ import scipy.stats
 from hypothesis import given
 
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
+from uppertail.distributions.gaussian_losses import GAUSSIAN_DISTANCES
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
-GAUSSIANS = [Gaussian(), Gaussian(std_bias=-0.5, terminal_std=0.01, beta=0.0), Gaussian(beta=1.0)]
+GAUSSIANS = [
+    Gaussian(),
+    Gaussian(std_bias=-0.5, terminal_std=0.01, beta=0.0),
+    Gaussian(beta=1.0),
+    Gaussian(scale=5.0),
+]
+GAUSSIANS_BY_DISTANCE = [Gaussian(beta=0.0, distance=name) for name in GAUSSIAN_DISTANCES]
 CATEGORICALS = [Categorical(7, -0.2, 1.2), Categorical(2, -1.0, 1.0), Categorical(31, -12.0, 3.0)]
-MIXTURES = [GaussianMixture(), GaussianMixture(1), GaussianMixture(2, spread=0.5, std_bias=-2.0, terminal_std=0.01)]
-POINTS = [PointMass()]
+MIXTURES = [
+    GaussianMixture(),
+    GaussianMixture(1),
+    GaussianMixture(2, spread=0.5, std_bias=-2.0, terminal_std=0.01),
+    GaussianMixture(scale=0.01),
+]
+POINTS = [PointMass(), PointMass(scale=20.0)]
 CATEGORICAL_PRINTED_STD = Categorical(7, -0.2, 1.2, printed_std=True)
 CATEGORICAL_PRINTED_PROJECTION = Categorical(7, -0.2, 1.2, printed_projection=True)
 MIXTURE_RELEASED_STD = GaussianMixture(released_std=True)
@@ -33,11 +45,23 @@ MIXTURE_PRINTED_LOSS = GaussianMixture(printed_loss=True)
 RIGHT = GAUSSIANS + CATEGORICALS + MIXTURES + POINTS
 EVERY = [
     *RIGHT,
+    *GAUSSIANS_BY_DISTANCE,
+    Gaussian(beta=0.0, distance="hellinger", scale=0.01),
     CATEGORICAL_PRINTED_STD,
     CATEGORICAL_PRINTED_PROJECTION,
     MIXTURE_RELEASED_STD,
     MIXTURE_PRINTED_LOSS,
 ]
+OPEN = [
+    Gaussian(),
+    *GAUSSIANS_BY_DISTANCE,
+    GaussianMixture(),
+    GaussianMixture(2, printed_loss=True),
+    Categorical(),
+    Categorical(31),
+    PointMass(),
+]
+"""What is left open is set by `fit`."""
 SAMPLES = 20_000
 
 rewards = st.floats(-5.0, 5.0, width=32)
@@ -59,12 +83,20 @@ def number(x: float) -> jax.Array:
     return jnp.asarray(x, jnp.float32)
 
 
+def unit(family: ReturnDistribution[Any]) -> float:
+    """Returns per unit of output."""
+    return getattr(family, "scale", None) or 1.0
+
+
 @functools.cache
 def compiled(family: ReturnDistribution[Any]) -> SimpleNamespace:
     """The methods of a family, each compiled once for all tests."""
 
     def loss_of_outputs(outputs: jax.Array, target: Any) -> jax.Array:
         return family.loss(target, family.from_outputs(outputs))
+
+    def log_density_of_outputs(outputs: jax.Array, returns: jax.Array) -> jax.Array:
+        return family.log_density(family.from_outputs(outputs), returns)
 
     def samples(key: jax.Array, z: Any) -> jax.Array:
         return jax.vmap(family.sample, in_axes=(0, None))(jax.random.split(key, SAMPLES), z)
@@ -76,6 +108,8 @@ def compiled(family: ReturnDistribution[Any]) -> SimpleNamespace:
         backup=jax.jit(family.backup),
         loss=jax.jit(family.loss),
         density=jax.jit(family.density),
+        log_density=jax.jit(family.log_density),
+        log_density_and_gradient=jax.jit(jax.value_and_grad(log_density_of_outputs)),
         samples=jax.jit(samples),
         value_and_gradient=jax.jit(jax.value_and_grad(loss_of_outputs)),
     )
@@ -136,8 +170,8 @@ def test_moments_match_samples(family: ReturnDistribution[Any], data: st.DataObj
     draws = np.asarray(do.samples(jax.random.key(seed), z), np.float64)
     std = draws.std()
     fourth = np.mean((draws - draws.mean()) ** 4)
-    assert abs(do.mean(z) - draws.mean()) <= 6 * std / math.sqrt(SAMPLES) + 1e-5
-    assert abs(do.std(z) ** 2 - std**2) <= 6 * math.sqrt(max(fourth - std**4, 0.0) / SAMPLES) + 1e-4
+    assert abs(do.mean(z) - draws.mean()) <= 6 * std / math.sqrt(SAMPLES) + 1e-5 * unit(family)
+    assert abs(do.std(z) ** 2 - std**2) <= 6 * math.sqrt(max(fourth - std**4, 0.0) / SAMPLES) + 1e-4 * unit(family) ** 2
 
 
 @over(RIGHT)
@@ -257,6 +291,8 @@ def test_terminal_is_a_point_at_zero(family: ReturnDistribution[Any]) -> None:
         (Gaussian(terminal_std=0.01), 0.01),
         (GaussianMixture(), 1e-4),
         (GaussianMixture(2, terminal_std=0.01), 0.01),
+        (Gaussian(scale=5.0), 5e-4),
+        (GaussianMixture(2, scale=0.01, terminal_std=0.01), 1e-4),
         (PointMass(), 0.0),
         (Categorical(7, -0.2, 1.2), 0.1),
         (Categorical(7, -0.7, 0.7), 0.0),
@@ -280,7 +316,7 @@ def test_loss_is_stationary_at_its_target(family: ReturnDistribution[Any], data:
     np.testing.assert_allclose(gradient, 0.0, atol=2e-5 * max(1.0, abs(float(loss))))
 
 
-@over([Gaussian(beta=0.0), *(family for family in EVERY if family not in [*GAUSSIANS, MIXTURE_PRINTED_LOSS])])
+@over([*(family for family in EVERY if family not in [*GAUSSIANS, MIXTURE_PRINTED_LOSS])])
 @given(data=st.data())
 def test_loss_is_least_at_its_target(family: ReturnDistribution[Any], data: st.DataObject) -> None:
     do = compiled(family)
@@ -339,14 +375,14 @@ def test_categorical_cross_entropy_is_its_sum(family: Categorical, data: st.Data
 @over(MIXTURES)
 @given(data=st.data(), narrow=st.sampled_from([1.0, 0.1, 0.003]))
 def test_mixture_loss_is_its_integral(family: GaussianMixture, data: st.DataObject, narrow: float) -> None:
-    """Also where a backed-up target is far sharper than the prediction."""
+    """Also where a backed-up target is far sharper than the prediction; returns in units of the scale."""
     do = compiled(family)
     target, prediction = (do.from_outputs(outputs_of(family, data)) for _ in range(2))
     target = do.backup(target, number(0.3), number(narrow))
     q, p = exact_density(family, target), exact_density(family, prediction)
     _, means, stds = map(np.concatenate, zip(parts(family, target), parts(family, prediction), strict=True))
-    distance = integral(lambda x: (q(x) - p(x)) ** 2, means, stds)
-    sharpness = integral(lambda x: q(x) ** 2 + p(x) ** 2, means, stds)
+    distance = unit(family) * integral(lambda x: (q(x) - p(x)) ** 2, means, stds)
+    sharpness = unit(family) * integral(lambda x: q(x) ** 2 + p(x) ** 2, means, stds)
     np.testing.assert_allclose(do.loss(target, prediction), distance, atol=1e-5 * sharpness, rtol=1e-4)
 
 
@@ -382,7 +418,7 @@ def test_moments_and_mass_are_their_integrals(family: ReturnDistribution[Any], d
     mean = integral(lambda x: x * density(x), means, stds)
     variance = integral(lambda x: (x - mean) ** 2 * density(x), means, stds)
     np.testing.assert_allclose(integral(density, means, stds), 1.0, rtol=1e-6)
-    np.testing.assert_allclose(do.mean(z), mean, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(do.mean(z), mean, rtol=1e-5, atol=1e-5 * unit(family))
     np.testing.assert_allclose(do.std(z), math.sqrt(variance), rtol=1e-5)
 
 
@@ -394,7 +430,7 @@ def test_density(family: ReturnDistribution[Any], data: st.DataObject) -> None:
     mean, std = float(do.mean(z)), float(do.std(z))
     points = (mean + std * np.linspace(-4, 4, 41)).astype(np.float32)
     expected = [exact_density(family, z)(float(x)) for x in points]
-    np.testing.assert_allclose(do.density(z, jnp.asarray(points)), expected, rtol=2e-3, atol=1e-5)
+    np.testing.assert_allclose(do.density(z, jnp.asarray(points)), expected, rtol=2e-3, atol=1e-5 / unit(family))
 
 
 @over([*GAUSSIANS, *MIXTURES, *CATEGORICALS])
@@ -403,7 +439,9 @@ def test_density_integrates_to_one(family: ReturnDistribution[Any], data: st.Dat
     """The density itself, summed over a fine grid."""
     do = compiled(family)
     z = do.from_outputs(outputs_of(family, data))
-    low, high = (family.low, family.high) if isinstance(family, Categorical) else (-40.0, 40.0)
+    low, high = (
+        (family.low, family.high) if isinstance(family, Categorical) else (-40.0 * unit(family), 40.0 * unit(family))
+    )
     assert low is not None and high is not None
     count = 8000 - 8000 % (family.bins if isinstance(family, Categorical) else 1)
     points = low + (high - low) * (np.arange(count) + 0.5) / count
@@ -478,28 +516,28 @@ def test_outputs_of_zero_start_wide() -> None:
 @over(EVERY)
 @given(data=st.data())
 def test_outputs_become_valid_parameters(family: ReturnDistribution[Any], data: st.DataObject) -> None:
-    """Against float64: weights and probabilities by a softmax, standard deviations by a softplus."""
-    outputs = outputs_of(family, data)
+    """Against float64: weights and probabilities by a softmax, standard deviations by a softplus, times the scale."""
+    outputs, scale = outputs_of(family, data), unit(family)
     z, x = exact(compiled(family).from_outputs(outputs)), np.asarray(outputs, np.float64)
 
     def softmax(y: np.ndarray) -> np.ndarray:
         return np.exp(y) / np.exp(y).sum()
 
     if isinstance(family, Gaussian):
-        expected = {"mean": x[0], "std": np.log1p(np.exp(x[1] + family.std_bias))}
+        expected = {"mean": scale * x[0], "std": scale * np.log1p(np.exp(x[1] + family.std_bias))}
     elif isinstance(family, Categorical):
         expected = {"p": softmax(x)}
     elif isinstance(family, GaussianMixture):
         m = family.components
         expected = {
             "weights": softmax(x[:m]),
-            "means": x[m : 2 * m] + np.linspace(-family.spread, family.spread, m),
-            "stds": np.log1p(np.exp(x[2 * m :] + family.std_bias)),
+            "means": scale * (x[m : 2 * m] + np.linspace(-family.spread, family.spread, m)),
+            "stds": scale * np.log1p(np.exp(x[2 * m :] + family.std_bias)),
         }
     else:
-        expected = {"mean": x[0]}
+        expected = {"mean": scale * x[0]}
     for name, value in expected.items():
-        np.testing.assert_allclose(getattr(z, name), value, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(getattr(z, name), value, rtol=1e-5, atol=1e-6 * (1.0 if name == "p" else scale))
 
 
 @over(EVERY)
@@ -575,9 +613,104 @@ def test_fit_fills_only_what_is_open(family: Categorical, returns: ReturnRange, 
     np.testing.assert_allclose([fitted.low, fitted.high], edges, rtol=1e-9)
 
 
+SCALED: list[Callable[..., Any]] = [Gaussian, GaussianMixture, PointMass]
+
+
+@pytest.mark.parametrize("build", SCALED)
+def test_fit_sets_an_open_scale_to_the_range_of_the_returns(build: Callable[..., Any]) -> None:
+    assert build().fit(ReturnRange(-100.0, 300.0)) == build(scale=400.0)
+    assert build().fit(ReturnRange(0.0, 1e-3)) == build(scale=1e-3)
+    assert build().fit(ReturnRange(0.0, 0.0)) == build(scale=1.0)
+    assert build(scale=3.0).fit(ReturnRange(-100.0, 300.0)) == build(scale=3.0)
+
+
 @over([*GAUSSIANS, *MIXTURES, *POINTS])
-def test_fit_leaves_unbounded_families_alone(family: ReturnDistribution[Any]) -> None:
-    assert family.fit(ReturnRange(-100.0, 100.0)) == family
+@given(data=st.data())
+def test_an_open_scale_is_one(family: Any, data: st.DataObject) -> None:
+    one, left_open = (compiled(dataclasses.replace(family, scale=scale)) for scale in (1.0, None))
+    outputs, other = outputs_of(family, data), outputs_of(family, data)
+    for ours, expected in zip(left_open.from_outputs(outputs), one.from_outputs(outputs), strict=True):
+        np.testing.assert_array_equal(ours, expected)
+    target = one.backup(one.from_outputs(other), number(0.3), number(0.9))
+    for ours, expected in zip(
+        left_open.value_and_gradient(outputs, target), one.value_and_gradient(outputs, target), strict=True
+    ):
+        np.testing.assert_array_equal(ours, expected)
+    terminals = (dataclasses.replace(family, scale=scale).terminal() for scale in (None, 1.0))
+    for ours, expected in zip(*terminals, strict=True):
+        np.testing.assert_array_equal(ours, expected)
+
+
+@over(OPEN)
+@pytest.mark.parametrize("factor", [1000.0, 0.001])
+@given(
+    data=st.data(), reward=st.floats(-0.5, 1.5, width=32), discount=st.floats(0.0625, 1.0, width=32), ends=st.booleans()
+)
+def test_the_unit_of_the_rewards_does_not_matter(
+    family: Any, factor: float, data: st.DataObject, reward: float, discount: float, ends: bool
+) -> None:
+    """All rewards times a number: the same loss and gradient for the network, and returns times that number."""
+    outputs, bootstrap = outputs_of(family, data), outputs_of(family, data)
+
+    def learn(by: float) -> tuple[Any, ...]:
+        fitted = family.fit(ReturnRange(-0.5 * by, 1.5 * by))
+        do = compiled(fitted)
+        z = fitted.terminal() if ends else do.from_outputs(bootstrap)
+        target = do.backup(z, number(by * reward), number(discount))
+        moments = [float(moment) / by for moment in (do.mean(target), do.std(target), do.std(do.from_outputs(outputs)))]
+        return *do.value_and_gradient(outputs, target), moments
+
+    loss, gradient, moments = learn(1.0)
+    scaled_loss, scaled_gradient, scaled_moments = learn(factor)
+    # the two round a return differently: a narrow target among wide predictions shows it most
+    np.testing.assert_allclose(scaled_loss, loss, rtol=1e-4, atol=2e-5)
+    size = max(1.0, float(np.abs(gradient).max()))
+    np.testing.assert_allclose(scaled_gradient, gradient, rtol=1e-4, atol=2e-5 * size)
+    np.testing.assert_allclose(scaled_moments, moments, rtol=1e-4, atol=2e-5)
+
+
+@over([Gaussian(), GaussianMixture(), Categorical()])
+@given(data=st.data(), place=st.floats(0.0625, 0.9375, width=32))
+def test_a_density_is_per_unit_of_return(family: Any, data: st.DataObject, place: float) -> None:
+    """So a negative log-likelihood moves by log k where all rewards are multiplied by k, and its gradient stays."""
+    outputs = outputs_of(family, data)
+    (one, gradient), (other, scaled_gradient) = (
+        compiled(family.fit(ReturnRange(0.0, by))).log_density_and_gradient(outputs, number(by * place))
+        for by in (1.0, 1024.0)
+    )
+    np.testing.assert_allclose(other, float(one) - math.log(1024), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(scaled_gradient, gradient, rtol=1e-4, atol=1e-5)
+
+
+@over(CATEGORICALS)
+@given(data=st.data())
+def test_categorical_log_density_of_a_centre(family: Categorical, data: st.DataObject) -> None:
+    """What a draw has: log p_i - log(bin width), at exactly the centre."""
+    do = compiled(family)
+    z = do.from_outputs(outputs_of(family, data))
+    at_centres = do.log_density(z, jnp.asarray(family.centres))
+    np.testing.assert_allclose(
+        at_centres, exact(z).log_probabilities - math.log(family.bin_width), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_a_component_without_weight_leaves_no_mark_on_the_density() -> None:
+    """A weight that underflows to 0: its logarithm has no gradient, and the others' is right."""
+    family = GaussianMixture(2, spread=0.0)
+
+    def log_density(outputs: jax.Array) -> jax.Array:
+        return family.log_density(family.from_outputs(outputs), number(0.5))
+
+    value, gradient = jax.value_and_grad(log_density)(jnp.array([0.0, -200.0, 0.2, 3.0, 0.0, 0.0]))
+    std = math.log1p(math.e)
+    np.testing.assert_allclose(value, scipy.stats.norm.logpdf(0.5, 0.2, std), rtol=1e-5)
+    np.testing.assert_allclose(gradient[:4], [0.0, 0.0, 0.3 / std**2, 0.0], atol=1e-6)
+    assert np.isfinite(gradient).all()
+
+
+def test_which_families_have_a_density() -> None:
+    assert all(family.has_density for family in [*GAUSSIANS, *CATEGORICALS, *MIXTURES])
+    assert not PointMass().has_density
 
 
 @pytest.mark.parametrize(
@@ -589,6 +722,10 @@ def test_fit_leaves_unbounded_families_alone(family: ReturnDistribution[Any]) ->
         (lambda: Gaussian(beta=-0.1), ["beta is -0.1", "[0, 1]", "0 is the paper's"]),
         (lambda: Gaussian(beta=1.1), ["beta is 1.1", "[0, 1]"]),
         (lambda: Gaussian(beta=math.nan), ["beta is nan", "[0, 1]"]),
+        (lambda: Gaussian(scale=0.0), ["scale is 0.0", "above 0", "leave it out"]),
+        (lambda: Gaussian(scale=math.inf), ["scale is inf", "finite"]),
+        (lambda: GaussianMixture(scale=-1.0), ["scale is -1.0", "above 0"]),
+        (lambda: PointMass(scale=math.nan), ["scale is nan", "above 0"]),
         (lambda: Categorical(bins=1), ["bins is 1", "at least 2", "7 or 31"]),
         (lambda: Categorical(low=-math.inf), ["low is -inf", "finite"]),
         (lambda: Categorical(high=math.nan), ["high is nan", "finite"]),
@@ -619,3 +756,11 @@ def test_errors_name_the_argument_the_value_and_the_remedy(build: Callable[[], A
         build()
     for word in words:
         assert word in str(error.value)
+
+
+def test_an_unknown_distance_is_refused() -> None:
+    """As where nothing checks types at run time."""
+    family = Gaussian()
+    object.__setattr__(family, "distance", "euclid")
+    with pytest.raises(InputError, match=r"distance is 'euclid': use one of cross_entropy, kl, .* or wasserstein"):
+        family.__post_init__()

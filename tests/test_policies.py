@@ -90,6 +90,35 @@ def test_thompson_draws_actions_independently_of_a_mixture_and_a_categorical() -
             assert_frequency(chosen, 0.25)
 
 
+@pytest.mark.parametrize("draws", [1, 2, 5])
+def test_the_highest_of_several_draws(draws: int) -> None:
+    """The highest of k independent draws has the distribution function of one, to the power k: the more, the higher."""
+    z = gaussians([0.5] * 5000, [2.0] * 5000)
+    scores = np.asarray(Thompson(draws).scores(jax.random.key(0), Gaussian(), z), np.float64)
+    assert scipy.stats.kstest(scores, lambda x: scipy.stats.norm(0.5, 2.0).cdf(x) ** draws).pvalue > 1e-4
+
+
+def test_thompson_frequencies_with_several_draws() -> None:
+    """P(the highest of 4 of action 0 > the highest of 4 of action 1), by quadrature."""
+
+    def highest_at(x: float) -> float:
+        pdf, cdf = scipy.stats.norm.pdf, scipy.stats.norm.cdf
+        return float(4 * pdf(x) * cdf(x) ** 3 * cdf(x, 0.5, 0.5) ** 4)
+
+    probability, _ = scipy.integrate.quad(highest_at, -9, 9)
+    assert 0.4 < probability < 0.6
+    assert_frequency(counts(Thompson(4), Gaussian(), gaussians([0.0, 0.5], [1.0, 0.5]), 2)[0], probability)
+
+
+def test_one_draw_is_the_draw_of_each_actions_key() -> None:
+    z, key = gaussians([0.0, 1.0, -1.0], [1.0, 0.25, 2.0]), jax.random.key(3)
+    expected = [
+        Gaussian().sample(k, jax.tree.map(lambda leaf, a=action: leaf[a], z))
+        for action, k in enumerate(jax.random.split(key, 3))
+    ]
+    np.testing.assert_array_equal(Thompson().scores(key, Gaussian(), z), jnp.stack(expected))
+
+
 def test_greedy_takes_the_highest_mean() -> None:
     z = gaussians([0.0, 0.2, 0.1], [9.0, 1e-4, 5.0])
     np.testing.assert_allclose(Greedy().scores(jax.random.key(0), Gaussian(), z), [0.0, 0.2, 0.1])
@@ -111,7 +140,7 @@ def test_epsilon_greedy_frequencies(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [Greedy(), EpsilonGreedy(0.0), EpsilonGreedy(), UCB(2.0, 2.0), UCB(), Thompson()], ids=str
+    "policy", [Greedy(), EpsilonGreedy(0.0), EpsilonGreedy(), UCB(2.0, 2.0), UCB(), Thompson(), Thompson(3)], ids=str
 )
 @pytest.mark.parametrize("num_actions", [1, 2, 5])
 def test_ties_are_broken_at_random(policy: ExplorationPolicy, num_actions: int) -> None:
@@ -137,6 +166,7 @@ def test_an_action_is_an_integer_of_32_bits() -> None:
         (lambda: EpsilonGreedy(-0.1), ["epsilon is -0.1", "[0, 1]", "0.05"]),
         (lambda: EpsilonGreedy(1.1), ["epsilon is 1.1", "[0, 1]"]),
         (lambda: EpsilonGreedy(math.nan), ["epsilon is nan", "[0, 1]"]),
+        (lambda: Thompson(0), ["draws is 0", "at least 1"]),
         (lambda: UCB(-1.0, 2.0), ["[-1.0, 2.0]", "0 <= low <= high"]),
         (lambda: UCB(2.0, 1.0), ["[2.0, 1.0]", "0 <= low <= high"]),
         (lambda: UCB(2.0, math.inf), ["[2.0, inf]", "finite"]),

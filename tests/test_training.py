@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from uppertail import replay
 from uppertail.agent import Agent
-from uppertail.distributions import Gaussian
+from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
 from uppertail.encodings import OneHot
 from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Toy
 from uppertail.errors import InputError
-from uppertail.policies import UCB
+from uppertail.policies import UCB, EpsilonGreedy, Thompson
 from uppertail.records import write
 from uppertail.training.compiled import Loop
 from uppertail.training.results import TrainingDivergedError
@@ -92,8 +93,6 @@ def test_returns_and_lengths_start_anew_with_each_episode():
 
 
 def test_a_minibatch_is_half_fresh_on_policy_and_half_replay_off_policy(rollout):
-    from uppertail import replay
-
     loop, transitions, _ = rollout
     old = transitions._replace(reward=np.full_like(transitions.reward, 7.0))
     buffer = replay.add(replay.init(64, jax.tree.map(lambda leaf: leaf[0], old)), old)
@@ -105,6 +104,121 @@ def test_a_minibatch_is_half_fresh_on_policy_and_half_replay_off_policy(rollout)
     assert (batch.reward[16:] == 7.0).all()
     assert (batch.next_action[16:] == POLICY_CHOICE).all()
     assert (batch.next_action[:16] != POLICY_CHOICE).any()
+
+
+@pytest.mark.parametrize(
+    ("on_policy", "keeps_fresh", "keeps_replayed"),
+    [("fresh", True, False), ("all", True, True), ("none", False, False)],
+)
+def test_which_data_keep_the_next_action_that_was_taken(rollout, on_policy, keeps_fresh, keeps_replayed):
+    loop, transitions, _ = rollout
+    old = transitions._replace(reward=np.full_like(transitions.reward, 7.0))
+    buffer = replay.add(replay.init(64, jax.tree.map(lambda leaf: leaf[0], old)), old)
+    loop = dataclasses.replace(loop, on_policy=on_policy)
+    batch = jax.tree.map(np.asarray, loop.minibatch(jax.random.key(3), transitions, buffer))
+    assert (batch.reward == 7.0).tolist() == [False] * 16 + [True] * 16
+    rows = {tuple(row) for row in np.stack([transitions.observation, transitions.action, transitions.next_action], 1)}
+    for half, keeps in ((slice(16), keeps_fresh), (slice(16, 32), keeps_replayed)):
+        known = batch.next_action[half] != POLICY_CHOICE
+        assert known.any() == keeps
+        if keeps:
+            assert set(zip(batch.observation[half], batch.action[half], batch.next_action[half], strict=True)) <= rows
+
+
+@pytest.mark.parametrize("on_policy", ["fresh", "none"])
+def test_until_replay_starts_a_minibatch_is_all_fresh(rollout, on_policy):
+    """64 transitions stored are enough to start with 64, not with 65; the fresh half is the same in both."""
+    loop, transitions, _ = rollout
+    transitions = transitions._replace(reward=np.arange(64, dtype=np.float32))  # tells rows apart
+    old = transitions._replace(reward=np.full(64, -1.0, np.float32))
+    buffer = replay.add(replay.init(128, jax.tree.map(lambda leaf: leaf[0], old)), old)
+    started, waiting = (
+        dataclasses.replace(loop, on_policy=on_policy, replay_start=start).minibatch(
+            jax.random.key(3), transitions, buffer
+        )
+        for start in (64, 65)
+    )
+    assert (started.reward == -1.0).tolist() == [False] * 16 + [True] * 16
+    rows = np.asarray(waiting.reward).astype(int)
+    assert (np.unique(rows).size, rows.min() >= 0) == (32, True)
+    expected = jax.tree.map(lambda leaf: leaf[rows], transitions)
+    if on_policy == "none":
+        expected = expected._replace(next_action=np.full(32, POLICY_CHOICE))
+    jax.tree.map(np.testing.assert_array_equal, waiting, expected)
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[:16], b[:16]), started, waiting)
+
+
+def test_a_rollout_shorter_than_the_minibatch_is_repeated_until_replay_starts(rollout):
+    loop, transitions, _ = rollout
+    fresh = jax.tree.map(lambda leaf: leaf[:16], transitions._replace(reward=np.arange(64, dtype=np.float32)))
+    buffer = replay.add(replay.init(64, jax.tree.map(lambda leaf: leaf[0], fresh)), fresh)
+    loop = dataclasses.replace(loop, rollout_steps=16, replay_start=17)
+    rows = np.asarray(loop.minibatch(jax.random.key(3), fresh, buffer).reward)
+    assert np.bincount(rows.astype(int)).tolist() == [2] * 16
+
+
+def test_replay_starts_in_the_middle_of_a_run(rollout):
+    """Up to then a run is the one that never replays, and then it is not."""
+    chain, key = Chain(length=5).build(jax.random.key(0)), jax.random.key(1)
+
+    def networks(replay_start):
+        agent = dataclasses.replace(rollout[0].agent, encoding=chain.encoding)
+        loop = Loop(agent, 16, 1, 32, replay_size=256, replay_start=replay_start)
+        run, chunk = loop.init(key, chain), jax.jit(loop.chunk, static_argnums=3)
+        for _ in range(8):
+            run, _, _ = chunk(key, chain, run, 1)
+            yield run.agent.network
+
+    same = [
+        jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), *pair))
+        for pair in zip(networks(112), networks(256), strict=True)
+    ]
+    assert same == [True] * 6 + [False] * 2
+
+
+@dataclasses.dataclass(frozen=True)
+class ScaledToy(EnvironmentBuilder):
+    """The Toy with all rewards multiplied by a number."""
+
+    factor: float
+
+    @property
+    def success_return(self):
+        return 3.0 * self.factor
+
+    @property
+    def floor_episodes(self):
+        return None
+
+    def build(self, key):
+        toy = Toy().build(key)
+        return dataclasses.replace(toy, reward=self.factor * toy.reward)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "policy", "settings"),
+    [
+        (Gaussian(), UCB(), {}),
+        (Gaussian(), Thompson(draws=2), {"loss_samples": 2}),
+        (GaussianMixture(), UCB(), {}),
+    ],
+    ids=str,
+)
+def test_the_unit_of_the_rewards_changes_nothing(distribution, policy, settings):
+    """Powers of two, which float32 multiplies exactly: the same episodes and the same network, to the bit."""
+    one, large, small = (
+        train(ScaledToy(factor), distribution, policy, Settings(**SMALL, seeds=1, steps=256, **settings))
+        for factor in (1.0, 1024.0, 1 / 1024)
+    )
+    assert len(np.unique(one.record.episodes[0].returns)) > 1
+    for other, factor in ((large, 1024.0), (small, 1 / 1024)):
+        np.testing.assert_array_equal(other.record.episodes[0].returns, factor * one.record.episodes[0].returns)
+        jax.tree.map(np.testing.assert_array_equal, other.network(0), one.network(0))
+
+
+def test_a_family_without_a_density_cannot_be_learned_by_draws():
+    with pytest.raises(InputError, match="loss_samples is 2, but PointMass has no density"):
+        train(Chain(length=5), PointMass(), EpsilonGreedy(), Settings(**SMALL, loss_samples=2))
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
@@ -228,8 +342,6 @@ def test_progress_is_reported_after_each_chunk():
 
 
 def test_returns_outside_the_support_are_refused_before_training():
-    from uppertail import Categorical
-
     with pytest.raises(InputError, match=r"from 0 to 4.*use low -0.8 and high 4.8"):
         train(Toy(), Categorical(low=-0.2, high=1.2), UCB(), Settings(discount=1.0))
 
@@ -240,11 +352,20 @@ def test_returns_outside_the_support_are_refused_before_training():
         ("seeds", 0), ("episodes", -1), ("steps", 0), ("discount", 1.1), ("learning_rate", -1.0), ("width", 0),
         ("learning_rate", float("nan")), ("hidden_layers", 0), ("batch_size", 1), ("replay_size", 3), ("seed", -1),
         ("rollout_steps", 0), ("updates_per_rollout", 0), ("gradient_clip", 0.0),
+        ("replay_start", -1), ("replay_start", 50_001), ("loss_samples", -1),
     ],
 )  # fmt: skip
 def test_settings_refuse_what_cannot_be(name, value):
     with pytest.raises(InputError, match=rf"^{name} is {value}"):
         Settings(**{name: value})
+
+
+def test_settings_refuse_an_unknown_choice_of_data():
+    """As where nothing checks types at run time."""
+    settings = Settings()
+    object.__setattr__(settings, "on_policy", "replay")
+    with pytest.raises(InputError, match=r"on_policy is replay: use fresh \(the paper's\), all or none"):
+        settings.__post_init__()
 
 
 def test_a_short_chain_is_learned():

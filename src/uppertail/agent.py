@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding
+from uppertail.errors import InputError
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
 from uppertail.types import POLICY_CHOICE, Transition
@@ -41,6 +42,7 @@ class Agent:
         optimizer: turns gradients into updates.
         hidden_sizes: units of each hidden layer.
         bias: whether the layers have biases.
+        loss_samples: draws per transition of the sample-based loss; 0: the family's own loss, in closed form.
     """
 
     family: ReturnDistribution[Any]
@@ -50,6 +52,14 @@ class Agent:
     optimizer: optax.GradientTransformation
     hidden_sizes: tuple[int, ...]
     bias: bool
+    loss_samples: int = 0
+
+    def __post_init__(self) -> None:
+        if self.loss_samples and not self.family.has_density:
+            raise InputError(
+                f"loss_samples is {self.loss_samples}, but {type(self.family).__name__} has no density to learn draws "
+                "by: use 0, its own loss, or a family with a density, for example Gaussian."
+            )
 
     def init(self, key: PRNGKeyArray, num_actions: int) -> AgentState:
         """An agent that has learned nothing: its distributions are wide."""
@@ -75,18 +85,25 @@ class Agent:
         bootstrap = where(transition.terminated, self.family.terminal(), take(z_next, next_action))
         return self.family.backup(bootstrap, transition.reward, jnp.asarray(self.discount))
 
-    def loss(self, network: PerActionNetwork, target: Any, transition: Transition) -> Float[Array, ""]:
-        """L(q, p) of one transition: the distance of the prediction at (s, a) from its target."""
+    def loss(
+        self, network: PerActionNetwork, key: PRNGKeyArray, target: Any, transition: Transition
+    ) -> Float[Array, ""]:
+        """L(q, p) of one transition: in closed form, or - mean_k log p(z_k) with draws z_k of q (appendix)."""
         prediction = take(self.returns(network, transition.observation), transition.action)
-        return self.family.loss(target, prediction)
+        if self.loss_samples == 0:
+            return self.family.loss(target, prediction)
+        draws = jax.vmap(self.family.sample, in_axes=(0, None))(jax.random.split(key, self.loss_samples), target)
+        return -jnp.mean(self.family.log_density(prediction, draws))
 
     def update(self, state: AgentState, key: PRNGKeyArray, batch: Transition) -> tuple[AgentState, Metrics]:
         """One gradient step on a minibatch, the targets held still."""
-        keys = jax.random.split(key, batch.action.shape[0])
+        size = batch.action.shape[0]
+        keys = jax.random.split(key, size)
+        draw_keys = jax.random.split(jax.random.fold_in(key, size), size)  # `keys` are folds of 0 to size - 1
         targets = jax.vmap(self.target, in_axes=(None, 0, 0))(state.network, keys, batch)
 
         def mean_loss(network: PerActionNetwork) -> Float[Array, ""]:
-            return jnp.mean(jax.vmap(self.loss, in_axes=(None, 0, 0))(network, targets, batch))
+            return jnp.mean(jax.vmap(self.loss, in_axes=(None, 0, 0, 0))(network, draw_keys, targets, batch))
 
         loss, gradient = jax.value_and_grad(mean_loss)(state.network)
         updates, optimizer = self.optimizer.update(gradient, state.optimizer, _tree(state.network))

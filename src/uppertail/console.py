@@ -68,5 +68,15 @@ def results_table(title: str, runs: dict[str, RunRecord]) -> Table:
     return table
 
 
+def figure_table(rows: list[dict[str, str]]) -> Table:
+    """The numbers of a figure: one row each, headings as keys."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for index, heading in enumerate(rows[0]):
+        table.add_column(heading, justify="left" if index == 0 else "right")
+    for row in rows:
+        table.add_row(*row.values())
+    return table
+
+
 def _number(value: Any, form: str = ",.0f") -> str:
     return "never" if value is None else format(value, form)

@@ -1,7 +1,7 @@
 """The contract of a return distribution Z(s, a)."""
 
 import abc
-from typing import Generic, Self, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -17,7 +17,12 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
     A family is a frozen dataclass. The parameters of one distribution are a NamedTuple of arrays, made by
     `from_outputs` or `terminal`. Every method sees one state-action pair; callers lift it with `jax.vmap`.
     A family of your own is one class with these methods: `--distribution my_package.Laplace` uses it.
+
+    Attributes:
+        has_density: whether a draw of one distribution has a likelihood under another; a point mass's has none.
     """
+
+    has_density: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod

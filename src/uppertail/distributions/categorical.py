@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import ReturnDistribution
+from uppertail.distributions.scale import range_of
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
@@ -70,7 +71,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
 
     def fit(self, returns: ReturnRange) -> Self:
         share = max(MARGIN, 0.5 / (self.bins - 1))  # at the least half a bin, so that the centres cover the returns
-        margin = share * ((returns.high - returns.low) or 1.0)
+        margin = share * range_of(returns)
         suggested_low, suggested_high = returns.low - margin, returns.high + margin
         low = suggested_low if self.low is None else self.low
         high = suggested_high if self.high is None else self.high

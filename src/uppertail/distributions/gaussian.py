@@ -1,23 +1,21 @@
-"""Gaussian return distribution, learned by cross-entropy."""
+"""Gaussian return distribution, learned by cross-entropy or another distance."""
 
 import dataclasses
 import math
-from typing import NamedTuple, Self
+from typing import Self
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import ReturnDistribution
+from uppertail.distributions.gaussian_losses import GAUSSIAN_DISTANCES, GaussianDistance, GaussianReturn
+from uppertail.distributions.scale import range_of, require_scale
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
-
-class GaussianReturn(NamedTuple):
-    """N(mean, std), both in units of return."""
-
-    mean: Float[Array, "*batch"]
-    std: Float[Array, "*batch"]
+WEIGHTED = ("cross_entropy", "kl")
+"""Distances whose gradient explodes as distributions narrow, and which beta weights."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,37 +24,50 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
 
     Args:
         std_bias: added to the network's output before the softplus that makes it a standard deviation: 1 starts it at
-            about 1.3 (Implementation Details).
-        terminal_std: standard deviation after the end of an episode, in units of return; above 0.
-        beta: the cross-entropy is weighted by std_p^(2 beta), held still (Seitzer et al. 2022, beta-NLL). 0 is the
+            about 1.3 of the scale (Implementation Details).
+        terminal_std: standard deviation after the end of an episode, in units of the scale; above 0.
+        beta: cross-entropy and KL are weighted by std_p^(2 beta), held still (Seitzer et al. 2022, beta-NLL). 0 is the
             paper's loss, whose gradient explodes as distributions narrow: a solved run falls. In [0, 1].
+        distance: the loss, from the target to the prediction: cross_entropy (the paper's), kl, bhattacharyya, hellinger
+            (squared) or wasserstein (squared, of order 2); beta is for the first two only.
+        scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
     """
 
     std_bias: float = 1.0
     terminal_std: float = 1e-4
     beta: float = 0.5
+    distance: GaussianDistance = "cross_entropy"
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         if not self.terminal_std > 0:
             raise InputError(
                 f"terminal_std is {self.terminal_std}, but a Gaussian needs one above 0, for example 1e-4."
             )
-
         if not 0 <= self.beta <= 1:
             raise InputError(f"beta is {self.beta}, but it must lie in [0, 1]; 0 is the paper's loss.")
+        if self.distance not in GAUSSIAN_DISTANCES:
+            *names, last = GAUSSIAN_DISTANCES
+            raise InputError(f"distance is {self.distance!r}: use one of {', '.join(names)} or {last}.")
+        require_scale(self.scale)
 
     @property
     def num_outputs(self) -> int:
         return 2
 
+    @property
+    def unit(self) -> float:
+        """Returns per unit of output: the scale, or 1 as long as it is open."""
+        return 1.0 if self.scale is None else self.scale
+
     def fit(self, returns: ReturnRange) -> Self:
-        return self
+        return dataclasses.replace(self, scale=range_of(returns)) if self.scale is None else self
 
     def from_outputs(self, outputs: Float[Array, "2"]) -> GaussianReturn:
-        return GaussianReturn(outputs[0], jax.nn.softplus(outputs[1] + self.std_bias))
+        return GaussianReturn(self.unit * outputs[0], self.unit * jax.nn.softplus(outputs[1] + self.std_bias))
 
     def terminal(self) -> GaussianReturn:
-        return GaussianReturn(jnp.zeros(()), jnp.full((), self.terminal_std))
+        return GaussianReturn(jnp.zeros(()), jnp.full((), self.unit * self.terminal_std))
 
     def mean(self, z: GaussianReturn) -> Float[Array, ""]:
         return z.mean
@@ -75,10 +86,12 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
         return GaussianReturn(reward + discount * z.mean, discount * z.std)
 
     def loss(self, target: GaussianReturn, prediction: GaussianReturn) -> Float[Array, ""]:
-        """H(q, p) = log(2 pi std_p^2) / 2 + (std_q^2 + (mean_q - mean_p)^2) / (2 std_p^2) (appendix), weighted."""
-        spread = target.std**2 + (target.mean - prediction.mean) ** 2
-        cross_entropy = 0.5 * math.log(2 * math.pi) + jnp.log(prediction.std) + spread / (2 * prediction.std**2)
-        return jax.lax.stop_gradient(prediction.std ** (2 * self.beta)) * cross_entropy
+        """The distance in units of the scale, weighted: the same whatever number all rewards are multiplied by."""
+        q, p = (GaussianReturn(z.mean / self.unit, z.std / self.unit) for z in (target, prediction))
+        distance = GAUSSIAN_DISTANCES[self.distance](q, p)
+        if self.distance not in WEIGHTED:
+            return distance
+        return jax.lax.stop_gradient(p.std ** (2 * self.beta)) * distance
 
 
 def gaussian_log_density(

@@ -10,11 +10,15 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.gaussian import gaussian_log_density
+from uppertail.distributions.scale import range_of, require_scale
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
 NARROWEST = 1e-6
-"""Narrowest overlap of two components, in units of return: two points (discount 0) would have none."""
+"""Narrowest overlap of two components, in units of the scale: two points (discount 0) would have none."""
+
+LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
+"""Least weight whose logarithm is taken: a softmax can give a weight of 0, whose gradient would not be a number."""
 
 
 class GaussianMixtureReturn(NamedTuple):
@@ -31,11 +35,12 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
 
     Args:
         components: number of Gaussians M, at least 1. The paper uses 5.
-        spread: the means start evenly spaced on [-spread, spread], in units of return.
+        spread: the means start evenly spaced on [-spread, spread], in units of the scale.
         std_bias: added to the network's output before the softplus that makes it a standard deviation.
-        terminal_std: standard deviation after the end of an episode, in units of return; above 0.
+        terminal_std: standard deviation after the end of an episode, in units of the scale; above 0.
         released_std: the authors' released code, whose standard deviation is the variance.
         printed_loss: the paper's printed L2 loss, whose kernels are as wide as the sum of the two standard deviations.
+        scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
     """
 
     components: int = 5
@@ -44,6 +49,7 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
     terminal_std: float = 1e-4
     released_std: bool = False
     printed_loss: bool = False
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         if self.components < 1:
@@ -54,28 +60,35 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
             raise InputError(
                 f"terminal_std is {self.terminal_std}, but a Gaussian needs one above 0, for example 1e-4."
             )
+        require_scale(self.scale)
 
     @property
     def num_outputs(self) -> int:
         return 3 * self.components
 
+    @property
+    def unit(self) -> float:
+        """Returns per unit of output: the scale, or 1 as long as it is open."""
+        return 1.0 if self.scale is None else self.scale
+
     def fit(self, returns: ReturnRange) -> Self:
-        return self
+        return dataclasses.replace(self, scale=range_of(returns)) if self.scale is None else self
 
     def from_outputs(self, outputs: Float[Array, " outputs"]) -> GaussianMixtureReturn:
         weight_outputs, mean_outputs, std_outputs = jnp.split(outputs, 3)
+        start = np.linspace(-self.spread, self.spread, self.components, dtype=np.float32)
         return GaussianMixtureReturn(
             weights=jax.nn.softmax(weight_outputs),
-            means=mean_outputs + np.linspace(-self.spread, self.spread, self.components, dtype=np.float32),
-            stds=jax.nn.softplus(std_outputs + self.std_bias),
+            means=self.unit * (mean_outputs + start),
+            stds=self.unit * jax.nn.softplus(std_outputs + self.std_bias),
         )
 
     def terminal(self) -> GaussianMixtureReturn:
-        """All weight on the first component, N(0, terminal_std)."""
+        """All weight on the first component, N(0, terminal_std) in units of the scale."""
         return GaussianMixtureReturn(
             weights=jnp.zeros(self.components).at[0].set(1.0),
             means=jnp.zeros(self.components),
-            stds=jnp.full(self.components, self.terminal_std),
+            stds=jnp.full(self.components, self.unit * self.terminal_std),
         )
 
     def mean(self, z: GaussianMixtureReturn) -> Float[Array, ""]:
@@ -93,7 +106,7 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
 
     def log_density(self, z: GaussianMixtureReturn, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
         def component(weight: Float[Array, ""], mean: Float[Array, ""], std: Float[Array, ""]) -> Array:
-            return jnp.log(weight) + gaussian_log_density(returns, mean, std)
+            return jnp.log(jnp.maximum(weight, LEAST_WEIGHT)) + gaussian_log_density(returns, mean, std)
 
         return jax.nn.logsumexp(jax.vmap(component)(*z), axis=0)
 
@@ -104,12 +117,9 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
         return GaussianMixtureReturn(z.weights, reward + discount * z.means, discount * z.stds)
 
     def loss(self, target: GaussianMixtureReturn, prediction: GaussianMixtureReturn) -> Float[Array, ""]:
-        """The L2 distance, the integral of (q - p)^2 (appendix, Loss), per unit of return."""
-        return (
-            self._overlap(target, target)
-            + self._overlap(prediction, prediction)
-            - 2 * self._overlap(target, prediction)
-        )
+        """The L2 distance, the integral of (q - p)^2 (appendix, Loss), with returns in units of the scale."""
+        q, p = (GaussianMixtureReturn(z.weights, z.means / self.unit, z.stds / self.unit) for z in (target, prediction))
+        return self._overlap(q, q) + self._overlap(p, p) - 2 * self._overlap(q, p)
 
     def _overlap(self, first: GaussianMixtureReturn, second: GaussianMixtureReturn) -> Float[Array, ""]:
         """The integral of the product of two mixtures: sum_ij w_i w_j N(mean_i | mean_j, sqrt(std_i^2 + std_j^2))."""

@@ -1,12 +1,13 @@
 """A plain action value: all mass at the mean, learned by squared error. The baseline without a distribution."""
 
 import dataclasses
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import ReturnDistribution
+from uppertail.distributions.scale import range_of, require_scale
 from uppertail.types import ReturnRange
 
 
@@ -18,17 +19,32 @@ class PointMassReturn(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PointMass(ReturnDistribution[PointMassReturn]):
-    """All mass at Q(s, a) (Eq. 3): an ordinary action value, learned one step at a time, for epsilon-greedy."""
+    """All mass at Q(s, a) (Eq. 3): an ordinary action value, learned one step at a time, for epsilon-greedy.
+
+    Args:
+        scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
+    """
+
+    has_density: ClassVar[bool] = False
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        require_scale(self.scale)
 
     @property
     def num_outputs(self) -> int:
         return 1
 
+    @property
+    def unit(self) -> float:
+        """Returns per unit of output: the scale, or 1 as long as it is open."""
+        return 1.0 if self.scale is None else self.scale
+
     def fit(self, returns: ReturnRange) -> Self:
-        return self
+        return dataclasses.replace(self, scale=range_of(returns)) if self.scale is None else self
 
     def from_outputs(self, outputs: Float[Array, "1"]) -> PointMassReturn:
-        return PointMassReturn(outputs[0])
+        return PointMassReturn(self.unit * outputs[0])
 
     def terminal(self) -> PointMassReturn:
         return PointMassReturn(jnp.zeros(()))
@@ -50,4 +66,5 @@ class PointMass(ReturnDistribution[PointMassReturn]):
         return PointMassReturn(reward + discount * z.mean)
 
     def loss(self, target: PointMassReturn, prediction: PointMassReturn) -> Float[Array, ""]:
-        return 0.5 * (target.mean - prediction.mean) ** 2
+        """Half the squared error, in units of the scale."""
+        return 0.5 * (target.mean / self.unit - prediction.mean / self.unit) ** 2

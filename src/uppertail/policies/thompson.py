@@ -4,16 +4,29 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
+from uppertail.errors import InputError
 from uppertail.policies.base import ExplorationPolicy
 
 
 @dataclasses.dataclass(frozen=True)
 class Thompson(ExplorationPolicy):
-    """One draw z_a from the return distribution of each action (Section 5)."""
+    """The highest of a few draws from the return distribution of each action; one in the paper (Section 5).
+
+    Args:
+        draws: draws per action, at least 1: the more, the more optimistic.
+    """
+
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise InputError(f"draws is {self.draws}, but each action needs at least 1; the paper uses 1.")
 
     def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: Any) -> Float[Array, " actions"]:
         num_actions = jax.tree.leaves(z)[0].shape[0]
-        return jax.vmap(family.sample)(jax.random.split(key, num_actions), z)
+        keys = jax.random.split(key, (self.draws, num_actions))
+        return jnp.max(jax.vmap(jax.vmap(family.sample), in_axes=(0, None))(keys, z), axis=0)

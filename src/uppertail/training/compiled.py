@@ -12,7 +12,15 @@ from uppertail.agent import Agent, AgentState, Metrics
 from uppertail.environments import Environment
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import Greedy
+from uppertail.training.settings import OnPolicy
 from uppertail.types import POLICY_CHOICE, TimeStep, Transition
+
+KEEPS_NEXT_ACTION: dict[OnPolicy, tuple[bool, bool]] = {
+    "fresh": (True, False),
+    "all": (True, True),
+    "none": (False, False),
+}
+"""Whether fresh and whether replayed data keep the next action that was taken."""
 
 
 class Episode(NamedTuple):
@@ -59,6 +67,8 @@ class Loop:
         replay_size: transitions that the replay buffer holds.
         episodes: a seed's run ends after this many episodes; None: no limit.
         steps: a seed's run ends after this many environment steps; None: no limit.
+        on_policy: which data keep the next action that was taken.
+        replay_start: transitions stored before replay is used.
     """
 
     agent: Agent
@@ -68,6 +78,8 @@ class Loop:
     replay_size: int
     episodes: int | None = None
     steps: int | None = None
+    on_policy: OnPolicy = "fresh"
+    replay_start: int = 0
 
     def init(self, run_key: PRNGKeyArray, environment: Environment) -> RunState:
         """A run before its first step."""
@@ -150,13 +162,20 @@ class Loop:
         return episode, transitions, records
 
     def minibatch(self, key: PRNGKeyArray, fresh: Transition, buffer: replay.Replay) -> Transition:
-        """Fresh data on-policy and an equal amount of replay off-policy (Implementation Details)."""
+        """Fresh data on-policy and an equal amount of replay off-policy (Implementation Details).
+
+        Until replay starts its half is fresh data too: on through the same permutation, then around it again.
+        """
         fresh_key, replay_key = jax.random.split(key)
         fresh_count = min(self.rollout_steps, self.batch_size // 2)
-        chosen = jax.random.permutation(fresh_key, self.rollout_steps)[:fresh_count]
-        replayed = replay.sample(buffer, replay_key, self.batch_size - fresh_count)
-        off_policy = replayed._replace(next_action=jnp.full_like(replayed.next_action, POLICY_CHOICE))
-        return jax.tree.map(lambda on, off: jnp.concatenate([on[chosen], off]), fresh, off_policy)
+        order = jax.random.permutation(fresh_key, self.rollout_steps)
+        chosen = order[jnp.arange(self.batch_size) % self.rollout_steps]
+        keeps_fresh, keeps_replayed = KEEPS_NEXT_ACTION[self.on_policy]
+        new = _with_next_action(jax.tree.map(lambda leaf: leaf[chosen], fresh), keeps_fresh)
+        old = _with_next_action(replay.sample(buffer, replay_key, self.batch_size - fresh_count), keeps_replayed)
+        started = buffer.added >= self.replay_start
+        second_half = jax.tree.map(lambda n, o: jnp.where(started, o, n[fresh_count:]), new, old)
+        return jax.tree.map(lambda n, second: jnp.concatenate([n[:fresh_count], second]), new, second_half)
 
     def evaluate(
         self, key: PRNGKeyArray, environment: Environment, network: PerActionNetwork, episodes: int
@@ -180,3 +199,9 @@ class Loop:
             return jax.lax.while_loop(going_on, step, (state, first, jnp.zeros(()), jnp.zeros((), jnp.int32)))[2]
 
         return jax.vmap(play)(jax.random.split(key, episodes))
+
+
+def _with_next_action(transitions: Transition, keeps: bool) -> Transition:
+    """The transitions with the next action that was taken, or with the policy's choice in its place."""
+    chosen = jnp.full_like(transitions.next_action, POLICY_CHOICE)
+    return transitions if keeps else transitions._replace(next_action=chosen)

@@ -2,8 +2,12 @@
 
 import dataclasses
 import math
+from typing import Literal, get_args
 
 from uppertail.errors import InputError
+
+OnPolicy = Literal["fresh", "all", "none"]
+"""The names of `Settings.on_policy`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +29,10 @@ class Settings:
         replay_size: transitions that the replay buffer holds.
         rollout_steps: environment steps between updates, taken with the policy held still.
         updates_per_rollout: updates after each rollout.
+        on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
+            theirs chosen by the policy when they are learned from.
+        replay_start: transitions stored before replay is used; until then all data are fresh. The released code: 5,000.
+        loss_samples: draws per transition of the sample-based negative log-likelihood; 0: the family's own closed form.
     """
 
     seeds: int = 5
@@ -41,6 +49,9 @@ class Settings:
     replay_size: int = 50_000
     rollout_steps: int = 16
     updates_per_rollout: int = 2
+    on_policy: OnPolicy = "fresh"
+    replay_start: int = 0
+    loss_samples: int = 0
 
     def __post_init__(self) -> None:
         for name in ("seeds", "episodes", "width", "hidden_layers", "rollout_steps", "updates_per_rollout"):
@@ -65,6 +76,16 @@ class Settings:
             self.replay_size,
             f"use at least the {self.rollout_steps} steps of a rollout",
         )
+        _require(
+            self.on_policy in get_args(OnPolicy), "on_policy", self.on_policy, "use fresh (the paper's), all or none"
+        )
+        _require(
+            0 <= self.replay_start <= self.replay_size,
+            "replay_start",
+            self.replay_start,
+            f"use 0 or more, at most the {self.replay_size} transitions that the replay buffer holds",
+        )
+        _require(0 <= self.loss_samples < 2**31, "loss_samples", self.loss_samples, "use 0, the closed form, or more")
 
 
 def _require(holds: bool, name: str, value: object, remedy: str) -> None:

@@ -153,9 +153,9 @@ class Run:
         arguments = (self.evaluation_keys, self.environments, networks)
         greedy_returns = self._compile(evaluate, *arguments)(*arguments)
         return RunRecord(
-            environment=_described(self.builder),
-            distribution=_described(self.family),
-            policy=_described(self.loop.agent.policy),
+            environment=described(self.builder),
+            distribution=described(self.family),
+            policy=described(self.loop.agent.policy),
             settings=dataclasses.asdict(self.settings),
             success_return=self.builder.success_return,
             floor_episodes=self.builder.floor_episodes,
@@ -183,6 +183,7 @@ def _loop(
         optimizer=optimizer,
         hidden_sizes=(settings.width,) * settings.hidden_layers,
         bias=settings.bias,
+        loss_samples=settings.loss_samples,
     )
     return Loop(
         agent=agent,
@@ -192,6 +193,8 @@ def _loop(
         replay_size=settings.replay_size,
         episodes=settings.episodes,
         steps=settings.steps,
+        on_policy=settings.on_policy,
+        replay_start=settings.replay_start,
     )
 
 
@@ -204,6 +207,6 @@ def _iterations_per_chunk(settings: Settings) -> int:
     return math.ceil(iterations / math.ceil(iterations / most))
 
 
-def _described(part: Any) -> dict[str, Any]:
+def described(part: Any) -> dict[str, Any]:
     """Class name and settings of a part, as summary.json shows them."""
     return {"name": type(part).__name__, **dataclasses.asdict(part)}

@@ -1,0 +1,86 @@
+"""The appendix's illustration: categorical return distributions along a Chain of length 7, at three moments."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from uppertail.analysis.chain_distributions_figure import chain_distributions_figure
+from uppertail.analysis.moments import Moment
+from uppertail.distributions import Categorical
+from uppertail.environments import Chain
+from uppertail.experiments.cells import Cell, CellResult, Report
+from uppertail.experiments.reproduction import Figure
+from uppertail.experiments.snapshots import atoms, learned_returns, snapshot
+from uppertail.policies import UCB, Thompson
+from uppertail.training.results import hardware
+from uppertail.training.seeds import seed_keys
+from uppertail.training.settings import Settings
+from uppertail.training.train import described
+
+ENVIRONMENT, DISTRIBUTION, BEHAVIOUR = Chain(length=7), Categorical(bins=7, low=-0.2, high=1.2), UCB()
+POLICIES = {"Thompson": Thompson(), "UCB": UCB()}
+SETTINGS = Settings(seeds=1, rollout_steps=2, updates_per_rollout=1)
+"""One update per two steps, about one per early episode: then the paper's moments show what the paper's figure does."""
+MOMENTS = (2, 28, 68)
+"""Episodes, as in the paper."""
+
+
+def cells(quick: bool) -> list[Cell]:
+    """One per moment; the quick version is the same."""
+    del quick
+    return [_moment(episodes) for episodes in MOMENTS]
+
+
+def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[str, Any]:
+    """Draws the figure, and returns means and standard deviations."""
+    del quick
+    moments = [Moment.from_json(result.document["moment"]) for result in results.values()]
+    mdp = ENVIRONMENT.build(seed_keys(SETTINGS.seed).environment)
+    chain_distributions_figure(folder / "chain-distributions", mdp, moments)
+    correct = np.asarray(jnp.argmin(mdp.terminated[:-1, :, 0], axis=1)).tolist()
+    last = int(jnp.argmax(mdp.reward[-1, :, 0]))
+    return {
+        "settings": dataclasses.asdict(SETTINGS),
+        "correct_actions": [*correct, last],
+        "moments": {
+            moment.label: [
+                {"state": z.state, "action": z.action, "mean": z.mean, "std": z.std, "chosen": z.chosen}
+                for z in moment.returns
+            ]
+            for moment in moments
+        },
+        "hardware": next(iter(results.values())).document["hardware"],
+    }
+
+
+def _moment(episodes: int) -> Cell:
+    asked = {
+        "episodes": episodes,
+        "env": described(ENVIRONMENT),
+        "distribution": described(DISTRIBUTION),
+        "policy": described(BEHAVIOUR),
+        "settings": dataclasses.asdict(SETTINGS),
+    }
+
+    def compute(report: Report) -> CellResult:
+        at = snapshot(ENVIRONMENT, DISTRIBUTION, BEHAVIOUR, SETTINGS, episodes, report)
+        moment = Moment(f"after {episodes} episodes", learned_returns(at, 0, POLICIES, atoms))
+        return CellResult({"moment": moment.to_json(), "hardware": hardware()})
+
+    return Cell(f"episodes-{episodes}", asked, compute)
+
+
+def table(summary: dict[str, Any]) -> list[dict[str, str]]:
+    """The mean of the action that goes on, in each state."""
+    correct = summary["correct_actions"]
+    return [
+        {"moment": label}
+        | {f"s{z['state']}": f"{z['mean']:.2f}" for z in returns if z["action"] == correct[z["state"]]}
+        for label, returns in summary["moments"].items()
+    ]
+
+
+FIGURE = Figure("chain-distributions", cells, finish, table)

@@ -1,0 +1,88 @@
+"""A cell that is one training run, and the numbers that are reported of it."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from uppertail.analysis.statistics import bootstrap_mean, share_interval
+from uppertail.distributions import ReturnDistribution
+from uppertail.environments import EnvironmentBuilder
+from uppertail.experiments.cells import Cell, CellResult, Report
+from uppertail.policies import ExplorationPolicy
+from uppertail.records import Episodes, median_episode
+from uppertail.training.settings import Settings
+from uppertail.training.train import described, train
+
+KEPT = 0.9
+"""A seed has kept its solution if its final success rate is at least this."""
+
+
+def training_cell(
+    name: str,
+    environment: EnvironmentBuilder,
+    distribution: ReturnDistribution[Any],
+    policy: ExplorationPolicy,
+    settings: Settings,
+) -> Cell:
+    """One method on one environment, all seeds: what `uppertail train` runs."""
+    asked = {
+        "env": described(environment),
+        "distribution": described(distribution),
+        "policy": described(policy),
+        "settings": dataclasses.asdict(settings),
+    }
+
+    def compute(report: Report) -> CellResult:
+        record = train(environment, distribution, policy, settings, report).record
+        if record.interrupted:
+            raise KeyboardInterrupt
+        return CellResult(record.summary(), record.arrays())
+
+    return Cell(name, asked, compute)
+
+
+def numbers(result: CellResult) -> dict[str, Any]:
+    """The numbers of a training run, with 95% intervals over its seeds."""
+    document, seeds = result.document, Episodes.of_arrays(result.arrays)
+    solved = [episode is not None for episode in document["solved_episode"]]
+    kept = [rate >= KEPT for rate in document["final_success_rate"]]
+    return {
+        "seeds": len(seeds),
+        "solved": [sum(solved), *share_interval(solved)],
+        "solved_at": median_episode(document["solved_episode"]),
+        "first_success": median_episode(document["first_success_episode"]),
+        "times_floor": document.get("first_success_over_floor"),
+        "final_success_rate": _interval(document["final_success_rate"]),
+        "kept": [sum(kept), *share_interval(kept)],
+        "mean_return": _interval([float(np.mean(seed.returns)) for seed in seeds]),
+        "greedy_return": _interval(document["final_greedy_return"]),
+        "env_steps": document["env_steps"],
+        "seconds": round(document["wall_seconds"]),
+        "hardware": document["hardware"],
+    }
+
+
+def training_row(row: dict[str, Any]) -> dict[str, str]:
+    """These numbers for a person, the method first."""
+    mean, low, high = row["mean_return"]
+    return {
+        "method": row["method"],
+        "solved": f"{row['solved'][0]} of {row['seeds']}",
+        "solved at": _episode(row["solved_at"]),
+        "times floor": "-" if row["times_floor"] is None else f"{row['times_floor']:.1f}",
+        "mean return": f"{mean:.2f} [{low:.2f}, {high:.2f}]",
+        "at the end": f"{row['final_success_rate'][0]:.2f}",
+        "greedy": f"{row['greedy_return'][0]:.2f}",
+        "s": f"{row['seconds']:,}",
+    }
+
+
+def _episode(value: float | None) -> str:
+    return "never" if value is None else f"{value:,.0f}"
+
+
+def _interval(values: list[float]) -> list[float]:
+    """Mean over seeds, and its interval."""
+    interval = bootstrap_mean(np.array(values)[:, None])
+    return [round(float(bound[0]), 4) for bound in interval]

@@ -1,0 +1,212 @@
+"""The paper's figures end to end at tiny sizes: what is written, what is kept, what is refused."""
+
+import dataclasses
+import io
+import json
+
+import numpy as np
+import pytest
+
+from uppertail.cli import main
+from uppertail.cli.reproduce import FIGURES
+from uppertail.distributions import Gaussian
+from uppertail.environments import Chain
+from uppertail.experiments import (
+    cells,
+    chain,
+    chain_distributions,
+    frozen_lake,
+    policy_evaluation,
+    toy,
+    training_cell,
+)
+from uppertail.experiments.cells import Cell, CellResult, UnusableCellError
+from uppertail.policies import UCB
+from uppertail.training.settings import Settings
+from uppertail.training.train import train
+
+TINY = {"width": 8, "hidden_layers": 1}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    settings = Settings(seeds=2, episodes=20, **TINY)
+    for module, labels in (
+        (chain, ["Gaussian, UCB", "PointMass, epsilon-greedy"]),
+        (frozen_lake, ["Categorical, Thompson"]),
+    ):
+        monkeypatch.setattr(module, "QUICK_SETTINGS", settings)
+        monkeypatch.setattr(module, "METHODS", {label: module.METHODS[label] for label in labels})
+    monkeypatch.setattr(chain, "QUICK_LENGTHS", (3,))
+    monkeypatch.setattr(toy, "QUICK_SETTINGS", settings)
+    monkeypatch.setattr(toy, "CONVERGED", 70)
+    monkeypatch.setattr(chain_distributions, "SETTINGS", Settings(seeds=1, **TINY))
+    monkeypatch.setattr(chain_distributions, "MOMENTS", (1, 3))
+    monkeypatch.setattr(policy_evaluation, "SETTINGS", Settings(seeds=2, episodes=10**6, **TINY))
+    monkeypatch.setattr(policy_evaluation, "ENVIRONMENTS", {"Toy": (policy_evaluation.ENVIRONMENTS["Toy"][0], 320)})
+    monkeypatch.setattr(policy_evaluation, "DRAWS", 100)
+    label = "Categorical, sampled loss"
+    monkeypatch.setattr(policy_evaluation, "QUICK_FAMILIES", (label,))
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """What one training run gave, for tests of what is done with it."""
+    return train(Chain(length=3), Gaussian(), UCB(), Settings(seeds=2, episodes=20, **TINY))
+
+
+@pytest.fixture
+def calls(small, trained, monkeypatch):
+    """Training that costs nothing, and what it was called with."""
+    calls = []
+
+    def train_at_once(*arguments):
+        calls.append(arguments)
+        return trained
+
+    monkeypatch.setattr(training_cell, "train", train_at_once)
+    return calls
+
+
+def reproduce(name, folder, *options):
+    return main(["reproduce", name, "--quick", "--out", str(folder), *options])
+
+
+def test_all_figures_are_made_and_a_second_call_repeats_nothing(small, tmp_path, capsys, monkeypatch):
+    assert reproduce("all", tmp_path / "all") == 0
+    for name in FIGURES:
+        folder = tmp_path / "all" / name
+        summary = json.loads((folder / "summary.json").read_text())
+        assert (summary["figure"], summary["quick"]) == (name, True)
+        assert (folder / f"{name}.svg").stat().st_size > 1000
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    written = {path: path.read_bytes() for path in (tmp_path / "all").rglob("*") if path.is_file()}
+    capsys.readouterr()
+    for module, name in (
+        (toy, "snapshot"),
+        (chain_distributions, "snapshot"),
+        (training_cell, "train"),
+        (policy_evaluation, "train"),
+    ):
+        monkeypatch.setattr(module, name, _must_not_be_called)
+    assert reproduce("all", tmp_path / "all") == 0
+    assert {path: path.read_bytes() for path in written} == written
+
+
+def test_a_damaged_cell_is_named_and_only_it_is_computed_again(calls, tmp_path, capsys):
+    assert reproduce("chain", tmp_path / "chain") == 0
+    summary = (tmp_path / "chain" / "summary.json").read_text()
+    cell = tmp_path / "chain" / "cells" / "3-Gaussian.npz"
+    cell.write_bytes(cell.read_bytes()[:-30])
+    capsys.readouterr()
+    assert reproduce("chain", tmp_path / "chain") == 0
+    said = capsys.readouterr().out
+    assert "3-Gaussian: its file is damaged, so it is computed again." in said
+    assert "3-PointMass: kept from an earlier call." in said
+    assert len(calls) == 2 + 1
+    assert (tmp_path / "chain" / "summary.json").read_text() == summary
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "bit", "array", "document"])
+def test_every_damage_to_a_cell_is_noticed(damage, tmp_path):
+    cell = Cell("one", {}, _must_not_be_called)
+    cells.write(tmp_path, cell, CellResult({"value": 1}, {"x": np.arange(1000.0)}))
+    path = tmp_path / "one.npz"
+    whole = path.read_bytes()
+    flipped = whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 1]) + whole[len(whole) // 2 + 1 :]
+    others = {}
+    for name, content in (("array", {"x": np.zeros(3)}), ("document", {"document": np.array("{}")})):
+        file = io.BytesIO()
+        np.savez(file, **content)
+        others[name] = file.getvalue()
+    path.write_bytes({"cut": whole[:-30], "empty": b"", "bit": flipped, **others}[damage])
+    with pytest.raises(UnusableCellError, match="damaged"):
+        cells.read(tmp_path, cell)
+
+
+def test_a_cell_of_other_settings_is_computed_again(calls, tmp_path, capsys, monkeypatch):
+    assert reproduce("chain", tmp_path / "chain", "--quiet") == 0
+    monkeypatch.setattr(chain, "QUICK_SETTINGS", Settings(seeds=2, episodes=21, **TINY))
+    assert reproduce("chain", tmp_path / "chain") == 0
+    said = capsys.readouterr().out
+    assert said.count("it was computed with other settings, so it is computed again") == 2
+    assert len(calls) == 2 + 2
+
+
+def test_ctrl_c_keeps_the_finished_cells(calls, trained, tmp_path, capsys, monkeypatch):
+    def interrupted_the_second_time(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return trained
+
+    monkeypatch.setattr(training_cell, "train", interrupted_the_second_time)
+    assert reproduce("chain", tmp_path / "chain") == 130
+    assert f"--out {tmp_path / 'chain'}" in capsys.readouterr().out
+    assert [path.name for path in (tmp_path / "chain" / "cells").iterdir()] == ["3-Gaussian.npz"]
+    assert not (tmp_path / "chain" / "summary.json").exists()
+    assert reproduce("chain", tmp_path / "chain") == 0
+    assert len(calls) == 2 + 1
+
+
+def test_a_training_run_that_was_stopped_is_no_finished_cell(small, trained, tmp_path, monkeypatch):
+    stopped = dataclasses.replace(trained, record=dataclasses.replace(trained.record, interrupted=True))
+    monkeypatch.setattr(training_cell, "train", lambda *arguments: stopped)
+    assert reproduce("chain", tmp_path / "chain", "--quiet") == 130
+    assert not (tmp_path / "chain" / "cells").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (["no-such-figure"], ["Unknown figure 'no-such-figure'", *FIGURES, "all"]),
+        ([], ["Which figure?", *FIGURES]),
+        (["toy", "--fast"], ["no option --fast"]),
+    ],
+)
+def test_bad_requests_are_one_sentence(name, words, capsys):
+    assert main(["reproduce", *name]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    for word in words:
+        assert word in error
+
+
+def test_another_figures_folder_is_refused_and_left_alone(tmp_path, capsys):
+    folder = tmp_path / "figure"
+    assert main(["reproduce", "chain-domain", "--out", str(folder), "--quiet"]) == 0
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    for request in (["toy"], ["chain-domain", "--quick"], ["all"]):
+        assert main(["reproduce", *request, "--out", str(folder)]) == 2
+        assert "holds chain-domain, not" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("all of it")
+    (tmp_path / "file").write_text("a file")
+    for name in ("mine", "file"):
+        assert main(["reproduce", "toy", "--out", str(tmp_path / name)]) == 2
+        assert "holds something else" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+    (tmp_path / "marked").mkdir()
+    (tmp_path / "marked" / "figure.json").write_text("{")
+    assert main(["reproduce", "toy", "--out", str(tmp_path / "marked")]) == 2
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_a_cell_comes_back_as_it_was_written(tmp_path):
+    cell = Cell("one", {"pair": (1, 2)}, _must_not_be_called)
+    assert cells.read(tmp_path, cell) is None
+    cells.write(tmp_path, cell, CellResult({"value": 0.1, "none": None}, {"x": np.arange(3.0)}))
+    kept = cells.read(tmp_path, cell)
+    assert kept is not None
+    assert kept.document == {"value": 0.1, "none": None}
+    np.testing.assert_array_equal(kept.arrays["x"], np.arange(3.0))
+    with pytest.raises(UnusableCellError, match="other settings"):
+        cells.read(tmp_path, Cell("one", {"pair": (1, 3)}, _must_not_be_called))
+
+
+def _must_not_be_called(*arguments, **settings):
+    raise AssertionError("This was to be kept.")
