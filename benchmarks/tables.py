@@ -1,15 +1,17 @@
 """The tables of README and docs/decisions, as Markdown, from the summaries in results/.
 
-Usage: python benchmarks/tables.py [results/chain | results/ablations]
+Usage: python benchmarks/tables.py [results/chain | results/ablations | results/reproduction]
 """
 
 import argparse
+import importlib
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from uppertail.cli.reproduce import FIGURES
 from uppertail.records import median_episode
 
 
@@ -62,6 +64,18 @@ def table(folder: Path) -> str:
     return "\n".join([f"| {headings.replace(', ', ' | ')} |", "| --- " * 9 + "|", *rows])
 
 
+def figures(folder: Path) -> str:
+    """The numbers of every figure of the paper that was made there."""
+    tables = []
+    for name in FIGURES:
+        if (folder / name / "summary.json").exists():
+            figure = importlib.import_module(f"uppertail.experiments.{name.replace('-', '_')}").FIGURE
+            if rows := figure.table(_summary(folder / name / "summary.json")):
+                lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+                tables.append("\n".join([f"{name}:", "", *(f"| {' | '.join(line)} |" for line in lines)]))
+    return "\n\n".join(tables)
+
+
 def _natural(name: str) -> list[Any]:
     return [part.zfill(6) if part.isdigit() else part for part in name.split("-")]
 
@@ -69,4 +83,5 @@ def _natural(name: str) -> list[Any]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Tables of results, as Markdown.")
     parser.add_argument("folder", type=Path, nargs="?", default=Path("results/chain"))
-    print(table(parser.parse_args().folder))
+    given = parser.parse_args().folder
+    print(figures(given) if (given / "chain" / "summary.json").exists() else table(given))

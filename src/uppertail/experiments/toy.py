@@ -21,13 +21,18 @@ from uppertail.training.results import hardware
 from uppertail.training.settings import Settings
 from uppertail.training.train import described
 
-ENVIRONMENT, DISTRIBUTION, BEHAVIOUR = Toy(), Gaussian(), Thompson()
+ENVIRONMENT, BEHAVIOUR = Toy(), Thompson()
+DISTRIBUTION = Gaussian(std_bias=4.0, beta=0.0, scale=1.0)
+"""The paper's loss, in its unit of return; an initial sd of 4, since the returns reach 4."""
+
 POLICIES = {"Thompson": Thompson(), "UCB": UCB()}
-SETTINGS = Settings(seeds=10)
-PARTWAY, CONVERGED = 64, 3000
+SETTINGS = Settings(seeds=10, hidden_layers=1, rollout_steps=2, updates_per_rollout=3)
+"""Three updates per episode of two steps, so that 64 episodes are part of the way, as in the paper."""
+
+QUICK_SETTINGS = dataclasses.replace(SETTINGS, seeds=3)
+PARTWAY, CONVERGED = 64, 500
 """Episodes; the paper says 64, and "some additional time" for the converged distributions."""
 
-QUICK_SETTINGS = Settings(seeds=3)
 LEFT_HALF = (0, 1)
 
 
