@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from uppertail.policies import UCB
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
 
-TINY = {"width": 8, "hidden_layers": 1}
+TINY: dict[str, Any] = {"width": 8, "hidden_layers": 1}
 
 
 @pytest.fixture
@@ -114,10 +115,10 @@ def test_every_damage_to_a_cell_is_noticed(damage, tmp_path):
     path = tmp_path / "one.npz"
     whole = path.read_bytes()
     flipped = whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 1]) + whole[len(whole) // 2 + 1 :]
-    others = {}
+    others: dict[str, bytes] = {}
     for name, content in (("array", {"x": np.zeros(3)}), ("document", {"document": np.array("{}")})):
         file = io.BytesIO()
-        np.savez(file, **content)
+        np.savez(file, **content)  # pyright: ignore[reportArgumentType]
         others[name] = file.getvalue()
     path.write_bytes({"cut": whole[:-30], "empty": b"", "bit": flipped, **others}[damage])
     with pytest.raises(UnusableCellError, match="damaged"):

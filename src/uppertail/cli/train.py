@@ -72,7 +72,7 @@ def _write(folder: Path, record: "RunRecord", env: str, label: str, quiet: bool)
     from rich.console import Console
 
     from uppertail import records
-    from uppertail.analysis.figures import learning_curves
+    from uppertail.analysis.curves import learning_curves
     from uppertail.console import results_table
 
     records.write(folder, record)

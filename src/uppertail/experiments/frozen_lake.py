@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from uppertail.analysis.figures import curve_panels
+from uppertail.analysis.curves import curve_panels
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
 from uppertail.environments import FrozenLake
 from uppertail.experiments.cells import Cell, CellResult
