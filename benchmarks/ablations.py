@@ -94,6 +94,18 @@ MIXTURE = {
     for std in ("right", "released")
     for loss in ("right", "printed")
 }
+PRINTED = {
+    f"printed-Categorical-{form}": ["--distribution", "Categorical", *SHORT, *change]
+    for form, change in (
+        ("right", []),
+        ("std", ["--distribution.printed_std", "true"]),
+        ("projection", ["--distribution.printed_projection", "true"]),
+    )
+}
+EPSILON = {
+    f"epsilon-{family}": ["--distribution", family, *SHORT, "--env.length", "10", "--policy", "EpsilonGreedy"]
+    for family in (*FAMILIES, "GaussianMixture", "PointMass")
+}
 GROUPS = {
     "bias": BIAS,
     "beta": BETA,
@@ -108,6 +120,8 @@ GROUPS = {
     "loss_samples": LOSS_SAMPLES,
     "thompson": THOMPSON,
     "mixture": MIXTURE,
+    "printed": PRINTED,
+    "epsilon": EPSILON,
 }
 
 

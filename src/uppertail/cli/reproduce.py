@@ -100,6 +100,10 @@ def _make(name: str, folder: Path, quick: bool, quiet: bool) -> None:
     except KeyboardInterrupt:
         say(f"Finished cells are kept: the same command with --out {folder} goes on from there.")
         raise
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be written ({error.strerror}): finished cells are kept; make room, then call it again."
+        ) from error
     if not quiet and (rows := figure.table(summary)):
         Console().print(figure_table(rows))
     say(f"{name}: {time.perf_counter() - began:,.0f} s; figures and summary.json in {folder}")

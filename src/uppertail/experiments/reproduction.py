@@ -49,8 +49,12 @@ def claim(folder: Path, name: str, quick: bool) -> None:
             raise InputError(f"The output {folder} holds something else: choose another --out.")
         folder.mkdir(parents=True, exist_ok=True)
         records.write_text(marker, json.dumps(asked) + "\n")
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"The output {folder} cannot be written ({error.strerror}): choose another --out.") from error
+    except ValueError as error:
+        raise InputError(f"The output {str(folder)!r} cannot be the name of a folder: choose another --out.") from error
 
 
 def make(

@@ -68,13 +68,10 @@ def training_row(row: dict[str, Any]) -> dict[str, str]:
     mean, low, high = row["mean_return"]
     return {
         "method": row["method"],
-        "solved": f"{row['solved'][0]} of {row['seeds']}",
-        "solved at": _episode(row["solved_at"]),
-        "times floor": "-" if row["times_floor"] is None else f"{row['times_floor']:.1f}",
+        "solved": f"{row['solved'][0]}/{row['seeds']}",
+        "at": _episode(row["solved_at"]),
         "mean return": f"{mean:.2f} [{low:.2f}, {high:.2f}]",
-        "at the end": f"{row['final_success_rate'][0]:.2f}",
-        "greedy": f"{row['greedy_return'][0]:.2f}",
-        "s": f"{row['seconds']:,}",
+        "at end": f"{row['final_success_rate'][0]:.2f}",
     }
 
 
