@@ -42,12 +42,16 @@ LONG = {
 }
 SHORT = ["--env.length", "25", "--hidden_layers", "1"]
 ENCODING = {
-    f"encoding-{family}-{length}-{encoding}": [
-        *("--distribution", family, *SHORT, "--env.length", str(length), "--env.encoding", encoding),
+    f"encoding-{family}-{length}-{encoding}{'-biases' * bias}": [
+        *("--distribution", family, *SHORT, "--env.length", str(length)),
+        *("--env.encoding", encoding, "--bias", str(bias).lower()),
     ]
     for family in FAMILIES
     for length in (10, 25)
-    for encoding in ("one_hot", "scalar", "thermometer")
+    for encoding, bias in (
+        *(("one_hot", False), ("scalar", False), ("thermometer", False)),
+        *(("scalar", True), ("thermometer", True)),
+    )
 }
 REPLAY_START = {
     f"replay_start-{family}-{start}": ["--distribution", family, *SHORT, "--replay_start", str(start)]

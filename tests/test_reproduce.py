@@ -79,6 +79,7 @@ def test_all_figures_are_made_and_a_second_call_repeats_nothing(small, tmp_path,
         folder = tmp_path / "all" / name
         summary = json.loads((folder / "summary.json").read_text())
         assert (summary["figure"], summary["quick"]) == (name, True)
+        assert name != "frozen-lake" or summary["fewest_steps"] == 14  # seven to the right, seven down
         assert (folder / f"{name}.svg").stat().st_size > 1000
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     written = {path: path.read_bytes() for path in (tmp_path / "all").rglob("*") if path.is_file()}
