@@ -4,15 +4,19 @@ The seeds are ones that no result is reported from.
 
 Usage: python benchmarks/ablations.py [--out results/ablations] [--only bias]
 
-Seeds 100 to 104, 1,500 episodes. Cells that are there already are kept. Takes about 45 minutes on one CPU core.
+Seeds 100 to 104, 1,500 episodes where nothing else is said. Cells that are there already are kept. All of them take an
+hour or so on one CPU core.
 """
 
 import argparse
+import json
+import sys
 from pathlib import Path
 
 from uppertail.cli import main
 
 COMMON = ["--policy", "UCB", "--seed", "100", "--seeds", "5", "--episodes", "1500", "--quiet", "--overwrite"]
+INTERRUPTED = 130
 FAMILIES = ("Gaussian", "Categorical")
 BIAS = {
     f"bias-{family}-{length}-{layers}-hidden-{bias}": [
@@ -110,6 +114,17 @@ EPSILON = {
     f"epsilon-{family}": ["--distribution", family, *SHORT, "--env.length", "10", "--policy", "EpsilonGreedy"]
     for family in (*FAMILIES, "GaussianMixture", "PointMass")
 }
+LAKE = {
+    f"lake-GaussianMixture-{count}-samples": [
+        *("--env", "FrozenLake", "--distribution", "GaussianMixture", "--policy", "Thompson", "--hidden_layers", "1"),
+        *("--updates_per_rollout", "4", "--episodes", "2000", "--loss_samples", str(count)),
+    ]
+    for count in (0, 8)
+}
+SCALE = {
+    "scale-1": ["--env", "Toy", "--distribution.scale", "1"],
+    "scale-of-the-range": ["--env", "Toy"],
+}
 GROUPS = {
     "bias": BIAS,
     "beta": BETA,
@@ -126,6 +141,8 @@ GROUPS = {
     "mixture": MIXTURE,
     "printed": PRINTED,
     "epsilon": EPSILON,
+    "lake": LAKE,
+    "scale": SCALE,
 }
 
 
@@ -134,9 +151,15 @@ def ablate(out: Path, only: list[str]) -> None:
     for group in only:
         for name, change in GROUPS[group].items():
             folder = out / name
-            if not (folder / "summary.json").exists():
+            if not _finished(folder / "summary.json"):
                 code = main(["train", *COMMON, *change, "--out", str(folder)])
                 print(f"{name}: exit code {code}", flush=True)
+                if code == INTERRUPTED:
+                    sys.exit(code)
+
+
+def _finished(summary: Path) -> bool:
+    return summary.exists() and not json.loads(summary.read_text(encoding="utf-8"))["interrupted"]
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ import itertools
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
 
 from uppertail.analysis.figures import DPI, Style, save, styles
@@ -110,13 +112,15 @@ def _legend(
     figure: Figure, panels: dict[str, dict[str, list[Episodes]]], looks: dict[str, Style], marks_label: str | None
 ) -> None:
     """Below all panels, in as many columns as the figure is wide."""
-    handles = []
+    handles: list[Artist] = []
     for method, (colour, dash) in looks.items():
         counts = {len(_finished(methods.get(method, []))) for methods in panels.values()} - {0}
         if counts:
             handles.append(Line2D([], [], color=colour, linestyle=dash, label=f"{method} ({_seeds(counts)})"))
         else:
             handles.append(Line2D([], [], color=colour, linestyle="none", marker="v", label=method))
+    if handles:
+        handles.append(Patch(color="0.35", alpha=0.2, linewidth=0, label="band: 95% interval over seeds"))
     if marks_label:
         handles.append(Line2D([], [], color="0.35", linestyle="none", marker="v", label=marks_label))
     if handles:

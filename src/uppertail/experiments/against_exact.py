@@ -55,7 +55,7 @@ def _reachable(mdp: FiniteMDP) -> set[int]:
     """The states in which the policy acts, starting where episodes start."""
     follows = np.asarray((mdp.probability > 0) & ~mdp.terminated)
     next_state = np.asarray(mdp.next_state)
-    reached, to_visit = set(), list(np.asarray(mdp.start_state).tolist())
+    reached, to_visit = set(), np.asarray(mdp.start_state)[np.asarray(mdp.start_probability) > 0].tolist()
     while to_visit:
         state = to_visit.pop()
         if state not in reached:

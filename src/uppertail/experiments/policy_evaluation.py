@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from uppertail.analysis.evaluation_figure import evaluation_figure
-from uppertail.analysis.statistics import bootstrap_mean
+from uppertail.analysis.statistics import mean_interval
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, ReturnDistribution
 from uppertail.environments import Chain, EnvironmentBuilder, FrozenLake, Toy
 from uppertail.experiments.against_exact import against_exact
@@ -34,8 +33,9 @@ ENVIRONMENTS: dict[str, tuple[EnvironmentBuilder, int]] = {
 
 FAMILIES: dict[str, tuple[ReturnDistribution[Any], int]] = {
     "Gaussian": (Gaussian(beta=0.0, scale=1.0), 0),
+    "Gaussian, scaled": (Gaussian(beta=0.0), 0),
     "Gaussian, expected sd": (Gaussian(distance="wasserstein", scale=1.0), 0),
-    "Gaussian, sampled loss": (Gaussian(scale=1.0), 4),
+    "Gaussian, sampled loss": (Gaussian(beta=0.0, scale=1.0), 4),
     "Categorical": (Categorical(bins=51), 0),
     "Categorical, sampled loss": (Categorical(bins=51), 4),
     "GaussianMixture": (GaussianMixture(scale=1.0), 0),
@@ -43,6 +43,7 @@ FAMILIES: dict[str, tuple[ReturnDistribution[Any], int]] = {
 }
 """Each with the draws of its sample-based loss; 0 is the closed form.
 
+"Scaled" has its outputs in units of the range of returns, which is 5 on the Toy and 1 elsewhere; the others, in 1.
 "Expected sd" is the rule that Section 4 prints, sd = discount E over a' of sd(s', a'): the squared Wasserstein-2
 distance with one sampled next action has its minimum there. Cross-entropy has it at the moments of the mixture over
 next actions, which are those of the return.
@@ -82,6 +83,7 @@ def _cell(name: str, label: str, steps: int) -> Cell:
     asked = {
         "env": described(environment),
         "distribution": described(family),
+        "policy": described(UNIFORM),
         "settings": dataclasses.asdict(settings),
         "draws": DRAWS,
     }
@@ -111,13 +113,9 @@ def _summary(document: dict[str, Any]) -> dict[str, Any]:
     rows: dict[str, Any] = {"env": document["env"], "family": document["family"]}
     for label, error in errors.items():
         by_seed = error.reshape(len(set(document["pairs"]["seed"])), -1)
-        rows[f"{label}_mean"] = _interval(by_seed.mean(axis=1))
-        rows[f"{label}_largest"] = _interval(by_seed.max(axis=1))
+        rows[f"{label}_mean"] = mean_interval(by_seed.mean(axis=1))
+        rows[f"{label}_largest"] = mean_interval(by_seed.max(axis=1))
     return {**rows, "seconds": round(document["seconds"]), "hardware": document["hardware"]}
-
-
-def _interval(values: Float[np.ndarray, " seeds"]) -> list[float]:
-    return [round(float(bound[0]), 4) for bound in bootstrap_mean(values[:, None])]
 
 
 def table(summary: dict[str, Any]) -> list[dict[str, str]]:

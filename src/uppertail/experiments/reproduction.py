@@ -11,6 +11,7 @@ from uppertail import records
 from uppertail.errors import InputError
 from uppertail.experiments import cells
 from uppertail.experiments.cells import Cell, CellResult, Report
+from uppertail.training.interrupt import interruptible
 
 MARKER, CELLS, SUMMARY = "figure.json", "cells", "summary.json"
 
@@ -69,7 +70,7 @@ def make(
     Args:
         figure: the figure.
         folder: claimed for it.
-        quick: its version of a few minutes.
+        quick: its smaller version.
         say: shows one line to a person.
         progress: shows a cell's progress, given its name.
 
@@ -80,11 +81,19 @@ def make(
     for cell in figure.cells(quick):
         result = _kept(cell, folder / CELLS, say)
         if result is None:
-            with progress(cell.name) as report:
-                result = cell.compute(report)
-            cells.write(folder / CELLS, cell, result)
+            with interruptible() as asked_to_stop:  # a cell that is nearly done is kept
+                with progress(cell.name) as report:
+                    result = cell.compute(report)
+                cells.write(folder / CELLS, cell, result)
+            if asked_to_stop.is_set():
+                raise KeyboardInterrupt
         results[cell.name] = result
-    summary = {"figure": figure.name, "quick": quick, **figure.finish(folder, results, quick)}
+    summary = {
+        "figure": figure.name,
+        "quick": quick,
+        **figure.finish(folder, results, quick),
+        "cells": {cell.name: cell.settings for cell in figure.cells(quick)},
+    }
     records.write_text(folder / SUMMARY, json.dumps(summary, indent=1, allow_nan=False) + "\n")
     return summary
 
