@@ -25,7 +25,7 @@ from uppertail.training.train import described, train
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)
 ENVIRONMENTS: dict[str, tuple[EnvironmentBuilder, int]] = {
-    "Toy": (Toy(), 60_000),
+    "Toy": (Toy(), 300_000),
     "Chain 7": (Chain(length=7), 150_000),
     "FrozenLake 4x4": (FrozenLake(map_name="4x4"), 150_000),
 }
@@ -49,8 +49,16 @@ distance with one sampled next action has its minimum there. Cross-entropy has i
 next actions, which are those of the return.
 """
 
-SETTINGS = Settings(seeds=5, episodes=10**6, hidden_layers=1, batch_size=128, rollout_steps=32, updates_per_rollout=1)
-"""Batches of 128, so that the learned parameters waver little around what they settle on."""
+SETTINGS = Settings(
+    seeds=5,
+    episodes=10**6,
+    learning_rate=1e-4,
+    hidden_layers=1,
+    batch_size=128,
+    rollout_steps=32,
+    updates_per_rollout=1,
+)
+"""Batches of 128 and small steps, so that what is learned wavers little around what it settles on."""
 
 QUICK_SHARE, QUICK_FAMILIES = 0.1, ("Gaussian", "Gaussian, expected sd", "Categorical", "GaussianMixture")
 DRAWS = 10_000
