@@ -119,8 +119,8 @@ def _summary(document: dict[str, Any]) -> dict[str, Any]:
     rows: dict[str, Any] = {"env": document["env"], "family": document["family"]}
     for label, error in errors.items():
         by_seed = error.reshape(len(set(document["pairs"]["seed"])), -1)
-        rows[f"{label}_mean"] = mean_interval(by_seed.mean(axis=1))
-        rows[f"{label}_largest"] = mean_interval(by_seed.max(axis=1))
+        rows[f"{label}_mean"] = mean_interval(by_seed.mean(axis=1).tolist())
+        rows[f"{label}_largest"] = mean_interval(by_seed.max(axis=1).tolist())
     return {**rows, "seconds": round(document["seconds"]), "hardware": document["hardware"]}
 
 
