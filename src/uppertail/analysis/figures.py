@@ -66,7 +66,9 @@ def learning_curves(path: Path, title: str, methods: dict[str, list[Episodes]]) 
     if axes.lines:
         axes.set_xlim(left=0)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.savefig(path, dpi=DPI)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=DPI)
+    write_bytes(path, drawn.getvalue())
     plt.close(figure)
 
 
