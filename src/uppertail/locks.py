@@ -45,12 +45,19 @@ def _acquire(path: Path) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock(descriptor)
-            if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
+            if _has_its_name(descriptor, path):
                 return descriptor
         except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def _has_its_name(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _lock(descriptor: int) -> None:

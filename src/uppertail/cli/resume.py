@@ -51,7 +51,7 @@ def _resume(folder: Path, quiet: bool) -> int:
                 f"The run in {folder} ended when the loss of seed {diverged['seed']} became NaN or infinite, by "
                 f"environment step {diverged['step']}: train again with a lower learning_rate or gradient_clip."
             )
-        if summary and not summary["interrupted"]:
+        if summary.get("interrupted") is False:
             if not quiet:
                 print(f"The run in {folder} is finished: nothing is left to compute, and nothing was changed.")
             return 0

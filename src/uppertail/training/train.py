@@ -98,9 +98,9 @@ class Run:
             InputError: a checkpoint cannot be written, or there are some and none can be used.
             TrainingDivergedError: a loss became NaN or infinite.
         """
-        ledger, saver = self.ledger, self._saver(checkpoints) if checkpoints else None
+        ledger, saver = self.ledger, (self.saver(checkpoints) if checkpoints else None)
         with interruptible() as asked_to_stop:
-            state = (saver.restore() if saver else None) or self._start()
+            state = (saver.restore() if saver else None) or self.start()
             over = ledger.over
             while not over:
                 steps_before = ledger.step
@@ -128,7 +128,8 @@ class Run:
         chunk = jax.vmap(lambda key, environment, run: self.loop.chunk(key, environment, run, self.iterations))
         return self._compile(chunk, self.run_keys, self.environments, self.template, donate=(2,))
 
-    def _start(self) -> RunState:
+    def start(self) -> RunState:
+        """The state of all seeds before the first step."""
         arguments = (self.run_keys, self.environments)
         return self._compile(jax.vmap(self.loop.init), *arguments)(*arguments)
 
@@ -146,7 +147,8 @@ class Run:
         self.ledger.seconds.compile += time.perf_counter() - began
         return compiled
 
-    def _saver(self, checkpoints: Checkpoints) -> Saver:
+    def saver(self, checkpoints: Checkpoints) -> Saver:
+        """What saves this run's state, and restores it."""
         return Saver(checkpoints, self._asked(), self.environments, self.ledger, self.template)
 
     def _asked(self) -> dict[str, Any]:
