@@ -4,15 +4,19 @@ The seeds are ones that no result is reported from.
 
 Usage: python benchmarks/ablations.py [--out results/ablations] [--only bias]
 
-Seeds 100 to 104, 1,500 episodes. Cells that are there already are kept. Takes about 45 minutes on one CPU core.
+Seeds 100 to 104, 1,500 episodes where nothing else is said. Cells that are there already are kept. All of them take an
+hour or so on one CPU core.
 """
 
 import argparse
+import json
+import sys
 from pathlib import Path
 
 from uppertail.cli import main
 
 COMMON = ["--policy", "UCB", "--seed", "100", "--seeds", "5", "--episodes", "1500", "--quiet", "--overwrite"]
+INTERRUPTED = 130
 FAMILIES = ("Gaussian", "Categorical")
 BIAS = {
     f"bias-{family}-{length}-{layers}-hidden-{bias}": [
@@ -42,12 +46,16 @@ LONG = {
 }
 SHORT = ["--env.length", "25", "--hidden_layers", "1"]
 ENCODING = {
-    f"encoding-{family}-{length}-{encoding}": [
-        *("--distribution", family, *SHORT, "--env.length", str(length), "--env.encoding", encoding),
+    f"encoding-{family}-{length}-{encoding}{'-biases' * bias}": [
+        *("--distribution", family, *SHORT, "--env.length", str(length)),
+        *("--env.encoding", encoding, "--bias", str(bias).lower()),
     ]
     for family in FAMILIES
     for length in (10, 25)
-    for encoding in ("one_hot", "scalar", "thermometer")
+    for encoding, bias in (
+        *(("one_hot", False), ("scalar", False), ("thermometer", False)),
+        *(("scalar", True), ("thermometer", True)),
+    )
 }
 REPLAY_START = {
     f"replay_start-{family}-{start}": ["--distribution", family, *SHORT, "--replay_start", str(start)]
@@ -94,6 +102,29 @@ MIXTURE = {
     for std in ("right", "released")
     for loss in ("right", "printed")
 }
+PRINTED = {
+    f"printed-Categorical-{form}": ["--distribution", "Categorical", *SHORT, *change]
+    for form, change in (
+        ("right", []),
+        ("std", ["--distribution.printed_std", "true"]),
+        ("projection", ["--distribution.printed_projection", "true"]),
+    )
+}
+EPSILON = {
+    f"epsilon-{family}": ["--distribution", family, *SHORT, "--env.length", "10", "--policy", "EpsilonGreedy"]
+    for family in (*FAMILIES, "GaussianMixture", "PointMass")
+}
+LAKE = {
+    f"lake-GaussianMixture-{count}-samples": [
+        *("--env", "FrozenLake", "--distribution", "GaussianMixture", "--policy", "Thompson", "--hidden_layers", "1"),
+        *("--updates_per_rollout", "4", "--episodes", "2000", "--loss_samples", str(count)),
+    ]
+    for count in (0, 8)
+}
+SCALE = {
+    "scale-1": ["--env", "Toy", "--distribution.scale", "1"],
+    "scale-of-the-range": ["--env", "Toy"],
+}
 GROUPS = {
     "bias": BIAS,
     "beta": BETA,
@@ -108,6 +139,10 @@ GROUPS = {
     "loss_samples": LOSS_SAMPLES,
     "thompson": THOMPSON,
     "mixture": MIXTURE,
+    "printed": PRINTED,
+    "epsilon": EPSILON,
+    "lake": LAKE,
+    "scale": SCALE,
 }
 
 
@@ -116,9 +151,15 @@ def ablate(out: Path, only: list[str]) -> None:
     for group in only:
         for name, change in GROUPS[group].items():
             folder = out / name
-            if not (folder / "summary.json").exists():
+            if not _finished(folder / "summary.json"):
                 code = main(["train", *COMMON, *change, "--out", str(folder)])
                 print(f"{name}: exit code {code}", flush=True)
+                if code == INTERRUPTED:
+                    sys.exit(code)
+
+
+def _finished(summary: Path) -> bool:
+    return summary.exists() and not json.loads(summary.read_text(encoding="utf-8"))["interrupted"]
 
 
 if __name__ == "__main__":

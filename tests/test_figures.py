@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from uppertail.analysis.chain_distributions_figure import chain_distributions_figure
 from uppertail.analysis.chain_domain_figure import chain_domain_figure
-from uppertail.analysis.figures import curve_panels, save, styles
+from uppertail.analysis.curves import curve_panels
+from uppertail.analysis.figures import save, styles
 from uppertail.analysis.moments import LearnedReturn, Moment
 from uppertail.analysis.toy_figure import optimal_paths, toy_figure
 from uppertail.analysis.transitions import chain_walk

@@ -30,8 +30,8 @@ def evaluation_figure(stem: Path, documents: list[dict[str, Any]]) -> None:
             pairs = {key: np.array(column) for key, column in document["pairs"].items()}
             colour, marker = styles[document["family"]]
             style = {"marker": marker, "color": colour, "s": 13, "alpha": 0.55, "linewidths": 0}
-            row[0].scatter(pairs["exact_mean"], pairs["mean"], **style)
-            row[1].scatter(pairs["exact_std"], pairs["std"], **style)
+            row[0].scatter(pairs["exact_mean"], pairs["mean"] - pairs["exact_mean"], **style)
+            row[1].scatter(pairs["exact_std"], pairs["std"] - pairs["exact_std"], **style)
             _strip(row[2], families.index(document["family"]), pairs["wasserstein"], colour, marker)
         _against(row[0], environment, "mean")
         _against(row[1], environment, "standard deviation")
@@ -49,12 +49,12 @@ def evaluation_figure(stem: Path, documents: list[dict[str, Any]]) -> None:
 def _strip(axes: Axes, position: int, values: Any, colour: str, marker: str) -> None:
     """All distances of one family beside each other, and a line at their median."""
     spread = np.linspace(-0.25, 0.25, values.size)
-    axes.scatter(position + spread, np.maximum(values, 1e-6), marker=marker, color=colour, s=9, alpha=0.5, linewidths=0)
+    axes.scatter(position + spread, values, marker=marker, color=colour, s=9, alpha=0.5, linewidths=0)
     axes.hlines(np.median(values), position - 0.35, position + 0.35, color=colour, linewidth=2)
 
 
 def _against(axes: Axes, environment: str, what: str) -> None:
-    low, high = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
-    axes.plot([low, high], [low, high], color="0.5", linewidth=0.8, zorder=0)
-    axes.set(xlabel=f"exact {what}", ylabel=f"learned {what}", title=environment, xlim=(low, high), ylim=(low, high))
+    """What is learned too much or too little, against the truth."""
+    axes.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
+    axes.set(xlabel=f"exact {what}", ylabel=f"learned - exact {what}", title=environment)
     axes.spines[["top", "right"]].set_visible(False)

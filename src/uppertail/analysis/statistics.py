@@ -1,5 +1,6 @@
 """Statistics over seeds, with intervals."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -34,10 +35,15 @@ def bootstrap_mean(values: Float[np.ndarray, "seeds points"]) -> Interval:
     return Interval(mean, interval.low, interval.high)
 
 
-def share_interval(holds: list[bool]) -> tuple[float, float]:
-    """Wilson's 95% interval of the share for which something holds, of which all seeds are a sample."""
+def mean_interval(values: Sequence[float]) -> list[float]:
+    """Mean over seeds, and the lower and upper end of its bootstrap interval, for a table."""
+    return [round(float(bound[0]), 4) for bound in bootstrap_mean(np.asarray(values, np.float64)[:, None])]
+
+
+def share_interval(holds: Sequence[bool]) -> list[float]:
+    """Share of the seeds for which something holds, and the lower and upper end of Wilson's 95% interval."""
     interval = scipy.stats.binomtest(sum(holds), len(holds)).proportion_ci(CONFIDENCE, method="wilson")
-    return round(float(interval.low), 4), round(float(interval.high), 4)
+    return [round(float(bound), 4) for bound in (sum(holds) / len(holds), interval.low, interval.high)]
 
 
 def learning_curve(

@@ -35,7 +35,7 @@ def _headline(out: str | None, quiet: bool) -> int:
     from rich.console import Console
 
     from uppertail import records
-    from uppertail.analysis.figures import learning_curves
+    from uppertail.analysis.curves import learning_curves
     from uppertail.console import progress_bar, results_table
     from uppertail.experiments import headline
     from uppertail.training.interrupt import interruptible

@@ -46,7 +46,7 @@ def parser() -> ArgumentParser:
         exit_on_error=False,
         allow_abbrev=False,
     )
-    options.add_argument("name", type=str, help="the figure")
+    options.add_argument("name", type=str | None, nargs="?", default=None, help="the figure")
     options.add_argument("--out", type=str | None, default=None, help="folder for it (default: runs/reproduce-NAME)")
     options.add_argument("--quick", action="store_true", help="a version of a minute or two, not the paper's sizes")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
@@ -59,9 +59,9 @@ def main(arguments: Sequence[str]) -> int:
     if wants_help(arguments):
         options.print_help()
         return 0
-    if not arguments or arguments[0].startswith("-"):
-        raise InputError(f"Which figure? `uppertail reproduce NAME`, with one of {', '.join((*FIGURES, ALL))}.")
     config = parse(options, arguments)
+    if config.name is None:
+        raise InputError(f"Which figure? `uppertail reproduce NAME`, with one of {', '.join((*FIGURES, ALL))}.")
     if config.name not in (*FIGURES, ALL):
         raise InputError(f"Unknown figure {config.name!r}: use one of {', '.join((*FIGURES, ALL))}.")
     folder = Path(config.out) if config.out else Path("runs", f"reproduce-{config.name}{'-quick' * config.quick}")
@@ -72,12 +72,21 @@ def _reproduce(name: str, folder: Path, quick: bool, quiet: bool) -> int:
     from uppertail.experiments import reproduction
 
     reproduction.claim(folder, name, quick)
-    if name != ALL:
-        _make(name, folder, quick, quiet)
-        return 0
-    for each in FIGURES:
-        reproduction.claim(folder / each, each, quick)
-        _make(each, folder / each, quick, quiet)
+    try:
+        for each in FIGURES if name == ALL else [name]:
+            place = folder / each if name == ALL else folder
+            reproduction.claim(place, each, quick)
+            _make(each, place, quick, quiet)
+    except KeyboardInterrupt:
+        if not quiet:
+            print(f"Finished cells are kept: the same command with --out {folder} goes on from there.")
+        raise
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be written ({error.strerror}): finished cells are kept; mend that, then call it again."
+        ) from error
     return 0
 
 
@@ -95,11 +104,7 @@ def _make(name: str, folder: Path, quick: bool, quiet: bool) -> None:
             print(line)
 
     say(f"{name}: {FIGURES[name]}")
-    try:
-        summary = reproduction.make(figure, folder, quick, say, lambda cell: progress_bar(cell, quiet))
-    except KeyboardInterrupt:
-        say(f"Finished cells are kept: the same command with --out {folder} goes on from there.")
-        raise
+    summary = reproduction.make(figure, folder, quick, say, lambda cell: progress_bar(cell, quiet))
     if not quiet and (rows := figure.table(summary)):
         Console().print(figure_table(rows))
     say(f"{name}: {time.perf_counter() - began:,.0f} s; figures and summary.json in {folder}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from uppertail import records
-from uppertail.analysis.figures import learning_curves
+from uppertail.analysis.curves import learning_curves
 from uppertail.console import progress_bar, results_table
 from uppertail.records import RunRecord
 from uppertail.training.checkpoints import Checkpoints

@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import json
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,9 @@ from uppertail.training.results import Progress
 
 DOCUMENT, ASKED = "document", "asked"
 """The array of a cell's file that holds its document, as JSON, and the document's entry for the cell's settings."""
+
+FORMAT = 1
+"""Raised when the documents of cells change, so that older files are not read as newer ones."""
 
 Report = Callable[[Progress], object]
 
@@ -59,17 +61,19 @@ def read(folder: Path, cell: Cell) -> CellResult | None:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as content:  # each array has its checksum
             arrays = {name: content[name] for name in content.files}
         document = json.loads(str(arrays.pop(DOCUMENT)))
-        settings = document.pop(ASKED)
-    except (OSError, EOFError, ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        asked = dict(document.pop(ASKED))
+    except Exception as error:  # whatever a damaged archive makes of itself
         raise UnusableCellError("its file is damaged") from error
-    if settings != _plain(cell.settings):
+    if asked.pop("format", None) != FORMAT:
+        raise UnusableCellError("its file is of another version")
+    if asked != _plain(cell.settings):
         raise UnusableCellError("it was computed with other settings")
     return CellResult(document, arrays)
 
 
 def write(folder: Path, cell: Cell, result: CellResult) -> None:
     """Keeps the result of a cell, at once or not at all."""
-    document = json.dumps({ASKED: cell.settings, **result.document}, allow_nan=False)
+    document = json.dumps({ASKED: {"format": FORMAT, **cell.settings}, **result.document}, allow_nan=False)
     content = io.BytesIO()
     np.savez_compressed(content, **result.arrays, **{DOCUMENT: np.array(document)})  # pyright: ignore[reportArgumentType]
     folder.mkdir(exist_ok=True)

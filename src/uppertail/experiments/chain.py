@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from uppertail.analysis.figures import curve_panels
+from uppertail.analysis.curves import curve_panels
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
 from uppertail.environments import Chain
 from uppertail.experiments.cells import Cell, CellResult
@@ -26,8 +26,29 @@ LENGTHS = (10, 25, 50, 100)
 SETTINGS = Settings(seeds=10, episodes=3000, updates_per_rollout=1)
 """The paper's sizes; one update per 16 steps, so that fresh data are learned once, with as much replay."""
 
+RELEASED = {
+    10: {
+        "Gaussian, UCB": (305.0, 191.0, 318.0),
+        "Categorical, UCB": (420.0, 584.0, 571.0),
+        "GaussianMixture, UCB": (527.0, 577.0, 459.0),
+    },
+    25: {
+        "Gaussian, UCB": (513.0, 492.0, 448.0),
+        "Categorical, UCB": (680.0, 655.0, 687.0),
+        "GaussianMixture, UCB": (539.0, 396.0, 446.0),
+    },
+    50: {
+        "Gaussian, UCB": (532.0, 653.0, 498.0),
+        "Categorical, UCB": (692.0, 770.0, 725.0),
+        "GaussianMixture, UCB": (498.0,),
+    },
+    100: {"Gaussian, UCB": (708.0, 609.0), "Categorical, UCB": (1329.0, 947.0)},
+}
+"""Episodes at which the authors' released code (tmoer/return_distribution_exploration, 2018) solved each seed that it
+solved, run through TensorFlow's v1 graph mode; one hidden layer, biases, replay from 5,000 transitions on."""
+
 QUICK_LENGTHS = (10, 25)
-QUICK_SETTINGS = Settings(seeds=3, episodes=600)
+QUICK_SETTINGS = dataclasses.replace(SETTINGS, seeds=3, episodes=600)
 
 
 def cells(quick: bool) -> list[Cell]:
@@ -43,13 +64,18 @@ def cells(quick: bool) -> list[Cell]:
 def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[str, Any]:
     """Draws the learning curves and returns the table of their numbers."""
     lengths, settings = (QUICK_LENGTHS, QUICK_SETTINGS) if quick else (LENGTHS, SETTINGS)
+    titles = {length: f"Chain of length {length}" for length in lengths}
     panels = {
-        f"Chain of length {length}": {
-            label: Episodes.of_arrays(results[_name(length, label)].arrays) for label in METHODS
-        }
-        for length in lengths
+        title: {label: Episodes.of_arrays(results[_name(length, label)].arrays) for label in METHODS}
+        for length, title in titles.items()
     }
-    curve_panels(folder / "chain", f"Randomized Chain, seeds: {settings.seeds}", panels)
+    released = {
+        title: {label: list(solved) for label, solved in RELEASED.get(length, {}).items()}
+        for length, title in titles.items()
+    }
+    curve_panels(
+        folder / "chain", "Randomized Chain", panels, marks=released, marks_label="seeds solved by the released code"
+    )
     rows = [
         {"length": length, "method": label, **numbers(results[_name(length, label)])}
         for length in lengths

@@ -13,7 +13,7 @@ from uppertail.distributions import Categorical
 from uppertail.environments import Chain
 from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.experiments.reproduction import Figure
-from uppertail.experiments.snapshots import atoms, learned_returns, snapshot
+from uppertail.experiments.snapshots import DECISIONS, atoms, learned_returns, snapshot
 from uppertail.policies import UCB, Thompson
 from uppertail.training.results import hardware
 from uppertail.training.seeds import seed_keys
@@ -58,11 +58,12 @@ def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[st
 
 def _moment(episodes: int) -> Cell:
     asked = {
-        "episodes": episodes,
         "env": described(ENVIRONMENT),
         "distribution": described(DISTRIBUTION),
         "policy": described(BEHAVIOUR),
-        "settings": dataclasses.asdict(SETTINGS),
+        "policies": {label: described(policy) for label, policy in POLICIES.items()},
+        "decisions": DECISIONS,
+        "settings": {**dataclasses.asdict(SETTINGS), "episodes": episodes},
     }
 
     def compute(report: Report) -> CellResult:
@@ -78,7 +79,7 @@ def table(summary: dict[str, Any]) -> list[dict[str, str]]:
     correct = summary["correct_actions"]
     return [
         {"moment": label}
-        | {f"s{z['state']}": f"{z['mean']:.2f}" for z in returns if z["action"] == correct[z["state"]]}
+        | {f"state {z['state'] + 1}": f"{z['mean']:.2f}" for z in returns if z["action"] == correct[z["state"]]}
         for label, returns in summary["moments"].items()
     ]
 

@@ -11,6 +11,7 @@ from uppertail import records
 from uppertail.errors import InputError
 from uppertail.experiments import cells
 from uppertail.experiments.cells import Cell, CellResult, Report
+from uppertail.training.interrupt import interruptible
 
 MARKER, CELLS, SUMMARY = "figure.json", "cells", "summary.json"
 
@@ -49,8 +50,12 @@ def claim(folder: Path, name: str, quick: bool) -> None:
             raise InputError(f"The output {folder} holds something else: choose another --out.")
         folder.mkdir(parents=True, exist_ok=True)
         records.write_text(marker, json.dumps(asked) + "\n")
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"The output {folder} cannot be written ({error.strerror}): choose another --out.") from error
+    except ValueError as error:
+        raise InputError(f"The output {str(folder)!r} cannot be the name of a folder: choose another --out.") from error
 
 
 def make(
@@ -65,7 +70,7 @@ def make(
     Args:
         figure: the figure.
         folder: claimed for it.
-        quick: its version of a few minutes.
+        quick: its smaller version.
         say: shows one line to a person.
         progress: shows a cell's progress, given its name.
 
@@ -76,11 +81,19 @@ def make(
     for cell in figure.cells(quick):
         result = _kept(cell, folder / CELLS, say)
         if result is None:
-            with progress(cell.name) as report:
-                result = cell.compute(report)
-            cells.write(folder / CELLS, cell, result)
+            with interruptible() as asked_to_stop:  # a cell that is nearly done is kept
+                with progress(cell.name) as report:
+                    result = cell.compute(report)
+                cells.write(folder / CELLS, cell, result)
+            if asked_to_stop.is_set():
+                raise KeyboardInterrupt
         results[cell.name] = result
-    summary = {"figure": figure.name, "quick": quick, **figure.finish(folder, results, quick)}
+    summary = {
+        "figure": figure.name,
+        "quick": quick,
+        **figure.finish(folder, results, quick),
+        "cells": {cell.name: cell.settings for cell in figure.cells(quick)},
+    }
     records.write_text(folder / SUMMARY, json.dumps(summary, indent=1, allow_nan=False) + "\n")
     return summary
 

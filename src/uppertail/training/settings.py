@@ -32,7 +32,8 @@ class Settings:
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.
         replay_start: transitions stored before replay is used; until then all data are fresh. The released code: 5,000.
-        loss_samples: draws per transition of the sample-based negative log-likelihood; 0: the family's own closed form.
+        loss_samples: draws per transition of the sample-based negative log-likelihood; 0: the family's own closed form,
+            whose settings (beta, distance, printed_loss) are for it alone.
     """
 
     seeds: int = 5
