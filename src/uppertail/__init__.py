@@ -7,7 +7,8 @@ if TYPE_CHECKING:
     from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
     from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Toy
     from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
-    from uppertail.training.results import TrainingDivergedError, TrainingResult
+    from uppertail.training.checkpoints import Checkpoints
+    from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingResult
     from uppertail.training.settings import Settings
     from uppertail.training.train import train
 
@@ -16,7 +17,8 @@ _HOMES = {
     "uppertail.environments": ("Chain", "EnvironmentBuilder", "FiniteMDP", "FrozenLake", "Toy"),
     "uppertail.policies": ("EpsilonGreedy", "ExplorationPolicy", "Greedy", "Thompson", "UCB"),
     "uppertail.training.settings": ("Settings",),
-    "uppertail.training.results": ("TrainingDivergedError", "TrainingResult"),
+    "uppertail.training.checkpoints": ("Checkpoints",),
+    "uppertail.training.results": ("Progress", "Stop", "TrainingDivergedError", "TrainingResult"),
     "uppertail.training.train": ("train",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -25,6 +27,7 @@ __all__ = [
     "UCB",
     "Categorical",
     "Chain",
+    "Checkpoints",
     "EnvironmentBuilder",
     "EpsilonGreedy",
     "ExplorationPolicy",
@@ -34,8 +37,10 @@ __all__ = [
     "GaussianMixture",
     "Greedy",
     "PointMass",
+    "Progress",
     "ReturnDistribution",
     "Settings",
+    "Stop",
     "Thompson",
     "Toy",
     "TrainingDivergedError",

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from uppertail.errors import InputError
+from uppertail.locks import LOCK, locked
 
 SOLVED_WINDOW = 50
 SOLVED_SHARE = 0.9
@@ -19,6 +20,10 @@ FINAL_WINDOW = 100
 
 CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json", "curve.png"
 FILES = (CONFIG, EPISODES, SUMMARY, CURVE)
+CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
+PROBE = ".writable"
+LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in FILES))
+"""What a process that was killed may leave in the folder of a run."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +115,7 @@ class RunRecord:
         interrupted: whether the run was stopped before its limits.
         diverged: seed and environment step of a loss that was not finite; None in a sound run.
         hardware: what it ran on, and with which versions.
+        stopped: why the run's callback stopped it before its limits; None if it did not.
     """
 
     environment: dict[str, Any]
@@ -127,6 +133,7 @@ class RunRecord:
     interrupted: bool
     diverged: dict[str, int] | None
     hardware: dict[str, Any]
+    stopped: str | None = None
 
     @property
     def first_success_episode(self) -> list[int | None]:
@@ -163,6 +170,7 @@ class RunRecord:
             "compile_seconds": round(self.compile_seconds, 3),
             "steps_per_second": round(self.steps_per_second, 1),
             "interrupted": self.interrupted,
+            "stopped": self.stopped,
             "diverged": self.diverged,
             "first_success_episode": self.first_success_episode,
             "solved_episode": self.solved_episode,
@@ -214,12 +222,12 @@ def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
             if not overwrite:
                 remedy = "choose another --out" + ("" if overwrite is None else ", or add --overwrite")
                 raise InputError(f"The output {folder} exists already: {remedy}.")
-            if not folder.is_dir() or {entry.name for entry in folder.iterdir()} - set(FILES):
+            if not folder.is_dir() or not _holds_only_a_run(folder):
                 raise InputError(f"The output {folder} holds more than a run's files, so it is not overwritten.")
-            for name in FILES:
-                (folder / name).unlink(missing_ok=True)
+            with locked(folder):
+                _empty(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
+        probe = folder / PROBE
         probe.touch()
         probe.unlink()
     except OSError as error:
@@ -228,6 +236,28 @@ def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
         if isinstance(error, InputError):
             raise
         raise InputError(f"The output {str(folder)!r} cannot be the name of a folder: choose another --out.") from error
+
+
+def _holds_only_a_run(folder: Path) -> bool:
+    if {entry.name for entry in folder.iterdir()} - {*FILES, *LEFTOVERS, CHECKPOINTS}:
+        return False
+    place = folder / CHECKPOINTS
+    return not place.exists() or (place.is_dir() and set(place.iterdir()) == _checkpoints(place))
+
+
+def _checkpoints(place: Path) -> set[Path]:
+    """The checkpoints in their folder, and what was written of one when its process was killed."""
+    return {*place.glob(CHECKPOINT_PATTERN), *place.glob(f".{CHECKPOINT_PATTERN}")}
+
+
+def _empty(folder: Path) -> None:
+    for name in {*FILES, *LEFTOVERS} - {LOCK}:
+        (folder / name).unlink(missing_ok=True)
+    place = folder / CHECKPOINTS
+    if place.exists():
+        for path in _checkpoints(place):
+            path.unlink()
+        place.rmdir()
 
 
 def write(folder: Path, record: RunRecord, prefix: str = "") -> None:

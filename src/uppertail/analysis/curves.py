@@ -1,5 +1,6 @@
 """Learning curves from records."""
 
+import io
 import itertools
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from matplotlib.transforms import ScaledTranslation
 from uppertail.analysis.figures import DPI, Style, save, styles
 from uppertail.analysis.statistics import learning_curve
 from uppertail.errors import InputError
-from uppertail.records import Episodes
+from uppertail.records import Episodes, write_bytes
 
 SMOOTHING_WINDOW = 50
 TRIANGLE = 6.5
@@ -33,7 +34,9 @@ def learning_curves(path: Path, title: str, methods: dict[str, list[Episodes]]) 
     if axes.lines:
         axes.set_xlim(left=0)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.savefig(path, dpi=DPI)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix.removeprefix("."), dpi=DPI)
+    write_bytes(path, drawn.getvalue())
     plt.close(figure)
 
 

@@ -26,6 +26,8 @@ class Progress:
         fraction: how much of its limit the slowest seed has used, from 0 to 1.
         env_steps: environment steps of all seeds together.
         steps_per_second: environment steps per second of all seeds together.
+        loss: mean loss of the chunk's updates, over the seeds that had not reached a limit.
+        gradient_norm: mean norm of their gradients, likewise.
     """
 
     episodes: list[int]
@@ -34,6 +36,19 @@ class Progress:
     fraction: float
     env_steps: int
     steps_per_second: float
+    loss: float
+    gradient_norm: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Stop:
+    """What a callback returns to stop a run; whatever else it returns, the run goes on.
+
+    Args:
+        reason: why, for the run's record.
+    """
+
+    reason: str
 
 
 @dataclasses.dataclass(frozen=True)

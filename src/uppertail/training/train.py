@@ -1,9 +1,11 @@
 """Drives compiled chunks of a run from Python, for all seeds at once."""
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,15 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from uppertail.agent import Agent
+from uppertail.agent import Agent, Metrics
 from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.environments import Environment, EnvironmentBuilder
+from uppertail.locks import locked
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import UCB, ExplorationPolicy
-from uppertail.records import Episodes, RunRecord
-from uppertail.training.compiled import Loop
+from uppertail.records import RunRecord
+from uppertail.training.checkpoints import Checkpoints
+from uppertail.training.compiled import Loop, RunState, StepRecord
 from uppertail.training.interrupt import interruptible
-from uppertail.training.results import Progress, TrainingDivergedError, TrainingResult, hardware
+from uppertail.training.ledger import Ledger
+from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingResult, hardware
+from uppertail.training.saving import Saver
 from uppertail.training.seeds import seed_keys
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
@@ -27,13 +33,17 @@ from uppertail.types import ReturnRange
 CHUNK_STEPS = 1024
 GREEDY_EPISODES = 20
 
+OnChunk = Callable[[Progress], object]
+"""Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
+
 
 def train(
     environment: EnvironmentBuilder,
     distribution: ReturnDistribution[Any] | None = None,
     policy: ExplorationPolicy | None = None,
     settings: Settings | None = None,
-    on_chunk: Callable[[Progress], object] = lambda progress: None,
+    on_chunk: OnChunk = lambda progress: None,
+    checkpoints: Checkpoints | None = None,
 ) -> TrainingResult:
     """Trains every seed in one compiled program; seed k follows the run of seed k alone.
 
@@ -42,18 +52,23 @@ def train(
         distribution: the family of return distributions; Gaussian if left out.
         policy: the exploration policy; UCB if left out.
         settings: how long, on how much data, with how many seeds.
-        on_chunk: called with the progress after each compiled chunk.
+        on_chunk: called with the progress after each compiled chunk; a `Stop` that it returns stops the run.
+        checkpoints: where the run's state is saved; the same call again goes on from there.
 
     Raises:
-        InputError: the distribution cannot represent the environment's returns.
+        InputError: the distribution cannot represent the environment's returns, or the checkpoints cannot be used.
         TrainingDivergedError: a loss became NaN or infinite.
     """
-    settings = settings or Settings()
-    return Run(environment, distribution or Gaussian(), policy or UCB(), settings).drive(on_chunk)
+    run = Run(environment, distribution or Gaussian(), policy or UCB(), settings or Settings())
+    if checkpoints is None:
+        return run.drive(on_chunk)
+    checkpoints.make_folder()
+    with locked(Path(checkpoints.folder)):
+        return run.drive(on_chunk, checkpoints)
 
 
 class Run:
-    """One call of `train`: the compiled parts, and what the host keeps of each seed."""
+    """One call of `train`: the compiled parts, and what drives them. The caller locks the checkpoints' folder."""
 
     def __init__(
         self,
@@ -62,89 +77,87 @@ class Run:
         policy: ExplorationPolicy,
         settings: Settings,
     ) -> None:
-        self.started = time.perf_counter()
-        self.compile_seconds = self.training_seconds = 0.0
+        self.ledger = Ledger(settings, builder.success_return)
         self.builder, self.settings = builder, settings
-        self.seeds = np.arange(settings.seed, settings.seed + settings.seeds)
-        environment_keys, self.run_keys, self.evaluation_keys = jax.vmap(seed_keys)(jnp.asarray(self.seeds))
+        seeds = jnp.asarray(np.arange(settings.seed, settings.seed + settings.seeds))
+        environment_keys, self.run_keys, self.evaluation_keys = jax.vmap(seed_keys)(seeds)
         self.environments = jax.vmap(builder.build)(environment_keys)
         low, high = jax.vmap(lambda environment: environment.return_range(settings.discount))(self.environments)
         self.family = distribution.fit(ReturnRange(float(jnp.min(low)), float(jnp.max(high))))
         self.loop = _loop(self.family, policy, self.environments, settings)
         self.iterations = _iterations_per_chunk(settings)
-        self.episodes = [Episodes.none() for _ in self.seeds]
-        self.env_steps = 0
-        self.finished = np.zeros(settings.seeds, bool)
-        self.diverged: tuple[int, int] | None = None
 
-    def drive(self, on_chunk: Callable[[Progress], object]) -> TrainingResult:
-        """Chunk after chunk until every seed has reached a limit, the user asks to stop, or a loss is not finite."""
+    def drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
+        """Chunk after chunk until every seed has reached a limit, someone asks to stop, or a loss is not finite.
+
+        Args:
+            on_chunk: called with the progress after each chunk; a `Stop` that it returns stops the run.
+            checkpoints: where the run's state is saved; if there are some, the run goes on from the last.
+
+        Raises:
+            InputError: a checkpoint cannot be written, or there are some and none can be used.
+            TrainingDivergedError: a loss became NaN or infinite.
+        """
+        ledger, saver = self.ledger, (self.saver(checkpoints) if checkpoints else None)
         with interruptible() as asked_to_stop:
-            start = self._compile(jax.vmap(self.loop.init), self.run_keys, self.environments)
-            run = start(self.run_keys, self.environments)
-            chunk = jax.vmap(lambda key, environment, run: self.loop.chunk(key, environment, run, self.iterations))
-            compiled_chunk = self._compile(chunk, self.run_keys, self.environments, run, donate=(2,))
-            while not (self.finished.all() or asked_to_stop.is_set() or self.diverged):
-                began = time.perf_counter()
-                run, records, metrics = compiled_chunk(self.run_keys, self.environments, run)
-                records = jax.tree.map(np.asarray, records)
-                self.training_seconds += time.perf_counter() - began
-                self.diverged = self._first_divergence(np.asarray(metrics.loss))
-                self._extend(records)
-                on_chunk(self._progress())
-            record = self._record(run.learned, interrupted=asked_to_stop.is_set() and not self.finished.all())
-        result = TrainingResult(record, self.loop.agent, run.learned, self.environments)
-        if self.diverged:
-            raise TrainingDivergedError(*self.diverged, result)
+            state = (saver.restore() if saver else None) or self.start()
+            over = ledger.over
+            while not over:
+                steps_before = ledger.step
+                state, progress = self._advance(state)
+                answer = on_chunk(progress)
+                if isinstance(answer, Stop) and not ledger.over:
+                    ledger.stopped = answer.reason
+                over = ledger.over or asked_to_stop.is_set()
+                if saver:
+                    saver.after_chunk(state, steps_before, over)
+            record = self._record(state.learned, interrupted=not ledger.over)
+        result = TrainingResult(record, self.loop.agent, state.learned, self.environments)
+        if ledger.diverged:
+            raise TrainingDivergedError(*ledger.diverged, result)
         return result
+
+    @functools.cached_property
+    def template(self) -> RunState:
+        """Shapes and types of the state of all seeds."""
+        return jax.eval_shape(jax.vmap(self.loop.init), self.run_keys, self.environments)
+
+    @functools.cached_property
+    def _chunk(self) -> Callable[..., tuple[RunState, StepRecord, Metrics]]:
+        """The compiled chunk: the same program whether a run begins or goes on."""
+        chunk = jax.vmap(lambda key, environment, run: self.loop.chunk(key, environment, run, self.iterations))
+        return self._compile(chunk, self.run_keys, self.environments, self.template, donate=(2,))
+
+    def start(self) -> RunState:
+        """The state of all seeds before the first step."""
+        arguments = (self.run_keys, self.environments)
+        return self._compile(jax.vmap(self.loop.init), *arguments)(*arguments)
+
+    def _advance(self, state: RunState) -> tuple[RunState, Progress]:
+        chunk, seconds = self._chunk, self.ledger.seconds
+        began = time.perf_counter()
+        state, records, metrics = chunk(self.run_keys, self.environments, state)
+        records, metrics = jax.tree.map(np.asarray, (records, metrics))
+        seconds.training += time.perf_counter() - began
+        return state, self.ledger.extend(records, metrics)
 
     def _compile(self, function: Callable[..., Any], *arguments: Any, donate: tuple[int, ...] = ()) -> Any:
         began = time.perf_counter()
         compiled = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
-        self.compile_seconds += time.perf_counter() - began
+        self.ledger.seconds.compile += time.perf_counter() - began
         return compiled
 
-    def _extend(self, records: Any) -> None:
-        """Adds the episodes that ended in a chunk, and marks the seeds that have reached a limit."""
-        flat = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0], -1), records)
-        for row, seed in enumerate(self.episodes):
-            if not self.finished[row]:
-                grown = seed.extended(flat.ended[row], flat.ret[row], flat.length[row], self.env_steps + 1)
-                self.episodes[row] = grown.until(self.settings.episodes, self.settings.steps)
-        self.env_steps += flat.ended.shape[1]
-        out_of_steps = self.settings.steps is not None and self.env_steps >= self.settings.steps
-        self.finished = np.array([out_of_steps or self._complete(seed) for seed in self.episodes])
+    def saver(self, checkpoints: Checkpoints) -> Saver:
+        """What saves this run's state, and restores it."""
+        return Saver(checkpoints, self._asked(), self.environments, self.ledger, self.template)
 
-    def _complete(self, seed: Episodes) -> bool:
-        return seed.returns.size >= self.settings.episodes
-
-    def _steps_of(self, seed: Episodes) -> int:
-        """Environment steps of one seed within its limits."""
-        if self._complete(seed):
-            return int(seed.end_steps[-1])
-        return self.env_steps if self.settings.steps is None else min(self.env_steps, self.settings.steps)
-
-    def _first_divergence(self, losses: Any) -> tuple[int, int] | None:
-        """Seed and environment step of the first loss that is not finite, among the seeds still running."""
-        bad = ~np.isfinite(losses).all(axis=-1) & ~self.finished[:, None]
-        if not bad.any():
-            return None
-        iteration, row = np.argwhere(bad.T)[0]
-        return int(self.seeds[row]), self.env_steps + int(iteration + 1) * self.settings.rollout_steps
-
-    def _progress(self) -> Progress:
-        success_return = self.builder.success_return
-        steps = sum(map(self._steps_of, self.episodes))
-        fractions = [seed.returns.size / self.settings.episodes for seed in self.episodes]
-        by_steps = 0.0 if self.settings.steps is None else self.env_steps / self.settings.steps
-        return Progress(
-            episodes=[seed.returns.size for seed in self.episodes],
-            solved=sum(seed.solved(success_return) is not None for seed in self.episodes),
-            success_rate=float(np.mean([seed.final_success_rate(success_return) or 0.0 for seed in self.episodes])),
-            fraction=min(1.0, max(min(fractions), by_steps)),
-            env_steps=steps,
-            steps_per_second=steps / max(self.training_seconds, 1e-9),
-        )
+    def _asked(self) -> dict[str, Any]:
+        return {
+            "environment": described(self.builder),
+            "distribution": described(self.family),
+            "policy": described(self.loop.agent.policy),
+            "settings": dataclasses.asdict(self.settings),
+        }
 
     def _record(self, networks: PerActionNetwork, interrupted: bool) -> RunRecord:
         evaluate = jax.vmap(
@@ -152,22 +165,21 @@ class Run:
         )
         arguments = (self.evaluation_keys, self.environments, networks)
         greedy_returns = self._compile(evaluate, *arguments)(*arguments)
+        ledger = self.ledger
         return RunRecord(
-            environment=described(self.builder),
-            distribution=described(self.family),
-            policy=described(self.loop.agent.policy),
-            settings=dataclasses.asdict(self.settings),
+            **self._asked(),
             success_return=self.builder.success_return,
             floor_episodes=self.builder.floor_episodes,
-            episodes=self.episodes,
-            env_steps=list(map(self._steps_of, self.episodes)),
+            episodes=ledger.episodes,
+            env_steps=ledger.env_steps,
             greedy_returns=np.asarray(greedy_returns).tolist(),
-            wall_seconds=time.perf_counter() - self.started,
-            compile_seconds=self.compile_seconds,
-            training_seconds=self.training_seconds,
+            wall_seconds=ledger.seconds.wall,
+            compile_seconds=ledger.seconds.compile,
+            training_seconds=ledger.seconds.training,
             interrupted=interrupted,
-            diverged=None if self.diverged is None else {"seed": self.diverged[0], "step": self.diverged[1]},
+            diverged=None if ledger.diverged is None else dict(zip(("seed", "step"), ledger.diverged, strict=True)),
             hardware=hardware(),
+            stopped=ledger.stopped,
         )
 
 

@@ -1,0 +1,87 @@
+"""`uppertail resume`: goes on with a run that was killed or interrupted."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentParser
+
+from uppertail.cli import train
+from uppertail.cli.parsing import parse, wants_help
+from uppertail.errors import InputError
+
+DESCRIPTION = """Goes on with a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
+last checkpoint to the limits in its config.yaml, and writes what the run would have written."""
+
+
+def parser() -> ArgumentParser:
+    """The options of `uppertail resume`."""
+    options = ArgumentParser(prog="uppertail resume", description=DESCRIPTION, exit_on_error=False, allow_abbrev=False)
+    options.add_argument("folder", type=str, help="the run's folder")
+    options.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    return options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command."""
+    options = parser()
+    if wants_help(arguments):
+        options.print_help()
+        return 0
+    if not arguments or arguments[0].startswith("-"):
+        raise InputError("Which run? `uppertail resume DIR`, with the folder that `uppertail train` wrote to.")
+    config = parse(options, arguments)
+    return _resume(Path(config.folder), config.quiet)
+
+
+def _resume(folder: Path, quiet: bool) -> int:
+    from uppertail import records
+    from uppertail.locks import locked
+
+    config = folder / records.CONFIG
+    if not config.is_file():
+        raise InputError(
+            f"{folder} is not the folder of a run: give one with a {records.CONFIG}, as `train` writes it."
+        )
+    with locked(folder):
+        summary = _summary(folder)
+        if diverged := summary.get("diverged"):
+            raise InputError(
+                f"The run in {folder} ended when the loss of seed {diverged['seed']} became NaN or infinite, by "
+                f"environment step {diverged['step']}: train again with a lower learning_rate or gradient_clip."
+            )
+        if summary.get("interrupted") is False:
+            if not quiet:
+                print(f"The run in {folder} is finished: nothing is left to compute, and nothing was changed.")
+            return 0
+        return _go_on(folder, config, quiet)
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    """What the run wrote at its end, or when it was interrupted; empty if it did not get to write all of its files."""
+    from uppertail import records
+
+    if not all((folder / name).is_file() for name in records.FILES):
+        return {}
+    try:
+        return json.loads((folder / records.SUMMARY).read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
+
+
+def _go_on(folder: Path, config: Path, quiet: bool) -> int:
+    from uppertail.cli import running
+    from uppertail.training.checkpoints import Checkpoints
+
+    request = train.requested(["--config", str(config)])
+    checkpoints = Checkpoints(folder, request.checkpoint_every, running.complain)
+    files = checkpoints.files()
+    if not files and request.checkpoint_every is None:
+        raise InputError(
+            f"The run in {folder} has no checkpoints to go on from: `uppertail train --checkpoint_every N` makes them, "
+            "every N environment steps."
+        )
+    if not quiet:
+        print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
+    return running.drive(request.run(), folder, checkpoints, quiet)

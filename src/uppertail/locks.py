@@ -1,0 +1,71 @@
+"""One process to a folder."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from uppertail.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: there nothing keeps two processes apart
+    fcntl = None
+
+LOCK = ".lock"
+"""The file in a locked folder. The operating system releases its lock when the process ends, however it ends."""
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps an existing folder for this process; a filesystem that knows no locks keeps no one out.
+
+    Raises:
+        InputError: another process has it.
+    """
+    path = folder / LOCK
+    try:
+        descriptor = _acquire(path)
+    except BlockingIOError as error:
+        raise InputError(
+            f"The folder {folder} is in use by another process: wait until that has ended, or use another folder."
+        ) from error
+    except OSError as error:
+        raise InputError(f"The folder {folder} cannot be written ({error.strerror}): make it writable.") from error
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while the lock is held, so that it is this process's file
+        os.close(descriptor)
+
+
+def _acquire(path: Path) -> int:
+    """An open file that is locked, and that is still the one of that name: whoever had it before removed theirs."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock(descriptor)
+            if _has_its_name(descriptor, path):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _has_its_name(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _lock(descriptor: int) -> None:
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:  # a filesystem without locks
+        return

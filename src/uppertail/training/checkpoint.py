@@ -1,0 +1,120 @@
+"""One checkpoint: named arrays and a header in a safetensors file, whole or not at all, with its own checksum."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+FORMAT = 1
+"""Number of the format; a reader refuses every other."""
+
+HEADER, DIGEST = "uppertail", "sha256"
+"""The entries of the file's metadata: the header as JSON, and the checksum of the header and all arrays."""
+
+
+class UnusableCheckpointError(Exception):
+    """A checkpoint that cannot be used; its text says why, and begins with a verb."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Header:
+    """What a checkpoint says of itself.
+
+    Args:
+        step: environment steps of each seed until then.
+        asked: what was asked of the run: environment, distribution, policy, settings.
+        environments: checksum of the environments' arrays, which are built again.
+        stopped: why the callback stopped the run; None if it did not.
+        seconds: times of the run until then.
+        hardware: what it was made on, and with which versions.
+    """
+
+    step: int
+    asked: dict[str, Any]
+    environments: str
+    stopped: str | None
+    seconds: dict[str, float]
+    hardware: dict[str, Any]
+
+    @classmethod
+    def of_json(cls, text: str) -> Self:
+        """The header of a file.
+
+        Raises:
+            UnusableCheckpointError: it has another format.
+        """
+        fields = json.loads(text)
+        if (number := fields.pop("format")) != FORMAT:
+            version = fields.get("hardware", {}).get("uppertail", "an unknown version")
+            raise UnusableCheckpointError(f"has format {number} (uppertail {version}), and this version reads {FORMAT}")
+        return cls(**fields)
+
+    def json(self) -> str:
+        """The header as the file holds it."""
+        return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, allow_nan=False)
+
+
+def write(path: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes a checkpoint: to a file beside it, through to the disk, and only then under its name.
+
+    Raises:
+        OSError: the disk is full or the folder cannot be written; nothing is left behind.
+    """
+    text = header.json()
+    content = safetensors.numpy.save(dict(arrays), {HEADER: text, DIGEST: digest(arrays, text)})
+    partial = path.with_name(f".{path.name}")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
+    """Header and arrays of a checkpoint.
+
+    Raises:
+        UnusableCheckpointError: it is damaged, or has another format.
+    """
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            metadata = file.metadata()
+            text, expected = metadata[HEADER], metadata[DIGEST]
+            header = Header.of_json(text)
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, safetensors.SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UnusableCheckpointError("is damaged") from error
+    if digest(arrays, text) != expected:
+        raise UnusableCheckpointError("is damaged")
+    return header, arrays
+
+
+def digest(arrays: Mapping[str, np.ndarray], text: str = "") -> str:
+    """SHA-256 of a text and of arrays: their names, types, shapes and bytes."""
+    total = hashlib.sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        total.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        total.update(np.asarray(array, order="C").reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the file's new name durable, where folders can be synchronized."""
+    with contextlib.suppress(PermissionError):  # Windows opens no folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

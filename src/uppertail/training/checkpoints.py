@@ -1,0 +1,127 @@
+"""The checkpoints of a run: when they are made, which are kept, which one a run goes on from."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from uppertail.errors import InputError
+from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS
+from uppertail.training import checkpoint
+from uppertail.training.checkpoint import Header, UnusableCheckpointError
+
+KEPT = 2
+"""So that one is left if the other is damaged."""
+
+Restored = TypeVar("Restored")
+
+
+def warn(line: str) -> None:
+    """Says a line as a Python warning."""
+    warnings.warn(line, stacklevel=2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoints:
+    """Where and how often a run saves its whole state. A run whose folder has checkpoints goes on from the last.
+
+    Args:
+        folder: the run's folder; the files are in `checkpoints` in it.
+        every: environment steps of each seed between checkpoints, rounded up to whole compiled chunks; None: only when
+            the run ends, is stopped or is interrupted.
+        say: told in a line if a checkpoint had to be passed over.
+    """
+
+    folder: Path | str
+    every: int | None = None
+    say: Callable[[str], object] = warn
+
+    def __post_init__(self) -> None:
+        if self.every is not None and self.every < 1:
+            raise InputError(f"checkpoint_every is {self.every}: use 1 or more, or leave it out for no checkpoints.")
+
+    def make_folder(self) -> None:
+        """Makes the run's folder, if it is not there.
+
+        Raises:
+            InputError: it cannot be made.
+        """
+        try:
+            Path(self.folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"The folder {self.folder} cannot be made ({error.strerror}): give the checkpoints another one."
+            ) from error
+
+    @property
+    def place(self) -> Path:
+        """Where the files are."""
+        return Path(self.folder) / CHECKPOINTS
+
+    def files(self) -> list[Path]:
+        """The checkpoints that there are, the last one first."""
+        files = [path for path in self.place.glob(CHECKPOINT_PATTERN) if _number(path).isdecimal()]
+        return sorted(files, key=_step, reverse=True)
+
+    def due(self, before: int, now: int) -> bool:
+        """Whether one is due, if so many steps were made before a chunk and after it."""
+        return self.every is not None and now // self.every > before // self.every
+
+    def save(self, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
+        """Makes a checkpoint, and keeps the one before it.
+
+        Raises:
+            InputError: it cannot be written; those that there are stay as they are.
+        """
+        path = self.place / CHECKPOINT_PATTERN.replace("*", f"{header.step:09d}")
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            for partial in self.place.glob(f".{CHECKPOINT_PATTERN}"):  # of a process that was killed while writing
+                partial.unlink()
+            checkpoint.write(path, header, arrays)
+            for old in [file for file in self.files() if _step(file) <= header.step][KEPT:]:
+                old.unlink()
+        except OSError as error:
+            good = self.files()
+            last = f"the last good one is {good[0]}" if good else "there is none before it"
+            raise InputError(
+                f"The checkpoint {path} cannot be written ({error.strerror}), and {last}: "
+                "make room there or make it writable, and resume the run."
+            ) from error
+
+    def newest(self, use: Callable[[Path], Restored]) -> Restored | None:
+        """What `use` makes of the last checkpoint that is usable; None if there is no checkpoint.
+
+        Args:
+            use: raises UnusableCheckpointError for one that is not.
+
+        Raises:
+            InputError: there are checkpoints, but none is usable.
+        """
+        refused: list[str] = []
+        for path in self.files():
+            try:
+                restored = use(path)
+            except UnusableCheckpointError as error:
+                refused.append(f"{path.name} {error}")
+                continue
+            if refused:
+                self.say(f"In {self.place}, {'; '.join(refused)}: the run goes on from {path.name} instead.")
+            return restored
+        if refused:
+            raise InputError(
+                f"No checkpoint in {self.place} can be used ({'; '.join(refused)}): "
+                "restore it or the run's settings from a copy, or start the run again in another folder."
+            )
+        return None
+
+
+def _number(path: Path) -> str:
+    return path.stem.removeprefix("step-")
+
+
+def _step(path: Path) -> int:
+    return int(_number(path))

@@ -1,0 +1,115 @@
+"""Saves the whole state of a run between two chunks, and goes back to it."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uppertail.environments import Environment
+from uppertail.training import checkpoint, tensors
+from uppertail.training.checkpoint import Header, UnusableCheckpointError
+from uppertail.training.checkpoints import Checkpoints
+from uppertail.training.compiled import RunState
+from uppertail.training.ledger import Ledger
+from uppertail.training.results import hardware
+
+RUN, EPISODES = "run/", "episodes/"
+"""What the names of the device's and of the host's arrays begin with."""
+
+SAME_RESULTS = ("device", "machine", "cpu_cores", "uppertail", "jax")
+"""Entries of `hardware` that must agree for the same run to give the same bits."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Saver:
+    """Between a run and its checkpoints.
+
+    Args:
+        checkpoints: where they are, and how often one is due.
+        asked: what was asked of the run, as JSON knows it; a checkpoint of another run is not used.
+        environments: the environments of all seeds: built again, and compared.
+        ledger: what the host keeps.
+        template: shapes and types of the device's state.
+    """
+
+    checkpoints: Checkpoints
+    asked: dict[str, Any]
+    environments: Environment
+    ledger: Ledger
+    template: RunState
+
+    def after_chunk(self, state: RunState, steps_before: int, over: bool) -> None:
+        """Makes a checkpoint if one is due or the run is over; a run that diverged has nothing to go on from."""
+        due = over or self.checkpoints.due(steps_before, self.ledger.step)
+        if due and self.ledger.diverged is None:
+            self.save(state)
+
+    def save(self, state: RunState) -> None:
+        """Makes a checkpoint.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        header = Header(
+            step=self.ledger.step,
+            asked=self.asked,
+            environments=self._environments(),
+            stopped=self.ledger.stopped,
+            seconds=self.ledger.seconds.state(),
+            hardware=hardware(),
+        )
+        self.checkpoints.save(header, {**_under(RUN, tensors.named(state)), **_under(EPISODES, self.ledger.arrays())})
+
+    def restore(self) -> RunState | None:
+        """The state of the last usable checkpoint, the ledger's put back; None if there is no checkpoint.
+
+        Raises:
+            InputError: there are checkpoints, but none is usable.
+        """
+        restored = self.checkpoints.newest(self._use)
+        if restored is None:
+            return None
+        header, state, episodes = restored
+        self.ledger.restore(episodes, header.step, header.stopped, header.seconds)
+        here = hardware()
+        if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
+            was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)
+            self.checkpoints.say(f"The run was on other ground ({was}): it goes on, but not bit for bit as it would.")
+        return state
+
+    def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
+        header, arrays = checkpoint.read(path)
+        asked = json.loads(json.dumps(self.asked))
+        if differences := list(_differences(header.asked, asked)):
+            raise UnusableCheckpointError(f"was made with {differences[0]}")
+        if header.environments != self._environments():
+            raise UnusableCheckpointError("was made in environments that are built otherwise here")
+        try:
+            state = tensors.like(self.template, _below(RUN, arrays))
+        except tensors.OtherShapesError as error:
+            raise UnusableCheckpointError(f"has another shape: {error}") from error
+        return header, state, _below(EPISODES, arrays)
+
+    def _environments(self) -> str:
+        return checkpoint.digest(tensors.named(self.environments))
+
+
+def _under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    """Each setting in which two runs differ, in words."""
+    for name in sorted(was.keys() | now.keys()):
+        before, after = was.get(name), now.get(name)
+        if isinstance(before, dict) and isinstance(after, dict):
+            yield from _differences(before, after)
+        elif before != after:
+            yield f"{name} {before}, not {after}"

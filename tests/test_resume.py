@@ -1,0 +1,272 @@
+"""`uppertail resume`: a run that a real signal killed, and what else may be in the way."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from uppertail import Chain, Checkpoints, Settings, records, train
+from uppertail.cli import main
+from uppertail.locks import locked
+from uppertail.training import checkpoint
+from uppertail.training import train as training
+
+TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
+LONG = [*TINY, "--episodes", "1000000", "--steps", "8192"]
+SHORT = [*TINY, "--episodes", "1000000", "--steps", "2048", "--checkpoint_every", "1024"]
+FILES = {"config.yaml", "episodes.npz", "summary.json", "curve.png"}
+TIMES = ("wall_seconds", "compile_seconds", "steps_per_second")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def summary(folder):
+    return json.loads((folder / "summary.json").read_text())
+
+
+def assert_same_results(folder, other):
+    assert {entry.name for entry in folder.iterdir()} == {*FILES, "checkpoints"}
+    assert (folder / "episodes.npz").read_bytes() == (other / "episodes.npz").read_bytes()
+    one, two = ({k: v for k, v in summary(each).items() if k not in TIMES} for each in (folder, other))
+    assert one == two
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    assert main(["train", *SHORT, "--quiet", "--out", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def killed(finished, tmp_path):
+    """A run's folder as if it had been killed before its end."""
+    shutil.copytree(finished, tmp_path / "run")
+    for name in ("episodes.npz", "summary.json", "curve.png"):
+        (tmp_path / "run" / name).unlink()
+    (tmp_path / "run" / "checkpoints" / "step-000002048.safetensors").unlink()
+    return tmp_path / "run"
+
+
+def test_a_run_killed_by_a_signal_ends_as_if_it_had_not_been(tmp_path):
+    """Also without checkpoints: they change nothing."""
+    assert main(["train", *LONG, "--quiet", "--out", "whole"]) == 0
+    command = [sys.executable, "-m", "uppertail"]
+    long = [*command, "train", *LONG, "--checkpoint_every", "1", "--quiet", "--out", "killed"]
+    with subprocess.Popen(long) as process:
+        while not list(Path("killed", "checkpoints").glob("step-*")):
+            assert process.poll() is None
+            time.sleep(0.001)
+        time.sleep(0.02)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert not Path("killed", "summary.json").exists()
+    assert subprocess.run([*command, "resume", "killed", "--quiet"], check=False).returncode == 0
+    assert_same_results(tmp_path / "killed", tmp_path / "whole")
+
+
+def test_resume_ends_with_the_same_results_and_says_where_it_goes_on(killed, finished, capsys):
+    assert main(["resume", str(killed)]) == 0
+    printed = capsys.readouterr().out
+    assert "Going on from step-000001024.safetensors." in printed
+    assert f"Results in {killed}" in printed.replace("\n", "")
+    assert_same_results(killed, finished)
+    first, second = (
+        checkpoint.read(each / "checkpoints" / "step-000002048.safetensors")[1] for each in (killed, finished)
+    )
+    assert checkpoint.digest(first) == checkpoint.digest(second)
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_again(killed, finished, capsys):
+    shutil.rmtree(killed / "checkpoints")
+    assert main(["resume", str(killed)]) == 0
+    assert "no checkpoint yet" in capsys.readouterr().out
+    assert_same_results(killed, finished)
+
+
+def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatch, capsys):
+    drive = training.Run.drive
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            training.Run,
+            "drive",
+            lambda self, _, checkpoints: drive(self, lambda progress: os.kill(os.getpid(), signal.SIGINT), checkpoints),
+        )
+        assert main(["train", *SHORT, "--out", "run"]) == 130
+    assert "`uppertail resume run` goes on" in capsys.readouterr().err
+    assert summary(tmp_path / "run")["interrupted"]
+    assert main(["resume", "run", "--quiet"]) == 0
+    assert_same_results(tmp_path / "run", finished)
+
+
+def test_a_run_of_the_command_line_is_at_hand_in_python(finished, monkeypatch):
+    monkeypatch.setattr(training.Run, "_advance", None)  # there is nothing left to train
+    settings = Settings(seeds=2, width=8, hidden_layers=1, replay_size=999, episodes=1_000_000, steps=2048)
+    result = train(Chain(length=4), settings=settings, checkpoints=Checkpoints(finished))
+    assert result.record.env_steps == [2048, 2048]
+    assert_same_results(finished, finished)
+
+
+def test_a_finished_run_is_left_as_it_is(finished, capsys):
+    before = contents(finished)
+    assert main(["resume", str(finished)]) == 0
+    assert "is finished" in capsys.readouterr().out
+    assert contents(finished) == before
+
+
+@pytest.mark.parametrize("name", ["summary.json", "curve.png", "episodes.npz"])
+def test_a_run_killed_while_it_wrote_its_results_writes_them_again(name, finished, tmp_path, monkeypatch):
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run" / name).unlink()
+    monkeypatch.setattr(training.Run, "_advance", None)  # there is nothing left to train
+    assert main(["resume", "run", "--quiet"]) == 0
+    assert_same_results(tmp_path / "run", finished)
+
+
+def no_run(folder):
+    (folder / "config.yaml").unlink()
+    return "is not the folder of a run"
+
+
+def no_folder(folder):
+    shutil.rmtree(folder)
+    return "is not the folder of a run"
+
+
+def no_checkpoints(folder):
+    shutil.rmtree(folder / "checkpoints")
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace("checkpoint_every: 1024", "checkpoint_every: null"))
+    return "`uppertail train --checkpoint_every N` makes them"
+
+
+def other_config(folder):
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace("width: 8", "width: 16"))
+    return "was made with width 8, not 16"
+
+
+def other_part(folder):
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace("length: 4", "length: 5"))
+    return "was made with length 4, not 5"
+
+
+def broken_config(folder):
+    (folder / "config.yaml").write_text("seeds: [1")
+    return "is not valid YAML"
+
+
+def all_damaged(folder):
+    for path in (folder / "checkpoints").iterdir():
+        os.truncate(path, 100)
+    return "No checkpoint in"
+
+
+def diverged(folder):
+    records.write_text(folder / "summary.json", '{"interrupted": false, "diverged": {"seed": 3, "step": 16}}')
+    for name in ("episodes.npz", "curve.png"):
+        (folder / name).touch()
+    return "the loss of seed 3 became NaN or infinite, by environment step 16"
+
+
+@pytest.mark.parametrize(
+    "harm", [no_run, no_folder, no_checkpoints, other_config, other_part, broken_config, all_damaged, diverged]
+)
+def test_what_cannot_be_resumed_gets_a_sentence_and_stays_as_it_is(harm, killed, capsys):
+    sentence = harm(killed)
+    before = contents(killed)
+    assert main(["resume", str(killed), "--quiet"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("uppertail: ")
+    assert error.count("\n") == 1
+    assert sentence in error
+    assert contents(killed) == before
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), [([], "Which run?"), (["--quiet"], "Which run?")])
+def test_resume_asks_which_run(arguments, sentence, capsys):
+    assert main(["resume", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_damaged_checkpoint_is_passed_over_in_a_line(finished, killed, capsys):
+    last = killed / "checkpoints" / "step-000002048.safetensors"
+    last.write_bytes((finished / "checkpoints" / last.name).read_bytes()[:-1])
+    assert main(["resume", str(killed), "--quiet"]) == 0
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"{last.name} is damaged: the run goes on from step-000001024.safetensors instead" in error
+    assert_same_results(killed, finished)
+
+
+def test_a_second_process_on_the_same_folder_is_refused(killed, capsys):
+    with locked(killed):
+        before = contents(killed)
+        assert main(["resume", str(killed)]) == 2
+        assert "is in use by another process" in capsys.readouterr().err
+        assert main(["train", *SHORT, "--overwrite", "--out", str(killed)]) == 2
+        assert "is in use by another process" in capsys.readouterr().err
+        assert contents(killed) == before
+
+
+def test_overwrite_takes_the_old_checkpoints_away_but_nothing_else(finished, killed, tmp_path, capsys):
+    (killed / "checkpoints" / ".step-000002048.safetensors").write_bytes(b"half")
+    (killed / ".config.yaml").write_text("half")
+    other = [*TINY, "--seed", "9", "--steps", "16", "--quiet", "--overwrite", "--out"]
+    (killed / "checkpoints" / "notes").touch()
+    assert main(["train", *other, str(killed)]) == 2
+    assert "holds more than a run's files" in capsys.readouterr().err
+    assert (killed / "checkpoints" / "step-000001024.safetensors").exists()
+    (killed / "checkpoints" / "notes").unlink()
+    assert main(["train", *other, str(killed)]) == 0
+    assert {entry.name for entry in killed.iterdir()} == FILES
+
+
+def test_a_full_disk_ends_the_run_with_the_last_good_checkpoint(killed, finished, monkeypatch, capsys):
+    write, good = checkpoint.write, killed / "checkpoints" / "step-000001024.safetensors"
+
+    def full(path, header, arrays):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", no_space)
+            write(path, header, arrays)
+
+    def no_space(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write", full)
+        assert main(["resume", str(killed), "--quiet"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"(No space left on device), and the last good one is {good}" in error
+    assert list((killed / "checkpoints").iterdir()) == [good]
+    assert main(["resume", str(killed), "--quiet"]) == 0  # there is room again
+    assert_same_results(killed, finished)
+
+
+@pytest.mark.parametrize("every", ["0", "-5", "1.5"])
+def test_an_impossible_distance_between_checkpoints_leaves_nothing(every, tmp_path, capsys):
+    assert main(["train", *TINY, "--checkpoint_every", every, "--out", "out"]) == 2
+    assert f"checkpoint_every is {every}" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_does_not_import_jax():
+    code = "import sys; from uppertail.cli import main; main(['resume', '-h']); assert 'jax' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "usage: uppertail resume" in done.stdout
