@@ -24,6 +24,7 @@ from uppertail.experiments import (
     training_cell,
 )
 from uppertail.experiments.cells import Cell, CellResult, UnusableCellError
+from uppertail.locks import locked
 from uppertail.policies import UCB
 from uppertail.training.interrupt import interruptible
 from uppertail.training.settings import Settings
@@ -257,6 +258,14 @@ def test_another_figures_folder_is_refused_and_left_alone(tmp_path, capsys):
         assert main(["reproduce", *request, "--out", str(folder)]) == 2
         assert "holds chain-domain, not" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_folder_in_use_is_refused(tmp_path, capsys):
+    folder = tmp_path / "figure"
+    assert main(["reproduce", "chain-domain", "--out", str(folder), "--quiet"]) == 0
+    with locked(folder):
+        assert main(["reproduce", "chain-domain", "--out", str(folder)]) == 2
+    assert "in use by another process" in capsys.readouterr().err
 
 
 def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path, capsys):

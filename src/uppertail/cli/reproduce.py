@@ -70,13 +70,15 @@ def main(arguments: Sequence[str]) -> int:
 
 def _reproduce(name: str, folder: Path, quick: bool, quiet: bool) -> int:
     from uppertail.experiments import reproduction
+    from uppertail.locks import locked
 
     reproduction.claim(folder, name, quick)
     try:
-        for each in FIGURES if name == ALL else [name]:
-            place = folder / each if name == ALL else folder
-            reproduction.claim(place, each, quick)
-            _make(each, place, quick, quiet)
+        with locked(folder):
+            for each in FIGURES if name == ALL else [name]:
+                place = folder / each if name == ALL else folder
+                reproduction.claim(place, each, quick)
+                _make(each, place, quick, quiet)
     except KeyboardInterrupt:
         if not quiet:
             print(f"Finished cells are kept: the same command with --out {folder} goes on from there.")
