@@ -34,7 +34,7 @@ def evaluation_figure(stem: Path, documents: list[dict[str, Any]]) -> None:
             row[1].scatter(pairs["exact_std"], pairs["std"] - pairs["exact_std"], **style)
             _strip(row[2], families.index(document["family"]), pairs["wasserstein"], colour, marker)
         _against(row[0], environment, "mean")
-        _against(row[1], environment, "standard deviation")
+        _against(row[1], environment, "sd")
         row[2].set(yscale="log", ylabel="Wasserstein-1 distance", title=environment, xticks=[])
         row[2].set_xlim(-0.6, len(families) - 0.4)
         row[2].spines[["top", "right"]].set_visible(False)

@@ -26,7 +26,7 @@ from uppertail.training.train import described, train
 UNIFORM = EpsilonGreedy(epsilon=1.0)
 ENVIRONMENTS: dict[str, tuple[EnvironmentBuilder, int]] = {
     "Toy": (Toy(), 300_000),
-    "Chain 7": (Chain(length=7), 150_000),
+    "Chain 7": (Chain(length=7), 400_000),
     "FrozenLake 4x4": (FrozenLake(map_name="4x4"), 150_000),
 }
 """Each with the environment steps per seed."""
