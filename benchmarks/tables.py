@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from uppertail.cli.reproduce import FIGURES
-from uppertail.records import median_episode
+from uppertail.records import episode_text, median_episode
 
 
 def row(name: str, summary: dict[str, Any]) -> str:
@@ -24,9 +24,9 @@ def row(name: str, summary: dict[str, Any]) -> str:
     cells = [
         name,
         f"{count} of {len(solved)}",
-        _episode(median_episode(first)),
-        _episode(median_episode(solved)),
-        _episode(max(solved) if count == len(solved) else None),
+        episode_text(median_episode(first)),
+        episode_text(median_episode(solved)),
+        episode_text(max(solved) if count == len(solved) else None),
         f"{summary['first_success_over_floor']:.1f}" if summary["first_success_over_floor"] else "-",
         f"{kept} of {len(rates)}",
         f"{sum(summary['final_greedy_return']) / len(rates):.2f}",
@@ -47,10 +47,6 @@ def after_solving(folder: Path) -> str:
 
 def _summary(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _episode(value: float | None) -> str:
-    return "never" if value is None else f"{value:,.0f}"
 
 
 def table(folder: Path) -> str:

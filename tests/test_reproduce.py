@@ -19,6 +19,7 @@ from uppertail.experiments import (
     chain,
     chain_distributions,
     frozen_lake,
+    moment_cell,
     policy_evaluation,
     toy,
     training_cell,
@@ -89,10 +90,8 @@ def test_all_figures_are_made_and_a_second_call_repeats_nothing(small, tmp_path,
     written = {path: path.read_bytes() for path in (tmp_path / "all").rglob("*") if path.is_file()}
     capsys.readouterr()
     for module, name in (
-        (toy, "snapshot"),
-        (chain_distributions, "snapshot"),
+        (moment_cell, "snapshot"),
         (training_cell, "train"),
-        (policy_evaluation, "train"),
     ):
         monkeypatch.setattr(module, name, _must_not_be_called)
     assert reproduce("all", tmp_path / "all") == 0
@@ -197,7 +196,7 @@ def test_all_interrupted_goes_on_with_the_command_that_it_names(small, tmp_path,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(toy, "snapshot", interrupted)
+        patched.setattr(moment_cell, "snapshot", interrupted)
         assert reproduce("all", tmp_path / "all") == 130
     assert f"--out {tmp_path / 'all'} goes on" in capsys.readouterr().out
 
@@ -231,7 +230,7 @@ def test_the_numbers_of_a_training_run(trained):
 def test_the_optimal_path_of_the_toy_is_the_product_of_its_choices():
     mdp = toy.ENVIRONMENT.build(jax.random.key(0))
     chosen = np.array([[0.3, 0.7], [0.2, 0.8], [0.5, 0.5]])
-    assert toy._along_the_optimal_path(mdp, toy._optimal_returns(mdp), chosen) == pytest.approx(0.3 * 0.2)
+    assert toy._along_the_optimal_path(mdp, toy._optimal_values(mdp), chosen) == pytest.approx(0.3 * 0.2)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from uppertail.records import RunRecord, median_episode
+from uppertail.records import RunRecord, episode_text, median_episode
 
 HEADINGS = (
     "seeds\nsolved",
@@ -59,9 +59,9 @@ def results_table(title: str, runs: dict[str, RunRecord]) -> Table:
         table.add_row(
             label,
             f"{sum(episode is not None for episode in solved)}/{len(solved)}",
-            _number(median_episode(record.first_success_episode)),
-            _number(median_episode(solved)),
-            "-" if record.floor_episodes is None else _number(record.first_success_over_floor, ".1f"),
+            episode_text(median_episode(record.first_success_episode)),
+            episode_text(median_episode(solved)),
+            "-" if record.floor_episodes is None else episode_text(record.first_success_over_floor, ".1f"),
             f"{sum(record.greedy_returns) / len(record.greedy_returns):.2f}",
             f"{record.steps_per_second:,.0f}",
         )
@@ -76,7 +76,3 @@ def figure_table(rows: list[dict[str, str]]) -> Table:
     for row in rows:
         table.add_row(*row.values())
     return table
-
-
-def _number(value: Any, form: str = ",.0f") -> str:
-    return "never" if value is None else format(value, form)

@@ -1,10 +1,11 @@
 """What a run leaves behind, and its one schema: read and written here, without jax."""
 
+import contextlib
 import dataclasses
 import io
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -201,10 +202,32 @@ def median_episode(episodes: list[int | None]) -> float | None:
     return median if np.isfinite(median) else None
 
 
+def episode_text(value: float | None, form: str = ",.0f") -> str:
+    """A number of episodes, or of something counted in them, as a table shows it; None is never."""
+    return "never" if value is None else format(value, form)
+
+
 def unused_folder(parent: Path, name: str) -> Path:
     """The first of parent/name, parent/name-2, parent/name-3, ... that does not exist."""
     candidates = (parent / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
     return next(folder for folder in candidates if not folder.exists())
+
+
+@contextlib.contextmanager
+def output_errors(folder: Path) -> Iterator[None]:
+    """Says in a sentence why a folder cannot hold results.
+
+    Raises:
+        InputError: what happens within raises OSError, or `folder` is no name that a folder could have.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"The output {folder} cannot be written ({error.strerror}): choose another --out.") from error
+    except ValueError as error:
+        raise InputError(f"The output {str(folder)!r} cannot be the name of a folder: choose another --out.") from error
 
 
 def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
@@ -217,7 +240,7 @@ def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
     Raises:
         InputError: it exists and may not be overwritten, is not the folder of a run, or cannot be written.
     """
-    try:
+    with output_errors(folder):
         if folder.exists():
             if not overwrite:
                 remedy = "choose another --out" + ("" if overwrite is None else ", or add --overwrite")
@@ -230,12 +253,6 @@ def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
         probe = folder / PROBE
         probe.touch()
         probe.unlink()
-    except OSError as error:
-        raise InputError(f"The output {folder} cannot be written ({error.strerror}): choose another --out.") from error
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"The output {str(folder)!r} cannot be the name of a folder: choose another --out.") from error
 
 
 def _holds_only_a_run(folder: Path) -> bool:

@@ -30,6 +30,11 @@ USAGE = "\n".join(
 )
 
 
+def wants_help(arguments: Sequence[str]) -> bool:
+    """Whether a command's help is asked for, which is printed without importing jax."""
+    return any(argument in ("-h", "--help") for argument in arguments)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code: 0, 2 for a request that cannot be met, 130 after Ctrl-C."""
     command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
@@ -42,7 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if command not in COMMANDS:
             raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.")
-        return importlib.import_module(f"uppertail.cli.{command}").main(rest)
+        module = importlib.import_module(f"uppertail.cli.{command}")
+        if wants_help(rest):
+            module.parser(light=True).print_help()
+            return 0
+        return module.main(rest)
     except InputError as error:
         print(f"uppertail: {error}", file=sys.stderr)
         return 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from uppertail.cli.parsing import add_parts, instantiate, parse, wants_help
+from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SHORT = 4
 
 def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail exact`; a light parser only shows help."""
-    options = ArgumentParser(prog="uppertail exact", description=DESCRIPTION, exit_on_error=False, allow_abbrev=False)
+    options = command_parser("exact", DESCRIPTION)
     add_parts(options, light, ("env",))
     options.add_argument("--policy", type=str, default="uniform", help=POLICY)
     options.add_argument("--discount", type=float, default=0.995, help="discount per step, in [0, 1]")
@@ -48,9 +48,6 @@ def parser(light: bool = False) -> ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    if wants_help(arguments):
-        parser(light=True).print_help()
-        return 0
     options = parser()
     config = parse(options, arguments)
     if not 0 <= config.seed < 2**31:

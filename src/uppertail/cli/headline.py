@@ -5,17 +5,16 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from uppertail.cli.parsing import parse, wants_help
+from uppertail.cli.parsing import command_parser, parse
 
 DESCRIPTION = """Solves the randomized Chain of length 100 with three return distributions, beside epsilon-greedy.
 Writes episodes.npz and summary.json of each method, under its name, and curves.png."""
 
 
-def parser() -> ArgumentParser:
-    """The options of `uppertail headline`."""
-    options = ArgumentParser(
-        prog="uppertail headline", description=DESCRIPTION, exit_on_error=False, allow_abbrev=False
-    )
+def parser(light: bool = False) -> ArgumentParser:
+    """The options of `uppertail headline`; a light parser is the same."""
+    del light
+    options = command_parser("headline", DESCRIPTION)
     options.add_argument("--out", type=str | None, default=None, help="folder for the results (default: runs/headline)")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
@@ -23,11 +22,7 @@ def parser() -> ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    options = parser()
-    if wants_help(arguments):
-        options.print_help()
-        return 0
-    config = parse(options, arguments)
+    config = parse(parser(), arguments)
     return _headline(config.out, config.quiet)
 
 
@@ -44,19 +39,17 @@ def _headline(out: str | None, quiet: bool) -> int:
     folder = Path(out) if out else records.unused_folder(Path("runs"), "headline")
     records.claim_folder(folder)
     runs: dict[str, records.RunRecord] = {}
-    interrupted = False
-    for label, (distribution, policy) in headline.METHODS.items():
-        with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
+    with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
+        for label, (distribution, policy) in headline.METHODS.items():
             with progress_bar(label, quiet) as on_chunk:
                 record = train(headline.ENVIRONMENT, distribution, policy, headline.SETTINGS, on_chunk).record
             records.write(folder, record, prefix=f"{type(distribution).__name__}-")
-        runs[label] = record
-        interrupted = record.interrupted or asked_to_stop.is_set()
-        if interrupted:
-            break
+            runs[label] = record
+            if asked_to_stop.is_set():
+                break
     title = f"Randomized Chain of length {headline.ENVIRONMENT.length}, seeds: {headline.SETTINGS.seeds}"
     learning_curves(folder / "curves.png", title, {label: record.episodes for label, record in runs.items()})
     if not quiet:
         Console().print(results_table(title, runs))
         print(f"Results in {folder}; learning curves in {folder / 'curves.png'}")
-    return 130 if interrupted else 0
+    return 130 if asked_to_stop.is_set() else 0

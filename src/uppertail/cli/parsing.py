@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import yaml
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
 from uppertail.errors import InputError
 
@@ -34,9 +34,17 @@ KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", 
 """What a person calls the types of settings."""
 
 
-def wants_help(arguments: Sequence[str]) -> bool:
-    """Whether the general help is asked for, which is printed without importing jax."""
-    return any(argument in ("-h", "--help") for argument in arguments)
+def command_parser(
+    command: str, description: str, formatter_class: type[argparse.HelpFormatter] = DefaultHelpFormatter
+) -> ArgumentParser:
+    """The parser of a command: it raises its errors, and takes no abbreviated options."""
+    return ArgumentParser(
+        prog=f"uppertail {command}",
+        description=description,
+        formatter_class=formatter_class,
+        exit_on_error=False,
+        allow_abbrev=False,
+    )
 
 
 def add_parts(parser: ArgumentParser, light: bool, options: Sequence[str] = tuple(PARTS)) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from uppertail.cli.parsing import parse, wants_help
+from uppertail.cli.parsing import command_parser, parse
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,15 +37,10 @@ DESCRIPTION = "\n".join(
 )
 
 
-def parser() -> ArgumentParser:
-    """The options of `uppertail reproduce`."""
-    options = ArgumentParser(
-        prog="uppertail reproduce",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        exit_on_error=False,
-        allow_abbrev=False,
-    )
+def parser(light: bool = False) -> ArgumentParser:
+    """The options of `uppertail reproduce`; a light parser is the same."""
+    del light
+    options = command_parser("reproduce", DESCRIPTION, argparse.RawDescriptionHelpFormatter)
     options.add_argument("name", type=str | None, nargs="?", default=None, help="the figure")
     options.add_argument("--out", type=str | None, default=None, help="folder for it (default: runs/reproduce-NAME)")
     options.add_argument("--quick", action="store_true", help="a version of a minute or two, not the paper's sizes")
@@ -55,11 +50,7 @@ def parser() -> ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    options = parser()
-    if wants_help(arguments):
-        options.print_help()
-        return 0
-    config = parse(options, arguments)
+    config = parse(parser(), arguments)
     if config.name is None:
         raise InputError(f"Which figure? `uppertail reproduce NAME`, with one of {', '.join((*FIGURES, ALL))}.")
     if config.name not in (*FIGURES, ALL):

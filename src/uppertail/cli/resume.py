@@ -8,16 +8,17 @@ from typing import Any
 from jsonargparse import ArgumentParser
 
 from uppertail.cli import train
-from uppertail.cli.parsing import parse, wants_help
+from uppertail.cli.parsing import command_parser, parse
 from uppertail.errors import InputError
 
 DESCRIPTION = """Goes on with a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
 last checkpoint to the limits in its config.yaml, and writes what the run would have written."""
 
 
-def parser() -> ArgumentParser:
-    """The options of `uppertail resume`."""
-    options = ArgumentParser(prog="uppertail resume", description=DESCRIPTION, exit_on_error=False, allow_abbrev=False)
+def parser(light: bool = False) -> ArgumentParser:
+    """The options of `uppertail resume`; a light parser is the same."""
+    del light
+    options = command_parser("resume", DESCRIPTION)
     options.add_argument("folder", type=str, help="the run's folder")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
@@ -25,13 +26,9 @@ def parser() -> ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    options = parser()
-    if wants_help(arguments):
-        options.print_help()
-        return 0
     if not arguments or arguments[0].startswith("-"):
         raise InputError("Which run? `uppertail resume DIR`, with the folder that `uppertail train` wrote to.")
-    config = parse(options, arguments)
+    config = parse(parser(), arguments)
     return _resume(Path(config.folder), config.quiet)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
-from uppertail.cli.parsing import add_parts, instantiate, parse, wants_help
+from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
 from uppertail.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Request:
 
 def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail train`; a light parser only shows help."""
-    options = ArgumentParser(prog="uppertail train", description=DESCRIPTION, exit_on_error=False, allow_abbrev=False)
+    options = command_parser("train", DESCRIPTION)
     options.add_argument("--config", action="config", help="YAML file with any of these options")
     add_parts(options, light)
     options.add_class_arguments(Settings, None)
@@ -84,9 +84,6 @@ def requested(arguments: Sequence[str]) -> Request:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    if wants_help(arguments):
-        parser(light=True).print_help()
-        return 0
     return _train(requested(arguments))
 
 

@@ -4,21 +4,18 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
-import numpy as np
-
 from uppertail.analysis.chain_distributions_figure import chain_distributions_figure
 from uppertail.analysis.moments import Moment
+from uppertail.analysis.transitions import chain_walk
 from uppertail.distributions import Categorical
 from uppertail.environments import Chain
-from uppertail.experiments.cells import Cell, CellResult, Report
+from uppertail.experiments.cells import Cell, CellResult
+from uppertail.experiments.moment_cell import moment_cell
 from uppertail.experiments.reproduction import Figure
-from uppertail.experiments.snapshots import DECISIONS, atoms, learned_returns, snapshot
+from uppertail.experiments.snapshots import atoms
 from uppertail.policies import UCB, Thompson
-from uppertail.training.results import hardware
 from uppertail.training.seeds import seed_keys
 from uppertail.training.settings import Settings
-from uppertail.training.train import described
 
 ENVIRONMENT, DISTRIBUTION, BEHAVIOUR = Chain(length=7), Categorical(bins=7, low=-0.2, high=1.2), UCB()
 POLICIES = {"Thompson": Thompson(), "UCB": UCB()}
@@ -31,7 +28,9 @@ MOMENTS = (2, 28, 68)
 def cells(quick: bool) -> list[Cell]:
     """One per moment; the quick version is the same."""
     del quick
-    return [_moment(episodes) for episodes in MOMENTS]
+    return [
+        moment_cell(ENVIRONMENT, DISTRIBUTION, BEHAVIOUR, SETTINGS, episodes, POLICIES, atoms) for episodes in MOMENTS
+    ]
 
 
 def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[str, Any]:
@@ -40,11 +39,9 @@ def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[st
     moments = [Moment.from_json(result.document["moment"]) for result in results.values()]
     mdp = ENVIRONMENT.build(seed_keys(SETTINGS.seed).environment)
     chain_distributions_figure(folder / "chain-distributions", mdp, moments)
-    correct = np.asarray(jnp.argmin(mdp.terminated[:-1, :, 0], axis=1)).tolist()
-    last = int(jnp.argmax(mdp.reward[-1, :, 0]))
     return {
         "settings": dataclasses.asdict(SETTINGS),
-        "correct_actions": [*correct, last],
+        "correct_actions": [action for _, action in chain_walk(mdp)],
         "moments": {
             moment.label: [
                 {"state": z.state, "action": z.action, "mean": z.mean, "std": z.std, "chosen": z.chosen}
@@ -54,24 +51,6 @@ def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[st
         },
         "hardware": next(iter(results.values())).document["hardware"],
     }
-
-
-def _moment(episodes: int) -> Cell:
-    asked = {
-        "env": described(ENVIRONMENT),
-        "distribution": described(DISTRIBUTION),
-        "policy": described(BEHAVIOUR),
-        "policies": {label: described(policy) for label, policy in POLICIES.items()},
-        "decisions": DECISIONS,
-        "settings": {**dataclasses.asdict(SETTINGS), "episodes": episodes},
-    }
-
-    def compute(report: Report) -> CellResult:
-        at = snapshot(ENVIRONMENT, DISTRIBUTION, BEHAVIOUR, SETTINGS, episodes, report)
-        moment = Moment(f"after {episodes} episodes", learned_returns(at, 0, POLICIES, atoms))
-        return CellResult({"moment": moment.to_json(), "hardware": hardware()})
-
-    return Cell(f"episodes-{episodes}", asked, compute)
 
 
 def table(summary: dict[str, Any]) -> list[dict[str, str]]:

@@ -18,10 +18,11 @@ from uppertail.experiments.against_exact import against_exact
 from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.snapshots import Snapshot
+from uppertail.experiments.training_cell import whole_run
 from uppertail.policies import EpsilonGreedy
 from uppertail.training.results import hardware
 from uppertail.training.settings import Settings
-from uppertail.training.train import described, train
+from uppertail.training.train import described
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)
 ENVIRONMENTS: dict[str, tuple[EnvironmentBuilder, int]] = {
@@ -95,9 +96,7 @@ def _cell(name: str, label: str, steps: int) -> Cell:
     }
 
     def compute(report: Report) -> CellResult:
-        result = train(environment, family, UNIFORM, settings, report)
-        if result.record.interrupted:
-            raise KeyboardInterrupt
+        result = whole_run(environment, family, UNIFORM, settings, report)
         at = Snapshot(result.agent, result.networks, result.environments)
         pairs = [row for seed in range(settings.seeds) for row in against_exact(at, seed, DRAWS)]
         columns = {key: [row[key] for row in pairs] for key in pairs[0]}

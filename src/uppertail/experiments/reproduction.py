@@ -40,7 +40,7 @@ def claim(folder: Path, name: str, quick: bool) -> None:
         InputError: it is something else's, or cannot be written.
     """
     marker, asked = folder / MARKER, {"figure": name, "quick": quick}
-    try:
+    with records.output_errors(folder):
         if marker.exists():
             if (found := _read_marker(marker)) != asked:
                 raise InputError(
@@ -50,12 +50,6 @@ def claim(folder: Path, name: str, quick: bool) -> None:
             raise InputError(f"The output {folder} holds something else: choose another --out.")
         folder.mkdir(parents=True, exist_ok=True)
         records.write_text(marker, json.dumps(asked) + "\n")
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"The output {folder} cannot be written ({error.strerror}): choose another --out.") from error
-    except ValueError as error:
-        raise InputError(f"The output {str(folder)!r} cannot be the name of a folder: choose another --out.") from error
 
 
 def make(
@@ -77,8 +71,8 @@ def make(
     Raises:
         KeyboardInterrupt: Ctrl-C; finished cells are kept.
     """
-    results = {}
-    for cell in figure.cells(quick):
+    wanted, results = figure.cells(quick), {}
+    for cell in wanted:
         result = _kept(cell, folder / CELLS, say)
         if result is None:
             with interruptible() as asked_to_stop:  # a cell that is nearly done is kept
@@ -92,7 +86,7 @@ def make(
         "figure": figure.name,
         "quick": quick,
         **figure.finish(folder, results, quick),
-        "cells": {cell.name: cell.settings for cell in figure.cells(quick)},
+        "cells": {cell.name: cell.settings for cell in wanted},
     }
     records.write_text(folder / SUMMARY, json.dumps(summary, indent=1, allow_nan=False) + "\n")
     return summary

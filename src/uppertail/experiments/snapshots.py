@@ -14,6 +14,7 @@ from uppertail.analysis.moments import LearnedReturn
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.experiments.cells import Report
+from uppertail.experiments.training_cell import whole_run
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.settings import Settings
@@ -37,6 +38,11 @@ class Snapshot(NamedTuple):
     agent: Agent
     networks: PerActionNetwork
     environments: Any
+
+    @property
+    def num_seeds(self) -> int:
+        """How many seeds there are."""
+        return jax.tree.leaves(self.networks)[0].shape[0]
 
     def network(self, seed: int) -> PerActionNetwork:
         """The network of one seed, counted from 0."""
@@ -67,13 +73,12 @@ def snapshot(
     Raises:
         KeyboardInterrupt: Ctrl-C.
     """
-    run = Run(environment, distribution, policy, dataclasses.replace(settings, episodes=max(1, episodes)))
     if episodes == 0:
+        run = Run(environment, distribution, policy, settings)
         start = jax.jit(jax.vmap(run.loop.init))(run.run_keys, run.environments)
         return Snapshot(run.loop.agent, start.agent.network, run.environments)
-    result = run.drive(report)
-    if result.record.interrupted:
-        raise KeyboardInterrupt
+    settings = dataclasses.replace(settings, episodes=episodes)
+    result = whole_run(environment, distribution, policy, settings, report)
     return Snapshot(result.agent, result.networks, result.environments)
 
 

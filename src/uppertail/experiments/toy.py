@@ -1,6 +1,7 @@
 """Fig. 1 and its full-page version: Gaussian return distributions on the Toy, from wide to narrow."""
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,15 @@ from jaxtyping import Float
 from uppertail.analysis.exact import exact_returns, optimal_policy
 from uppertail.analysis.moments import Moment
 from uppertail.analysis.statistics import mean_interval
-from uppertail.analysis.toy_figure import toy_figure
+from uppertail.analysis.toy_figure import optimal_paths, toy_figure
 from uppertail.distributions import Gaussian
 from uppertail.environments import FiniteMDP, Toy
-from uppertail.experiments.cells import Cell, CellResult, Report
+from uppertail.experiments.cells import Cell, CellResult
+from uppertail.experiments.moment_cell import moment_cell
 from uppertail.experiments.reproduction import Figure
-from uppertail.experiments.snapshots import DECISIONS, Snapshot, action_probabilities, curve, learned_returns, snapshot
+from uppertail.experiments.snapshots import Snapshot, action_probabilities, curve
 from uppertail.policies import UCB, Thompson
-from uppertail.training.results import hardware
 from uppertail.training.settings import Settings
-from uppertail.training.train import described
 
 ENVIRONMENT, BEHAVIOUR = Toy(), Thompson()
 DISTRIBUTION = Gaussian(std_bias=4.0, beta=0.0, scale=1.0)
@@ -40,13 +40,16 @@ LEFT_HALF = (0, 1)
 def cells(quick: bool) -> list[Cell]:
     """One per moment."""
     settings = QUICK_SETTINGS if quick else SETTINGS
-    return [_moment(episodes, settings) for episodes in (0, PARTWAY, CONVERGED)]
+    return [
+        moment_cell(ENVIRONMENT, DISTRIBUTION, BEHAVIOUR, settings, episodes, POLICIES, curve, _against_truth)
+        for episodes in (0, PARTWAY, CONVERGED)
+    ]
 
 
 def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[str, Any]:
     """Draws both figures of the first seed, and returns how far all seeds are from the truth."""
     mdp = ENVIRONMENT.build(jax.random.key(0))
-    exact = {pair: z.mean for pair, z in _optimal_returns(mdp).items()}
+    exact = _optimal_values(mdp)
     moments = [Moment.from_json(result.document["moment"]) for result in results.values()]
     toy_figure(folder / "toy", mdp, moments, exact, LEFT_HALF)
     toy_figure(folder / "toy-full", mdp, moments, exact)
@@ -60,37 +63,19 @@ def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[st
     }
 
 
-def _moment(episodes: int, settings: Settings) -> Cell:
-    asked = {
-        "distribution": described(DISTRIBUTION),
-        "behaviour": described(BEHAVIOUR),
-        "policies": {label: described(policy) for label, policy in POLICIES.items()},
-        "decisions": DECISIONS,
-        "settings": {**dataclasses.asdict(settings), "episodes": episodes},
-    }
-
-    def compute(report: Report) -> CellResult:
-        at = snapshot(ENVIRONMENT, DISTRIBUTION, BEHAVIOUR, settings, episodes, report)
-        label = f"after {episodes:,} episodes" if episodes else "at initialisation"
-        moment = Moment(label, learned_returns(at, 0, POLICIES, curve))
-        return CellResult({"moment": moment.to_json(), **_against_truth(at, settings), "hardware": hardware()})
-
-    return Cell(f"episodes-{episodes}", asked, compute)
-
-
-def _against_truth(at: Snapshot, settings: Settings) -> dict[str, Any]:
+def _against_truth(at: Snapshot) -> dict[str, Any]:
     """For each seed the largest error of a mean, and how often each policy takes the optimal path."""
-    errors, stds = [], []
+    mdp, errors, stds = at.environment(0), [], []  # nothing of the Toy is random
+    values = _optimal_values(mdp)
     optimal_path: dict[str, list[float]] = {label: [] for label in POLICIES}
-    for seed in range(settings.seeds):
-        exact = _optimal_returns(at.environment(seed))
+    for seed in range(at.num_seeds):
         family, z = at.agent.family, at.returns(seed)
         mean, std = (jax.vmap(jax.vmap(moment))(z) for moment in (family.mean, family.std))
-        errors.append(max(abs(float(mean[pair]) - truth.mean) for pair, truth in exact.items()))
+        errors.append(max(abs(float(mean[pair]) - value) for pair, value in values.items()))
         stds.append(float(np.max(std)))
         for label, policy in POLICIES.items():
             chosen = action_probabilities(policy, family, z)
-            optimal_path[label].append(_along_the_optimal_path(at.environment(seed), exact, chosen))
+            optimal_path[label].append(_along_the_optimal_path(mdp, values, chosen))
     return {
         "largest_error_of_a_mean": errors,
         "largest_std": stds,
@@ -101,18 +86,16 @@ def _against_truth(at: Snapshot, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _along_the_optimal_path(mdp: FiniteMDP, exact: Any, chosen: Float[np.ndarray, "states actions"]) -> float:
+def _along_the_optimal_path(
+    mdp: FiniteMDP, values: dict[tuple[int, int], float], chosen: Float[np.ndarray, "states actions"]
+) -> float:
     """How often a policy takes the best action in each state from the start to the end of the episode."""
-    state, probability, over = int(mdp.start_state[0]), 1.0, False
-    while not over:
-        best = max(range(mdp.num_actions), key=lambda action, state=state: exact[state, action].mean)
-        probability *= float(chosen[state, best])
-        over, state = bool(mdp.terminated[state, best, 0]), int(mdp.next_state[state, best, 0])
-    return probability
+    return math.prod(float(chosen[pair]) for pair in optimal_paths(mdp, values))
 
 
-def _optimal_returns(mdp: FiniteMDP) -> Any:
-    return exact_returns(mdp, optimal_policy(mdp, SETTINGS.discount), SETTINGS.discount)
+def _optimal_values(mdp: FiniteMDP) -> dict[tuple[int, int], float]:
+    returns = exact_returns(mdp, optimal_policy(mdp, SETTINGS.discount), SETTINGS.discount)
+    return {pair: z.mean for pair, z in returns.items()}
 
 
 def table(summary: dict[str, Any]) -> list[dict[str, str]]:

@@ -10,7 +10,8 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder
 from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.policies import ExplorationPolicy
-from uppertail.records import Episodes, median_episode
+from uppertail.records import Episodes, episode_text, median_episode
+from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
 from uppertail.training.train import described, train
 
@@ -34,12 +35,28 @@ def training_cell(
     }
 
     def compute(report: Report) -> CellResult:
-        record = train(environment, distribution, policy, settings, report).record
-        if record.interrupted:
-            raise KeyboardInterrupt
+        record = whole_run(environment, distribution, policy, settings, report).record
         return CellResult(record.summary(), record.arrays())
 
     return Cell(name, asked, compute)
+
+
+def whole_run(
+    environment: EnvironmentBuilder,
+    distribution: ReturnDistribution[Any],
+    policy: ExplorationPolicy,
+    settings: Settings,
+    report: Report,
+) -> TrainingResult:
+    """A training run that got to its end.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C; part of a run is no result of an experiment.
+    """
+    result = train(environment, distribution, policy, settings, report)
+    if result.record.interrupted:
+        raise KeyboardInterrupt
+    return result
 
 
 def numbers(result: CellResult) -> dict[str, Any]:
@@ -71,11 +88,7 @@ def training_row(row: dict[str, Any]) -> dict[str, str]:
     return {
         "method": row["method"],
         "solved": f"{row['solved']}/{row['seeds']}",
-        "at": _episode(row["solved_at"]),
+        "at": episode_text(row["solved_at"]),
         "mean return": f"{mean:.2f} [{low:.2f}, {high:.2f}]",
         "at end": f"{row['final_success_rate'][0]:.2f}",
     }
-
-
-def _episode(value: float | None) -> str:
-    return "never" if value is None else f"{value:,.0f}"

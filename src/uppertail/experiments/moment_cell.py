@@ -1,0 +1,55 @@
+"""A cell that is one moment of a training run: all return distributions of its first seed, as they are drawn."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from uppertail.analysis.moments import Moment
+from uppertail.distributions import ReturnDistribution
+from uppertail.environments import EnvironmentBuilder
+from uppertail.experiments.cells import Cell, CellResult, Report
+from uppertail.experiments.snapshots import DECISIONS, Shape, Snapshot, learned_returns, snapshot
+from uppertail.policies import ExplorationPolicy
+from uppertail.training.results import hardware
+from uppertail.training.settings import Settings
+from uppertail.training.train import described
+
+
+def moment_cell(
+    environment: EnvironmentBuilder,
+    distribution: ReturnDistribution[Any],
+    behaviour: ExplorationPolicy,
+    settings: Settings,
+    episodes: int,
+    policies: Mapping[str, ExplorationPolicy],
+    shape: Callable[[Any, Any], Shape],
+    numbers: Callable[[Snapshot], dict[str, Any]] = lambda at: {},
+) -> Cell:
+    """The moment after so many episodes of a run.
+
+    Args:
+        environment: what the run is trained on.
+        distribution: the family that it learns.
+        behaviour: the policy that it follows.
+        settings: how it is trained; its limit of episodes is not used.
+        episodes: when the moment is; 0 is before the first step.
+        policies: policies whose action probabilities are drawn.
+        shape: what is drawn of a distribution.
+        numbers: what else is to be known of the moment, as JSON knows it.
+    """
+    asked = {
+        "env": described(environment),
+        "distribution": described(distribution),
+        "policy": described(behaviour),
+        "policies": {label: described(policy) for label, policy in policies.items()},
+        "decisions": DECISIONS,
+        "settings": {**dataclasses.asdict(settings), "episodes": episodes},
+    }
+
+    def compute(report: Report) -> CellResult:
+        at = snapshot(environment, distribution, behaviour, settings, episodes, report)
+        label = f"after {episodes:,} episodes" if episodes else "at initialisation"
+        moment = Moment(label, learned_returns(at, 0, policies, shape))
+        return CellResult({"moment": moment.to_json(), **numbers(at), "hardware": hardware()})
+
+    return Cell(f"episodes-{episodes}", asked, compute)
