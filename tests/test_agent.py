@@ -20,7 +20,8 @@ from uppertail.encodings import OneHot
 from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
 from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy
-from uppertail.training.compiled import Loop
+from uppertail.training.compiled import CompiledRun
+from uppertail.training.loop import Loop
 from uppertail.types import POLICY_CHOICE, Transition
 
 DISCOUNT = 0.5
@@ -35,6 +36,11 @@ def agent_of(family: ReturnDistribution[Any], policy: ExplorationPolicy | None =
     return Agent(family, policy or Greedy(), OneHot(STATES), DISCOUNT, optimizer, (16,), False, loss_samples)
 
 
+def target_of(agent: Agent, network: Any, key: jax.Array, transition: Transition) -> Any:
+    """q(Z | s, a) with the bootstrap of this network."""
+    return agent.target(agent.bootstrap(network, key, transition), transition)
+
+
 @functools.cache
 def compiled(family: ReturnDistribution[Any], loss_samples: int = 0) -> SimpleNamespace:
     """A greedy agent's methods, each compiled once for all tests."""
@@ -42,7 +48,7 @@ def compiled(family: ReturnDistribution[Any], loss_samples: int = 0) -> SimpleNa
     return SimpleNamespace(
         init=jax.jit(lambda key: agent.init(key, ACTIONS)),
         returns=jax.jit(agent.returns),
-        target=jax.jit(agent.target),
+        target=jax.jit(functools.partial(target_of, agent)),
         update=jax.jit(agent.update),
         backup=jax.jit(family.backup),
     )
@@ -122,7 +128,7 @@ def test_the_policy_chooses_differently_with_other_keys() -> None:
     agent = agent_of(PointMass(), EpsilonGreedy(1.0))
     network = agent.init(jax.random.key(0), ACTIONS).network
     keys = jax.random.split(jax.random.key(1), 200)
-    targets = jax.jit(jax.vmap(agent.target, in_axes=(None, 0, None)))
+    targets = jax.jit(jax.vmap(functools.partial(target_of, agent), in_axes=(None, 0, None)))
     assert len(np.unique(targets(network, keys, transition(next_action=POLICY_CHOICE)).mean)) == ACTIONS
     assert len(np.unique(targets(network, keys, transition(next_action=0)).mean)) == 1
 
@@ -158,7 +164,7 @@ def test_update_steps_down_the_gradient_with_targets_held_still(family: ReturnDi
     def gradients(network: Any) -> Any:
         def targets(network: Any) -> Any:
             keys = jax.random.split(key, data.action.shape[0])
-            return jax.vmap(agent.target, in_axes=(None, 0, 0))(network, keys, data)
+            return jax.vmap(functools.partial(target_of, agent), in_axes=(None, 0, 0))(network, keys, data)
 
         def mean_loss(network: Any, fixed: Any) -> jax.Array:
             return jnp.mean(jax.vmap(agent.loss, in_axes=(None, None, 0, 0))(network, key, fixed, data))
@@ -370,15 +376,11 @@ CHOICES = {"choice": [1], "two steps": [0, 0]}
 def test_probes_are_learned(family: ReturnDistribution[Any], subtests: pytest.Subtests) -> None:
     """In the median of five seeds: a mixture that has narrowed too soon can stay where its L2 loss is flat."""
     policy = EpsilonGreedy(0.1) if isinstance(family, PointMass) else UCB()
+    agent = agent_of(family, policy)
     loop = Loop(
-        agent_of(family, policy),
-        rollout_steps=4,
-        updates_per_rollout=2,
-        batch_size=16,
-        replay_size=200,
-        episodes=10**6,
-        steps=None,
+        agent, rollout_steps=4, updates_per_rollout=2, batch_size=16, replay_size=200, episodes=10**6, steps=None
     )
+    probe_run = CompiledRun(loop)
     environments = jax.tree.map(lambda *leaves: jnp.stack(leaves), *PROBES.values())
 
     @jax.jit
@@ -386,8 +388,8 @@ def test_probes_are_learned(family: ReturnDistribution[Any], subtests: pytest.Su
     @functools.partial(jax.vmap, in_axes=(None, 0))
     def learn(key: jax.Array, environment: FiniteMDP) -> jax.Array:
         """Action values of every state after training."""
-        run, _, _ = loop.chunk(key, environment, loop.init(key, environment), 600)
-        returns = jax.vmap(loop.agent.returns, in_axes=(None, 0))(run.agent.network, jnp.arange(STATES))
+        run, _, _ = probe_run.chunk(key, environment, probe_run.init(key, environment), 600)
+        returns = jax.vmap(agent.returns, in_axes=(None, 0))(run.agent.network, jnp.arange(STATES))
         return jax.vmap(jax.vmap(family.mean))(returns)
 
     learned = np.asarray(learn(jax.random.split(jax.random.key(0), 5), environments))

@@ -14,12 +14,16 @@ import numpy as np
 import pytest
 
 from uppertail import Chain, Checkpoints, Gaussian, Settings, Stop, train
+from uppertail.agent import Metrics
 from uppertail.errors import InputError
 from uppertail.locks import LOCK, locked
 from uppertail.policies import UCB
 from uppertail.training import checkpoint, tensors
 from uppertail.training import train as training
 from uppertail.training.checkpoint import UnusableCheckpointError
+from uppertail.training.compiled import CompiledDriver
+from uppertail.training.ledger import StartReturn
+from uppertail.training.loop import StepRecord
 from uppertail.training.train import Run
 
 CHAIN = Chain(length=5)
@@ -44,11 +48,12 @@ PROGRAMS: dict[Any, Any] = {}
 def _short_chunks_compiled_once(monkeypatch):
     """Equal programs are compiled once for all tests; those that take killed processes compile each their own."""
     monkeypatch.setattr(training, "CHUNK_STEPS", 32)
-    monkeypatch.setattr(Run, "_compile", compile_once)
+    monkeypatch.setattr(CompiledDriver, "compiled", compile_once)
 
 
 def compile_once(self, function, *arguments, donate=()):
-    what = (len(arguments), donate, self.iterations, self.settings)
+    shapes = str(jax.tree.map(jnp.shape, arguments))
+    what = (shapes, donate, self.iterations, self.loop.episodes, self.loop.steps)
     if what not in PROGRAMS:
         PROGRAMS[what] = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
     return PROGRAMS[what]
@@ -158,11 +163,9 @@ def test_a_stop_at_the_limits_changes_nothing(whole):
 
 def test_progress_carries_the_mean_loss_and_gradient_norm_of_the_seeds_that_still_run():
     run, seen = new_run(), []
-    state = jax.jit(jax.vmap(run.loop.init))(run.run_keys, run.environments)
-    by_hand = []
+    state, by_hand = run.driver.start(), []
     for _ in range(3):
-        _, metrics = run._chunk(run.run_keys, run.environments, jax.tree.map(jnp.copy, state))[1:]
-        state = run._advance(state)[0]
+        state, _, metrics = run.driver.advance(state)
         by_hand.append((np.mean(np.asarray(metrics.loss, float)), np.mean(np.asarray(metrics.gradient_norm, float))))
     run = new_run()
 
@@ -179,11 +182,15 @@ def test_the_loss_of_seeds_at_their_limit_is_not_reported():
     ledger.episodes[0] = dataclasses.replace(
         ledger.episodes[0], returns=np.zeros(60, np.float32), lengths=np.ones(60, int), end_steps=np.arange(1, 61)
     )
-    none = np.zeros((2, 1, 4), bool)
-    records = training.StepRecord(*map(jnp.asarray, (none, none.astype(np.float32), none.astype(np.int32))))
-    metrics = training.Metrics(jnp.array([[[np.inf]], [[2.0]]]), jnp.array([[[9.0]], [[3.0]]]))
-    progress = ledger.extend(records, metrics)
-    assert (progress.loss, progress.gradient_norm) == (2.0, 3.0)
+    none = jnp.zeros((2, 1, 4), bool)
+    records = StepRecord(
+        none, jnp.zeros((2, 1, 4)), jnp.zeros((2, 1, 4), int), jnp.array([[[True] * 4], [[False] * 4]])
+    )
+    metrics = Metrics(*(jnp.array([[[at_limit]], [[on]]]) for at_limit, on in ((np.inf, 2.0), (9.0, 3.0), (1.0, 0.25))))
+    progress = ledger.extend(records, metrics, StartReturn(np.array([8.0, 5.0]), np.array([8.0, 6.0])))
+    assert (progress.loss, progress.gradient_norm, progress.outside) == (2.0, 3.0, 0.25)
+    assert (progress.exploratory, progress.start_mean, progress.start_std) == (0.0, 5.0, 6.0)
+    assert ledger.outside_share == 0.25
 
 
 # What is in a checkpoint
@@ -201,7 +208,7 @@ def saved(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "CHUNK_STEPS", 32)
-        patch.setattr(Run, "_compile", compile_once)
+        patch.setattr(CompiledDriver, "compiled", compile_once)
         new_run().drive(stop, Checkpoints(folder, every=1))
     return folder
 

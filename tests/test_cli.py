@@ -25,8 +25,15 @@ def trained(tmp_path_factory):
     return folder
 
 
-def test_a_run_leaves_four_files(trained):
-    assert {entry.name for entry in trained.iterdir()} == {"config.yaml", "episodes.npz", "summary.json", "curve.png"}
+def test_a_run_leaves_its_files(trained):
+    assert {entry.name for entry in trained.iterdir()} == {
+        "config.yaml",
+        "log.jsonl",
+        "episodes.npz",
+        "summary.json",
+        "networks.safetensors",
+        "curve.png",
+    }
     arrays = np.load(trained / "episodes.npz")
     assert set(arrays) == {"return", "length", "step"}
     assert arrays["return"].shape == (2, 40)
@@ -145,7 +152,7 @@ BAD = {
     "missing config": (["train", "--config", "nowhere.yaml"], "cannot be read"),
     "no number or null": (["train", "--steps", "abc"], "steps is abc, but it must be a whole number or null"),
     "empty value": (["train", "--seeds="], "seeds is empty"),
-    "no class": (["train", "--env", "null"], "env is None: use Chain, Toy or FrozenLake"),
+    "no class": (["train", "--env", "null"], "env is None: use Chain, Toy, FrozenLake or Gym"),
     "null for a length": (["train", "--env.length", "null"], "env.length is null"),
     "null for a map": (["train", "--env", "FrozenLake", "--env.map_name", "null"], "env.map_name is null"),
     "a small negative number": (["train", "--learning_rate", "-1e-3"], "learning_rate is -0.001: use a number above 0"),

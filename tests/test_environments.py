@@ -167,34 +167,32 @@ def test_an_episode_starts_anew_after_a_reset() -> None:
             assert bool(now.truncated) == truncated
 
 
-def extremes(environment: FiniteMDP, discount: float) -> tuple[float, float]:
-    """The lowest and highest discounted return, by recursion over states and remaining steps in float64."""
-    tables = [np.asarray(leaf) for leaf in (environment.next_state, environment.reward, environment.terminated)]
-    next_state, reward, terminated = (table.tolist() for table in tables)
-    possible = np.asarray(environment.probability > 0).tolist()
-    low, high = [0.0] * len(reward), [0.0] * len(reward)
+def steps_before_the_best(environment: FiniteMDP, discount: float) -> list[float]:
+    """0 and the return of every possible step, if the best of all policies follows it, in float64.
+
+    By recursion over states and remaining steps, along single outcomes: the luckiest one counts as well.
+    """
+    tables = (environment.next_state, environment.reward, environment.terminated, environment.probability)
+    next_state, reward, terminated, probability = (np.asarray(table, float) for table in tables)
+    possible = [where for where in np.ndindex(reward.shape) if probability[where] > 0]
+    best = dict.fromkeys(range(reward.shape[0]), 0.0)
+    returns: dict[tuple[int, ...], float] = {}
     for _ in range(environment.time_limit):
-        new_low, new_high = [], []
-        for s in range(len(reward)):
-            lows, highs = [], []
-            for a, o in itertools.product(range(len(reward[s])), range(len(reward[s][0]))):
-                if possible[s][a][o]:
-                    ends, to = terminated[s][a][o], next_state[s][a][o]
-                    lows.append(reward[s][a][o] + (0.0 if ends else discount * low[to]))
-                    highs.append(reward[s][a][o] + (0.0 if ends else discount * high[to]))
-            new_low.append(min(lows))
-            new_high.append(max(highs))
-        low, high = new_low, new_high
-    return min(0.0, *low), max(0.0, *high)
+        after = {where: 0.0 if terminated[where] else best[int(next_state[where])] for where in possible}
+        returns = {where: float(reward[where]) + discount * after[where] for where in possible}
+        best = {s: max(returns[where] for where in possible if where[0] == s) for s in best}
+    return [0.0, *returns.values()]
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.5, 0.9, 1.0])
 def test_return_range_of_toy_by_enumeration(discount: float) -> None:
+    """-1 or +1, then the best there is, 4 or 1; or any second step, 0 the lowest of them."""
     environment = Toy().build(KEY)
     returns = [0.0]
-    for actions in itertools.product(range(2), repeat=2):
-        rewards = [reward for _, reward, _, _ in play(environment, list(actions))]
-        returns += [rewards[0] + discount * rewards[1], rewards[1]]
+    for first in range(2):
+        by_second = [[reward for _, reward, _, _ in play(environment, [first, second])] for second in range(2)]
+        best = max(rewards[1] for rewards in by_second)
+        returns += [by_second[0][0] + discount * best, *(rewards[1] for rewards in by_second)]
     low, high = environment.return_range(discount)
     np.testing.assert_allclose([low, high], [min(returns), max(returns)], rtol=1e-6, atol=1e-7)
 
@@ -207,13 +205,68 @@ def test_return_range_of_toy_by_enumeration(discount: float) -> None:
         FrozenLake("4x4", is_slippery=True, time_limit=20).build(KEY),
         one_table([[1.0, -2.0], [0.5, 0.0]], [[1, 0], [0, 1]], [[False, False], [False, True]], time_limit=9),
         one_table([[-1.0, -2.0]], [[0, 0]], [[True, False]], time_limit=200),
+        one_table([[1.0, 0.5]], [[0, 0]], [[False, False]], time_limit=1),
+        one_table([[-1.0, -5.0]], [[0, 0]], [[False, False]], time_limit=4),
     ],
-    ids=["chain", "lake", "slippery", "loop", "negative"],
+    ids=["chain", "lake", "slippery", "loop", "negative", "one step", "four steps"],
 )
-@pytest.mark.parametrize("discount", [0.5, 0.995])
+@pytest.mark.parametrize("discount", [0.5, 0.995, 1.0])
 def test_return_range_by_recursion(environment: FiniteMDP, discount: float) -> None:
+    returns = steps_before_the_best(environment, discount)
     low, high = environment.return_range(discount)
-    np.testing.assert_allclose([low, high], extremes(environment, discount), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose([low, high], [min(returns), max(returns)], rtol=1e-5, atol=1e-6)
+
+
+def random_table(seed: int, time_limit: int) -> FiniteMDP:
+    """Three states, two actions, one or two outcomes of each, rewards of both signs."""
+    random, shape = np.random.default_rng(seed), (3, 2, 2)
+    sure = random.random(shape[:2]) < 0.5
+    return FiniteMDP(
+        next_state=jnp.asarray(random.integers(3, size=shape), jnp.int32),
+        reward=jnp.asarray(random.normal(size=shape) * 3 - 1, jnp.float32),
+        terminated=jnp.asarray(random.random(shape) < 0.3),
+        probability=jnp.asarray(np.where(sure[..., None], [1.0, 0.0], [0.25, 0.75]), jnp.float32),
+        start_state=jnp.zeros(1, jnp.int32),
+        start_probability=jnp.ones(1),
+        time_limit=time_limit,
+        encoding=OneHot(3),
+    )
+
+
+@pytest.mark.parametrize("time_limit", [1, 2, 3])
+def test_return_range_against_every_deterministic_plan(time_limit: int) -> None:
+    """Every path of the first steps, by brute force: the best of those behind each step."""
+    for seed in range(20):
+        environment = random_table(seed, time_limit)
+        tables = (environment.next_state, environment.reward, environment.terminated, environment.probability)
+        next_state, reward, terminated, probability = map(np.asarray, tables)
+
+        def paths(state: int, steps: int, tables: Any = (next_state, reward, terminated, probability)) -> list[float]:
+            """The discounted return of every path of so many steps, or fewer where it ends."""
+            to, r, ends, p = tables
+            if steps == 0:
+                return [0.0]
+            return [
+                float(r[state, a, o]) + 0.9 * rest
+                for a, o in itertools.product(range(2), range(2))
+                if p[state, a, o] > 0
+                for rest in ([0.0] if ends[state, a, o] else paths(int(to[state, a, o]), steps - 1))
+            ]
+
+        returns = [
+            float(reward[s, a, o])
+            + 0.9 * (0.0 if terminated[s, a, o] else max(paths(int(next_state[s, a, o]), time_limit - 1)))
+            for s, a, o in np.ndindex(reward.shape)
+            if probability[s, a, o] > 0
+        ]
+        expected = [min(0.0, *returns), max(0.0, *returns)]
+        np.testing.assert_allclose(environment.return_range(0.9), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_policy_that_errs_again_and_again_does_not_set_the_range() -> None:
+    """A step of -100 that leads back, two of them at the most here: only one of them counts."""
+    environment = one_table([[-100.0, 1.0]], [[0, 0]], [[False, True]], time_limit=2)
+    assert [float(bound) for bound in environment.return_range(1.0)] == [-99.0, 1.0]
 
 
 def test_return_range_ignores_outcomes_of_probability_zero() -> None:
@@ -358,7 +411,7 @@ def test_encodings_are_features_times_weights(encoding: Encoding, features: np.n
     assert encoding.num_features == features.shape[1]
     weight = np.random.default_rng(0).normal(size=(encoding.num_features, 4)).astype(np.float32)
     for state, feature in enumerate(features):
-        ours = encoding.project(jnp.asarray(weight), jnp.asarray(state, jnp.int32))
+        ours = encoding.project((), jnp.asarray(weight), jnp.asarray(state, jnp.int32))
         np.testing.assert_allclose(ours, feature @ weight.astype(np.float64), rtol=1e-5, atol=1e-6)
 
 

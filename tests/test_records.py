@@ -52,6 +52,12 @@ def test_solved_needs_50_episodes_and_scales_with_the_success_return():
     assert episodes_of([0.0] * 500).solved(1.0) is None
 
 
+@pytest.mark.parametrize(("success", "last"), [(-110.0, -121.0), (-10.0, -11.0), (0.0, 0.0), (200.0, 180.0)])
+def test_solved_allows_for_a_tenth_below_the_success_return_whatever_its_sign(success, last):
+    assert episodes_of([last] * 50).solved(success) == 50
+    assert episodes_of([last - 0.01] * 50).solved(success) is None
+
+
 def test_first_success_counts_from_1():
     assert episodes_of([0, 0, 1, 0]).first_success(1.0) == 3
     assert episodes_of([0, 0]).first_success(1.0) is None
@@ -83,7 +89,7 @@ def test_summary_has_every_promised_key_and_is_json():
     promised = {
         "env", "distribution", "policy", "seeds", "episodes", "env_steps", "wall_seconds", "compile_seconds",
         "steps_per_second", "first_success_episode", "solved_episode", "final_success_rate", "final_greedy_return",
-        "floor_episodes", "first_success_over_floor",
+        "floor_episodes", "first_success_over_floor", "failed", "targets_outside_support",
     }  # fmt: skip
     assert promised <= summary.keys()
     assert summary["first_success_episode"] == [4, None]

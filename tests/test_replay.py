@@ -19,7 +19,8 @@ from uppertail.distributions import Gaussian
 from uppertail.encodings import OneHot
 from uppertail.environments import Chain
 from uppertail.policies import UCB
-from uppertail.training.compiled import Loop, RunState
+from uppertail.training.compiled import CompiledRun
+from uppertail.training.loop import Loop, RunState
 from uppertail.types import Transition
 
 CAPACITY = 7
@@ -89,24 +90,25 @@ def test_sampling_is_uniform_over_what_is_stored(batches: list[int]) -> None:
         assert scipy.stats.chisquare(np.bincount(rows)).pvalue > 1e-4
 
 
-class SampleFirst(Loop):
+class SampleFirst(CompiledRun):
     """The trap: the old buffer is still read after the new one is made."""
 
     def iterate(self, run_key: Any, environment: Any, run: RunState) -> Any:
-        act_key, learn_key = jax.random.split(jax.random.fold_in(run_key, run.iteration + 1))
+        loop = self.loop
+        act_key, learn_key = loop.keys(run_key, run.iteration)
         episode, fresh, records = self.rollout(act_key, environment, run.agent.network, run.episode)
 
         def learn(state: AgentState, key: Any) -> tuple[AgentState, Metrics]:
             batch_key, update_key = jax.random.split(key)
-            return self.agent.update(state, update_key, self.minibatch(batch_key, fresh, run.replay))
+            return loop.agent.update(state, update_key, loop.minibatch(batch_key, fresh, run.replay))
 
         buffer = replay.add(run.replay, fresh)
-        agent_state, metrics = jax.lax.scan(learn, run.agent, jax.random.split(learn_key, self.updates_per_rollout))
+        agent_state, metrics = jax.lax.scan(learn, run.agent, jax.random.split(learn_key, loop.updates_per_rollout))
         after = run._replace(agent=agent_state, replay=buffer, episode=episode, iteration=run.iteration + 1)
         return after, records, metrics
 
 
-class BranchingAdd(Loop):
+class BranchingAdd(CompiledRun):
     """The other trap: under vmap, a branch becomes a selection between two whole buffers."""
 
     def iterate(self, run_key: Any, environment: Any, run: RunState) -> Any:
@@ -115,14 +117,18 @@ class BranchingAdd(Loop):
         return after._replace(replay=buffer), records, metrics
 
 
-def program(loop_type: type[Loop], seeds: int, capacity: int) -> str:
-    """The optimized program of a chunk of a run, its buffers donated."""
+def small_loop(capacity: int) -> Loop:
     agent = Agent(Gaussian(), UCB(), OneHot(5), 0.9, optax.sgd(0.01), (4,), False)
-    loop = loop_type(agent, rollout_steps=2, updates_per_rollout=1, batch_size=4, replay_size=capacity)
+    return Loop(agent, rollout_steps=2, updates_per_rollout=1, batch_size=4, replay_size=capacity)
+
+
+def program(run_type: type[CompiledRun], seeds: int, capacity: int) -> str:
+    """The optimized program of a chunk of a run, its buffers donated."""
+    run = run_type(small_loop(capacity))
     keys = jax.random.split(jax.random.key(0), seeds)
     environments = jax.vmap(Chain(5).build)(keys)
-    runs = jax.eval_shape(jax.vmap(loop.init), keys, environments)
-    chunk = jax.jit(jax.vmap(loop.chunk, in_axes=(0, 0, 0, None)), static_argnums=3, donate_argnums=2)
+    runs = jax.eval_shape(jax.vmap(run.init), keys, environments)
+    chunk = jax.jit(jax.vmap(run.chunk, in_axes=(0, 0, 0, None)), static_argnums=3, donate_argnums=2)
     text = chunk.lower(keys, environments, runs, 5).compile().as_text()
     assert text is not None
     return text
@@ -155,10 +161,10 @@ SEEDS, LARGE = 3, 49_999
 
 
 def test_a_compiled_run_never_copies_its_buffer() -> None:
-    assert whole_writes(program(Loop, SEEDS, LARGE), (LARGE, SEEDS * LARGE)) == []
+    assert whole_writes(program(CompiledRun, SEEDS, LARGE), (LARGE, SEEDS * LARGE)) == []
 
 
 @pytest.mark.parametrize(("trap", "opcode"), [(SampleFirst, "copy"), (BranchingAdd, "select")])
-def test_a_copy_of_the_buffer_would_be_seen(trap: type[Loop], opcode: str) -> None:
+def test_a_copy_of_the_buffer_would_be_seen(trap: type[CompiledRun], opcode: str) -> None:
     found = whole_writes(program(trap, SEEDS, LARGE), (LARGE, SEEDS * LARGE))
     assert any(line.startswith(opcode) for line in found), found

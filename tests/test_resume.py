@@ -16,11 +16,12 @@ from uppertail.cli import main
 from uppertail.locks import locked
 from uppertail.training import checkpoint
 from uppertail.training import train as training
+from uppertail.training.compiled import CompiledDriver
 
 TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
 LONG = [*TINY, "--episodes", "1000000", "--steps", "8192"]
 SHORT = [*TINY, "--episodes", "1000000", "--steps", "2048", "--checkpoint_every", "1024"]
-FILES = {"config.yaml", "episodes.npz", "summary.json", "curve.png"}
+FILES = {"config.yaml", "log.jsonl", "episodes.npz", "summary.json", "networks.safetensors", "curve.png"}
 TIMES = ("wall_seconds", "compile_seconds", "steps_per_second")
 
 
@@ -40,6 +41,8 @@ def summary(folder):
 def assert_same_results(folder, other):
     assert {entry.name for entry in folder.iterdir()} == {*FILES, "checkpoints"}
     assert (folder / "episodes.npz").read_bytes() == (other / "episodes.npz").read_bytes()
+    networks = [checkpoint.read(each / "networks.safetensors")[1] for each in (folder, other)]
+    assert checkpoint.digest(networks[0]) == checkpoint.digest(networks[1])
     one, two = ({k: v for k, v in summary(each).items() if k not in TIMES} for each in (folder, other))
     assert one == two
 
@@ -55,7 +58,7 @@ def finished(tmp_path_factory):
 def killed(finished, tmp_path):
     """A run's folder as if it had been killed before its end."""
     shutil.copytree(finished, tmp_path / "run")
-    for name in ("episodes.npz", "summary.json", "curve.png"):
+    for name in ("episodes.npz", "summary.json", "networks.safetensors", "curve.png"):
         (tmp_path / "run" / name).unlink()
     (tmp_path / "run" / "checkpoints" / "step-000002048.safetensors").unlink()
     return tmp_path / "run"
@@ -113,7 +116,7 @@ def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatc
 
 
 def test_a_run_of_the_command_line_is_at_hand_in_python(finished, monkeypatch):
-    monkeypatch.setattr(training.Run, "_advance", None)  # there is nothing left to train
+    monkeypatch.setattr(CompiledDriver, "advance", None)  # there is nothing left to train
     settings = Settings(seeds=2, width=8, hidden_layers=1, replay_size=999, episodes=1_000_000, steps=2048)
     result = train(Chain(length=4), settings=settings, checkpoints=Checkpoints(finished))
     assert result.record.env_steps == [2048, 2048]
@@ -127,11 +130,11 @@ def test_a_finished_run_is_left_as_it_is(finished, capsys):
     assert contents(finished) == before
 
 
-@pytest.mark.parametrize("name", ["summary.json", "curve.png", "episodes.npz"])
+@pytest.mark.parametrize("name", ["summary.json", "curve.png", "episodes.npz", "networks.safetensors"])
 def test_a_run_killed_while_it_wrote_its_results_writes_them_again(name, finished, tmp_path, monkeypatch):
     shutil.copytree(finished, tmp_path / "run")
     (tmp_path / "run" / name).unlink()
-    monkeypatch.setattr(training.Run, "_advance", None)  # there is nothing left to train
+    monkeypatch.setattr(CompiledDriver, "advance", None)  # there is nothing left to train
     assert main(["resume", "run", "--quiet"]) == 0
     assert_same_results(tmp_path / "run", finished)
 
@@ -178,7 +181,7 @@ def all_damaged(folder):
 
 def diverged(folder):
     records.write_text(folder / "summary.json", '{"interrupted": false, "diverged": {"seed": 3, "step": 16}}')
-    for name in ("episodes.npz", "curve.png"):
+    for name in ("episodes.npz", "networks.safetensors", "curve.png"):
         (folder / name).touch()
     return "the loss of seed 3 became NaN or infinite, by environment step 16"
 

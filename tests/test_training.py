@@ -18,7 +18,9 @@ from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenL
 from uppertail.errors import InputError
 from uppertail.policies import UCB, EpsilonGreedy, Thompson
 from uppertail.records import write
-from uppertail.training.compiled import Loop
+from uppertail.training import train as training
+from uppertail.training.compiled import CompiledRun
+from uppertail.training.loop import Loop
 from uppertail.training.results import TrainingDivergedError
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
@@ -41,8 +43,9 @@ def rollout():
     loop = Loop(
         agent, rollout_steps=64, updates_per_rollout=1, batch_size=32, replay_size=64, episodes=10**6, steps=None
     )
-    run = loop.init(jax.random.key(1), lake)
-    _, transitions, records = jax.jit(loop.rollout)(jax.random.key(2), lake, run.agent.network, run.episode)
+    run = CompiledRun(loop).init(jax.random.key(1), lake)
+    rollout = jax.jit(CompiledRun(loop).rollout)
+    _, transitions, records = rollout(jax.random.key(2), lake, run.agent.network, run.episode)
     return loop, jax.tree.map(np.asarray, transitions), jax.tree.map(np.asarray, records)
 
 
@@ -80,8 +83,9 @@ def test_returns_and_lengths_start_anew_with_each_episode():
     loop = Loop(
         agent, rollout_steps=16, updates_per_rollout=1, batch_size=32, replay_size=64, episodes=10**6, steps=None
     )
-    run = loop.init(jax.random.key(1), toy)
-    _, transitions, records = jax.jit(loop.rollout)(jax.random.key(2), toy, run.agent.network, run.episode)
+    run = CompiledRun(loop).init(jax.random.key(1), toy)
+    rollout = jax.jit(CompiledRun(loop).rollout)
+    _, transitions, records = rollout(jax.random.key(2), toy, run.agent.network, run.episode)
     assert (np.asarray(transitions.reward) != 0).sum() > 8
     ret, length = 0.0, 0
     for step in range(16):
@@ -163,8 +167,8 @@ def test_replay_starts_in_the_middle_of_a_run(rollout):
 
     def networks(replay_start):
         agent = dataclasses.replace(rollout[0].agent, encoding=chain.encoding)
-        loop = Loop(agent, 16, 1, 32, replay_size=256, replay_start=replay_start)
-        run, chunk = loop.init(key, chain), jax.jit(loop.chunk, static_argnums=3)
+        whole = CompiledRun(Loop(agent, 16, 1, 32, replay_size=256, replay_start=replay_start))
+        run, chunk = whole.init(key, chain), jax.jit(whole.chunk, static_argnums=3)
         for _ in range(8):
             run, _, _ = chunk(key, chain, run, 1)
             yield run.agent.network
@@ -244,7 +248,8 @@ def test_seed_k_of_several_follows_the_run_of_seed_k_alone():
 
 def test_every_seed_has_its_own_chain():
     result = small_train(Chain(length=40), seeds=2, steps=16)
-    first, second = np.asarray(result.environments.terminated)  # pyright: ignore[reportAttributeAccessIssue]
+    assert isinstance(result.environments, FiniteMDP)
+    first, second = np.asarray(result.environments.terminated)
     assert (first != second).any()
 
 
@@ -352,12 +357,30 @@ def test_returns_outside_the_support_are_refused_before_training():
         ("seeds", 0), ("episodes", -1), ("steps", 0), ("discount", 1.1), ("learning_rate", -1.0), ("width", 0),
         ("learning_rate", float("nan")), ("hidden_layers", 0), ("batch_size", 1), ("replay_size", 3), ("seed", -1),
         ("rollout_steps", 0), ("updates_per_rollout", 0), ("gradient_clip", 0.0),
-        ("replay_start", -1), ("replay_start", 50_001), ("loss_samples", -1),
+        ("replay_start", -1), ("replay_start", 50_001), ("loss_samples", -1), ("num_envs", 0), ("num_envs", 3),
     ],
 )  # fmt: skip
 def test_settings_refuse_what_cannot_be(name, value):
     with pytest.raises(InputError, match=rf"^{name} is {value}"):
         Settings(**{name: value})
+
+
+@pytest.mark.parametrize(("end", "steps"), [(-0.1, 100), (float("nan"), 100), (0.0, None)])
+def test_settings_refuse_an_end_of_the_learning_rate_that_cannot_be(end, steps):
+    with pytest.raises(InputError, match=rf"^learning_rate_end is {end}"):
+        Settings(learning_rate_end=end, steps=steps)
+
+
+def test_the_learning_rate_falls_to_its_end_over_all_updates_of_a_run():
+    """7 rollouts of 16 steps, with 3 updates each."""
+    settings = Settings(steps=100, updates_per_rollout=3, learning_rate=0.1, learning_rate_end=0.04)
+    rate = training._learning_rate(settings)
+    assert callable(rate)
+    by_hand = {0: 0.1, 7: 0.08, 14: 0.06, 21: 0.04, 30: 0.04}
+    np.testing.assert_allclose(
+        [np.asarray(rate(update)).item() for update in by_hand], list(by_hand.values()), rtol=1e-5
+    )
+    assert training._learning_rate(dataclasses.replace(settings, learning_rate_end=None)) == 0.1
 
 
 def test_settings_refuse_an_unknown_choice_of_data():

@@ -28,6 +28,8 @@ class Metrics(NamedTuple):
 
     loss: Float[Array, ""]
     gradient_norm: Float[Array, ""]
+    outside: Float[Array, ""]
+    """Share of the targets whose mean lies outside of what the family can represent."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Agent:
     def init(self, key: PRNGKeyArray, num_actions: int) -> AgentState:
         """An agent that has learned nothing: its distributions are wide."""
         sizes = (self.encoding.num_features, *self.hidden_sizes, self.family.num_outputs)
-        network = PerActionNetwork.init(key, sizes, num_actions, self.bias)
+        encoder = self.encoding.init(jax.random.fold_in(key, num_actions))
+        network = PerActionNetwork.init(key, sizes, num_actions, self.bias, encoder)
         return AgentState(network, self.optimizer.init(_tree(network)))
 
     def returns(self, network: PerActionNetwork, observation: Array | int) -> Any:
@@ -77,13 +80,32 @@ class Agent:
         """The policy's action in one state."""
         return (policy or self.policy).select(key, self.family, self.returns(network, observation))
 
-    def target(self, network: PerActionNetwork, key: PRNGKeyArray, transition: Transition) -> Any:
-        """q(Z | s, a) of one transition: r + discount * Z(s', a'), where Z is surely 0 if the episode terminated."""
+    def observe(self, state: AgentState, observations: Array) -> AgentState:
+        """The agent after it has seen a batch of observations (one leading axis), before it learns from them."""
+        encoder = self.encoding.observe(state.network.encoder, observations)
+        return state._replace(network=dataclasses.replace(state.network, encoder=encoder))
+
+    def explores(self, network: PerActionNetwork, observation: Array, action: Int[Array, ""]) -> Bool[Array, ""]:
+        """Whether an action is not the greedy one: its mean is below another's."""
+        mean = jax.vmap(self.family.mean)(self.returns(network, observation))
+        return mean[action] < jnp.max(mean)
+
+    def bootstrap(self, network: PerActionNetwork, key: PRNGKeyArray, transition: Transition) -> Any:
+        """Z(s', a') of one transition, which is surely 0 if the episode terminated."""
         z_next = self.returns(network, transition.next_observation)
         chosen = self.policy.select(key, self.family, z_next)
         next_action = jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action)
-        bootstrap = where(transition.terminated, self.family.terminal(), take(z_next, next_action))
+        return where(transition.terminated, self.family.terminal(), take(z_next, next_action))
+
+    def target(self, bootstrap: Any, transition: Transition) -> Any:
+        """q(Z | s, a) of one transition: r + discount * Z(s', a')."""
         return self.family.backup(bootstrap, transition.reward, jnp.asarray(self.discount))
+
+    def outside(self, bootstrap: Any, transition: Transition) -> Bool[Array, ""]:
+        """Whether r + discount * E[Z(s', a')] is beyond what the family can represent."""
+        low, high = self.family.support
+        mean = transition.reward + self.discount * self.family.mean(bootstrap)
+        return (mean < low) | (mean > high)
 
     def loss(
         self, network: PerActionNetwork, key: PRNGKeyArray, target: Any, transition: Transition
@@ -100,7 +122,8 @@ class Agent:
         size = batch.action.shape[0]
         keys = jax.random.split(key, size)
         draw_keys = jax.random.split(jax.random.fold_in(key, size), size)  # `keys` are folds of 0 to size - 1
-        targets = jax.vmap(self.target, in_axes=(None, 0, 0))(state.network, keys, batch)
+        bootstraps = jax.vmap(self.bootstrap, in_axes=(None, 0, 0))(state.network, keys, batch)
+        targets, outside = jax.vmap(self.target)(bootstraps, batch), jax.vmap(self.outside)(bootstraps, batch)
 
         def mean_loss(network: PerActionNetwork) -> Float[Array, ""]:
             return jnp.mean(jax.vmap(self.loss, in_axes=(None, 0, 0, 0))(network, draw_keys, targets, batch))
@@ -108,7 +131,8 @@ class Agent:
         loss, gradient = jax.value_and_grad(mean_loss)(state.network)
         updates, optimizer = self.optimizer.update(gradient, state.optimizer, _tree(state.network))
         network = optax.apply_updates(_tree(state.network), updates)
-        return AgentState(_tree(network), optimizer), Metrics(loss, optax.tree.norm(gradient))
+        metrics = Metrics(loss, optax.tree.norm(gradient), jnp.mean(outside, dtype=jnp.float32))
+        return AgentState(_tree(network), optimizer), metrics
 
 
 def take(z: Any, action: Int[Array, ""]) -> Any:

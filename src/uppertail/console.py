@@ -1,6 +1,7 @@
 """What a person sees in the terminal: progress while a run goes on, and a table at its end."""
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -56,11 +57,14 @@ def results_table(title: str, runs: dict[str, RunRecord]) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for label, record in runs.items():
         solved = record.solved_episode
-        table.add_row(
-            label,
+        successes = (
             f"{sum(episode is not None for episode in solved)}/{len(solved)}",
             episode_text(median_episode(record.first_success_episode)),
             episode_text(median_episode(solved)),
+        )
+        table.add_row(
+            label,
+            *(successes if math.isfinite(record.success_return) else "---"),  # nobody has said what a success is
             "-" if record.floor_episodes is None else episode_text(record.first_success_over_floor, ".1f"),
             f"{sum(record.greedy_returns) / len(record.greedy_returns):.2f}",
             f"{record.steps_per_second:,.0f}",

@@ -1,7 +1,7 @@
 """One ELU network per action (Implementation Details): networks of different actions share nothing."""
 
 import itertools
-from typing import Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -15,13 +15,15 @@ class PerActionNetwork(eqx.Module):
     """A multilayer perceptron for each action; the leading axis of every array is the action.
 
     `biases` is empty for a network without biases: then, with one-hot states, no parameter is shared by all states.
+    `encoder`, shared by all actions, is what the encoding of the observations learns or keeps of them.
     """
 
     weights: tuple[Float[Array, "actions _inputs _outputs"], ...]
     biases: tuple[Float[Array, "actions _outputs"], ...]
+    encoder: Any = ()
 
     @classmethod
-    def init(cls, key: PRNGKeyArray, sizes: tuple[int, ...], num_actions: int, bias: bool) -> Self:
+    def init(cls, key: PRNGKeyArray, sizes: tuple[int, ...], num_actions: int, bias: bool, encoder: Any = ()) -> Self:
         """Glorot-uniform weights and zero biases.
 
         Args:
@@ -29,26 +31,30 @@ class PerActionNetwork(eqx.Module):
             sizes: number of features, of units in each hidden layer, and of outputs.
             num_actions: how many networks.
             bias: whether the layers have biases.
+            encoder: what the encoding begins with.
         """
         glorot = jax.nn.initializers.glorot_uniform(batch_axis=0)
         keys = jax.random.split(key, len(sizes) - 1)
         shapes = list(itertools.pairwise(sizes))
         weights = tuple(glorot(k, (num_actions, *shape)) for k, shape in zip(keys, shapes, strict=True))
-        return cls(weights, tuple(jnp.zeros((num_actions, outputs)) for _, outputs in shapes) if bias else ())
+        biases = tuple(jnp.zeros((num_actions, outputs)) for _, outputs in shapes) if bias else ()
+        return cls(weights, biases, encoder)
 
     def __call__(self, encoding: Encoding, observation: Array) -> Float[Array, "actions outputs"]:
         """The outputs of every action's network for one observation."""
-        return jax.vmap(_perceptron, in_axes=(0, 0, None, None))(self.weights, self.biases, encoding, observation)
+        perceptrons = jax.vmap(_perceptron, in_axes=(0, 0, None, None, None))
+        return perceptrons(self.weights, self.biases, encoding, self.encoder, observation)
 
 
 def _perceptron(
     weights: tuple[Float[Array, "_inputs _outputs"], ...],
     biases: tuple[Float[Array, " _outputs"], ...],
     encoding: Encoding,
+    encoder: Any,
     observation: Array,
 ) -> Float[Array, " outputs"]:
     """The network of one action for one observation."""
-    hidden = encoding.project(weights[0], observation)
+    hidden = encoding.project(encoder, weights[0], observation)
     for layer, weight in enumerate(weights[1:]):
         if biases:
             hidden = hidden + biases[layer]

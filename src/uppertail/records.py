@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -20,10 +20,19 @@ SOLVED_SHARE = 0.9
 FINAL_WINDOW = 100
 
 CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json", "curve.png"
-FILES = (CONFIG, EPISODES, SUMMARY, CURVE)
+NETWORKS = "networks.safetensors"
+FILES = (CONFIG, EPISODES, SUMMARY, NETWORKS, CURVE)
+EvaluationPolicy = Literal["greedy", "ucb", "thompson", "trained"]
+EVALUATIONS = {policy: f"evaluation-{policy}.json" for policy in get_args(EvaluationPolicy)}
+"""What `evaluate` adds to the folder of a run; it is of the networks that were there then."""
+LOG, WANDB_ID = "log.jsonl", "wandb-id.txt"
+"""What loggers keep of a run: its numbers chunk by chunk, and its name at Weights & Biases."""
 CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
+TENSORBOARD = "tensorboard"
+FOLDERS = {CHECKPOINTS: (CHECKPOINT_PATTERN, f".{CHECKPOINT_PATTERN}"), TENSORBOARD: ("events.out.tfevents.*",)}
+"""The folders within the folder of a run, and what they hold, also of a process that was killed."""
 PROBE = ".writable"
-LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in FILES))
+LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, *EVALUATIONS.values(), WANDB_ID)))
 """What a process that was killed may leave in the folder of a run."""
 
 
@@ -82,12 +91,13 @@ class Episodes:
         return int(successes[0]) + 1 if successes.size else None
 
     def solved(self, success_return: float) -> int | None:
-        """Number of the first episode at which the mean return of the last 50 reaches 0.9 of a success."""
+        """Number of the first episode at which the mean return of the last 50 is a success but for a tenth of it."""
         if self.returns.size < SOLVED_WINDOW:
             return None
         totals = np.cumsum(np.concatenate([[0.0], self.returns.astype(np.float64)]))
         means = (totals[SOLVED_WINDOW:] - totals[:-SOLVED_WINDOW]) / SOLVED_WINDOW
-        reached = np.flatnonzero(means >= SOLVED_SHARE * success_return - 1e-9)
+        needed = success_return - (1 - SOLVED_SHARE) * abs(success_return)
+        reached = np.flatnonzero(means >= needed - 1e-9)
         return int(reached[0]) + SOLVED_WINDOW if reached.size else None
 
     def final_success_rate(self, success_return: float) -> float | None:
@@ -109,7 +119,7 @@ class RunRecord:
         floor_episodes: when a memory-perfect agent first succeeds, on average; None where that is not known.
         episodes: finished episodes of each seed.
         env_steps: environment steps of each seed within its limits.
-        greedy_returns: mean return of 20 greedy episodes at the end, for each seed.
+        greedy_returns: mean return of 20 greedy episodes at the end, for each seed; NaN if an environment failed.
         wall_seconds: time of the whole run, compilation and evaluation included.
         compile_seconds: time of compilation.
         training_seconds: time in the compiled training loop.
@@ -117,6 +127,8 @@ class RunRecord:
         diverged: seed and environment step of a loss that was not finite; None in a sound run.
         hardware: what it ran on, and with which versions.
         stopped: why the run's callback stopped it before its limits; None if it did not.
+        failed: why an environment could not go on; None in a sound run.
+        outside_share: share of all targets whose mean was outside of what the distribution can represent.
     """
 
     environment: dict[str, Any]
@@ -135,6 +147,8 @@ class RunRecord:
     diverged: dict[str, int] | None
     hardware: dict[str, Any]
     stopped: str | None = None
+    failed: str | None = None
+    outside_share: float = 0.0
 
     @property
     def first_success_episode(self) -> list[int | None]:
@@ -173,10 +187,12 @@ class RunRecord:
             "interrupted": self.interrupted,
             "stopped": self.stopped,
             "diverged": self.diverged,
+            "failed": self.failed,
+            "targets_outside_support": round(self.outside_share, 6),
             "first_success_episode": self.first_success_episode,
             "solved_episode": self.solved_episode,
             "final_success_rate": [seed.final_success_rate(self.success_return) for seed in self.episodes],
-            "final_greedy_return": [float(value) for value in self.greedy_returns],
+            "final_greedy_return": [None if np.isnan(value) else float(value) for value in self.greedy_returns],
             "hardware": self.hardware,
         }
         if self.floor_episodes is not None:
@@ -255,26 +271,42 @@ def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
         probe.unlink()
 
 
+def config_of(folder: Path) -> Path:
+    """The config.yaml of a run's folder.
+
+    Raises:
+        InputError: there is none.
+    """
+    config = folder / CONFIG
+    if not config.is_file():
+        raise InputError(f"{folder} is not the folder of a run: give one with a {CONFIG}, as `train` writes it.")
+    return config
+
+
 def _holds_only_a_run(folder: Path) -> bool:
-    if {entry.name for entry in folder.iterdir()} - {*FILES, *LEFTOVERS, CHECKPOINTS}:
+    if {entry.name for entry in folder.iterdir()} - {*_files(), *FOLDERS}:
         return False
-    place = folder / CHECKPOINTS
-    return not place.exists() or (place.is_dir() and set(place.iterdir()) == _checkpoints(place))
+    places = [folder / name for name in FOLDERS if (folder / name).exists()]
+    return all(place.is_dir() and set(place.iterdir()) == _contents(place) for place in places)
 
 
-def _checkpoints(place: Path) -> set[Path]:
-    """The checkpoints in their folder, and what was written of one when its process was killed."""
-    return {*place.glob(CHECKPOINT_PATTERN), *place.glob(f".{CHECKPOINT_PATTERN}")}
+def _files() -> set[str]:
+    return {*FILES, *EVALUATIONS.values(), LOG, WANDB_ID, *LEFTOVERS}
+
+
+def _contents(place: Path) -> set[Path]:
+    """What a run has written to one of its folders."""
+    return {path for pattern in FOLDERS[place.name] for path in place.glob(pattern)}
 
 
 def _empty(folder: Path) -> None:
-    for name in {*FILES, *LEFTOVERS} - {LOCK}:
+    for name in _files() - {LOCK}:
         (folder / name).unlink(missing_ok=True)
-    place = folder / CHECKPOINTS
-    if place.exists():
-        for path in _checkpoints(place):
-            path.unlink()
-        place.rmdir()
+    for place in (folder / name for name in FOLDERS):
+        if place.exists():
+            for path in _contents(place):
+                path.unlink()
+            place.rmdir()
 
 
 def write(folder: Path, record: RunRecord, prefix: str = "") -> None:

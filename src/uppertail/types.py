@@ -36,7 +36,11 @@ class Transition(NamedTuple):
 
 
 class ReturnRange(NamedTuple):
-    """The lowest and highest discounted return of an episode from any state; 0, the return at its end, included."""
+    """Between which discounted returns a run has to tell apart; 0, the return at an episode's end, included.
+
+    `known` is false where they were only estimated, from episodes of a random policy.
+    """
 
     low: float
     high: float
+    known: bool = True

@@ -11,6 +11,8 @@ from uppertail.errors import InputError
 COMMANDS = {
     "train": "train one method on one environment, for several seeds at once",
     "resume": "go on with a run that was killed or interrupted, from its last checkpoint",
+    "evaluate": "play a run's learned networks for many episodes: returns, with an interval over seeds",
+    "watch": "see a run's agent play, in Gymnasium's own pictures: in a window or in a GIF",
     "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
     "reproduce": "make a figure of the paper, or all of them, with intervals",
     "headline": "solve the randomized Chain of length 100: four methods, one table, one figure",

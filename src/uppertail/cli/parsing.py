@@ -24,7 +24,7 @@ PARTS = {
 """For each part: its package, its contract, its default class."""
 
 CHOICES = {
-    "env": "Chain, Toy or FrozenLake",
+    "env": "Chain, Toy, FrozenLake or Gym",
     "distribution": "Gaussian, Categorical, GaussianMixture or PointMass",
     "policy": "UCB, Thompson or EpsilonGreedy",
 }
@@ -175,6 +175,8 @@ def _sentence(message: str, parser: ArgumentParser) -> str:
             f"The class given for --{option} cannot be used ({text.rpartition(': ')[2].rstrip('.')}): "
             f"use {CHOICES[option]}, or the import path of an installed class of that kind."
         )
+    if option and (missing := re.search(r"class_path '[\w.]*?(\w+)'.*arguments are required: (\w+)", text)):
+        return f"{missing[1]} needs {missing[2]}: give it with --{option}.{missing[2]}."
     name = ".".join(dict.fromkeys(keys)) or "The option"
     if union := re.search(r"Union subtypes Subtypes: \[(.*?)\] Errors: .* Given value: (.*)$", text):
         kinds = [_kind(kind) for kind in re.split(r", (?![^\[]*\])", union[1])]

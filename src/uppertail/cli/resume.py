@@ -36,11 +36,7 @@ def _resume(folder: Path, quiet: bool) -> int:
     from uppertail import records
     from uppertail.locks import locked
 
-    config = folder / records.CONFIG
-    if not config.is_file():
-        raise InputError(
-            f"{folder} is not the folder of a run: give one with a {records.CONFIG}, as `train` writes it."
-        )
+    config = records.config_of(folder)
     with locked(folder):
         summary = _summary(folder)
         if diverged := summary.get("diverged"):
@@ -72,6 +68,7 @@ def _go_on(folder: Path, config: Path, quiet: bool) -> int:
     from uppertail.training.checkpoints import Checkpoints
 
     request = train.requested(["--config", str(config)])
+    loggers = request.loggers(folder)
     checkpoints = Checkpoints(folder, request.checkpoint_every, running.complain)
     files = checkpoints.files()
     if not files and request.checkpoint_every is None:
@@ -81,4 +78,4 @@ def _go_on(folder: Path, config: Path, quiet: bool) -> int:
         )
     if not quiet:
         print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
-    return running.drive(request.run(), folder, checkpoints, quiet)
+    return running.drive(request.run(), folder, checkpoints, loggers, quiet)

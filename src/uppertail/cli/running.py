@@ -1,6 +1,8 @@
 """A run on the command line, from its first or its next step to the files that it leaves."""
 
+import contextlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -8,32 +10,39 @@ from rich.console import Console
 from uppertail import records
 from uppertail.analysis.curves import learning_curves
 from uppertail.console import progress_bar, results_table
-from uppertail.records import RunRecord
+from uppertail.environments import EnvironmentBuilder, HostBuilder
+from uppertail.loggers import JSONL, Logger
+from uppertail.training import learned
 from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.interrupt import interruptible
-from uppertail.training.results import TrainingDivergedError
+from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.train import Run
 
 
-def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, quiet: bool) -> int:
-    """Trains, and writes episodes.npz, summary.json and curve.png to a folder that is locked.
+def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequence[Logger], quiet: bool) -> int:
+    """Trains, and writes log.jsonl, episodes.npz, summary.json, networks.safetensors and curve.png to a locked folder.
 
     Returns:
         The exit code: 0, or 130 after Ctrl-C.
 
     Raises:
-        InputError: a checkpoint cannot be written, or there are some and none can be used.
-        TrainingDivergedError: a loss became NaN or infinite; what was learned until then is written.
+        InputError: a log, a checkpoint or the networks cannot be written, or no checkpoint that there is can be used.
+        TrainingFailedError: a loss became NaN or infinite, or an environment could not go on; what was learned until
+            then is written.
     """
-    env, label = type(run.builder).__name__, f"{type(run.family).__name__}, {type(run.loop.agent.policy).__name__}"
+    env, label = name_of(run.builder), f"{type(run.family).__name__}, {type(run.loop.agent.policy).__name__}"
+    if isinstance(run.builder, HostBuilder) and run.builder.note:
+        complain(run.builder.note)
     with interruptible():  # what has been learned is written, whatever happens meanwhile
         try:
-            with progress_bar(label, quiet) as on_chunk:
-                record = run.drive(on_chunk, checkpoints).record
-        except TrainingDivergedError as error:
-            _write(folder, error.result.record, env, label)
+            with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
+                callbacks = [show, *map(logs.enter_context, (JSONL(folder / records.LOG), *loggers))]
+                result = run.drive(lambda progress: [callback(progress) for callback in callbacks], checkpoints)
+        except TrainingFailedError as error:
+            _write(folder, error.result, env, label)
             raise
-        _write(folder, record, env, label)
+        _write(folder, result, env, label)
+    record = result.record
     if not quiet:
         if record.interrupted:
             how = f"; `uppertail resume {folder}` goes on" if checkpoints else ""
@@ -43,13 +52,21 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, quiet: bool) 
     return 130 if record.interrupted else 0
 
 
+def name_of(environment: EnvironmentBuilder) -> str:
+    """What a person calls an environment: its id, or the name of its class."""
+    return environment.label if isinstance(environment, HostBuilder) else type(environment).__name__
+
+
 def complain(line: str) -> None:
     """Says a line where errors go."""
     print(f"uppertail: {line}", file=sys.stderr)
 
 
-def _write(folder: Path, record: RunRecord, env: str, label: str) -> None:
+def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
     """The curve last: a folder with a curve and a summary has all of its files, of one moment."""
-    (folder / records.CURVE).unlink(missing_ok=True)
-    records.write(folder, record)
-    learning_curves(folder / records.CURVE, env, {label: record.episodes})
+    for name in (records.CURVE, *records.EVALUATIONS.values()):  # those are of other networks
+        (folder / name).unlink(missing_ok=True)
+    records.write(folder, result.record)
+    with records.output_errors(folder):
+        learned.save(folder, result)
+    learning_curves(folder / records.CURVE, env, {label: result.record.episodes})

@@ -1,9 +1,11 @@
 """`uppertail train`: one method, one environment, several seeds."""
 
 import dataclasses
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -11,10 +13,12 @@ from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
 from uppertail.training.settings import Settings
 
 if TYPE_CHECKING:
+    from uppertail.distributions import ReturnDistribution
+    from uppertail.loggers import Logger
     from uppertail.training.train import Run
 
-DESCRIPTION = """Trains one method on one environment, all seeds at once, and writes config.yaml, episodes.npz,
-summary.json and curve.png to a folder."""
+DESCRIPTION = """Trains one method on one environment, all seeds at once, and writes config.yaml, log.jsonl,
+episodes.npz, summary.json, networks.safetensors and curve.png to a folder."""
 
 NOT_PART_OF_A_RUN = ("config", "out", "overwrite", "quiet")
 
@@ -36,19 +40,31 @@ class Request:
         """Environment steps between checkpoints."""
         return self.built.checkpoint_every
 
-    def run(self) -> "Run":
-        """The run before its first step."""
+    def run(self, distribution: "ReturnDistribution[Any] | None" = None) -> "Run":
+        """The run before its first step, with another distribution in place of the one asked for if there is one."""
         from uppertail.training.train import Run
 
         settings = Settings(**{name: self.built[name] for name in Settings.__dataclass_fields__})
-        return Run(self.built.env, self.built.distribution, self.built.policy, settings)
+        return Run(self.built.env, distribution or self.built.distribution, self.built.policy, settings)
+
+    def loggers(self, folder: Path) -> "list[Logger]":
+        """What writes its numbers down beside log.jsonl; each is ready, but has written nothing.
+
+        Raises:
+            InputError: there is no such logger, or its package is not installed.
+        """
+        from uppertail.loggers import named
+
+        names = [self.built.logger] if isinstance(self.built.logger, str) else self.built.logger
+        return [named(name, folder) for name in dict.fromkeys(names)]
 
     def folder(self) -> Path:
         """Where its results go."""
+        from uppertail.cli.running import name_of
         from uppertail.records import unused_folder
 
-        parts = (self.built.env, self.built.distribution, self.built.policy)
-        name = "-".join(type(part).__name__ for part in parts)
+        environment = re.sub(r"[^\w.-]+", "-", name_of(self.built.env))
+        name = "-".join((environment, type(self.built.distribution).__name__, type(self.built.policy).__name__))
         return Path(self.built.out) if self.built.out else unused_folder(Path("runs"), name)
 
 
@@ -64,6 +80,12 @@ def parser(light: bool = False) -> ArgumentParser:
         default=None,
         help="environment steps of each seed between checkpoints, for `uppertail resume`; null: none",
     )
+    options.add_argument(
+        "--logger",
+        type=list[str] | str,
+        default=[],
+        help="beside log.jsonl: tensorboard, wandb, or the import path of your own class; may be given several times",
+    )
     options.add_argument("--out", type=str | None, default=None, help="folder for the results (default: runs/NAME)")
     options.add_argument("--overwrite", action="store_true", help="replace the results in that folder")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
@@ -77,9 +99,25 @@ def requested(arguments: Sequence[str]) -> Request:
         InputError: one sentence about the first thing that is wrong with them.
     """
     options = parser()
-    config = parse(options, arguments)
+    config = parse(options, _one_logger_option(arguments))
     saved = Namespace({name: value for name, value in config.items() if name not in NOT_PART_OF_A_RUN})
     return Request(instantiate(options, config), options.dump(saved, skip_unset=False))
+
+
+def _one_logger_option(arguments: Sequence[str]) -> list[str]:
+    """`--logger A --logger B` as `--logger=[A, B]`; of two options the last would be taken."""
+    names: list[str] = []
+    others: list[str] = []
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        if before == "--logger" and not argument.startswith("--"):
+            others.pop()
+            names += argument.strip("[]").split(",")
+        elif argument.startswith("--logger="):
+            names += argument.removeprefix("--logger=").strip("[]").split(",")
+        else:
+            others.append(argument)
+    listed = json.dumps([name.strip(" '\"") for name in names if name.strip()])
+    return [*others, f"--logger={listed}"] if names else others
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -93,9 +131,11 @@ def _train(request: Request) -> int:
     from uppertail.locks import locked
     from uppertail.training.checkpoints import Checkpoints
 
-    run, folder, every = request.run(), request.folder(), request.checkpoint_every
+    folder, every = request.folder(), request.checkpoint_every
+    loggers = request.loggers(folder)
+    run = request.run()
     checkpoints = None if every is None else Checkpoints(folder, every, running.complain)
     records.claim_folder(folder, request.built.overwrite)
     with locked(folder):
         records.write_text(folder / records.CONFIG, request.config)
-        return running.drive(run, folder, checkpoints, request.built.quiet)
+        return running.drive(run, folder, checkpoints, loggers, request.built.quiet)

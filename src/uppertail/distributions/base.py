@@ -29,6 +29,11 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
     def num_outputs(self) -> int:
         """How many unconstrained numbers the network gives for one state-action pair."""
 
+    @property
+    @abc.abstractmethod
+    def support(self) -> tuple[float, float]:
+        """Between which means of a return the family can represent; infinite for most."""
+
     @abc.abstractmethod
     def fit(self, returns: ReturnRange) -> Self:
         """This family with what it leaves open set from the returns that the environment can give.

@@ -69,13 +69,28 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         low, _ = self._edges()
         return (low + self.bin_width * (np.arange(self.bins) + 0.5)).astype(np.float32)
 
+    @property
+    def support(self) -> tuple[float, float]:
+        """The outermost centres: what lies beyond is moved to them."""
+        return float(self.centres[0]), float(self.centres[-1])
+
     def fit(self, returns: ReturnRange) -> Self:
+        """The support: the range of the returns and a margin.
+
+        Raises:
+            InputError: it does not cover the returns, or is open and they are not known.
+        """
         share = max(MARGIN, 0.5 / (self.bins - 1))  # at the least half a bin, so that the centres cover the returns
         margin = share * range_of(returns)
         suggested_low, suggested_high = returns.low - margin, returns.high + margin
         low = suggested_low if self.low is None else self.low
         high = suggested_high if self.high is None else self.high
-        if low > returns.low or high < returns.high:
+        if not returns.known and (self.low is None or self.high is None):
+            raise InputError(
+                "The range of the environment's returns is not known, so Categorical needs the edges of its support: "
+                f"episodes of a random policy suggest low {suggested_low:.4g} and high {suggested_high:.4g}."
+            )
+        if returns.known and (low > returns.low or high < returns.high):
             raise InputError(
                 f"The support [{low:g}, {high:g}] does not cover the environment's returns, which run from "
                 f"{returns.low:g} to {returns.high:g}: use low {suggested_low:g} and high {suggested_high:g}."

@@ -56,6 +56,10 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
         return 2
 
     @property
+    def support(self) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    @property
     def unit(self) -> float:
         """Returns per unit of output: the scale, or 1 as long as it is open."""
         return 1.0 if self.scale is None else self.scale

@@ -1,6 +1,7 @@
 """Gaussian mixture return distribution, learned by the L2 distance."""
 
 import dataclasses
+import math
 from typing import NamedTuple, Self
 
 import jax
@@ -65,6 +66,10 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
     @property
     def num_outputs(self) -> int:
         return 3 * self.components
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return -math.inf, math.inf
 
     @property
     def unit(self) -> float:

@@ -1,6 +1,7 @@
 """A plain action value: all mass at the mean, learned by squared error. The baseline without a distribution."""
 
 import dataclasses
+import math
 from typing import ClassVar, NamedTuple, Self
 
 import jax.numpy as jnp
@@ -34,6 +35,10 @@ class PointMass(ReturnDistribution[PointMassReturn]):
     @property
     def num_outputs(self) -> int:
         return 1
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return -math.inf, math.inf
 
     @property
     def unit(self) -> float:

@@ -3,7 +3,27 @@
 from uppertail.environments.base import Environment, EnvironmentBuilder
 from uppertail.environments.chain import Chain
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import FrozenLake
+from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
+from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep, measured_returns
 from uppertail.environments.toy import Toy
+from uppertail.environments.watched import Frame, WatchableBuilder, WatchedEnvironment, WatchedStep
 
-__all__ = ["Chain", "Environment", "EnvironmentBuilder", "FiniteMDP", "FrozenLake", "Toy"]
+__all__ = [
+    "Chain",
+    "Environment",
+    "EnvironmentBuilder",
+    "FiniteMDP",
+    "Frame",
+    "FrozenLake",
+    "Given",
+    "Gym",
+    "HostBuilder",
+    "HostEnvironment",
+    "HostStep",
+    "Toy",
+    "WatchableBuilder",
+    "WatchedEnvironment",
+    "WatchedStep",
+    "builder_of",
+    "measured_returns",
+]

@@ -33,7 +33,7 @@ class Environment(eqx.Module):
 
     @abc.abstractmethod
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """The lowest and highest discounted return of an episode from any state, 0 included."""
+        """Between which discounted returns a run has to tell apart, 0 included: what a family is fitted to."""
 
 
 class EnvironmentBuilder(abc.ABC):

@@ -11,6 +11,9 @@ from uppertail.encodings import Encoding
 from uppertail.environments.base import Environment
 from uppertail.types import TimeStep
 
+MOST_SWEEPS = 10_000
+"""Sweeps after which value iteration ends, where neither its values nor a time limit have ended it."""
+
 
 class FiniteState(NamedTuple):
     """Where the episode is, and how many steps it has taken."""
@@ -67,20 +70,29 @@ class FiniteMDP(Environment):
         return next_state, TimeStep(next_state.state, self.reward[where], terminated, truncated)
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """The extremes over all states, policies and outcomes, by value iteration over one episode's time limit."""
+        """Of every step that may be followed by the best there is: by value iteration over one episode's time limit.
+
+        What only a policy that errs again and again can lose is left out: it would set the scale of all else.
+        """
         possible = self.probability > 0
 
-        def sweep(values: tuple[Float[Array, " states"], Float[Array, " states"]], _: None) -> Any:
-            low, high = (
-                self.reward + discount * jnp.where(self.terminated, 0.0, value[self.next_state]) for value in values
-            )
-            lowest = jnp.min(jnp.where(possible, low, jnp.inf), axis=(1, 2))
-            highest = jnp.max(jnp.where(possible, high, -jnp.inf), axis=(1, 2))
-            return (lowest, highest), None
+        def returns(value: Float[Array, " states"], otherwise: float) -> Float[Array, "states actions outcomes"]:
+            """The return of each outcome, if the best follows."""
+            after = self.reward + discount * jnp.where(self.terminated, 0.0, value[self.next_state])
+            return jnp.where(possible, after, otherwise)
 
-        zeros = jnp.zeros(self.num_states)
-        (low, high), _ = jax.lax.scan(sweep, (zeros, zeros), length=self.time_limit)
-        return jnp.minimum(jnp.min(low), 0.0), jnp.maximum(jnp.max(high), 0.0)
+        def sweep(carry: tuple[Float[Array, " states"], Bool[Array, ""], Int[Array, ""]]) -> Any:
+            value, _, sweeps = carry
+            better = jnp.max(returns(value, -jnp.inf), axis=(1, 2))
+            return better, jnp.all(better == value), sweeps + 1
+
+        def goes_on(carry: tuple[Float[Array, " states"], Bool[Array, ""], Int[Array, ""]]) -> Bool[Array, ""]:
+            return ~carry[1] & (carry[2] < min(self.time_limit, MOST_SWEEPS) - 1)  # the last step is the one below
+
+        start = (jnp.zeros(self.num_states), jnp.zeros((), bool), jnp.zeros((), jnp.int32))
+        value, _, _ = jax.lax.while_loop(goes_on, sweep, start)
+        low, high = jnp.min(returns(value, jnp.inf)), jnp.max(returns(value, -jnp.inf))
+        return jnp.minimum(low, 0.0), jnp.maximum(high, 0.0)
 
 
 def _draw(key: PRNGKeyArray, probabilities: Float[Array, " outcomes"]) -> Int[Array, ""]:

@@ -75,8 +75,7 @@ def snapshot(
     """
     if episodes == 0:
         run = Run(environment, distribution, policy, settings)
-        start = jax.jit(jax.vmap(run.loop.init))(run.run_keys, run.environments)
-        return Snapshot(run.loop.agent, start.agent.network, run.environments)
+        return Snapshot(run.loop.agent, run.driver.start().agent.network, run.driver.environments)
     settings = dataclasses.replace(settings, episodes=episodes)
     result = whole_run(environment, distribution, policy, settings, report)
     return Snapshot(result.agent, result.networks, result.environments)

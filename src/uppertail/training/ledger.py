@@ -1,44 +1,33 @@
 """What the host keeps of a run: the episodes of each seed, and whether, why and after what time it is over."""
 
-import time
+import math
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
 from uppertail.agent import Metrics
-from uppertail.records import Episodes
-from uppertail.training.compiled import StepRecord
+from uppertail.records import FINAL_WINDOW, Episodes
+from uppertail.training.driver import Stopwatch
+from uppertail.training.loop import StepRecord
 from uppertail.training.results import Progress
 from uppertail.training.settings import Settings
 
-COUNT = "count"
+COUNT, TARGETS = "count", "targets"
 COLUMNS = ("returns", "lengths", "end_steps")
-"""The arrays that the episodes of all seeds are saved as: how many each seed has, and their columns end to end."""
+"""The arrays that the episodes of all seeds are saved as: how many each seed has, and their columns end to end.
+
+`TARGETS` holds how many targets there were, and how many of them were outside.
+"""
 
 
-class Stopwatch:
-    """Seconds of a run, those before it was resumed included: of all of it, of compilation, of the compiled loop."""
+class StartReturn(NamedTuple):
+    """The return distribution where each seed's run starts, of the action with the highest mean."""
 
-    def __init__(self) -> None:
-        self.started = time.perf_counter()
-        self.before = self.compile = self.training = 0.0
-
-    @property
-    def wall(self) -> float:
-        """Seconds of the whole run until now."""
-        return self.before + time.perf_counter() - self.started
-
-    def state(self) -> dict[str, float]:
-        """What a resumed run adds its own times to."""
-        return {"wall": self.wall, "compile": self.compile, "training": self.training}
-
-    def add(self, state: Mapping[str, float]) -> None:
-        """Adds the times of a run that is resumed."""
-        self.before += state["wall"]
-        self.compile += state["compile"]
-        self.training += state["training"]
+    mean: Float[np.ndarray, " seeds"]
+    std: Float[np.ndarray, " seeds"]
 
 
 class Ledger:
@@ -56,6 +45,13 @@ class Ledger:
         self.step = 0
         self.diverged: tuple[int, int] | None = None
         self.stopped: str | None = None
+        self.failed: str | None = None
+        self.targets = self.targets_outside = 0.0
+
+    @property
+    def outside_share(self) -> float:
+        """Share of all targets whose mean was outside of what the family can represent."""
+        return self.targets_outside / max(self.targets, 1.0)
 
     @property
     def finished(self) -> Bool[np.ndarray, " seeds"]:
@@ -66,14 +62,14 @@ class Ledger:
     @property
     def over(self) -> bool:
         """Whether there is nothing left to do."""
-        return bool(self.finished.all()) or self.diverged is not None or self.stopped is not None
+        return bool(self.finished.all()) or any((self.diverged, self.stopped is not None, self.failed))
 
     @property
     def env_steps(self) -> list[int]:
         """Environment steps of each seed within its limits."""
         return list(map(self._steps_of, self.episodes))
 
-    def extend(self, records: StepRecord, metrics: Metrics) -> Progress:
+    def extend(self, records: StepRecord, metrics: Metrics, at_start: StartReturn) -> Progress:
         """Adds what a chunk of the seeds' runs did, with leading axes [seeds, iterations, steps or updates]."""
         running = ~self.finished
         self.diverged = self._first_divergence(np.asarray(metrics.loss), running)
@@ -82,13 +78,16 @@ class Ledger:
             grown = self.episodes[row].extended(flat.ended[row], flat.ret[row], flat.length[row], self.step + 1)
             self.episodes[row] = grown.until(self.settings.episodes, self.settings.steps)
         self.step += flat.ended.shape[1]
-        means = jax.tree.map(lambda leaf: float(np.mean(np.asarray(leaf)[running], dtype=np.float64)), metrics)
-        return self._progress(means.loss, means.gradient_norm)
+        outside = np.asarray(metrics.outside)[running]
+        self.targets += outside.size * self.settings.batch_size
+        self.targets_outside += float(np.sum(outside, dtype=np.float64)) * self.settings.batch_size
+        return self._progress(metrics, flat.exploratory, at_start, running)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The episodes, as a checkpoint holds them."""
         columns = {name: np.concatenate([getattr(seed, name) for seed in self.episodes]) for name in COLUMNS}
-        return {COUNT: np.array([seed.returns.size for seed in self.episodes]), **columns}
+        counts = np.array([seed.returns.size for seed in self.episodes])
+        return {COUNT: counts, TARGETS: np.array([self.targets, self.targets_outside]), **columns}
 
     def restore(
         self, arrays: Mapping[str, np.ndarray], step: int, stopped: str | None, seconds: Mapping[str, float]
@@ -97,6 +96,7 @@ class Ledger:
         ends = np.cumsum(arrays[COUNT])[:-1]
         columns = [np.split(arrays[name], ends) for name in COLUMNS]
         self.episodes = [Episodes(*seed) for seed in zip(*columns, strict=True)]
+        self.targets, self.targets_outside = arrays[TARGETS].tolist()
         self.step, self.stopped = step, stopped
         self.seconds.add(seconds)
 
@@ -118,11 +118,18 @@ class Ledger:
         iteration, row = np.argwhere(bad.T)[0]
         return self.settings.seed + int(row), self.step + int(iteration + 1) * self.settings.rollout_steps
 
-    def _progress(self, loss: float, gradient_norm: float) -> Progress:
+    def _progress(
+        self,
+        metrics: Metrics,
+        exploratory: Bool[np.ndarray, "seeds steps"],
+        at_start: StartReturn,
+        running: Bool[np.ndarray, " seeds"],
+    ) -> Progress:
         steps = sum(self.env_steps)
         fractions = [seed.returns.size / self.settings.episodes for seed in self.episodes]
         by_steps = 0.0 if self.settings.steps is None else self.step / self.settings.steps
         rates = [seed.final_success_rate(self.success_return) or 0.0 for seed in self.episodes]
+        begun = [seed for seed in self.episodes if seed.returns.size]
         return Progress(
             episodes=[seed.returns.size for seed in self.episodes],
             solved=sum(seed.solved(self.success_return) is not None for seed in self.episodes),
@@ -130,6 +137,25 @@ class Ledger:
             fraction=min(1.0, max(min(fractions), by_steps)),
             env_steps=steps,
             steps_per_second=steps / max(self.seconds.training, 1e-9),
-            loss=loss,
-            gradient_norm=gradient_norm,
+            loss=_mean(metrics.loss, running),
+            gradient_norm=_mean(metrics.gradient_norm, running),
+            outside=_mean(metrics.outside, running),
+            exploratory=_mean(exploratory, running),
+            mean_return=_over_seeds([seed.returns[-FINAL_WINDOW:] for seed in begun]),
+            mean_length=_over_seeds([seed.lengths[-FINAL_WINDOW:] for seed in begun]),
+            start_mean=_mean(at_start.mean, running),
+            start_std=_mean(at_start.std, running),
+            step=self.step,
+            chunk_steps=exploratory.shape[1],
         )
+
+
+def _mean(values: Any, running: Bool[np.ndarray, " seeds"]) -> float:
+    """Mean over the seeds that are running; NaN if there is nothing."""
+    chosen = np.asarray(values)[running]
+    return float(np.mean(chosen, dtype=np.float64)) if chosen.size else math.nan
+
+
+def _over_seeds(values: list[np.ndarray]) -> float:
+    """Mean over seeds of each seed's mean; NaN if there is none."""
+    return float(np.mean([np.mean(each, dtype=np.float64) for each in values])) if values else math.nan

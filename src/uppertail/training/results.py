@@ -17,7 +17,7 @@ from uppertail.records import RunRecord
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far a run is, after each chunk.
+    """How far a run is, after each chunk. What is measured is a mean over seeds; NaN where there is nothing to measure.
 
     Args:
         episodes: finished episodes of each seed.
@@ -28,6 +28,14 @@ class Progress:
         steps_per_second: environment steps per second of all seeds together.
         loss: mean loss of the chunk's updates, over the seeds that had not reached a limit.
         gradient_norm: mean norm of their gradients, likewise.
+        outside: share of their targets whose mean lies outside of the support, likewise.
+        exploratory: share of the chunk's actions that were not the greedy ones, likewise.
+        mean_return: mean undiscounted return of the last 100 episodes of each seed.
+        mean_length: their mean length.
+        start_mean: mean of the return distribution where a run starts, of the action for which it is highest.
+        start_std: its standard deviation.
+        step: environment steps of each seed.
+        chunk_steps: how many of them this chunk made; 0 if an environment failed before the first.
     """
 
     episodes: list[int]
@@ -38,6 +46,14 @@ class Progress:
     steps_per_second: float
     loss: float
     gradient_norm: float
+    outside: float
+    exploratory: float
+    mean_return: float
+    mean_length: float
+    start_mean: float
+    start_std: float
+    step: int
+    chunk_steps: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,28 +75,37 @@ class TrainingResult:
         record: episodes, figures and settings of the run; `record.summary()` is summary.json.
         agent: the algorithm; `agent.returns(network, observation)` is a state's return distributions.
         networks: the learned networks; every array has a leading axis of seeds.
-        environments: the environments; likewise.
+        environments: the compiled environments, likewise; None where Python made the steps.
     """
 
     record: RunRecord
     agent: Agent
     networks: PerActionNetwork
-    environments: Environment
+    environments: Environment | None
 
     def network(self, index: int) -> PerActionNetwork:
         """The learned network of one seed, counted from 0."""
         return jax.tree.map(lambda leaf: leaf[index], self.networks)
 
 
-class TrainingDivergedError(InputError):
-    """The loss of a seed is no longer a finite number; `result` holds what was learned until then."""
+class TrainingFailedError(InputError):
+    """Training could not go on; `result` holds what was learned until then."""
+
+    def __init__(self, message: str, result: TrainingResult) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class TrainingDivergedError(TrainingFailedError):
+    """The loss of a seed is no longer a finite number."""
 
     def __init__(self, seed: int, step: int, result: TrainingResult) -> None:
         super().__init__(
             f"The loss of seed {seed} became NaN or infinite by environment step {step}, so training stopped: "
-            "try a lower learning_rate or gradient_clip."
+            "try a lower learning_rate or gradient_clip.",
+            result,
         )
-        self.seed, self.step, self.result = seed, step, result
+        self.seed, self.step = seed, step
 
 
 def hardware() -> dict[str, Any]:

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.environments import Environment
 from uppertail.training import checkpoint, tensors
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.checkpoints import Checkpoints
-from uppertail.training.compiled import RunState
+from uppertail.training.driver import Driver
 from uppertail.training.ledger import Ledger
+from uppertail.training.loop import RunState
 from uppertail.training.results import hardware
 
-RUN, EPISODES = "run/", "episodes/"
-"""What the names of the device's and of the host's arrays begin with."""
+RUN, EPISODES, HOST = "run/", "episodes/", "host/"
+"""What the names begin with of the device's arrays, of the ledger's, and of those of environments that Python steps."""
 
 SAME_RESULTS = ("device", "machine", "cpu_cores", "uppertail", "jax")
 """Entries of `hardware` that must agree for the same run to give the same bits."""
@@ -30,21 +30,24 @@ class Saver:
     Args:
         checkpoints: where they are, and how often one is due.
         asked: what was asked of the run, as JSON knows it; a checkpoint of another run is not used.
-        environments: the environments of all seeds: built again, and compared.
+        driver: what makes the steps; its environments are built again, and compared.
         ledger: what the host keeps.
         template: shapes and types of the device's state.
     """
 
     checkpoints: Checkpoints
     asked: dict[str, Any]
-    environments: Environment
+    driver: Driver
     ledger: Ledger
     template: RunState
 
     def after_chunk(self, state: RunState, steps_before: int, over: bool) -> None:
-        """Makes a checkpoint if one is due or the run is over; a run that diverged has nothing to go on from."""
+        """Makes a checkpoint if one is due or the run is over.
+
+        A run that diverged has nothing to go on from; one whose environment failed goes on from the last that it has.
+        """
         due = over or self.checkpoints.due(steps_before, self.ledger.step)
-        if due and self.ledger.diverged is None:
+        if due and self.ledger.diverged is None and self.ledger.failed is None:
             self.save(state)
 
     def save(self, state: RunState) -> None:
@@ -61,7 +64,10 @@ class Saver:
             seconds=self.ledger.seconds.state(),
             hardware=hardware(),
         )
-        self.checkpoints.save(header, {**_under(RUN, tensors.named(state)), **_under(EPISODES, self.ledger.arrays())})
+        arrays = {RUN: tensors.named(state), EPISODES: self.ledger.arrays(), HOST: self.driver.saved()}
+        self.checkpoints.save(
+            header, {prefix + name: array for prefix, under in arrays.items() for name, array in under.items()}
+        )
 
     def restore(self) -> RunState | None:
         """The state of the last usable checkpoint, the ledger's put back; None if there is no checkpoint.
@@ -72,8 +78,11 @@ class Saver:
         restored = self.checkpoints.newest(self._use)
         if restored is None:
             return None
-        header, state, episodes = restored
-        self.ledger.restore(episodes, header.step, header.stopped, header.seconds)
+        header, state, arrays = restored
+        state, line = self.driver.restore(_below(HOST, arrays), state)
+        if line:
+            self.checkpoints.say(line)
+        self.ledger.restore(_below(EPISODES, arrays), header.step, header.stopped, header.seconds)
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
             was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)
@@ -83,33 +92,29 @@ class Saver:
     def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
         header, arrays = checkpoint.read(path)
         asked = json.loads(json.dumps(self.asked))
-        if differences := list(_differences(header.asked, asked)):
-            raise UnusableCheckpointError(f"was made with {differences[0]}")
+        if different := list(differences(header.asked, asked)):
+            raise UnusableCheckpointError(f"was made with {different[0]}")
         if header.environments != self._environments():
             raise UnusableCheckpointError("was made in environments that are built otherwise here")
         try:
             state = tensors.like(self.template, _below(RUN, arrays))
         except tensors.OtherShapesError as error:
             raise UnusableCheckpointError(f"has another shape: {error}") from error
-        return header, state, _below(EPISODES, arrays)
+        return header, state, arrays
 
     def _environments(self) -> str:
-        return checkpoint.digest(tensors.named(self.environments))
-
-
-def _under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {prefix + name: array for name, array in arrays.items()}
+        return checkpoint.digest(self.driver.identity())
 
 
 def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+def differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
     """Each setting in which two runs differ, in words."""
     for name in sorted(was.keys() | now.keys()):
         before, after = was.get(name), now.get(name)
         if isinstance(before, dict) and isinstance(after, dict):
-            yield from _differences(before, after)
+            yield from differences(before, after)
         elif before != after:
             yield f"{name} {before}, not {after}"

@@ -19,8 +19,10 @@ class Settings:
         seed: the base seed; run k uses seed + k.
         episodes: a run ends after this many episodes.
         steps: a run ends after this many environment steps, if that comes first; null: no limit.
+        num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
         discount: discount per step, in [0, 1].
         learning_rate: step size of Adam, above 0.
+        learning_rate_end: step size at the end of `steps`, to which it falls linearly; null: it stays as it is.
         gradient_clip: largest size of any one entry of the gradient, above 0.
         width: units in each hidden layer.
         hidden_layers: number of hidden layers of each action's network.
@@ -40,8 +42,10 @@ class Settings:
     seed: int = 0
     episodes: int = 1000
     steps: int | None = None
+    num_envs: int = 1
     discount: float = 0.995
     learning_rate: float = 5e-4
+    learning_rate_end: float | None = None
     gradient_clip: float = 1.0
     width: int = 256
     hidden_layers: int = 2
@@ -55,7 +59,7 @@ class Settings:
     loss_samples: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "episodes", "width", "hidden_layers", "rollout_steps", "updates_per_rollout"):
+        for name in ("seeds", "episodes", "num_envs", "width", "hidden_layers", "rollout_steps", "updates_per_rollout"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "use 1 or more")
         _require(0 <= self.seed < 2**31, "seed", self.seed, "use 0 or more, below 2^31")
         for name in ("seeds", "episodes", "steps", "width", "batch_size", "replay_size", "rollout_steps"):
@@ -67,8 +71,18 @@ class Settings:
             f"with {self.seeds} seeds, use {2**31 - self.seeds} at most",
         )
         _require(self.steps is None or self.steps >= 1, "steps", self.steps, "use 1 or more, or leave it out")
+        _require(
+            self.rollout_steps % self.num_envs == 0,
+            "num_envs",
+            self.num_envs,
+            f"use a divisor of rollout_steps, which is {self.rollout_steps}",
+        )
         _require(0 <= self.discount <= 1, "discount", self.discount, "use a number in [0, 1]; the paper uses 0.995")
         _require(0 < self.learning_rate < math.inf, "learning_rate", self.learning_rate, "use a number above 0")
+        if self.learning_rate_end is not None:
+            end = self.learning_rate_end
+            _require(0 <= end < math.inf, "learning_rate_end", end, "use 0 or more")
+            _require(self.steps is not None, "learning_rate_end", end, "say at which steps it is reached, with --steps")
         _require(self.gradient_clip > 0, "gradient_clip", self.gradient_clip, "use a number above 0")
         _require(self.batch_size >= 2, "batch_size", self.batch_size, "use 2 or more: fresh data and replay")
         _require(

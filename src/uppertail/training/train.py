@@ -1,9 +1,9 @@
-"""Drives compiled chunks of a run from Python, for all seeds at once."""
+"""Drives a run from Python, chunk after chunk, for all seeds at once."""
 
 import dataclasses
 import functools
 import math
-import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,25 +12,41 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import Array
 
-from uppertail.agent import Agent, Metrics
+from uppertail.agent import Agent
 from uppertail.distributions import Gaussian, ReturnDistribution
-from uppertail.environments import Environment, EnvironmentBuilder
+from uppertail.encodings import Encoding
+from uppertail.environments import EnvironmentBuilder, HostBuilder, builder_of
+from uppertail.errors import InputError
 from uppertail.locks import locked
 from uppertail.networks import PerActionNetwork
-from uppertail.policies import UCB, ExplorationPolicy
+from uppertail.policies import UCB, ExplorationPolicy, Greedy
 from uppertail.records import RunRecord
 from uppertail.training.checkpoints import Checkpoints
-from uppertail.training.compiled import Loop, RunState, StepRecord
+from uppertail.training.compiled import CompiledDriver
+from uppertail.training.driver import Driver, Played, Stopwatch
+from uppertail.training.host import HostDriver
 from uppertail.training.interrupt import interruptible
-from uppertail.training.ledger import Ledger
-from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingResult, hardware
+from uppertail.training.ledger import Ledger, StartReturn
+from uppertail.training.loop import Loop, RunState
+from uppertail.training.results import (
+    Progress,
+    Stop,
+    TrainingDivergedError,
+    TrainingFailedError,
+    TrainingResult,
+    hardware,
+)
+from uppertail.training.rollouts import EnvironmentFailedError
 from uppertail.training.saving import Saver
-from uppertail.training.seeds import seed_keys
+from uppertail.training.seeds import SeedKeys, seed_keys
 from uppertail.training.settings import Settings
-from uppertail.types import ReturnRange
 
 CHUNK_STEPS = 1024
+HOST_CHUNK_STEPS = 512
+"""Environment steps of each seed between two calls of the callback: compiled, and where Python makes them."""
+
 GREEDY_EPISODES = 20
 
 OnChunk = Callable[[Progress], object]
@@ -38,28 +54,32 @@ OnChunk = Callable[[Progress], object]
 
 
 def train(
-    environment: EnvironmentBuilder,
+    environment: EnvironmentBuilder | object,
     distribution: ReturnDistribution[Any] | None = None,
     policy: ExplorationPolicy | None = None,
     settings: Settings | None = None,
     on_chunk: OnChunk = lambda progress: None,
     checkpoints: Checkpoints | None = None,
 ) -> TrainingResult:
-    """Trains every seed in one compiled program; seed k follows the run of seed k alone.
+    """Trains all seeds side by side; seed k follows the run of seed k alone.
 
     Args:
-        environment: builds the environment of each seed.
+        environment: a builder such as Chain or Gym, a Gymnasium environment, or a function that makes one.
         distribution: the family of return distributions; Gaussian if left out.
         policy: the exploration policy; UCB if left out.
         settings: how long, on how much data, with how many seeds.
-        on_chunk: called with the progress after each compiled chunk; a `Stop` that it returns stops the run.
+        on_chunk: called with the progress after each chunk of steps; a `Stop` that it returns stops the run.
         checkpoints: where the run's state is saved; the same call again goes on from there.
 
     Raises:
         InputError: the distribution cannot represent the environment's returns, or the checkpoints cannot be used.
         TrainingDivergedError: a loss became NaN or infinite.
+        TrainingFailedError: an environment could not go on.
     """
-    run = Run(environment, distribution or Gaussian(), policy or UCB(), settings or Settings())
+    builder = builder_of(environment)
+    if isinstance(builder, HostBuilder) and builder.note:
+        warnings.warn(builder.note, stacklevel=2)
+    run = Run(builder, distribution or Gaussian(), policy or UCB(), settings or Settings())
     if checkpoints is None:
         return run.drive(on_chunk)
     checkpoints.make_folder()
@@ -68,7 +88,7 @@ def train(
 
 
 class Run:
-    """One call of `train`: the compiled parts, and what drives them. The caller locks the checkpoints' folder."""
+    """One call of `train`: what makes the steps, and what drives it. The caller locks the checkpoints' folder."""
 
     def __init__(
         self,
@@ -79,16 +99,14 @@ class Run:
     ) -> None:
         self.ledger = Ledger(settings, builder.success_return)
         self.builder, self.settings = builder, settings
-        seeds = jnp.asarray(np.arange(settings.seed, settings.seed + settings.seeds))
-        environment_keys, self.run_keys, self.evaluation_keys = jax.vmap(seed_keys)(seeds)
-        self.environments = jax.vmap(builder.build)(environment_keys)
-        low, high = jax.vmap(lambda environment: environment.return_range(settings.discount))(self.environments)
-        self.family = distribution.fit(ReturnRange(float(jnp.min(low)), float(jnp.max(high))))
-        self.loop = _loop(self.family, policy, self.environments, settings)
-        self.iterations = _iterations_per_chunk(settings)
+        seeds = np.arange(settings.seed, settings.seed + settings.seeds)
+        self.keys = jax.vmap(seed_keys)(jnp.asarray(seeds))
+        self.driver = _driver(builder, self.keys, seeds.tolist(), settings, self.ledger.seconds)
+        self.family = distribution.fit(self.driver.return_range(settings.discount))
+        self.loop = self.driver.loop = _loop(self.family, policy, self.driver.encoding, settings)
 
     def drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
-        """Chunk after chunk until every seed has reached a limit, someone asks to stop, or a loss is not finite.
+        """Chunk after chunk until every seed has reached a limit, someone asks to stop, or something goes wrong.
 
         Args:
             on_chunk: called with the progress after each chunk; a `Stop` that it returns stops the run.
@@ -97,61 +115,74 @@ class Run:
         Raises:
             InputError: a checkpoint cannot be written, or there are some and none can be used.
             TrainingDivergedError: a loss became NaN or infinite.
+            TrainingFailedError: an environment could not go on.
         """
-        ledger, saver = self.ledger, (self.saver(checkpoints) if checkpoints else None)
+        try:
+            return self._drive(on_chunk, checkpoints)
+        finally:
+            self.driver.close()
+
+    def _drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> TrainingResult:
+        ledger, driver, saver = self.ledger, self.driver, (self.saver(checkpoints) if checkpoints else None)
         with interruptible() as asked_to_stop:
-            state = (saver.restore() if saver else None) or self.start()
+            state = (saver.restore() if saver else None) or driver.start()
             over = ledger.over
             while not over:
                 steps_before = ledger.step
-                state, progress = self._advance(state)
-                answer = on_chunk(progress)
+                state, records, metrics = driver.advance(state)
+                ledger.failed = None if driver.failure is None else str(driver.failure)
+                answer = on_chunk(ledger.extend(records, metrics, self._at_start(state)))
                 if isinstance(answer, Stop) and not ledger.over:
                     ledger.stopped = answer.reason
                 over = ledger.over or asked_to_stop.is_set()
                 if saver:
                     saver.after_chunk(state, steps_before, over)
-            record = self._record(state.learned, interrupted=not ledger.over)
-        result = TrainingResult(record, self.loop.agent, state.learned, self.environments)
+            record = self._record(state.learned, interrupted=not ledger.over or ledger.failed is not None)
+        result = TrainingResult(record, self.loop.agent, state.learned, driver.environments)
         if ledger.diverged:
             raise TrainingDivergedError(*ledger.diverged, result)
+        if ledger.failed:
+            raise TrainingFailedError(ledger.failed, result)
         return result
+
+    def play(self, networks: PerActionNetwork, policy: ExplorationPolicy, episodes: int) -> Played:
+        """Episodes of every seed with learned networks held still.
+
+        Args:
+            networks: the networks, every array with a leading axis of seeds.
+            policy: what chooses the actions.
+            episodes: how many of each seed.
+        """
+        return self.driver.play(networks, policy, self.keys.evaluation, episodes)
 
     @functools.cached_property
     def template(self) -> RunState:
         """Shapes and types of the state of all seeds."""
-        return jax.eval_shape(jax.vmap(self.loop.init), self.run_keys, self.environments)
-
-    @functools.cached_property
-    def _chunk(self) -> Callable[..., tuple[RunState, StepRecord, Metrics]]:
-        """The compiled chunk: the same program whether a run begins or goes on."""
-        chunk = jax.vmap(lambda key, environment, run: self.loop.chunk(key, environment, run, self.iterations))
-        return self._compile(chunk, self.run_keys, self.environments, self.template, donate=(2,))
-
-    def start(self) -> RunState:
-        """The state of all seeds before the first step."""
-        arguments = (self.run_keys, self.environments)
-        return self._compile(jax.vmap(self.loop.init), *arguments)(*arguments)
-
-    def _advance(self, state: RunState) -> tuple[RunState, Progress]:
-        chunk, seconds = self._chunk, self.ledger.seconds
-        began = time.perf_counter()
-        state, records, metrics = chunk(self.run_keys, self.environments, state)
-        records, metrics = jax.tree.map(np.asarray, (records, metrics))
-        seconds.training += time.perf_counter() - began
-        return state, self.ledger.extend(records, metrics)
-
-    def _compile(self, function: Callable[..., Any], *arguments: Any, donate: tuple[int, ...] = ()) -> Any:
-        began = time.perf_counter()
-        compiled = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
-        self.ledger.seconds.compile += time.perf_counter() - began
-        return compiled
+        return self.driver.template()
 
     def saver(self, checkpoints: Checkpoints) -> Saver:
         """What saves this run's state, and restores it."""
-        return Saver(checkpoints, self._asked(), self.environments, self.ledger, self.template)
+        return Saver(checkpoints, self.asked(), self.driver, self.ledger, self.template)
 
-    def _asked(self) -> dict[str, Any]:
+    @functools.cached_property
+    def _start_moments(self) -> Any:
+        """Mean and sd of the return at the start state, of the action with the highest mean, for each seed."""
+        agent = self.loop.agent
+
+        def moments(network: PerActionNetwork, observation: Array) -> tuple[Array, Array]:
+            z = agent.returns(network, observation)
+            mean, std = jax.vmap(agent.family.mean)(z), jax.vmap(agent.family.std)(z)
+            return mean[jnp.argmax(mean)], std[jnp.argmax(mean)]
+
+        arguments = (self.template.agent.network, self.driver.start_observations())
+        return self.driver.compiled(jax.vmap(moments), *arguments), arguments[1]
+
+    def _at_start(self, state: RunState) -> StartReturn:
+        moments, observations = self._start_moments
+        return StartReturn(*map(np.asarray, moments(state.agent.network, observations)))
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked of the run: environment, distribution as fitted, policy, settings."""
         return {
             "environment": described(self.builder),
             "distribution": described(self.family),
@@ -159,38 +190,56 @@ class Run:
             "settings": dataclasses.asdict(self.settings),
         }
 
+    def _greedy_returns(self, networks: PerActionNetwork) -> list[float]:
+        """Mean return of greedy episodes of each seed; NaN if an environment fails in them."""
+        try:
+            return self.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
+        except EnvironmentFailedError as error:
+            self.ledger.failed = self.ledger.failed or str(error)
+            return [math.nan] * self.settings.seeds
+
     def _record(self, networks: PerActionNetwork, interrupted: bool) -> RunRecord:
-        evaluate = jax.vmap(
-            lambda key, environment, network: jnp.mean(self.loop.evaluate(key, environment, network, GREEDY_EPISODES))
-        )
-        arguments = (self.evaluation_keys, self.environments, networks)
-        greedy_returns = self._compile(evaluate, *arguments)(*arguments)
-        ledger = self.ledger
+        greedy_returns, ledger = self._greedy_returns(networks), self.ledger
         return RunRecord(
-            **self._asked(),
+            **self.asked(),
             success_return=self.builder.success_return,
             floor_episodes=self.builder.floor_episodes,
             episodes=ledger.episodes,
             env_steps=ledger.env_steps,
-            greedy_returns=np.asarray(greedy_returns).tolist(),
+            greedy_returns=greedy_returns,
+            outside_share=ledger.outside_share,
             wall_seconds=ledger.seconds.wall,
             compile_seconds=ledger.seconds.compile,
             training_seconds=ledger.seconds.training,
             interrupted=interrupted,
             diverged=None if ledger.diverged is None else dict(zip(("seed", "step"), ledger.diverged, strict=True)),
+            failed=ledger.failed,
             hardware=hardware(),
             stopped=ledger.stopped,
         )
 
 
-def _loop(
-    family: ReturnDistribution[Any], policy: ExplorationPolicy, environments: Environment, settings: Settings
-) -> Loop:
-    optimizer = optax.chain(optax.clip(settings.gradient_clip), optax.adam(settings.learning_rate))
+def _driver(
+    builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings, seconds: Stopwatch
+) -> Driver:
+    """What makes the steps: a compiled program, or Python where there is no program of the environment."""
+    if isinstance(builder, HostBuilder) and not builder.compiles:
+        iterations = _iterations_per_chunk(settings, HOST_CHUNK_STEPS)
+        return HostDriver(builder, keys, seeds, settings.num_envs, iterations, seconds)
+    if settings.num_envs > 1:
+        raise InputError(
+            f"num_envs is {settings.num_envs}, but this environment is compiled, where more seeds side by side do the "
+            "same: leave it out" + (", or use --env.compile never." if isinstance(builder, HostBuilder) else ".")
+        )
+    return CompiledDriver(builder, keys, _iterations_per_chunk(settings, CHUNK_STEPS), seconds)
+
+
+def _loop(family: ReturnDistribution[Any], policy: ExplorationPolicy, encoding: Encoding, settings: Settings) -> Loop:
+    optimizer = optax.chain(optax.clip(settings.gradient_clip), optax.adam(_learning_rate(settings)))
     agent = Agent(
         family=family,
         policy=policy,
-        encoding=environments.encoding,
+        encoding=encoding,
         discount=settings.discount,
         optimizer=optimizer,
         hidden_sizes=(settings.width,) * settings.hidden_layers,
@@ -210,9 +259,17 @@ def _loop(
     )
 
 
-def _iterations_per_chunk(settings: Settings) -> int:
-    """About `CHUNK_STEPS` steps; the chunks of a run with a limit of steps are equal and end close to it."""
-    most = max(1, CHUNK_STEPS // settings.rollout_steps)
+def _learning_rate(settings: Settings) -> float | optax.Schedule:
+    """The step size, or its course over the updates of a run."""
+    if settings.learning_rate_end is None or settings.steps is None:
+        return settings.learning_rate
+    updates = math.ceil(settings.steps / settings.rollout_steps) * settings.updates_per_rollout
+    return optax.linear_schedule(settings.learning_rate, settings.learning_rate_end, updates)
+
+
+def _iterations_per_chunk(settings: Settings, steps: int) -> int:
+    """About so many steps; the chunks of a run with a limit of steps are equal and end close to it."""
+    most = max(1, steps // settings.rollout_steps)
     if settings.steps is None:
         return most
     iterations = math.ceil(settings.steps / settings.rollout_steps)
@@ -221,4 +278,10 @@ def _iterations_per_chunk(settings: Settings) -> int:
 
 def described(part: Any) -> dict[str, Any]:
     """Class name and settings of a part, as summary.json shows them."""
-    return {"name": type(part).__name__, **dataclasses.asdict(part)}
+    shown = {field.name for field in dataclasses.fields(part) if field.repr}
+    return {"name": type(part).__name__, **{name: _plain(getattr(part, name)) for name in shown}}
+
+
+def _plain(value: Any) -> Any:
+    """A setting, with tuples as the lists that JSON makes of them."""
+    return list(value) if isinstance(value, tuple) else value

@@ -1,28 +1,28 @@
-"""How an observation enters the network. What states share there, they learn together."""
+"""Observations that are integer states. What states share in their encoding, they learn together."""
 
-import abc
 import dataclasses
 from typing import Literal
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.encodings.base import Encoding
 
 
-class Encoding(abc.ABC):
-    """Turns one observation into the network's input. An encoding is a frozen dataclass."""
+class OfStates(Encoding):
+    """An encoding of integer states: it has nothing to learn, and nothing to keep of what it sees."""
 
-    @property
-    @abc.abstractmethod
-    def num_features(self) -> int:
-        """Length of the network's input."""
+    def init(self, key: PRNGKeyArray) -> tuple[()]:
+        del key
+        return ()
 
-    @abc.abstractmethod
-    def project(self, weight: Float[Array, "features outputs"], observation: Array) -> Float[Array, " outputs"]:
-        """The encoded observation times the weight of the first layer."""
+    def observe(self, encoder: tuple[()], observations: Int[Array, " batch"]) -> tuple[()]:
+        del observations
+        return encoder
 
 
 @dataclasses.dataclass(frozen=True)
-class OneHot(Encoding):
+class OneHot(OfStates):
     """A state as a unit vector: two states share nothing but biases. The product is a row lookup."""
 
     num_states: int
@@ -32,13 +32,13 @@ class OneHot(Encoding):
         return self.num_states
 
     def project(
-        self, weight: Float[Array, "features outputs"], observation: Int[Array, ""]
+        self, encoder: tuple[()], weight: Float[Array, "features outputs"], observation: Int[Array, ""]
     ) -> Float[Array, " outputs"]:
         return weight[observation]
 
 
 @dataclasses.dataclass(frozen=True)
-class Scalar(Encoding):
+class Scalar(OfStates):
     """A state as one number from -1 (the first state) to 1 (the last)."""
 
     num_states: int
@@ -48,13 +48,13 @@ class Scalar(Encoding):
         return 1
 
     def project(
-        self, weight: Float[Array, "features outputs"], observation: Int[Array, ""]
+        self, encoder: tuple[()], weight: Float[Array, "features outputs"], observation: Int[Array, ""]
     ) -> Float[Array, " outputs"]:
         return (2.0 * observation.astype(jnp.float32) / max(self.num_states - 1, 1) - 1.0) * weight[0]
 
 
 @dataclasses.dataclass(frozen=True)
-class Thermometer(Encoding):
+class Thermometer(OfStates):
     """State s as s + 1 ones, then zeros: neighbours share all features but one."""
 
     num_states: int
@@ -64,7 +64,7 @@ class Thermometer(Encoding):
         return self.num_states
 
     def project(
-        self, weight: Float[Array, "features outputs"], observation: Int[Array, ""]
+        self, encoder: tuple[()], weight: Float[Array, "features outputs"], observation: Int[Array, ""]
     ) -> Float[Array, " outputs"]:
         return (jnp.arange(self.num_states) <= observation).astype(jnp.float32) @ weight
 

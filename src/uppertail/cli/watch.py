@@ -1,0 +1,136 @@
+"""`uppertail watch`: a run's agent at play, in a window, in a GIF or as text."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jsonargparse import ArgumentParser
+
+from uppertail import records
+from uppertail.cli import trained
+from uppertail.cli.parsing import command_parser, parse
+from uppertail.errors import InputError
+
+if TYPE_CHECKING:
+    from uppertail.analysis.animation import Animation
+    from uppertail.environments import Frame, WatchableBuilder, WatchedEnvironment
+    from uppertail.training.train import Run
+
+DESCRIPTION = """Plays episodes with the network that one seed of a run learned, in Gymnasium's own pictures of the
+environment: in a window, or, with --gif, in a file, which needs no display. An environment that draws only text is
+printed. Gymnasium draws with pygame, which `pip install 'gymnasium[classic-control,toy-text]'` installs."""
+
+
+def parser(light: bool = False) -> ArgumentParser:
+    """The options of `uppertail watch`; a light parser is the same."""
+    del light
+    options = command_parser("watch", DESCRIPTION)
+    options.add_argument("folder", type=str | None, nargs="?", default=None, help="the run's folder")
+    options.add_argument("--seed", type=int | None, default=None, help="which of the run's seeds (default: the first)")
+    options.add_argument("--episodes", type=int, default=1, help="how many episodes")
+    options.add_argument("--policy", type=records.EvaluationPolicy, default="greedy", help=trained.POLICY)
+    options.add_argument("--gif", type=str | None, default=None, help="file for an animated GIF, instead of a window")
+    options.add_argument("--fps", type=int | None, default=None, help="frames per second (default: the environment's)")
+    return options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command."""
+    config = parse(parser(), arguments)
+    if config.folder is None:
+        raise InputError("Which run? `uppertail watch DIR`, with the folder that `uppertail train` wrote to.")
+    if config.episodes < 1:
+        raise InputError(f"episodes is {config.episodes}: use 1 or more.")
+    if config.fps is not None and not 1 <= config.fps <= 1000:
+        raise InputError(f"fps is {config.fps}: use 1 to 1000 frames per second.")
+    gif = None if config.gif is None else _gif(config.gif)
+    return _watch(Path(config.folder), config.seed, config.episodes, config.policy, gif, config.fps)
+
+
+def _gif(name: str) -> Path:
+    """The file of a GIF, where there is a folder for it."""
+    path = Path(name)
+    if path.suffix.lower() != ".gif":
+        raise InputError(f"The file {name!r} is to be an animated GIF: give it a name that ends in .gif.")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} for the file {path.name}: make it first.")
+    return path
+
+
+def _watch(folder: Path, seed: int | None, episodes: int, name: str, gif: Path | None, fps: int | None) -> int:
+    from uppertail.analysis.animation import Animation
+    from uppertail.training.watching import watch
+
+    with trained.opened(folder) as over:
+        row = _row(over.run, seed)
+        over.require_finite(slice(row, row + 1))
+        environment = _watchable(over.run).watched(gif is not None, fps)
+        animation = None if gif is None else Animation(environment.frames_per_second)
+        show = _printer(environment) if animation is None else _recorder(animation)
+        try:
+            played = watch(over.run, over.networks, over.policy(name), row, environment, episodes, show)
+            for number, episode in enumerate(played, 1):
+                print(f"Episode {number}: return {episode.ret:g} in {episode.length:,} steps")
+        finally:
+            environment.close()
+    if gif is not None and animation is not None:
+        _write(gif, animation)
+    return 0
+
+
+def _row(run: "Run", seed: int | None) -> int:
+    """Where a seed is among those of the run."""
+    first, count = run.settings.seed, run.settings.seeds
+    if seed is None:
+        return 0
+    if not 0 <= seed - first < count:
+        raise InputError(f"seed is {seed}, but the run has " + _seeds(first, count))
+    return seed - first
+
+
+def _seeds(first: int, count: int) -> str:
+    return f"the seeds {first} to {first + count - 1}." if count > 1 else f"the seed {first} only."
+
+
+def _watchable(run: "Run") -> "WatchableBuilder":
+    from uppertail.environments import WatchableBuilder
+
+    if not isinstance(run.builder, WatchableBuilder):
+        raise InputError(
+            f"{type(run.builder).__name__} has no picture of itself, so there is nothing to watch: "
+            "`uppertail reproduce chain-distributions` draws what is learned along a Chain."
+        )
+    return run.builder
+
+
+def _printer(environment: "WatchedEnvironment") -> "Callable[[Frame, bool], None]":
+    """Prints a text at the environment's pace, for a person; a window shows itself."""
+    pause = 1 / environment.frames_per_second if sys.stdout.isatty() else 0.0
+
+    def show(frame: "Frame", last: bool) -> None:
+        del last
+        if isinstance(frame, str):
+            print(frame)
+            time.sleep(pause)
+
+    return show
+
+
+def _recorder(animation: "Animation") -> "Callable[[Frame, bool], None]":
+    def show(frame: "Frame", last: bool) -> None:
+        assert isinstance(frame, np.ndarray)
+        animation.add(frame, last)
+
+    return show
+
+
+def _write(gif: Path, animation: "Animation") -> None:
+    try:
+        animation.write(gif)
+    except OSError as error:
+        raise InputError(f"{gif} cannot be written ({error.strerror}): give --gif another file.") from error
+    cut = ", and there is no room for more: try fewer --episodes" if animation.full else ""
+    print(f"{sum(animation.durations) / 1000:.1f} seconds in {gif}{cut}")

@@ -1,0 +1,33 @@
+"""The contract of an encoding."""
+
+import abc
+from typing import Any
+
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+class Encoding(abc.ABC):
+    """Turns one observation into the network's input. What observations share there, they learn together.
+
+    An encoding is a frozen dataclass. What it learns or sees in a run, its `encoder`, is a tree of arrays that the
+    network carries: kernels, bounds of what was observed, or nothing.
+    """
+
+    @property
+    @abc.abstractmethod
+    def num_features(self) -> int:
+        """Length of the network's input."""
+
+    @abc.abstractmethod
+    def init(self, key: PRNGKeyArray) -> Any:
+        """The encoder before the first observation."""
+
+    @abc.abstractmethod
+    def observe(self, encoder: Any, observations: Array) -> Any:
+        """The encoder after a batch of observations, with one leading axis."""
+
+    @abc.abstractmethod
+    def project(
+        self, encoder: Any, weight: Float[Array, "features outputs"], observation: Array
+    ) -> Float[Array, " outputs"]:
+        """The encoded observation times the weight of the first layer."""

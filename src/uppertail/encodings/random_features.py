@@ -1,0 +1,74 @@
+"""Vectors of numbers as random features: near observations share them, far ones share nothing."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from uppertail.encodings.base import Encoding
+from uppertail.encodings.vector import Bounds, Vector
+from uppertail.errors import InputError
+
+
+class Waves(NamedTuple):
+    """What a run draws once and keeps, and the bounds of what it observed."""
+
+    frequencies: Float[Array, "entries features"]
+    phases: Float[Array, " features"]
+    bounds: Bounds
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomFeatures(Encoding):
+    """Random Fourier features (Rahimi and Recht 2007): cosines of random directions of the scaled vector.
+
+    The product of two observations' features is exp(- distance^2 / (2 length_scale^2)): what one-hot states are to
+    finite environments, these are to continuous ones. What was never visited shares nothing with what was, and stays
+    wide. Absolute values sum to about 1, as a one-hot's do, so that a step of Adam changes as much.
+
+    Args:
+        vector: how the numbers are brought to a common scale first.
+        count: number of features.
+        length_scale: the distance, as root mean square over the scaled numbers, at which observations begin to differ.
+    """
+
+    vector: Vector
+    count: int = 512
+    length_scale: float = 0.2
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise InputError(f"num_features is {self.count}: use 1 or more.")
+        if not 0 < self.length_scale < math.inf:
+            raise InputError(f"length_scale is {self.length_scale}: use a number above 0, for example 0.2.")
+
+    @property
+    def num_features(self) -> int:
+        return self.count
+
+    def init(self, key: PRNGKeyArray) -> Waves:
+        frequency_key, phase_key = jax.random.split(key)
+        entries = self.vector.num_features
+        spread = 1.0 / (self.length_scale * math.sqrt(entries))
+        return Waves(
+            spread * jax.random.normal(frequency_key, (entries, self.count)),
+            jax.random.uniform(phase_key, (self.count,), maxval=2 * math.pi),
+            self.vector.init(phase_key),
+        )
+
+    def observe(self, encoder: Waves, observations: Float[Array, "batch entries"]) -> Waves:
+        return encoder._replace(bounds=self.vector.observe(encoder.bounds, observations))
+
+    def project(
+        self, encoder: Waves, weight: Float[Array, "features outputs"], observation: Float[Array, " entries"]
+    ) -> Float[Array, " outputs"]:
+        return self.features(encoder, observation) @ weight
+
+    def features(self, encoder: Waves, observation: Float[Array, " entries"]) -> Float[Array, " features"]:
+        """The features of one observation; the mean of |cos| is 2 / pi."""
+        drawn = jax.lax.stop_gradient(encoder)
+        scaled = self.vector.scaled(drawn.bounds, observation)
+        return math.pi / (2 * self.count) * jnp.cos(scaled @ drawn.frequencies + drawn.phases)

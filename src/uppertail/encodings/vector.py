@@ -1,0 +1,68 @@
+"""Observations that are vectors of numbers, brought to a common scale."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from uppertail.encodings.base import Encoding
+
+
+class Bounds(NamedTuple):
+    """The lowest and highest number observed so far at each place of the vector."""
+
+    low: Float[Array, " features"]
+    high: Float[Array, " features"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Vector(Encoding):
+    """Each number from -1 at its lower bound to 1 at its upper one; where a bound is infinite, those observed so far.
+
+    Numbers that are declared to lie between 0 and 1 stay as they are, so that what was one-hot is one-hot.
+
+    Args:
+        low: declared lower bound of each number; minus infinity: none.
+        high: declared upper bound of each number; infinity: none.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    @property
+    def num_features(self) -> int:
+        return len(self.low)
+
+    @property
+    def bounded(self) -> Bool[np.ndarray, " features"]:
+        """Where both bounds are declared."""
+        return np.isfinite(np.array(self.low)) & np.isfinite(np.array(self.high))
+
+    def init(self, key: PRNGKeyArray) -> Bounds:
+        del key  # nothing is drawn at random
+        nothing = jnp.full(self.num_features, math.inf)
+        return Bounds(nothing, -nothing)
+
+    def observe(self, encoder: Bounds, observations: Float[Array, "batch features"]) -> Bounds:
+        low, high = jnp.min(observations, axis=0), jnp.max(observations, axis=0)
+        return Bounds(jnp.minimum(encoder.low, low), jnp.maximum(encoder.high, high))
+
+    def project(
+        self, encoder: Bounds, weight: Float[Array, "features outputs"], observation: Float[Array, " features"]
+    ) -> Float[Array, " outputs"]:
+        return self.scaled(encoder, observation) @ weight
+
+    def scaled(self, encoder: Bounds, observation: Float[Array, " features"]) -> Float[Array, " features"]:
+        """The observation on the common scale; 0 where only one number was ever observed."""
+        seen = jax.lax.stop_gradient(encoder)
+        declared_low, declared_high = (np.array(bound, np.float32) for bound in (self.low, self.high))
+        low = jnp.where(self.bounded, declared_low, seen.low)
+        span = jnp.where(self.bounded, declared_high, seen.high) - low
+        known = jnp.isfinite(span) & (span > 0)
+        scaled = jnp.where(known, 2.0 * (observation - low) / jnp.where(known, span, 1.0) - 1.0, 0.0)
+        as_it_is = (declared_low == 0) & (declared_high == 1)
+        return jnp.where(as_it_is, observation, scaled)

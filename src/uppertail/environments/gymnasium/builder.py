@@ -1,0 +1,203 @@
+"""What the builders of Gymnasium environments share: settings, and what is read off an environment once."""
+
+import abc
+import dataclasses
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import gymnasium
+from gymnasium import spaces
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.wrappers import TimeLimit
+from jaxtyping import PRNGKeyArray
+
+from uppertail.encodings import Encoding, StateEncoding
+from uppertail.environments.finite import FiniteMDP
+from uppertail.environments.gymnasium import tables
+from uppertail.environments.gymnasium.single import Single
+from uppertail.environments.gymnasium.spaces import Features, Numbers, Reading, Scaling, actions_of, reading
+from uppertail.environments.gymnasium.vector import Vector
+from uppertail.environments.host import HostBuilder, HostEnvironment
+from uppertail.errors import InputError
+from uppertail.types import ReturnRange
+
+Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
+
+
+class Inspected(NamedTuple):
+    """What is read off one environment."""
+
+    reading: Reading
+    actions: spaces.Discrete
+    time_limit: int | None
+    reward_threshold: float | None
+    has_table: bool
+    objection: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GymnasiumBuilder(HostBuilder):
+    """An environment of Gymnasium.
+
+    Args:
+        compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
+        encoding: how a state enters the network, where observations are Discrete.
+        scaling: by which bounds other observations are brought to [-1, 1]: auto (those declared, else those seen so
+            far), declared or running (those seen so far).
+        features: how numbers enter the network: random (features that only near observations share), scaled (as they
+            are; add --bias true) or auto (random where there is a Box).
+        num_features: how many random features.
+        length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
+        returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
+            by episodes of a random policy.
+        success: undiscounted return from which an episode counts as a success; null: the registered reward_threshold.
+        vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
+    """
+
+    compile: Literal["auto", "never"] = "auto"
+    encoding: StateEncoding = "one_hot"
+    scaling: Scaling = "auto"
+    features: Features = "auto"
+    num_features: int = 512
+    length_scale: float = 0.2
+    returns: tuple[float, float] | None = None
+    success: float | None = None
+    vectorization: Literal["sync", "async"] = "sync"
+
+    def __post_init__(self) -> None:
+        if self.returns is not None and not self.returns[0] < self.returns[1]:
+            raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest return.")
+        self.complete()
+
+    @abc.abstractmethod
+    def complete(self) -> None:
+        """Checks the settings of one's own, or fills in what they leave open.
+
+        Raises:
+            InputError: a setting cannot be met.
+        """
+
+    @abc.abstractmethod
+    def maker(self) -> Callable[[], Made]:
+        """A function that makes the environment anew."""
+
+    @property
+    def success_return(self) -> float:
+        threshold = self.inspected.reward_threshold if self.success is None else self.success
+        return float("inf") if threshold is None else threshold
+
+    @property
+    def floor_episodes(self) -> None:
+        return None
+
+    @property
+    def compiles(self) -> bool:
+        return self.compile == "auto" and self.inspected.has_table and self.inspected.objection is None
+
+    @property
+    def note(self) -> str | None:
+        if self.compile == "auto" and self.inspected.objection:
+            return f"{self.label} is stepped in Python: {self.inspected.objection}."
+        return None
+
+    @property
+    def observations(self) -> Encoding:
+        return self.inspected.reading.encoding
+
+    @property
+    def num_actions(self) -> int:
+        return int(self.inspected.actions.n)
+
+    @property
+    def time_limit(self) -> int | None:
+        return self.inspected.time_limit
+
+    @property
+    def known_returns(self) -> ReturnRange | None:
+        return None if self.returns is None else ReturnRange(min(self.returns[0], 0.0), max(self.returns[1], 0.0))
+
+    def build(self, key: PRNGKeyArray) -> FiniteMDP:
+        """The compiled environment.
+
+        Raises:
+            InputError: it has no table to compile, or not one that can stand for it.
+        """
+        del key  # nothing is drawn at random
+        if not self.inspected.has_table or self.inspected.objection:
+            why = self.inspected.objection or "it shows no table of its transitions (`unwrapped.P`)"
+            raise InputError(f"{self.label} cannot be compiled: {why}.")
+        env = self.made()
+        try:
+            assert isinstance(env, gymnasium.Env)
+            return tables.from_environment(env, self.encoding, self.inspected.time_limit)
+        finally:
+            env.close()
+
+    def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
+        seen, env = self.inspected, self.made()
+        limit = time_limit if seen.time_limit is None else None
+        if isinstance(env, VectorEnv):
+            return Vector(env, seen.reading, int(seen.actions.start), seed)
+        if num_envs == 1:
+            limited = env if limit is None else TimeLimit(env, limit)
+            return Single(limited, seen.reading, int(seen.actions.start), seed)
+        env.close()
+        kind = {"sync": SyncVectorEnv, "async": functools.partial(AsyncVectorEnv, context="spawn")}[self.vectorization]
+        makers: Any = [functools.partial(_limited, self.maker(), limit)] * num_envs
+        vector = kind(makers, autoreset_mode=AutoresetMode.DISABLED)
+        return Vector(vector, seen.reading, int(seen.actions.start), seed)
+
+    @abc.abstractmethod
+    def made(self) -> Made:
+        """The environment, made anew.
+
+        Raises:
+            InputError: it cannot be made.
+        """
+
+    @functools.cached_property
+    def inspected(self) -> Inspected:
+        """What is read off an environment that is made for this alone.
+
+        Raises:
+            InputError: it cannot be made, or is of no kind that can be trained on.
+        """
+        env = self.made()
+        try:
+            vector = isinstance(env, VectorEnv)
+            space, actions = (
+                (env.single_observation_space, env.single_action_space)
+                if isinstance(env, VectorEnv)
+                else (env.observation_space, env.action_space)
+            )
+            table = not vector and tables.has_table(env)
+            objection = tables.objection(env) if table and not vector and self.compile == "auto" else None
+            numbers = Numbers(self.scaling, self.features, self.num_features, self.length_scale)
+            return Inspected(
+                reading(space, self.encoding, numbers),
+                actions_of(actions),
+                None if env.spec is None else env.spec.max_episode_steps,
+                None if env.spec is None else env.spec.reward_threshold,
+                table,
+                objection,
+            )
+        finally:
+            env.close()
+
+
+def _limited(maker: Callable[[], Any], limit: int | None) -> Any:
+    """An environment made anew, with a time limit if one is asked for."""
+    return maker() if limit is None else TimeLimit(maker(), limit)
+
+
+def said(error: Exception) -> str:
+    """What an exception says, in one line and without a full stop."""
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def extra(error: Exception) -> str:
+    """How Gymnasium says to install what is missing."""
+    named = re.search(r"gymnasium\[[\w-]+\]", str(error))
+    return f"run `pip install '{named[0]}'`" if named else said(error)

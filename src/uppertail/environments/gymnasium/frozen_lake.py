@@ -1,0 +1,75 @@
+"""Gymnasium's FrozenLake, as the paper uses it."""
+
+import dataclasses
+from typing import Any, Literal
+
+import gymnasium
+from jaxtyping import PRNGKeyArray
+
+from uppertail.encodings import STATE_ENCODINGS, StateEncoding
+from uppertail.environments.finite import FiniteMDP
+from uppertail.environments.gymnasium.spaces import Numbers, reading
+from uppertail.environments.gymnasium.tables import from_table
+from uppertail.environments.gymnasium.watched import Watched
+from uppertail.environments.watched import WatchableBuilder
+from uppertail.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenLake(WatchableBuilder):
+    """Gymnasium's FrozenLake, from its own transition table.
+
+    Args:
+        map_name: one of Gymnasium's maps.
+        desc: a map of your own instead: rows of equal length made of S (start), F (frozen), H (hole) and G (goal).
+        is_slippery: whether a step may slip sideways; the paper's environment does not.
+        encoding: how a state enters the network.
+        time_limit: steps after which an episode is truncated, at least 1.
+    """
+
+    map_name: Literal["4x4", "8x8"] = "8x8"
+    desc: tuple[str, ...] | None = None
+    is_slippery: bool = False
+    encoding: StateEncoding = "one_hot"
+    time_limit: int = 200
+
+    def __post_init__(self) -> None:
+        if self.time_limit < 1:
+            raise InputError(f"time_limit is {self.time_limit}, but an episode needs at least 1 step.")
+        if self.desc is not None:
+            letters = "".join(self.desc)
+            equal_rows = len({len(row) for row in self.desc}) == 1
+            if not equal_rows or not letters or set(letters) - set("SFHG") or not {"S", "G"} <= set(letters):
+                raise InputError(
+                    f"desc is {list(self.desc)}, but a map needs rows of equal length made of S, F, H and G, "
+                    "with at least one S and one G."
+                )
+
+    @property
+    def success_return(self) -> float:
+        return 1.0
+
+    @property
+    def floor_episodes(self) -> None:
+        return None
+
+    def build(self, key: PRNGKeyArray) -> FiniteMDP:
+        del key  # nothing is drawn at random
+        lake: Any = self._made(None).unwrapped
+        return from_table(
+            lake.P, lake.initial_state_distrib, self.time_limit, STATE_ENCODINGS[self.encoding](len(lake.P))
+        )
+
+    def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:
+        states = reading(self._made(None).observation_space, self.encoding, Numbers())
+        return Watched("FrozenLake", self._made, states, 0, pictures, frames_per_second)
+
+    def _made(self, mode: str | None) -> gymnasium.Env[Any, Any]:
+        return gymnasium.make(
+            "FrozenLake-v1",
+            map_name=self.map_name,
+            desc=None if self.desc is None else list(self.desc),
+            is_slippery=self.is_slippery,
+            max_episode_steps=self.time_limit,
+            render_mode=mode,
+        )

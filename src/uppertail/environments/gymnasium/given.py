@@ -1,0 +1,90 @@
+"""An environment that a program has at hand: a Gymnasium environment, or a function that makes one."""
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import VectorEnv
+
+from uppertail.environments.base import EnvironmentBuilder
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made, said
+from uppertail.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Given(GymnasiumBuilder):
+    """A Gymnasium environment of your own: each seed trains on a copy of its own.
+
+    Args:
+        environment: the environment, or a function without arguments that makes it: an Env or a VectorEnv.
+        id: what it is called in a run's files; empty: its registered id, or the name of its class.
+        compile: as in Gym.
+        encoding: as in Gym.
+        scaling: as in Gym.
+        features: as in Gym.
+        num_features: as in Gym.
+        length_scale: as in Gym.
+        returns: as in Gym.
+        success: as in Gym.
+        vectorization: as in Gym.
+    """
+
+    environment: Made | Callable[[], Made] = dataclasses.field(repr=False, compare=False)
+    id: str = ""
+
+    def complete(self) -> None:
+        if not self.id:
+            object.__setattr__(self, "id", _name(self.environment))
+
+    @property
+    def label(self) -> str:
+        return self.id
+
+    def maker(self) -> Callable[[], Made]:
+        if isinstance(self.environment, gymnasium.Env | VectorEnv):
+            return self._copy
+        return self.environment
+
+    def made(self) -> Made:
+        try:
+            return self.maker()()
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
+
+    def _copy(self) -> Made:
+        try:
+            return copy.deepcopy(self.environment)  # pyright: ignore[reportReturnType]
+        except Exception as error:
+            raise InputError(
+                f"{self.id} cannot be copied for each seed ({type(error).__name__}): give a function that makes it, "
+                "as in train(lambda: MyEnvironment())."
+            ) from error
+
+
+def builder_of(environment: object) -> EnvironmentBuilder:
+    """The builder of whatever `train` is given.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    if isinstance(environment, EnvironmentBuilder):
+        return environment
+    if isinstance(environment, gymnasium.Env | VectorEnv) or callable(environment):
+        return Given(environment)  # pyright: ignore[reportArgumentType]
+    raise InputError(
+        f"environment is {environment!r}: give a Chain, Toy, FrozenLake or Gym, a Gymnasium environment, or a function "
+        "that makes one."
+    )
+
+
+def _name(environment: Any) -> str:
+    spec = getattr(environment, "spec", None)
+    if spec is not None:
+        return spec.id
+    if isinstance(environment, gymnasium.Env | VectorEnv):
+        return type(environment.unwrapped).__name__
+    return getattr(environment, "__name__", type(environment).__name__)

@@ -1,0 +1,93 @@
+"""Any registered Gymnasium environment, by its id."""
+
+import dataclasses
+import difflib
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made, extra, said
+from uppertail.environments.gymnasium.watched import Watched
+from uppertail.environments.watched import WatchableBuilder
+from uppertail.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Gym(GymnasiumBuilder, WatchableBuilder):
+    """Any registered Gymnasium environment with discrete actions; `module:Name-v0` imports the module first.
+
+    Args:
+        id: the environment's id, for example CartPole-v1.
+        kwargs: what its constructor is given, for example '{map_name: 8x8, is_slippery: false}'.
+        max_episode_steps: steps after which an episode is truncated; null: as registered.
+        compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
+        encoding: how a state enters the network, where observations are Discrete.
+        scaling: by which bounds other observations are brought to [-1, 1]: auto (those declared, else those seen so
+            far), declared or running (those seen so far).
+        features: how numbers enter the network: random (features that only near observations share), scaled (as they
+            are; add --bias true) or auto (random where there is a Box).
+        num_features: how many random features.
+        length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
+        returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
+            by episodes of a random policy.
+        success: undiscounted return from which an episode counts as a success; null: the registered reward_threshold.
+        vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
+    """
+
+    id: str
+    kwargs: dict[str, Any] | None = None
+    max_episode_steps: int | None = None
+
+    def complete(self) -> None:
+        if self.max_episode_steps is not None and self.max_episode_steps < 1:
+            raise InputError(f"max_episode_steps is {self.max_episode_steps}, but an episode needs at least 1 step.")
+
+    @property
+    def label(self) -> str:
+        return self.id
+
+    def maker(self) -> Callable[[], Made]:
+        kwargs = dict(self.kwargs or {})
+        if self.max_episode_steps is not None:
+            kwargs["max_episode_steps"] = self.max_episode_steps
+        return functools.partial(gymnasium.make, self.id, **kwargs)
+
+    def made(self) -> Made:
+        """The environment, made anew.
+
+        Raises:
+            InputError: there is none of this id, its packages are missing, or it refuses its settings.
+        """
+        try:
+            return self.maker()()
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise InputError(f"{self.id} needs packages that are not installed: {extra(error)}.") from error
+        except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv, gymnasium.error.Error) as error:
+            raise InputError(f"There is no environment {self.id!r} in Gymnasium here.{_nearest(self.id)}") from error
+        except ModuleNotFoundError as error:
+            module = error.name or self.id.partition(":")[0]  # Gymnasium raises its own, without the name
+            raise InputError(f"{self.id} needs the module {module!r}, which is not installed.") from error
+        except TypeError as error:
+            raise InputError(
+                f"{self.id} refuses its kwargs {self.kwargs or {}} ({said(error)}): give those of its constructor."
+            ) from error
+        except Exception as error:
+            raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
+
+    def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:
+        def make(mode: str | None) -> Made:
+            return dataclasses.replace(self, kwargs={**(self.kwargs or {}), "render_mode": mode}).made()
+
+        seen = self.inspected
+        return Watched(self.id, make, seen.reading, int(seen.actions.start), pictures, frames_per_second)
+
+
+def _nearest(name: str) -> str:
+    """A hint at registered ids like this one."""
+    known = [key for key in gymnasium.registry if not key.startswith(("phys2d/", "tabular/"))]
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if not close:
+        return " `python -c 'import gymnasium; gymnasium.pprint_registry()'` lists them."
+    return f" Did you mean {' or '.join(close)}?"

@@ -1,0 +1,83 @@
+"""One Gymnasium environment, stepped in Python."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from jaxtyping import Int
+
+from uppertail.environments.gymnasium.spaces import Reading
+from uppertail.environments.host import HostEnvironment, HostStep
+
+EPISODE, ACTIONS = "episode", "actions"
+
+
+def episode_seed(seed: int, environment: int, episode: int) -> int:
+    """What an episode is reset with, so that it can be begun again without those before it."""
+    return int(np.random.SeedSequence((seed, environment, episode)).generate_state(1)[0])
+
+
+class Single(HostEnvironment):
+    """One environment.
+
+    An episode is led back to by its seed and its actions, which any environment that keeps to Gymnasium's contract
+    answers in the same way.
+
+    Args:
+        env: the environment.
+        reading: how its observations are read.
+        first_action: the number of its first action.
+        seed: the seed of the run.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], reading: Reading, first_action: int, seed: int) -> None:
+        self.env, self.array, self.first_action, self.seed = env, reading.array, first_action, seed
+        self.episode = 0
+        self.actions: list[int] = []
+
+    @property
+    def num_envs(self) -> int:
+        return 1
+
+    def reset(self) -> np.ndarray:
+        self.episode = 0
+        return self._begin()
+
+    def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
+        self.actions.append(int(actions[0]))
+        after, reward, terminated, truncated, _ = self.env.step(self.actions[-1] + self.first_action)
+        next_observation = observation = self.array(after)[None]
+        if terminated or truncated:
+            self.episode += 1
+            observation = self._begin()
+        return HostStep(
+            next_observation,
+            np.array([reward], np.float32),
+            np.array([terminated], bool),
+            np.array([truncated and not terminated], bool),
+            observation,
+            np.ones(1, bool),
+        )
+
+    def saved(self) -> dict[str, np.ndarray]:
+        return {EPISODE: np.array([self.episode]), ACTIONS: np.array(self.actions, np.int64)[None]}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
+        self.episode = int(arrays[EPISODE][0])
+        observation = self._begin()
+        for action in arrays[ACTIONS][0].tolist():
+            self.actions.append(action)
+            after, _, terminated, truncated, _ = self.env.step(action + self.first_action)
+            if terminated or truncated:  # it did not, then: the environment answers otherwise
+                return self._begin()
+            observation = self.array(after)[None]
+        return observation
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _begin(self) -> np.ndarray:
+        """The first observation of the next episode."""
+        self.actions = []
+        first, _ = self.env.reset(seed=episode_seed(self.seed, 0, self.episode))
+        return self.array(first)[None]

@@ -1,0 +1,109 @@
+"""A Gymnasium vector environment, whichever way it begins new episodes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import iterate
+from jaxtyping import Bool, Int
+
+from uppertail.environments.gymnasium.single import ACTIONS, EPISODE, episode_seed
+from uppertail.environments.gymnasium.spaces import Reading
+from uppertail.environments.host import HostEnvironment, HostStep
+
+NONE = -1
+"""Fills the actions of the shorter episodes, in a checkpoint."""
+
+
+class Vector(HostEnvironment):
+    """Environments side by side. No step of theirs crosses an episode's end, in any of Gymnasium's autoreset modes.
+
+    Where resetting is left to us (`DISABLED`), each episode has its own seed, and a checkpoint leads back to it.
+
+    Args:
+        env: the vector environment.
+        reading: how its observations are read.
+        first_action: the number of its first action.
+        seed: the seed of the run.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], reading: Reading, first_action: int, seed: int) -> None:
+        self.env, self.array, self.first_action, self.seed = env, reading.array, first_action, seed
+        self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        self.episodes = np.zeros(env.num_envs, np.int64)
+        self.actions: list[list[int]] = [[] for _ in range(env.num_envs)]
+        self.resetting = np.zeros(env.num_envs, bool)
+
+    @property
+    def num_envs(self) -> int:
+        return self.env.num_envs
+
+    def reset(self) -> np.ndarray:
+        self.episodes[:], self.resetting[:] = 0, False
+        self.actions = [[] for _ in range(self.num_envs)]
+        return self._arrays(self.env.reset(seed=self._seeds())[0])
+
+    def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
+        if self.mode is AutoresetMode.DISABLED:  # else nothing leads back to them
+            for taken, action in zip(self.actions, actions.tolist(), strict=True):
+                taken.append(action)
+        after, reward, terminated, truncated, info = self.env.step(actions + self.first_action)
+        ended, real = terminated | truncated, ~self.resetting
+        next_observation = observation = self._arrays(after)
+        if self.mode is AutoresetMode.NEXT_STEP:
+            self.resetting = ended.copy()
+        elif ended.any():
+            self.episodes += ended
+            if self.mode is AutoresetMode.SAME_STEP:
+                next_observation = observation.copy()
+                for index in np.flatnonzero(ended):
+                    next_observation[index] = self.array(info["final_obs"][index])
+            else:
+                observation = self._begin(ended)
+        rewards = np.array(reward, np.float32)
+        return HostStep(next_observation, rewards, terminated.copy(), truncated & ~terminated, observation, real)
+
+    def saved(self) -> dict[str, np.ndarray]:
+        if self.mode is not AutoresetMode.DISABLED:
+            return {}
+        longest = max(map(len, self.actions))
+        padded = [[NONE] * (longest - len(taken)) + taken for taken in self.actions]
+        return {EPISODE: self.episodes.copy(), ACTIONS: np.array(padded, np.int64).reshape(self.num_envs, longest)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
+        """All episodes end up in step: each is begun as many steps before the last as it has actions."""
+        if not arrays:
+            return self.reset()
+        observation = self.reset()
+        self.episodes = arrays[EPISODE].copy()
+        observation = self._begin(np.ones(self.num_envs, bool))
+        for actions in arrays[ACTIONS].T:
+            idle = actions == NONE
+            for taken, action in zip(self.actions, actions.tolist(), strict=True):
+                taken.extend([] if action == NONE else [action])
+            after, _, terminated, truncated, _ = self.env.step(np.where(idle, 0, actions) + self.first_action)
+            if ((terminated | truncated) & ~idle).any():  # none did, then: the environments answer otherwise
+                return self.reset()
+            observation = self._arrays(after)
+            if idle.any():  # these are still waiting for their episode to begin
+                observation = self._begin(idle)
+        return observation
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _begin(self, which: Bool[np.ndarray, " envs"]) -> np.ndarray:
+        """All observations, after a new episode has begun in some of the environments."""
+        for index in np.flatnonzero(which):
+            self.actions[index] = []
+        return self._arrays(self.env.reset(seed=self._seeds(), options={"reset_mask": which.copy()})[0])
+
+    def _seeds(self) -> Any:
+        """One for each environment, which Gymnasium's types do not know of."""
+        return [episode_seed(self.seed, index, int(episode)) for index, episode in enumerate(self.episodes)]
+
+    def _arrays(self, observations: Any) -> np.ndarray:
+        """The observations of all environments, one after another; a copy."""
+        each: Sequence[Any] = list(iterate(self.env.observation_space, observations))
+        return np.stack([self.array(observation) for observation in each])

@@ -1,0 +1,123 @@
+"""A Gymnasium environment that shows itself, in Gymnasium's own render modes."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from uppertail.environments.gymnasium.builder import extra, said
+from uppertail.environments.gymnasium.single import episode_seed
+from uppertail.environments.gymnasium.spaces import Reading
+from uppertail.environments.watched import Frame, WatchedEnvironment, WatchedStep
+from uppertail.errors import InputError
+
+WINDOW, PICTURES, TEXT = "human", "rgb_array", "ansi"
+"""Gymnasium's names of the ways in which an environment shows itself."""
+
+FRAMES_PER_SECOND = 30
+"""Of an environment that does not say."""
+
+VIDEO_DRIVER = "SDL_VIDEODRIVER"
+"""The variable by which pygame is told where to draw; `dummy` needs no display."""
+
+
+class Watched(WatchedEnvironment):
+    """One environment, played to be watched.
+
+    Args:
+        label: what a message calls it.
+        make: makes it in a render mode; None: in none.
+        reading: how its observations are read.
+        first_action: the number of its first action.
+        pictures: whether its frames are to be pictures; else it opens a window, or its frames are texts.
+        frames_per_second: None: as the environment says.
+
+    Raises:
+        InputError: it cannot be made, or not be shown in this way.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        make: Callable[[str | None], Any],
+        reading: Reading,
+        first_action: int,
+        pictures: bool,
+        frames_per_second: int | None,
+    ) -> None:
+        self.label, self.array, self.first_action = label, reading.array, first_action
+        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+        if pictures:
+            os.environ.setdefault(VIDEO_DRIVER, "dummy")
+        self.mode = _mode(label, make, pictures)
+        self.env: gymnasium.Env[Any, Any] = make(self.mode)
+        pace = frames_per_second or self.env.metadata.get("render_fps") or FRAMES_PER_SECOND
+        self.frames_per_second = float(pace)
+        self.env.unwrapped.metadata = {**self.env.metadata, "render_fps": pace}
+
+    def reset(self, seed: int, episode: int) -> np.ndarray:
+        """As training's evaluation resets the environment of this number for its first episode."""
+        with _sentences(self.label):
+            first, _ = self.env.reset(seed=episode_seed(seed, episode, 0))
+        if self.mode == WINDOW and _nowhere():
+            raise InputError("There is no display here to open a window on: --gif FILE needs none.")
+        return np.asarray(self.array(first))
+
+    def step(self, action: int) -> WatchedStep:
+        with _sentences(self.label):
+            after, reward, terminated, truncated, _ = self.env.step(action + self.first_action)
+        return WatchedStep(np.asarray(self.array(after)), float(reward), bool(terminated or truncated))
+
+    def frame(self) -> Frame:
+        if self.mode == WINDOW:
+            return None
+        with _sentences(self.label):
+            shown: Any = self.env.render()
+            return str(shown) if self.mode == TEXT else np.asarray(shown, np.uint8)
+
+    def close(self) -> None:
+        self.env.close()
+
+
+def _mode(label: str, make: Callable[[str | None], Any], pictures: bool) -> str:
+    """The render mode in which it is shown."""
+    env = make(None)
+    env.close()
+    modes = env.metadata.get("render_modes") or []
+    if pictures and PICTURES not in modes:
+        raise InputError(
+            f"{label} draws no pictures (it has {_listed(modes)}, but not {PICTURES}), so there is no GIF of it"
+            + (": leave out --gif." if {WINDOW, TEXT} & set(modes) else ".")
+        )
+    if pictures:
+        return PICTURES
+    if {WINDOW, PICTURES} & set(modes):  # Gymnasium shows pictures in a window of its own
+        return WINDOW
+    if TEXT in modes:
+        return TEXT
+    raise InputError(f"{label} has no render mode that could be watched: it has {_listed(modes)}.")
+
+
+def _listed(modes: Any) -> str:
+    return "no render mode" if not modes else f"render mode {', '.join(map(str, modes))}"
+
+
+@contextlib.contextmanager
+def _sentences(label: str) -> Iterator[None]:
+    """Says in a sentence why an environment cannot be shown."""
+    try:
+        yield
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise InputError(f"Drawing {label} needs packages that are not installed: {extra(error)}.") from error
+    except Exception as error:
+        raise InputError(f"{label} cannot be shown ({type(error).__name__}: {said(error)}).") from error
+
+
+def _nowhere() -> bool:
+    """Whether pygame found no display, and draws a window that no one sees; someone may have asked for that."""
+    pygame: Any = sys.modules.get("pygame")
+    return pygame is not None and VIDEO_DRIVER not in os.environ and pygame.display.get_driver() == "offscreen"

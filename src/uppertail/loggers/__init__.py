@@ -1,0 +1,42 @@
+"""Where a run's numbers go while it trains: a file of lines, TensorBoard, Weights & Biases, or a logger of your own."""
+
+import difflib
+import pydoc
+from collections.abc import Callable
+from pathlib import Path
+
+from uppertail.errors import InputError
+from uppertail.loggers.base import Logger, metrics
+from uppertail.loggers.jsonl import JSONL
+from uppertail.loggers.tensorboard import TensorBoard
+from uppertail.loggers.wandb import WandB
+from uppertail.records import TENSORBOARD
+
+__all__ = ["JSONL", "Logger", "TensorBoard", "WandB", "metrics", "named"]
+
+LOGGERS: dict[str, Callable[[Path], Logger]] = {
+    "tensorboard": lambda folder: TensorBoard(folder / TENSORBOARD),
+    "wandb": WandB,
+}
+
+
+def named(name: str, folder: Path) -> Logger:
+    """The logger of this name, or of the class at this import path, for the run in a folder; nothing is written yet.
+
+    Raises:
+        InputError: there is none, or its package is not installed.
+    """
+    if name in LOGGERS:
+        return LOGGERS[name](folder)
+    try:
+        found = pydoc.locate(name)
+    except pydoc.ErrorDuringImport as error:
+        raise InputError(f"The logger {name} cannot be imported ({error.value}): mend it there.") from error
+    if isinstance(found, type) and issubclass(found, Logger):
+        return found(folder)  # pyright: ignore[reportCallIssue]
+    close = difflib.get_close_matches(name, LOGGERS, n=1)
+    hint = f" Did you mean {close[0]}?" if close else ""
+    raise InputError(
+        f"Unknown logger {name!r}: use {', '.join(LOGGERS)}, or the import path of a class that is an "
+        f"uppertail.loggers.Logger and takes the run's folder.{hint}"
+    )

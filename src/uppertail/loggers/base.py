@@ -1,0 +1,92 @@
+"""The contract of a logger, and the numbers that each of them writes down, named in this one place."""
+
+import abc
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, Self, final
+
+from uppertail.errors import InputError
+from uppertail.training.results import Progress
+
+
+def metrics(progress: Progress) -> dict[str, float]:
+    """The numbers of a chunk by their names; docs/logs.md says what each means."""
+    return {
+        "return/mean": progress.mean_return,
+        "episode/length": progress.mean_length,
+        "episode/count": sum(progress.episodes) / len(progress.episodes),
+        "success/rate": progress.success_rate,
+        "success/solved_seeds": progress.solved,
+        "learning/loss": progress.loss,
+        "learning/gradient_norm": progress.gradient_norm,
+        "learning/targets_outside_support": progress.outside,
+        "exploration/share": progress.exploratory,
+        "start/mean": progress.start_mean,
+        "start/std": progress.start_std,
+        "time/steps_per_second": progress.steps_per_second,
+    }
+
+
+class Logger(abc.ABC):
+    """Writes down one run's numbers, chunk after chunk: `ut.train(..., on_chunk=logger)`.
+
+    Steps are environment steps of each seed.
+    """
+
+    _step: int | None = None
+
+    @abc.abstractmethod
+    def begin(self, step: int) -> None:
+        """Opens the log just before the first chunk's numbers are written.
+
+        Args:
+            step: where the run was before that chunk: 0, or the step of the checkpoint that it goes on from. What the
+                log holds of later steps, from a process that was killed, is to be dropped.
+        """
+
+    @abc.abstractmethod
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Writes down the numbers of one chunk; some may be NaN.
+
+        Args:
+            step: where the run is after the chunk.
+            numbers: what `metrics` names.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Ends the log, also one that never began."""
+
+    @final
+    def __call__(self, progress: Progress) -> None:
+        """Writes down a chunk, unless no step was made in it."""
+        if progress.chunk_steps == 0:
+            return
+        before = progress.step - progress.chunk_steps
+        if before != self._step:
+            self.begin(before)
+        self.write(progress.step, metrics(progress))
+        self._step = progress.step
+
+    @final
+    def __enter__(self) -> Self:
+        return self
+
+    @final
+    def __exit__(self, *error: Any) -> None:
+        self._step = None
+        self.close()
+
+
+def required(package: str, extra: str) -> ModuleType:
+    """A package that one of the extras brings.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:  # a folder of that name beside the program is not the package
+        raise InputError(f"The logger {extra} needs {package}: install it with `pip install 'uppertail[{extra}]'`.")
+    return importlib.import_module(package)

@@ -1,0 +1,73 @@
+"""A log as one file of lines, one JSON object for each chunk."""
+
+import contextlib
+import errno
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from io import FileIO
+from pathlib import Path
+from typing import final
+
+from uppertail.errors import InputError
+from uppertail.loggers.base import Logger
+
+
+@final
+class JSONL(Logger):
+    """Lines like `{"step": 1024, "return/mean": 0.5, ...}`, each written through at once; NaN is null.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InputError: the file holds something else than a log, or cannot be read.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._file: FileIO | None = None
+        self._length(math.inf)
+
+    def begin(self, step: int) -> None:
+        self.close()
+        with self._in_a_sentence():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = FileIO(self.path, "ab")
+            self._file.truncate(self._length(step))
+
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        assert self._file is not None
+        known = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+        line = json.dumps({"step": step, **known}).encode() + b"\n"
+        with self._in_a_sentence():
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _length(self, step: float) -> int:
+        """Length in bytes of the lines up to a step, without one that is not whole."""
+        with self._in_a_sentence():
+            lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
+        return sum(map(len, itertools.takewhile(lambda line: self._step_of(line) <= step, lines)))
+
+    def _step_of(self, line: bytes) -> float:
+        if not line.endswith(b"\n"):
+            return math.inf  # its process was killed while it wrote
+        try:
+            return float(json.loads(line)["step"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{self.path} is not a log (it holds {line[:40]!r}): choose another file.") from error
+
+    @contextlib.contextmanager
+    def _in_a_sentence(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise InputError(
+                f"The log {self.path} cannot be written ({error.strerror}): make room, or choose another place."
+            ) from error

@@ -1,0 +1,65 @@
+"""A log at Weights & Biases; the only file that imports it."""
+
+import math
+import os
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+import yaml
+
+from uppertail.errors import InputError
+from uppertail.loggers.base import Logger, required
+from uppertail.records import CONFIG, WANDB_ID, write_text
+
+
+@final
+class WandB(Logger):
+    """A run of Weights & Biases. What is not finite is left out; WANDB_MODE=offline keeps it on this machine.
+
+    A run that goes on from a checkpoint goes on there as well. Of later steps it keeps what is there, and passes over
+    the same numbers when they come again.
+
+    Args:
+        folder: where the run's id is kept, and its config.yaml is looked for.
+        options: for `wandb.init`, such as `project` and `name`; the project is uppertail if nothing else is said.
+
+    Raises:
+        InputError: wandb is not installed, or nobody is logged in.
+    """
+
+    def __init__(self, folder: Path | str, **options: Any) -> None:
+        self._wandb: Any = required("wandb", "wandb")
+        self.folder, self._run = Path(folder), None
+        self.options = {"project": os.environ.get("WANDB_PROJECT", "uppertail"), **options}
+        if options.get("mode", "online") == "online":
+            self._in_a_sentence(self._wandb.login)  # asked for now, not in the middle of a run
+
+    def begin(self, step: int) -> None:
+        self.close()
+        known, config = self.folder / WANDB_ID, self.folder / CONFIG
+        if step == 0 or not known.is_file():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_text(known, f"{uuid.uuid4().hex[:8]}\n")
+        settings = {"config": yaml.safe_load(config.read_text(encoding="utf-8"))} if config.is_file() else {}
+        name = known.read_text(encoding="utf-8").strip()
+        self._run = self._in_a_sentence(self._wandb.init, id=name, resume="allow", **settings, **self.options)
+
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        assert self._run is not None
+        self._run.log({name: number for name, number in numbers.items() if math.isfinite(number)}, step=step)
+
+    def close(self) -> None:
+        if self._run is not None:
+            self._run.finish()
+            self._run = None
+
+    def _in_a_sentence(self, ask: Any, **arguments: Any) -> Any:
+        try:
+            return ask(**arguments)
+        except self._wandb.errors.Error as error:
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise InputError(
+                f"Weights & Biases cannot be used ({reason}): call `wandb login`, or set WANDB_MODE=offline."
+            ) from error

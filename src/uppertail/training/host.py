@@ -1,0 +1,260 @@
+"""The same agent in environments that Python steps: acting is compiled, learning is compiled, the steps are theirs."""
+
+import functools
+import math
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, Key, PRNGKeyArray
+
+from uppertail.agent import Metrics
+from uppertail.environments import HostBuilder, HostEnvironment, HostStep, measured_returns
+from uppertail.networks import PerActionNetwork
+from uppertail.policies import ExplorationPolicy
+from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Stopwatch
+from uppertail.training.loop import Episode, RunState, StepRecord
+from uppertail.training.rollouts import EnvironmentFailedError, Rollouts
+from uppertail.training.seeds import SeedKeys
+from uppertail.types import ReturnRange, Transition
+
+PLAYED_TOGETHER = 20
+"""Environments of each seed in which evaluation episodes are played side by side, at the most."""
+
+EVALUATION = 2**31
+"""Added to a seed, it is the seed of environments that are only evaluated in."""
+
+
+class HostDriver(Driver):
+    """Runs of all seeds in environments that Python steps: one compiled call acts for all, one learns for all.
+
+    Args:
+        builder: opens the environments of each seed.
+        keys: the keys of each seed.
+        seeds: the seeds themselves.
+        num_envs: environments of each seed, side by side.
+        iterations: rollouts per chunk.
+        seconds: to which times are added.
+
+    Raises:
+        InputError: the environments cannot be made.
+    """
+
+    def __init__(
+        self, builder: HostBuilder, keys: SeedKeys, seeds: list[int], num_envs: int, iterations: int, seconds: Stopwatch
+    ) -> None:
+        self.builder, self.keys, self.seeds, self.iterations, self.seconds = builder, keys, seeds, iterations, seconds
+        self.encoding, self.num_actions = builder.observations, builder.num_actions
+        self.hosts: list[HostEnvironment] = [builder.open(seed, num_envs) for seed in seeds]
+        self.again, self.first = (np.stack([host.reset() for host in self.hosts]) for _ in range(2))
+        self.rollouts: list[Rollouts] = []
+
+    def return_range(self, discount: float) -> ReturnRange:
+        return self.builder.known_returns or measured_returns(self.builder, discount)
+
+    def template(self) -> RunState:
+        return jax.eval_shape(jax.vmap(self._init), self.keys.run, self.first)
+
+    def start(self) -> RunState:
+        state = self.compiled(jax.vmap(self._init), self.keys.run, self.first)(self.keys.run, self.first)
+        return self._go_on(state, state.episode)
+
+    def advance(self, state: RunState) -> tuple[RunState, StepRecord, Metrics]:
+        _ = self._act, self._learn  # compiled before the time is taken
+        began = time.perf_counter()
+        done: list[tuple[StepRecord, Metrics]] = []
+        try:
+            for _ in range(self.iterations):
+                fresh, record = self._roll(state)
+                state, metrics = self._learn(self.keys.run, state._replace(episode=()), fresh, record.ended)
+                done.append((record, metrics))
+        except EnvironmentFailedError as error:
+            self.failure = error
+        records, metrics = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *done) if done else self._nothing()
+        self.seconds.training += time.perf_counter() - began
+        episode = _stacked([rollouts.episode for rollouts in self.rollouts])
+        return state._replace(episode=episode), records, metrics
+
+    def start_observations(self) -> Array:
+        return jnp.asarray(self.first[:, 0])
+
+    def play(
+        self, networks: PerActionNetwork, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int
+    ) -> Played:
+        together = min(episodes, PLAYED_TOGETHER)
+        hosts = [self.builder.open(EVALUATION + seed, together, EVALUATION_STEPS) for seed in self.seeds]
+        try:
+            return self._play(hosts, networks, policy, keys, episodes)
+        finally:
+            for host in hosts:
+                host.close()
+
+    def identity(self) -> dict[str, np.ndarray]:
+        return {"first": np.where(self.first == self.again, self.first, 0)}  # what no seed leads back to tells nothing
+
+    def saved(self) -> dict[str, np.ndarray]:
+        return {f"{row}/{name}": array for row, host in enumerate(self.hosts) for name, array in host.saved().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[RunState, str | None]:
+        """Goes back to the episodes in progress; where none leads there, others begin."""
+        episode = jax.tree.map(np.asarray, state.episode)
+        kept = [_of_row(arrays, row) for row in range(len(self.hosts))]
+        here = np.stack([host.restore(saved) for host, saved in zip(self.hosts, kept, strict=True)])
+        elsewhere = (here != episode.observation).reshape(len(self.hosts), -1).any(axis=1)
+        lost = elsewhere | np.array([not saved for saved in kept])
+        if not lost.any():
+            return self._go_on(state, episode), None
+        here = np.stack([host.reset() if lost[row] else here[row] for row, host in enumerate(self.hosts)])
+        on = ~lost[:, None]
+        begun = episode._replace(observation=here, ret=episode.ret * on, length=episode.length * on)
+        which = ", ".join(str(self.seeds[row]) for row in np.flatnonzero(lost))
+        line = f"Nothing leads back to the episode in progress (seed {which}): another one begins."
+        return self._go_on(state, begun), line
+
+    def close(self) -> None:
+        for host in self.hosts:
+            host.close()
+
+    def _go_on(self, state: RunState, episode: Episode) -> RunState:
+        """The state from which to go on with these episodes in progress."""
+        episode = jax.tree.map(np.asarray, episode)
+        ended, iterations = np.asarray(state.episodes), np.asarray(state.iteration)
+        self.rollouts = [
+            Rollouts(host, seed, _row(episode, row), int(ended[row]), int(iterations[row]) * self.loop.rollout_steps)
+            for row, (host, seed) in enumerate(zip(self.hosts, self.seeds, strict=True))
+        ]
+        return state._replace(episode=episode)
+
+    def _roll(self, state: RunState) -> tuple[Transition, StepRecord]:
+        """A rollout of all seeds, with a leading axis of seeds."""
+        count, step = self.loop.rollout_steps, 0
+        while short := [rollouts for rollouts in self.rollouts if rollouts.waiting < count]:
+            for rollouts in short:
+                rollouts.step()
+            where = np.stack([rollouts.where for rollouts in self.rollouts])
+            choice = self._act(self.keys.run, state.iteration, state.agent.network, where, np.int32(step))
+            actions, exploratory = map(np.asarray, choice)
+            for row, rollouts in enumerate(self.rollouts):
+                if rollouts.waiting < count:
+                    rollouts.chose(actions[row], exploratory[row])
+            step += 1
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *[rollouts.take(count) for rollouts in self.rollouts])
+
+    def _play(
+        self,
+        hosts: list[HostEnvironment],
+        networks: PerActionNetwork,
+        policy: ExplorationPolicy,
+        keys: Key[Array, " seeds"],
+        episodes: int,
+    ) -> Played:
+        """As many episodes in each of a seed's environments as in any other, so that short ones are not preferred."""
+
+        def act(network: PerActionNetwork, key: PRNGKeyArray, step: Array, observations: Array) -> Array:
+            return self._choices(network, jax.random.fold_in(key, step), observations, policy)
+
+        observations = np.stack([host.reset() for host in hosts])
+        seeds, envs = observations.shape[:2]
+        choose = self.compiled(jax.vmap(act, in_axes=(0, 0, None, 0)), networks, keys, np.int32(0), observations)
+        quota = math.ceil(episodes / envs)
+        returns, lengths = np.zeros((seeds, quota, envs)), np.zeros((seeds, quota, envs), np.int64)
+        played = np.zeros((seeds, envs), np.int64)
+        step = 0
+        while (played < quota).any():
+            actions = np.asarray(choose(networks, keys, np.int32(step), observations))
+            for row, host in enumerate(hosts):
+                now = self._evaluated(row, host, actions[row])
+                on = np.flatnonzero(now.real & (played[row] < quota))
+                returns[row, played[row, on], on] += now.reward[on]
+                lengths[row, played[row, on], on] += 1
+                played[row, on] += (now.terminated | now.truncated)[on]
+                observations[row] = now.observation
+            step += 1
+        return Played(*(each.reshape(seeds, -1)[:, :episodes] for each in (returns, lengths)))
+
+    def _evaluated(self, row: int, host: HostEnvironment, actions: np.ndarray) -> HostStep:
+        """One step of an evaluation."""
+        where = f"The environment of seed {self.seeds[row]}, in an episode with its learned network,"
+        try:
+            now = host.step(actions)
+        except Exception as error:
+            said = " ".join(str(error).split()).rstrip(".")
+            raise EnvironmentFailedError(f"{where} raised {type(error).__name__}: {said}.") from error
+        if not np.isfinite(now.reward).all():
+            reward = now.reward[~np.isfinite(now.reward)][0]
+            raise EnvironmentFailedError(f"{where} gave the reward {reward}: rewards must be finite numbers.")
+        return now
+
+    # the compiled parts
+
+    def _init(self, run_key: PRNGKeyArray, observations: Array) -> RunState:
+        """A run before its first step, with the first action of each environment."""
+        network_key, _, action_key = jax.random.split(jax.random.fold_in(run_key, 0), 3)
+        agent_state = self.loop.agent.observe(self.loop.agent.init(network_key, self.num_actions), observations)
+        actions = self._choices(agent_state.network, action_key, observations)
+        zeros = jnp.zeros(observations.shape[0])
+        episode = Episode((), observations, actions, zeros, zeros.astype(jnp.int32))
+        return self.loop.begin(agent_state, observations[0], episode)
+
+    @functools.cached_property
+    def _act(self) -> Any:
+        """Chooses the actions of all seeds at one step of a rollout, and says which are not greedy."""
+
+        def act(
+            run_key: PRNGKeyArray, iteration: Array, network: PerActionNetwork, observations: Array, step: Array
+        ) -> tuple[Array, Array]:
+            rollout_key, _ = self.loop.keys(run_key, iteration)
+            _, _, action_key = jax.random.split(jax.random.fold_in(rollout_key, step), 3)  # as compiled runs draw it
+            actions = self._choices(network, action_key, observations)
+            explores = jax.vmap(self.loop.agent.explores, in_axes=(None, 0, 0))
+            return actions, explores(network, observations, actions)
+
+        state = self.template()
+        arguments = (self.keys.run, state.iteration, state.agent.network, self.first, np.int32(0))
+        return self.compiled(jax.vmap(act, in_axes=(0, 0, 0, 0, None)), *arguments)
+
+    @functools.cached_property
+    def _learn(self) -> Any:
+        """Keeps and learns from the rollouts of all seeds."""
+
+        def learn(run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array) -> tuple[RunState, Metrics]:
+            return self.loop.learn(self.loop.keys(run_key, run.iteration)[1], run, (), fresh, ended)
+
+        state = self.template()._replace(episode=())
+        steps = (len(self.seeds), self.loop.rollout_steps)
+        fresh = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(steps + leaf.shape[2:], leaf.dtype), state.replay.transitions
+        )
+        ended = jax.ShapeDtypeStruct(steps, bool)
+        return self.compiled(jax.vmap(learn), self.keys.run, state, fresh, ended, donate=(1,))
+
+    def _choices(
+        self, network: PerActionNetwork, key: PRNGKeyArray, observations: Array, policy: ExplorationPolicy | None = None
+    ) -> Int[Array, " envs"]:
+        """The policy's action in each of a seed's environments."""
+        keys = key[None] if observations.shape[0] == 1 else jax.random.split(key, observations.shape[0])
+        return jax.vmap(self.loop.agent.act, in_axes=(None, 0, 0, None))(network, keys, observations, policy)
+
+    def _nothing(self) -> tuple[StepRecord, Metrics]:
+        """A chunk without a single rollout."""
+        seeds, loop = len(self.seeds), self.loop
+        steps: Any = np.zeros((seeds, 0, loop.rollout_steps))
+        updates: Any = np.zeros((seeds, 0, loop.updates_per_rollout))
+        no = steps.astype(bool)
+        return StepRecord(no, steps, steps.astype(int), no), Metrics(updates, updates, updates)
+
+
+def _row(tree: Any, row: int) -> Any:
+    return jax.tree.map(lambda leaf: leaf[row], tree)
+
+
+def _stacked(trees: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+
+
+def _of_row(arrays: dict[str, np.ndarray], row: int) -> dict[str, np.ndarray]:
+    """The arrays of one seed's environments."""
+    prefix = f"{row}/"
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,68 @@
+"""Plays learned networks in an environment that shows itself."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Int
+
+from uppertail.environments import Frame, WatchedEnvironment
+from uppertail.networks import PerActionNetwork
+from uppertail.policies import ExplorationPolicy
+from uppertail.training.driver import EVALUATION_STEPS
+from uppertail.training.host import EVALUATION
+from uppertail.training.train import Run
+
+
+class WatchedEpisode(NamedTuple):
+    """An episode that was watched.
+
+    Args:
+        ret: its undiscounted return.
+        length: its environment steps.
+    """
+
+    ret: float
+    length: int
+
+
+def watch(
+    run: Run,
+    networks: PerActionNetwork,
+    policy: ExplorationPolicy,
+    row: int,
+    environment: WatchedEnvironment,
+    episodes: int,
+    show: Callable[[Frame, bool], object],
+) -> Iterator[WatchedEpisode]:
+    """Plays episodes of one seed, with its network held still.
+
+    Where Python steps a run's environments, they begin as the first ones of an evaluation do.
+
+    Args:
+        run: the run that learned.
+        networks: those of all its seeds.
+        policy: what chooses the actions.
+        row: which of its seeds, counted from 0.
+        environment: where they are played.
+        episodes: how many.
+        show: given what there is to see before the first and after each step, and whether the episode is over.
+    """
+    agent, network, keys = run.loop.agent, jax.tree.map(lambda leaf: leaf[row], networks), run.keys.evaluation[row]
+
+    @jax.jit
+    def choose(episode: Array, step: Array, observation: Array) -> Int[Array, ""]:
+        key = jax.random.fold_in(jax.random.fold_in(keys, episode), step)
+        return agent.act(network, key, observation, policy)
+
+    for episode in range(episodes):
+        observation = environment.reset(EVALUATION + run.settings.seed + row, episode)
+        ended, ret, length = False, 0.0, 0
+        show(environment.frame(), ended)
+        while not ended:
+            observation, reward, ended = environment.step(int(choose(np.int32(episode), np.int32(length), observation)))
+            ret, length = ret + reward, length + 1
+            ended = ended or length == EVALUATION_STEPS
+            show(environment.frame(), ended)
+        yield WatchedEpisode(ret, length)

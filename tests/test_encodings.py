@@ -1,0 +1,292 @@
+"""Encodings of vectors and images against float64 NumPy, and what of them is learned."""
+
+import functools
+import itertools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from uppertail.agent import Agent, AgentState
+from uppertail.distributions import Gaussian
+from uppertail.encodings import Encoding, Image, RandomFeatures, Vector
+from uppertail.encodings.random_features import Waves
+from uppertail.encodings.vector import Bounds
+from uppertail.errors import InputError
+from uppertail.policies import Greedy
+from uppertail.types import POLICY_CHOICE, Transition
+
+INF = math.inf
+ACTIONS = 2
+VECTOR = Vector((-INF, -1.0, 0.0), (INF, 1.0, 1.0))
+OBSERVATIONS = np.random.default_rng(0).uniform(0, 1, (6, 3)).astype(np.float32)
+
+
+def scaled(vector: Vector, seen: list[np.ndarray], observation: np.ndarray) -> np.ndarray:
+    """The network's input, in float64."""
+    encoder = vector.init(jax.random.key(0))
+    for batch in seen:
+        encoder = vector.observe(encoder, jnp.asarray(batch, jnp.float32))
+    ours = vector.scaled(encoder, jnp.asarray(observation, jnp.float32))
+    assert ours.dtype == jnp.float32
+    return np.asarray(ours, np.float64)
+
+
+def test_declared_bounds_become_minus_1_and_1() -> None:
+    random = np.random.default_rng(0)
+    low, high = np.array([-2.0, 0.0, 5.0]), np.array([2.0, 10.0, 6.0])
+    vector = Vector(tuple(low), tuple(high))
+    np.testing.assert_allclose(scaled(vector, [], low), [-1, -1, -1])
+    np.testing.assert_allclose(scaled(vector, [], high), [1, 1, 1])
+    np.testing.assert_allclose(scaled(vector, [], np.array([0.0, 7.5, 5.25])), [0, 0.5, -0.5])
+    seen = [random.normal(size=(5, 3)) * 100]
+    np.testing.assert_allclose(scaled(vector, seen, np.array([4.0, -10.0, 7.0])), [2, -3, 3])  # whatever was seen
+
+
+def test_without_declared_bounds_those_of_all_batches_count() -> None:
+    """Also where only one of the two is declared."""
+    random, vector = np.random.default_rng(0), Vector((-INF, 0.0, -INF), (INF, INF, 7.0))
+    batches = [random.normal(size=(count, 3)).astype(np.float32) * [1, 5, 0.1] for count in (4, 1, 6)]
+    everything = np.concatenate(batches).astype(np.float64)
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    for observation in (low, high, everything[3], np.array([3.0, -40.0, 1.0])):
+        expected = 2 * (observation - low) / (high - low) - 1
+        np.testing.assert_allclose(scaled(vector, batches, observation), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_each_place_goes_its_own_way() -> None:
+    """Declared; running; declared between 0 and 1; declared constant; seen constant; declared, but for one side."""
+    vector = Vector((-4.0, -INF, 0.0, 3.0, -INF, -INF), (4.0, INF, 1.0, 3.0, INF, 1.0))
+    seen = [np.array([[0.0, 10.0, 0.5, 3.0, 7.0, -1.0], [0.0, 30.0, 0.5, 3.0, 7.0, 0.0]])]
+    observation = np.array([1.0, 15.0, 0.25, 3.0, 7.0, 0.0])
+    np.testing.assert_allclose(scaled(vector, seen, observation), [0.25, -0.5, 0.25, 0.0, 0.0, 1.0])
+    other = np.array([1.0, 15.0, 0.75, 3.5, 9.0, 0.0])
+    np.testing.assert_allclose(scaled(vector, seen, other), [0.25, -0.5, 0.75, 0.0, 0.0, 1.0])
+
+
+def test_what_was_one_hot_stays_one_hot() -> None:
+    vector = Vector((0.0,) * 4, (1.0,) * 4)
+    for row in np.eye(4):
+        np.testing.assert_array_equal(scaled(vector, [np.eye(4)[:1]], row), row)
+
+
+def test_before_the_first_observation_all_that_is_not_declared_is_0() -> None:
+    vector = Vector((-INF, -1.0, 0.0), (INF, 1.0, 1.0))
+    np.testing.assert_array_equal(scaled(vector, [], np.array([9.0, 0.5, 0.5])), [0.0, 0.5, 0.5])
+    one = np.array([[9.0, 0.5, 0.5]])
+    np.testing.assert_array_equal(scaled(vector, [one], one[0]), [0.0, 0.5, 0.5])
+
+
+def convolved(image: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """A 3x3 convolution of stride 2, padded with zeros so that half the pixels, rounded up, come out; then ELU.
+
+    What is odd of the padding goes below and to the right.
+    """
+    rows, columns = ((size + 1) // 2 for size in image.shape[:2])
+    pads = [max(2 * (out - 1) + 3 - size, 0) for out, size in zip((rows, columns), image.shape[:2], strict=True)]
+    padded = np.pad(image, [*((pad // 2, pad - pad // 2) for pad in pads), (0, 0)])
+    out = np.zeros((rows, columns, kernel.shape[3]))
+    for row in range(rows):
+        for column in range(columns):
+            patch = padded[2 * row : 2 * row + 3, 2 * column : 2 * column + 3]
+            out[row, column] = np.einsum("hwc,hwco->o", patch, kernel)
+    return np.where(out > 0, out, np.expm1(np.minimum(out, 0)))
+
+
+def features(kernels: Any, pixels: np.ndarray) -> np.ndarray:
+    """The network's input for pixels [height, width, channels], in float64."""
+    for kernel in kernels:
+        pixels = convolved(pixels, np.asarray(kernel, np.float64))
+    return pixels.reshape(-1)
+
+
+@functools.cache
+def kernels_of(image: Image) -> Any:
+    return image.init(jax.random.key(5))
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["channels last", "channels first"])
+@pytest.mark.parametrize("shape", [(8, 8, 1), (9, 13, 3), (17, 10, 2), (33, 20, 3)], ids=str)
+def test_an_image_is_its_convolutions_times_the_weight(shape: tuple[int, int, int], first: bool) -> None:
+    random, image = np.random.default_rng(0), Image(*shape, channels_first=first)
+    pixels = random.integers(0, 256, shape, np.uint8)
+    expected = features(kernels_of(image), pixels / 255)
+    assert image.num_features == expected.size
+    weight = random.normal(size=(image.num_features, 4)).astype(np.float32)
+    observation = np.moveaxis(pixels, -1, 0) if first else pixels
+    ours = image.project(kernels_of(image), jnp.asarray(weight), jnp.asarray(observation))
+    np.testing.assert_allclose(ours, expected @ weight, rtol=1e-4, atol=1e-4)
+    assert np.abs(expected @ weight).max() > 0.1
+
+
+def test_an_image_of_one_channel_may_have_no_axis_for_it() -> None:
+    image, pixels = Image(9, 12, 1), np.random.default_rng(0).integers(0, 256, (9, 12), np.uint8)
+    weight = jnp.ones((image.num_features, 1))
+    flat, deep = (image.project(kernels_of(image), weight, jnp.asarray(each)) for each in (pixels, pixels[..., None]))
+    np.testing.assert_array_equal(flat, deep)
+
+
+def test_the_peak_becomes_1() -> None:
+    random, bytes_, floats = np.random.default_rng(0), Image(8, 8, 3), Image(8, 8, 3, peak=1.0)
+    pixels = random.integers(0, 256, (8, 8, 3), np.uint8)
+    weight = jnp.asarray(random.normal(size=(bytes_.num_features, 4)), jnp.float32)
+    ours = bytes_.project(kernels_of(bytes_), weight, jnp.asarray(pixels))
+    theirs = floats.project(kernels_of(bytes_), weight, jnp.asarray(pixels / 255, jnp.float32))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("sides", "layers", "left"),
+    [((8, 8), 1, (4, 4)), ((16, 16), 1, (8, 8)), ((17, 8), 2, (5, 2)), ((32, 9), 2, (8, 3)),
+     ((84, 84), 4, (6, 6)), ((210, 160), 4, (14, 10))],
+)  # fmt: skip
+def test_layers_are_added_until_an_image_is_small(sides: tuple[int, int], layers: int, left: tuple[int, int]) -> None:
+    image = Image(*sides, 3)
+    kernels = kernels_of(image)
+    depths = [3, 16, 32, 64, 64][: layers + 1]
+    assert [kernel.shape for kernel in kernels] == [(3, 3, *pair) for pair in itertools.pairwise(depths)]
+    assert image.num_features == left[0] * left[1] * depths[-1]
+    for kernel, (inputs, outputs) in zip(kernels, itertools.pairwise(depths), strict=True):
+        bound = math.sqrt(6 / (9 * (inputs + outputs)))  # Glorot
+        assert 0.95 * bound <= np.abs(kernel).max() <= bound * (1 + 1e-6)
+
+
+def test_an_image_keeps_nothing_of_what_it_sees() -> None:
+    image = Image(8, 8, 1)
+    kernels = kernels_of(image)
+    assert image.observe(kernels, jnp.zeros((3, 8, 8), jnp.uint8)) is kernels
+
+
+def test_random_features_are_cosines_of_the_scaled_numbers() -> None:
+    random, waves = np.random.default_rng(0), RandomFeatures(VECTOR, 64, 0.5)
+    encoder = waves.observe(waves.init(jax.random.key(0)), jnp.asarray(OBSERVATIONS))
+    assert isinstance(encoder, Waves)
+    assert (waves.num_features, encoder.frequencies.shape, encoder.phases.shape) == (64, (3, 64), (64,))
+    weight = random.normal(size=(64, 4)).astype(np.float32)
+    for observation in OBSERVATIONS:
+        numbers = scaled(VECTOR, [OBSERVATIONS], observation)
+        angles = numbers @ np.asarray(encoder.frequencies, float) + np.asarray(encoder.phases, float)
+        expected = np.pi / 128 * np.cos(angles)
+        np.testing.assert_allclose(waves.features(encoder, jnp.asarray(observation)), expected, atol=1e-5)
+        ours = waves.project(encoder, jnp.asarray(weight), jnp.asarray(observation))
+        np.testing.assert_allclose(ours, expected @ weight, atol=1e-4)
+
+
+@pytest.mark.parametrize("length_scale", [0.2, 1.0])
+def test_near_observations_share_random_features_and_far_ones_do_not(length_scale: float) -> None:
+    """The product of two is exp(- d^2 / 2 l^2), of d the root mean square of their difference, within 5 errors."""
+    count, entries = 20_000, 6
+    waves = RandomFeatures(Vector((-1.0,) * entries, (1.0,) * entries), count, length_scale)
+    encoder, random = waves.init(jax.random.key(3)), np.random.default_rng(0)
+    start = random.uniform(-1, 1, entries)
+    there = [start + shift * random.normal(size=entries) for shift in (0.0, 0.05, 0.2, 0.5, 2.0)]
+    features = np.stack([waves.features(encoder, jnp.asarray(each, jnp.float32)) for each in there]).astype(float)
+    np.testing.assert_allclose(np.abs(features).sum(axis=1), 1.0, rtol=0.03)
+    products = features @ features[0] / (features[0] @ features[0])
+    distance = np.sqrt(np.mean((np.stack(there) - start) ** 2, axis=1))
+    np.testing.assert_allclose(products, np.exp(-(distance**2) / (2 * length_scale**2)), atol=5 / np.sqrt(count))
+
+
+@pytest.mark.parametrize(
+    ("count", "length_scale", "words"),
+    [
+        (0, 0.2, "num_features is 0: use 1"),
+        (9, 0.0, "length_scale is 0.0: use a number"),
+        (9, INF, "length_scale is inf"),
+    ],
+)
+def test_random_features_refuse_what_cannot_be(count: int, length_scale: float, words: str) -> None:
+    with pytest.raises(InputError, match=f"^{words}"):
+        RandomFeatures(Vector((0.0,), (2.0,)), count, length_scale)
+
+
+# What is learned
+
+
+def agent_of(encoding: Encoding) -> Agent:
+    return Agent(Gaussian(), Greedy(), encoding, 0.5, optax.chain(optax.clip(1.0), optax.adam(0.01)), (8,), False)
+
+
+def transitions(observations: np.ndarray) -> Transition:
+    rows = np.arange(len(observations))
+    return Transition(
+        jnp.asarray(observations),
+        jnp.asarray(rows % ACTIONS),
+        jnp.asarray(rows * 0.5, jnp.float32),
+        jnp.asarray(rows % 3 == 0),
+        jnp.asarray(observations[::-1].copy()),
+        jnp.full(len(rows), POLICY_CHOICE),
+    )
+
+
+IMAGE = Image(8, 8, 1)
+IMAGES = np.random.default_rng(0).integers(0, 256, (6, 8, 8), np.uint8)
+
+
+@functools.cache
+def after_updates(encoding: Encoding) -> tuple[AgentState, AgentState, Any]:
+    """An agent that has seen its data, after five updates, and the gradient of the first."""
+    agent, data = agent_of(encoding), transitions(IMAGES if encoding == IMAGE else OBSERVATIONS)
+    begun = agent.observe(agent.init(jax.random.key(0), ACTIONS), data.observation)
+
+    def loss(network: Any) -> jax.Array:
+        outputs = jax.vmap(network, in_axes=(None, 0))(encoding, data.observation)
+        return jnp.sum(outputs**2)
+
+    gradient, update, state = jax.jit(jax.grad(loss))(begun.network), jax.jit(agent.update), begun
+    for key in jax.random.split(jax.random.key(1), 5):
+        state, metrics = update(state, key, data)
+        assert np.isfinite(metrics.loss)
+        assert np.isfinite(metrics.gradient_norm)
+    return begun, state, gradient
+
+
+def test_bounds_have_no_gradient_and_no_update_moves_them() -> None:
+    begun, state, gradient = after_updates(VECTOR)
+    assert isinstance(begun.network.encoder, Bounds)
+    for bound in gradient.encoder:
+        np.testing.assert_array_equal(bound, 0.0)
+    assert all(np.asarray(weight != 0).any() for weight in gradient.weights)
+    jax.tree.map(np.testing.assert_array_equal, state.network.encoder, begun.network.encoder)
+    assert (state.network.weights[0] != begun.network.weights[0]).any()
+    np.testing.assert_array_equal(state.network.encoder.low, OBSERVATIONS.min(axis=0))
+    np.testing.assert_array_equal(state.network.encoder.high, OBSERVATIONS.max(axis=0))
+
+
+def test_what_random_features_drew_has_no_gradient_and_no_update_moves_it() -> None:
+    begun, state, gradient = after_updates(RandomFeatures(VECTOR, 32))
+    for leaf in jax.tree.leaves(gradient.encoder):
+        np.testing.assert_array_equal(leaf, 0.0)
+    jax.tree.map(np.testing.assert_array_equal, state.network.encoder, begun.network.encoder)
+    assert (state.network.weights[0] != begun.network.weights[0]).any()
+    np.testing.assert_array_equal(state.network.encoder.bounds.high, OBSERVATIONS.max(axis=0))
+    drawn = RandomFeatures(VECTOR, 32).init(jax.random.fold_in(jax.random.key(0), ACTIONS))
+    np.testing.assert_array_equal(state.network.encoder.frequencies, drawn.frequencies)
+
+
+def test_no_update_moves_bounds_that_are_still_infinite() -> None:
+    agent, data = agent_of(VECTOR), transitions(OBSERVATIONS)
+    begun = agent.init(jax.random.key(0), ACTIONS)
+    state, metrics = jax.jit(agent.update)(begun, jax.random.key(1), data)
+    assert np.isfinite(metrics.gradient_norm)
+    np.testing.assert_array_equal(state.network.encoder.low, INF)
+    np.testing.assert_array_equal(state.network.encoder.high, -INF)
+    assert all(np.isfinite(weight).all() for weight in state.network.weights)
+
+
+def test_kernels_are_learned_and_shared_by_all_actions() -> None:
+    begun, state, gradient = after_updates(IMAGE)
+    (kernel,) = begun.network.encoder
+    assert kernel.shape == (3, 3, 1, 16)  # no axis of actions
+    assert np.asarray(gradient.encoder[0] != 0).any()
+    assert (state.network.encoder[0] != kernel).any()
+    network = begun.network
+    image, inputs = jnp.asarray(IMAGES[0]), features(network.encoder, IMAGES[0][..., None] / 255)
+    for action in range(ACTIONS):
+        hidden = inputs @ np.asarray(network.weights[0][action], np.float64)
+        expected = np.where(hidden > 0, hidden, np.expm1(hidden)) @ np.asarray(network.weights[1][action], np.float64)
+        np.testing.assert_allclose(network(IMAGE, image)[action], expected, rtol=1e-4, atol=1e-5)

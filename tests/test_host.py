@@ -1,0 +1,784 @@
+"""Runs in environments that Python steps: the compiled run's equal, and what goes wrong there."""
+
+import dataclasses
+import functools
+import itertools
+import json
+import math
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from gymnasium import spaces
+from gymnasium.envs.toy_text.taxi import TaxiEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from uppertail import Categorical, Chain, Checkpoints, Gaussian, Given, Gym, PointMass, Settings, Stop, train
+from uppertail.agent import Agent
+from uppertail.encodings import OneHot
+from uppertail.environments import Toy, measured_returns
+from uppertail.environments.gymnasium.single import episode_seed
+from uppertail.environments.gymnasium.spaces import Numbers, reading
+from uppertail.environments.gymnasium.vector import Vector
+from uppertail.errors import InputError
+from uppertail.policies import UCB, EpsilonGreedy, Greedy
+from uppertail.training import checkpoint
+from uppertail.training import train as training
+from uppertail.training.compiled import CompiledDriver
+from uppertail.training.driver import Driver
+from uppertail.training.loop import Episode, Loop
+from uppertail.training.results import TrainingFailedError, TrainingResult
+from uppertail.training.rollouts import Rollouts
+from uppertail.training.train import Run
+from uppertail.types import POLICY_CHOICE, Transition
+
+SMALL: dict[str, Any] = {
+    "seeds": 2,
+    "episodes": 10**6,
+    "steps": 1024,
+    "discount": 0.5,
+    "learning_rate": 0.01,
+    "learning_rate_end": 1e-4,
+    "width": 16,
+    "hidden_layers": 1,
+    "replay_size": 128,
+    "updates_per_rollout": 4,
+}
+"""As few settings as can be, and the same families and policies: then the tests share their programs."""
+
+WIDE, NARROW = Gaussian(scale=4.0), Categorical(5, -1.0, 1.0)
+AT_RANDOM = EpsilonGreedy(1.0)
+TIMES = ("wall_seconds", "compile_seconds", "steps_per_second")
+CHUNK = 64
+
+PROGRAMS: dict[Any, Any] = {}
+OPTIMIZERS: dict[Any, Any] = {}
+
+
+@pytest.fixture(autouse=True)
+def _short_chunks_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal programs are compiled once for all tests."""
+    build = training._loop
+
+    def loop_once(family: Any, policy: Any, encoding: Any, settings: Settings) -> Loop:
+        loop = build(family, policy, encoding, settings)
+        course = settings.learning_rate, settings.learning_rate_end, settings.steps
+        optimizer = OPTIMIZERS.setdefault(course, loop.agent.optimizer)
+        return dataclasses.replace(loop, agent=dataclasses.replace(loop.agent, optimizer=optimizer))
+
+    def compile_once(self: Any, function: Any, *arguments: Any, donate: tuple[int, ...] = ()) -> Any:
+        shapes = str(jax.tree.map(lambda leaf: (jnp.shape(leaf), leaf.dtype), arguments))
+        length = self.iterations if isinstance(self, CompiledDriver) else None
+        what = (function.__name__, shapes, donate, length, self.num_actions, self.loop)
+        if what not in PROGRAMS:
+            PROGRAMS[what] = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
+        return PROGRAMS[what]
+
+    monkeypatch.setattr(training, "_loop", loop_once)
+    monkeypatch.setattr(Driver, "compiled", compile_once)
+    monkeypatch.setattr(training, "CHUNK_STEPS", CHUNK)
+    monkeypatch.setattr(training, "HOST_CHUNK_STEPS", CHUNK)
+
+
+def settings_of(**changes: Any) -> Settings:
+    return Settings(**{**SMALL, **changes})
+
+
+# Environments
+
+
+class ToyEnvironment(gymnasium.Env[Any, Any]):
+    """The Toy of Fig. 1, its rewards times a number, with the table that Gymnasium's own toys show."""
+
+    observation_space = spaces.Discrete(3)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, factor: float = 1.0) -> None:
+        rewards = {0: (-1.0, 1.0), 1: (4.0, 1.0), 2: (1.0, 0.0)}
+        self.P = {
+            state: {
+                action: [(1.0, action + 1 if state == 0 else state, factor * pay[action], state > 0)]
+                for action in range(2)
+            }
+            for state, pay in rewards.items()
+        }
+        self.initial_state_distrib = np.array([1.0, 0.0, 0.0])
+        self.state = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.state = 0
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        _, self.state, reward, terminated = self.P[self.state][int(action)][0]
+        return self.state, reward, terminated, False, {}
+
+
+class TaxiFromOnePlace(TaxiEnv):
+    """Taxi whose episodes all start in one state."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.initial_state_distrib = np.eye(500)[self.encode(2, 2, 0, 1)]
+
+
+class Endless(gymnasium.Env[Any, Any]):
+    """Three states in a circle, each step pays 1; it terminates after three steps, or only ever is cut short."""
+
+    observation_space = spaces.Discrete(3)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, terminates: bool) -> None:
+        self.terminates, self.steps = terminates, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.steps = 0
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        return self.steps % 3, 1.0, self.terminates and self.steps == 3, False, {}
+
+
+class Still(Endless):
+    """Shows nothing of it."""
+
+    def step(self, action: Any) -> Any:
+        return 0, *super().step(action)[1:]
+
+
+class Drawn(gymnasium.Env[Any, Any]):
+    """Its seed draws how long an episode is, and each step's reward; it shows a sum over the episode's actions."""
+
+    observation_space = spaces.Box(-math.inf, math.inf, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        self.shown, self.length = np.zeros(2, np.float32), 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.shown, self.length = (
+            np.array([0.0, self.np_random.normal()], np.float32),
+            int(self.np_random.integers(2, 9)),
+        )
+        return self.shown, {}
+
+    def step(self, action: Any) -> Any:
+        self.shown = self.shown + np.array([1.0, action - 0.5], np.float32)
+        return self.shown, float(self.np_random.normal()), bool(self.shown[0] >= self.length), False, {}
+
+
+class Moody(gymnasium.Env[Any, Any]):
+    """Draws what it shows, and when it ends, from randomness that no seed reaches."""
+
+    observation_space = Drawn.observation_space
+    action_space = spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        self.own, self.over = np.random.default_rng(), True
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.over = False
+        return self.own.random(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        assert not self.over, "a step beyond the episode's end"
+        self.over = bool(self.own.random() < 0.1)
+        return self.own.random(2, np.float32), 1.0, self.over, False, {}
+
+
+class Failing(gymnasium.Env[Any, Any]):
+    """Episodes of five steps that pay 1; one of its life, or one of each episode, pays no number, or raises."""
+
+    observation_space = spaces.Discrete(3)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, fault: str, life: int | None = None, step: int | None = None) -> None:
+        self.fault, self.bad_life, self.bad_step, self.life, self.steps = fault, life, step, 0, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.steps = 0
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        self.life, self.steps = self.life + 1, self.steps + 1
+        bad = self.life == self.bad_life or self.steps == self.bad_step
+        if bad and self.fault == "raises":
+            raise RuntimeError("the\n  wheel came off.")
+        return min(self.steps, 2), float(self.fault) if bad else 1.0, self.steps == 5, False, {}
+
+
+class Paying(gymnasium.Env[Any, Any]):
+    """One step, which pays what it is told to."""
+
+    observation_space = spaces.Discrete(3)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, first: float, second: float) -> None:
+        self.rewards = (first, second)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        return 0, self.rewards[action], True, False, {}
+
+
+REGISTERED = {"Toy": ToyEnvironment, "Taxi": TaxiFromOnePlace, "Endless": Endless, "Drawn": Drawn, "Moody": Moody}
+REGISTERED |= {"Failing": Failing, "Paying": Paying}
+LIMITS = {"Taxi": 200, "Endless": 3}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registered() -> Any:
+    for name, kind in REGISTERED.items():
+        gymnasium.register(f"Testing/{name}-v0", entry_point=kind, max_episode_steps=LIMITS.get(name))
+    yield
+    for name in REGISTERED:
+        del gymnasium.registry[f"Testing/{name}-v0"]
+
+
+# The same run, compiled and stepped in Python
+
+LAKE = Gym("FrozenLake-v1", kwargs={"is_slippery": False}, max_episode_steps=20)
+TAXI, TABLE_TOY = Gym("Testing/Taxi-v0"), Gym("Testing/Toy-v0")
+SAME = {
+    "lake, Gaussian": (LAKE, LAKE, Gaussian(scale=1.0)),
+    "taxi, Categorical": (TAXI, TAXI, Categorical(11, -110.0, 30.0)),
+    "toy, Gaussian": (Toy(), TABLE_TOY, Gaussian(scale=4.0)),
+}
+"""What is compiled, what is stepped in Python, and the family."""
+
+
+def of_progress(progress: Any) -> list[float]:
+    """What is measured of a chunk."""
+    names = ("loss", "gradient_norm", "outside", "exploratory", "mean_return", "mean_length", "start_mean", "start_std")
+    return [getattr(progress, name) for name in names]
+
+
+@pytest.mark.parametrize(("compiled", "stepped", "family"), SAME.values(), ids=SAME)
+def test_a_run_is_the_same_compiled_and_stepped_in_python(compiled: Any, stepped: Gym, family: Any) -> None:
+    """Everything random is drawn from the same keys: the same actions, episodes and networks, but for rounding."""
+    settings = Settings(seeds=2, seed=3, episodes=10**6, steps=448, width=8, hidden_layers=1, replay_size=128)
+    seen: tuple[list[Any], list[Any]] = ([], [])
+    theirs = train(compiled, family, UCB(), settings, seen[0].append)
+    ours = train(dataclasses.replace(stepped, compile="never"), family, UCB(), settings, seen[1].append)
+    assert theirs.environments is not None
+    assert ours.environments is None
+    for one, other in zip(ours.record.episodes, theirs.record.episodes, strict=True):
+        assert other.returns.size >= (2 if compiled is TAXI else 20)
+        np.testing.assert_array_equal(one.returns, other.returns)
+        np.testing.assert_array_equal(one.lengths, other.lengths)
+        np.testing.assert_array_equal(one.end_steps, other.end_steps)
+    assert ours.record.env_steps == theirs.record.env_steps
+    assert ours.record.greedy_returns == pytest.approx(theirs.record.greedy_returns)
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4), ours.networks, theirs.networks
+    )
+    first, second = ([of_progress(progress) for progress in each] for each in seen)
+    assert len(first) == 7
+    np.testing.assert_allclose(first, second, rtol=1e-3, atol=1e-4)
+    assert [progress.episodes for progress in seen[0]] == [progress.episodes for progress in seen[1]]
+
+
+DRAWN = Gym("Testing/Drawn-v0", features="scaled")
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_seed_k_of_several_follows_the_run_of_seed_k_alone(num_envs: int) -> None:
+    together, alone = (
+        train(DRAWN, NARROW, UCB(), settings_of(seeds=seeds, seed=seed, num_envs=num_envs, steps=320))
+        for seeds, seed in ((3, 7), (1, 8))
+    )
+    of_three, of_one = together.record.episodes[1], alone.record.episodes[0]
+    np.testing.assert_array_equal(of_three.returns, of_one.returns)
+    np.testing.assert_array_equal(of_three.end_steps, of_one.end_steps)
+    assert of_one.returns.size > 20
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4),
+        *(together.network(1), alone.network(0)),
+    )
+    assert together.record.greedy_returns[1] == pytest.approx(alone.record.greedy_returns[0], rel=1e-5)
+    assert not np.array_equal(together.record.episodes[0].returns, of_one.returns)
+
+
+# What is learned
+
+
+@pytest.mark.parametrize("num_envs", [1, 4])
+@pytest.mark.parametrize(("terminates", "values"), [(False, [2.0, 2.0, 2.0]), (True, [1.75, 1.5, 1.0])])
+def test_a_time_limit_is_no_end(num_envs: int, terminates: bool, values: list[float]) -> None:
+    """1 / (1 - discount) where three steps of reward 1 are cut short, 1 + 1/2 + 1/4 where they are an episode."""
+    builder = Gym("Testing/Endless-v0", kwargs={"terminates": terminates})
+    result = train(builder, WIDE, AT_RANDOM, settings_of(num_envs=num_envs))
+    assert (result.record.episodes[0].lengths == 3).all()
+    for seed in range(2):
+        z = jax.vmap(result.agent.returns, in_axes=(None, 0))(result.network(seed), jnp.arange(3))
+        np.testing.assert_allclose(z.mean, np.stack([values, values], axis=1), atol=0.1)
+
+
+@pytest.mark.parametrize("num_envs", [1, 4])
+def test_the_toy_is_learned(num_envs: int) -> None:
+    """With this discount the best is +1, then 1."""
+    record = train(dataclasses.replace(TABLE_TOY, compile="never"), WIDE, UCB(), settings_of(num_envs=num_envs)).record
+    assert record.greedy_returns == [2.0, 2.0]
+    for seed, steps in zip(record.episodes, record.env_steps, strict=True):
+        assert (seed.lengths == 2).all()
+        assert steps == 1024
+        assert seed.lengths.sum() > 1024 - 2 * num_envs
+        assert set(seed.returns.tolist()) <= {3.0, 0.0, 2.0, 1.0}
+        assert (seed.returns[-50:] == 2.0).mean() > 0.5
+
+
+def test_the_unit_of_the_rewards_changes_nothing() -> None:
+    """Times 1024, and 1 / 1024, as float32 multiplies exactly: equal networks to the bit, and scaled returns."""
+    large, small = (
+        train(Gym("Testing/Toy-v0", kwargs={"factor": factor}, compile="never"), settings=settings_of())
+        for factor in (1024.0, 1 / 1024)
+    )
+    assert large.record.distribution["scale"] == 1024**2 * small.record.distribution["scale"]
+    jax.tree.map(np.testing.assert_array_equal, large.networks, small.networks)
+    for ours, theirs in zip(large.record.episodes, small.record.episodes, strict=True):
+        assert set(ours.returns.tolist()) == {3072.0, 0.0, 2048.0, 1024.0}
+        np.testing.assert_array_equal(ours.returns, 1024**2 * theirs.returns)
+    high, low = (np.asarray(result.agent.returns(result.network(0), 0).mean) for result in (large, small))
+    np.testing.assert_array_equal(high, 1024**2 * low)
+    np.testing.assert_allclose(high[1], 1536, rtol=0.1)  # 1 + 1 / 2
+
+
+def test_what_a_network_knows_of_bounds_is_what_it_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The observations of all transitions; evaluation adds nothing."""
+    take, seen = Rollouts.take, {0: [], 1: []}
+
+    def look(self: Rollouts, count: int) -> Any:
+        transitions, records = take(self, count)
+        seen[self.seed].append(transitions.observation)
+        return transitions, records
+
+    monkeypatch.setattr(Rollouts, "take", look)
+    result = train(DRAWN, NARROW, UCB(), settings_of())
+    for seed in range(2):
+        observed = np.concatenate(seen[seed])
+        assert observed.shape == (1024, 2)
+        np.testing.assert_array_equal(result.network(seed).encoder.low, observed.min(axis=0))
+        np.testing.assert_array_equal(result.network(seed).encoder.high, observed.max(axis=0))
+
+
+@pytest.mark.parametrize("episodes", [20, 50])
+def test_every_environment_of_an_evaluation_plays_as_many_episodes(episodes: int) -> None:
+    """Those that are reset with seeds of their own, none of a run's: short episodes are no more frequent than long."""
+    run = Run(DRAWN, NARROW, UCB(), settings_of(seed=3))
+    played = run.play(run.driver.start().agent.network, Greedy(), episodes)
+    run.driver.close()
+    assert played.returns.shape == played.lengths.shape == (2, episodes)
+    for row, seed in enumerate((3, 4)):
+        for number, (episode, index) in enumerate(np.ndindex(math.ceil(episodes / 20), 20)):
+            env = Drawn()
+            env.reset(seed=episode_seed(2**31 + seed, index, episode))
+            if number < episodes:
+                assert played.lengths[row, number] == env.length
+                expected = sum(env.step(0)[1] for _ in range(env.length))
+                assert played.returns[row, number] == pytest.approx(expected, abs=1e-5)
+
+
+# What a callback sees
+
+
+def test_callbacks_see_finite_numbers_from_the_first_chunk_on() -> None:
+    seen: list[Any] = []
+    result = train(DRAWN, NARROW, UCB(), settings_of(), seen.append)
+    assert [progress.step for progress in seen] == list(range(CHUNK, 1024 + 1, CHUNK))
+    for progress in seen:
+        assert np.isfinite(of_progress(progress)).all()
+        assert progress.start_std > 0
+        assert 0 < progress.exploratory < 1
+        assert 0 < progress.outside < 1
+    first = np.stack([DRAWN.open(seed, 1).reset()[0] for seed in range(2)])
+    z = jax.vmap(result.agent.returns)(result.networks, jnp.asarray(first))
+    probability = np.exp(np.asarray(z.log_probabilities, float))
+    mean = probability @ NARROW.centres
+    variance = probability @ NARROW.centres**2 - mean**2
+    best = mean.argmax(axis=1)
+    assert seen[-1].start_mean == pytest.approx(mean[[0, 1], best].mean(), rel=1e-4)
+    assert seen[-1].start_std == pytest.approx(np.sqrt(variance[[0, 1], best]).mean(), rel=1e-3)
+    returns, lengths = ([getattr(each, name)[-100:].mean() for each in result.record.episodes] for name in COLUMNS)
+    assert seen[-1].mean_return == pytest.approx(np.mean(returns), rel=1e-5)
+    assert seen[-1].mean_length == pytest.approx(np.mean(lengths), rel=1e-5)
+
+
+COLUMNS = ("returns", "lengths")
+
+
+def test_exploratory_is_the_share_of_actions_that_are_not_the_greedy_one() -> None:
+    """None of a greedy policy's, and every other one of a blind one's."""
+    shares = []
+    for policy in (Greedy(), AT_RANDOM):
+        seen: list[Any] = []
+        train(Gym("Testing/Endless-v0", kwargs={"terminates": True}), WIDE, policy, settings_of(), seen.append)
+        shares.append(np.mean([progress.exploratory for progress in seen]))
+    assert shares[0] == 0
+    assert shares[1] == pytest.approx(0.5, abs=5 * 0.5 / math.sqrt(2 * 1024))
+
+
+# Targets outside of the support
+
+
+@functools.cache
+def five_bins() -> tuple[Agent, Any]:
+    """Centres at -2, -1, 0, 1 and 2; a discount of a half."""
+    agent = Agent(Categorical(5, -2.5, 2.5), Greedy(), OneHot(1), 0.5, optax.sgd(0.1), (2,), True)
+    return agent, jax.jit(agent.update)
+
+
+@pytest.mark.parametrize(
+    ("logits", "terminated", "rewards", "outside"),
+    [
+        # the return is surely 0 afterwards: the outermost centres, -2 and 2, are just inside
+        ([0.0, 0.0, 0.0, 0.0, 99.0], True, [-7.0, -2.01, -2.0, 0.0, 2.0, 2.01], 3),
+        # it is surely 2, discounted by a half
+        ([0.0, 0.0, 0.0, 0.0, 99.0], False, [-4.0, -3.01, -3.0, 1.0, 1.01, 9.0], 4),
+        # it is 2 or -2, 0 on average
+        ([99.0, 0.0, 0.0, 0.0, 99.0], False, [-2.5, -1.9, 0.0, 1.0, 1.5, 1.9], 1),
+    ],
+)
+def test_targets_outside_of_the_support_are_counted(
+    logits: list[float], terminated: bool, rewards: list[float], outside: int
+) -> None:
+    agent, update = five_bins()
+    state = agent.init(jax.random.key(0), 1)
+    network = jax.tree.map(jnp.zeros_like, state.network)
+    network = dataclasses.replace(network, biases=(network.biases[0], jnp.array([logits])))
+    size, zeros = len(rewards), jnp.zeros(len(rewards), jnp.int32)
+    batch = Transition(zeros, zeros, jnp.array(rewards), jnp.full(size, terminated), zeros, zeros)
+    _, metrics = update(state._replace(network=network), jax.random.key(1), batch)
+    assert metrics.outside == pytest.approx(outside / size)
+
+
+@pytest.mark.parametrize("family", [Gaussian(), PointMass()], ids=str)
+def test_nothing_is_outside_of_a_family_without_a_support(family: Any) -> None:
+    assert family.support == (-math.inf, math.inf)
+
+
+def test_the_support_of_a_categorical_ends_at_its_outermost_centres() -> None:
+    assert Categorical(5, -2.5, 2.5).support == (-2.0, 2.0)
+
+
+@pytest.mark.parametrize(("rewards", "share"), [((9.0, -9.0), 1.0), ((0.8, -0.8), 0.0), ((9.0, 0.1), None)])
+def test_the_share_of_targets_outside_is_reported(rewards: tuple[float, float], share: float | None) -> None:
+    """Of all targets of a run; half of them, where one of two actions pays too much and both are as frequent."""
+    seen: list[Any] = []
+    builder = Gym("Testing/Paying-v0", kwargs=dict(zip(("first", "second"), rewards, strict=True)))
+    record = train(builder, NARROW, AT_RANDOM, settings_of(), seen.append).record
+    reported = record.summary()["targets_outside_support"]
+    assert reported == pytest.approx(np.mean([progress.outside for progress in seen]), abs=1e-6)
+    assert reported == share if share is not None else 0.4 < reported < 0.6
+
+
+# Rollouts
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_the_transitions_of_a_rollout_are_on_policy_and_within_episodes(mode: AutoresetMode) -> None:
+    """Whichever way new episodes begin: by hand, for episodes of three steps that pay 1 each."""
+    env = SyncVectorEnv([functools.partial(Endless, True)], autoreset_mode=mode)
+    host = Vector(env, reading(Endless.observation_space, "one_hot", Numbers()), 0, 0)
+    random, zero = np.random.default_rng(0), np.zeros(1, np.int32)
+    begun: tuple[Any, ...] = (host.reset(), zero, np.zeros(1, np.float32), zero)
+    rollouts = Rollouts(host, 0, Episode((), *begun), 0, 0)
+    while rollouts.waiting < 14:
+        rollouts.step()
+        rollouts.chose(random.integers(2, size=1).astype(np.int32), np.ones(1, bool))
+    parts = [rollouts.take(count) for count in (3, 11)]
+    transitions, records = (
+        jax.tree.map(lambda *leaves: np.concatenate(leaves), *each) for each in zip(*parts, strict=True)
+    )
+    step = np.arange(14) % 3
+    np.testing.assert_array_equal(transitions.observation, step)
+    np.testing.assert_array_equal(transitions.next_observation, (step + 1) % 3)
+    np.testing.assert_array_equal(transitions.terminated, step == 2)
+    np.testing.assert_array_equal(transitions.reward, 1.0)
+    np.testing.assert_array_equal(records.ended, step == 2)
+    np.testing.assert_array_equal(records.ret, step + 1.0)
+    np.testing.assert_array_equal(records.length, step + 1)
+    going_on = step[:-1] != 2
+    np.testing.assert_array_equal(transitions.next_action[:-1][going_on], transitions.action[1:][going_on])
+    assert (transitions.next_action[step == 2] == POLICY_CHOICE).all()
+    assert set(transitions.action.tolist()) == {0, 1}
+    assert (rollouts.steps, rollouts.episodes) == (14, 4)
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_a_vector_environment_of_ones_own_is_trained_on(mode: AutoresetMode) -> None:
+    """Three environments, of which 16 steps is no multiple."""
+
+    def make() -> Any:
+        return SyncVectorEnv([ToyEnvironment] * 3, autoreset_mode=mode)
+
+    record = train(make, WIDE, UCB(), settings_of()).record
+    assert record.environment["id"] == "make"
+    assert record.greedy_returns == [2.0, 2.0]
+    for seed in record.episodes:
+        assert (seed.lengths == 2).all()
+        assert 1024 // 2 - 3 <= seed.lengths.size <= 1024 // 2
+        assert set(seed.returns.tolist()) <= {3.0, 0.0, 2.0, 1.0}
+
+
+# Checkpoints
+
+
+class Killed(Exception):
+    """In place of a signal."""
+
+
+def complain(line: str) -> None:
+    raise AssertionError(line)
+
+
+def outcome(result: TrainingResult) -> Any:
+    """All that must be equal: the record without its times, the episodes, the networks."""
+    summary = {name: value for name, value in result.record.summary().items() if name not in TIMES}
+    return summary, result.record.arrays(), jax.tree.map(np.asarray, result.networks)
+
+
+def assert_same(result: TrainingResult, expected: TrainingResult) -> None:
+    (summary, arrays, networks), (other_summary, other_arrays, other_networks) = map(outcome, (result, expected))
+    assert summary == other_summary
+    jax.tree.map(np.testing.assert_array_equal, arrays, other_arrays)
+    jax.tree.map(np.testing.assert_array_equal, networks, other_networks)
+
+
+def dies_at_chunk(number: int) -> Any:
+    """A callback that kills the run when it is called so many times."""
+    calls = itertools.count(1)
+
+    def call(progress: Any) -> None:
+        if next(calls) == number:
+            raise Killed
+
+    return call
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_a_run_killed_again_and_again_ends_like_one_that_was_not(num_envs: int, tmp_path: Any) -> None:
+    settings = settings_of(seed=3, num_envs=num_envs)
+    whole = train(DRAWN, NARROW, UCB(), settings)
+    assert whole.record.summary()["targets_outside_support"] > 0.01
+    place = Checkpoints(tmp_path, every=1, say=complain)
+    for chunks in (2, 5, 3):
+        with pytest.raises(Killed):
+            train(DRAWN, NARROW, UCB(), settings, dies_at_chunk(chunks), place)
+    assert int(place.files()[0].stem.partition("-")[2]) == (1 + 4 + 2) * CHUNK
+    for ends in (seed.end_steps for seed in whole.record.episodes):
+        assert not {CHUNK, 5 * CHUNK, 7 * CHUNK} <= set(ends.tolist())  # there are episodes in progress to go back to
+    assert_same(train(DRAWN, NARROW, UCB(), settings, checkpoints=place), whole)
+
+
+def test_a_run_that_was_stopped_is_finished_and_says_why(tmp_path: Any) -> None:
+    stopped = train(DRAWN, NARROW, UCB(), settings_of(), lambda progress: Stop("enough"), Checkpoints(tmp_path))
+    assert stopped.record.summary()["stopped"] == "enough"
+    assert stopped.record.env_steps == [CHUNK] * 2
+
+    def never_called(progress: Any) -> None:
+        raise AssertionError(progress)
+
+    again = train(DRAWN, NARROW, UCB(), settings_of(), never_called, Checkpoints(tmp_path, say=complain))
+    assert_same(again, stopped)
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_an_episode_that_nothing_leads_back_to_is_begun_anew_in_a_line(num_envs: int, tmp_path: Any) -> None:
+    """Even the first observation is another one, and an episode may end while its actions are taken again."""
+    moody, settings = Gym("Testing/Moody-v0", features="scaled"), settings_of(seed=3, num_envs=num_envs)
+    for chunks in (2, 4):
+        lines: list[str] = []
+        with pytest.raises(Killed):
+            train(moody, NARROW, UCB(), settings, dies_at_chunk(chunks), Checkpoints(tmp_path, 1, lines.append))
+        assert len(lines) == (chunks == 4)
+    run = Run(moody, NARROW, UCB(), settings)
+    state = run.saver(Checkpoints(tmp_path, say=lines.append)).restore()
+    assert lines == ["Nothing leads back to the episode in progress (seed 3, 4): another one begins."] * 2
+    assert state is not None
+    assert state.episode.length.tolist() == [[0] * num_envs] * 2
+    assert state.episode.ret.tolist() == [[0.0] * num_envs] * 2
+    run.driver.close()
+    record = train(moody, NARROW, UCB(), settings, checkpoints=Checkpoints(tmp_path, say=lines.append)).record
+    assert record.env_steps == [1024] * 2
+    for seed in record.episodes:
+        assert seed.returns.tolist() == seed.lengths.tolist()  # each step pays 1
+        assert seed.lengths.sum() < 1024
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_where_gymnasium_resets_by_itself_episodes_are_begun_anew_in_a_line(mode: AutoresetMode, tmp_path: Any) -> None:
+    """Also where the run seems to be where it starts, as it always does here."""
+
+    def make() -> Any:
+        return SyncVectorEnv([functools.partial(Still, True)] * 2, autoreset_mode=mode)
+
+    builder, lines = Given(make, id="Mine"), []
+    with pytest.raises(Killed):
+        train(builder, WIDE, AT_RANDOM, settings_of(), dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
+    run = Run(builder, WIDE, AT_RANDOM, settings_of())
+    saver = run.saver(Checkpoints(tmp_path, say=lines.append))
+    _, arrays = checkpoint.read(saver.checkpoints.files()[0])
+    assert arrays["run/episode/length"].tolist() == [[2, 2]] * 2
+    state = saver.restore()
+    assert lines == ["Nothing leads back to the episode in progress (seed 0, 1): another one begins."]
+    assert state is not None
+    assert state.episode.length.tolist() == [[0, 0]] * 2
+    run.driver.close()
+
+
+# What goes wrong
+
+FAULTS = {
+    "raises": r"raised RuntimeError: the wheel came off\.$",
+    "nan": "gave the reward nan: rewards must be finite numbers",
+    "inf": "gave the reward inf: rewards must be finite numbers",
+    "-1e39": "gave the reward -inf: rewards must be finite numbers",
+}
+
+
+def failing(fault: str, **where: int) -> Gym:
+    return Gym("Testing/Failing-v0", kwargs={"fault": fault, **where}, returns=(0.0, 5.0))
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_environment_that_cannot_go_on_is_named_and_what_was_learned_is_kept(fault: str, tmp_path: Any) -> None:
+    """At the 150th step, in the last of its 30 episodes of five steps; two chunks of 64 are done, and one rollout."""
+    seen, place = [], Checkpoints(tmp_path, every=1)
+    said = rf"^The environment of seed 3, in episode 30, at environment step 150, {FAULTS[fault]}"
+    with pytest.raises(TrainingFailedError, match=said) as caught:
+        train(failing(fault, life=150), WIDE, AT_RANDOM, settings_of(seed=3), seen.append, place)
+    record = caught.value.result.record
+    assert record.summary()["failed"] == str(caught.value)
+    assert (record.interrupted, record.diverged, record.stopped) == (True, None, None)
+    json.dumps(record.summary(), allow_nan=False)
+    assert record.env_steps == [144, 144]  # whole rollouts
+    assert [seed.returns.tolist() for seed in record.episodes] == [[5.0] * 28] * 2
+    assert [progress.step for progress in seen] == [64, 128, 144]
+    assert [path.name for path in place.files()] == ["step-000000128.safetensors", "step-000000064.safetensors"]
+
+
+def test_the_networks_of_a_run_that_failed_are_those_of_its_last_rollout(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TrainingFailedError) as caught:
+        train(failing("raises", life=150), WIDE, AT_RANDOM, settings_of())
+    monkeypatch.setattr(training, "HOST_CHUNK_STEPS", 16)
+    calls = itertools.count(1)
+    sound = train(
+        failing("raises"), WIDE, AT_RANDOM, settings_of(), lambda _: Stop("144 steps") if next(calls) == 9 else None
+    )
+    jax.tree.map(np.testing.assert_array_equal, caught.value.result.networks, sound.networks)
+    assert caught.value.result.record.greedy_returns == [5.0, 5.0]
+
+
+def test_an_environment_that_fails_at_once_leaves_a_result_too() -> None:
+    seen: list[Any] = []
+    with pytest.raises(TrainingFailedError, match=r"seed 0, in episode 2, at environment step 7, raised") as caught:
+        train(failing("raises", life=7), WIDE, AT_RANDOM, settings_of(), seen.append)
+    record = caught.value.result.record
+    assert [seed.returns.size for seed in record.episodes] == [0, 0]
+    assert record.env_steps == [0, 0]
+    assert math.isnan(seen[0].loss)
+    json.dumps(record.summary(), allow_nan=False)
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+@pytest.mark.parametrize("fault", ["raises", "nan", "inf"])
+def test_one_that_fails_in_every_episode_fails_in_the_evaluation_too(fault: str, num_envs: int) -> None:
+    with pytest.raises(TrainingFailedError, match=r"The environment of seed 0, in episode 1, at environment") as caught:
+        train(failing(fault, step=3), WIDE, AT_RANDOM, settings_of(num_envs=num_envs))
+    summary = caught.value.result.record.summary()
+    assert summary["final_greedy_return"] == [None, None]
+    json.dumps(summary, allow_nan=False)
+
+
+@pytest.mark.parametrize("fault", ["raises", "nan"])
+def test_one_that_fails_only_in_the_evaluation_is_named_too(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, step = settings_of(), Failing.step
+
+    def fail_late(self: Failing, action: Any) -> Any:
+        self.bad_step = 3 if late else None
+        return step(self, action)
+
+    def stop(progress: Any) -> Stop:
+        nonlocal late
+        late = True
+        return Stop("enough")
+
+    late = False
+    monkeypatch.setattr(Failing, "step", fail_late)
+    with pytest.raises(TrainingFailedError, match=r"of seed 0, in an episode with its learned network, ") as caught:
+        train(failing(fault), WIDE, AT_RANDOM, settings, stop)
+    record = caught.value.result.record
+    assert record.env_steps == [CHUNK] * 2
+    json.dumps(record.summary(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"), [("raises", r"raised RuntimeError \(the wheel"), ("nan", "gave the reward nan")]
+)
+def test_one_that_fails_while_its_returns_are_measured_is_named(fault: str, reason: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"^The environment {reason}.* while its returns were measured .*: mend it, or"
+    ):
+        measured_returns(failing(fault, step=3), 0.9)
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        (lambda: Chain(5), "num_envs is 2, but this environment is compiled, .*: leave it out.$"),
+        (lambda: Gym("FrozenLake-v1"), "num_envs is 2, but this environment is compiled, .* --env.compile never.$"),
+    ],
+)
+def test_a_compiled_environment_needs_no_others_beside_it(environment: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        train(environment(), settings=settings_of(num_envs=2))
+
+
+def test_rollouts_are_shared_evenly_by_the_environments() -> None:
+    with pytest.raises(InputError, match=r"^num_envs is 3: use a divisor of rollout_steps, which is 16"):
+        Settings(num_envs=3)
+
+
+def test_continuous_actions_are_refused_in_one_sentence() -> None:
+    with pytest.raises(InputError, match=r"^The action space Box.* is continuous, but UpperTail acts in Discrete ones"):
+        train(Gym("Pendulum-v1"), settings=settings_of())
+
+
+def test_a_categorical_asks_for_the_edges_that_it_cannot_know() -> None:
+    with pytest.raises(InputError, match=r"range of the .* returns is not known, .* suggest low .* and high "):
+        train(Gym("CartPole-v1"), Categorical(), UCB(), settings_of())
+
+
+@pytest.mark.parametrize("compile_", ["auto", "never"])
+def test_returns_that_are_given_are_those_that_a_family_is_fitted_to(compile_: Any) -> None:
+    builder = Gym("FrozenLake-v1", returns=(-2.0, 3.0), compile=compile_)
+    assert Run(builder, Gaussian(), UCB(), settings_of()).family.scale == 5.0  # pyright: ignore[reportAttributeAccessIssue]
+    assert Run(builder, Categorical(), UCB(), settings_of()).family.support[0] < -2
+
+
+def test_why_a_table_is_not_used_is_said_before_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begun(*_: Any) -> Any:
+        raise Killed
+
+    monkeypatch.setattr(training, "Run", begun)
+    with (
+        pytest.warns(UserWarning, match="Taxi-v4 is stepped in Python: its passengers are fickle"),
+        pytest.raises(Killed),
+    ):
+        train(Gym("Taxi-v4", kwargs={"fickle_passenger": True}))
+    with pytest.raises(Killed):
+        train(Gym("Taxi-v4"))
