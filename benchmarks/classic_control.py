@@ -1,0 +1,99 @@
+"""CartPole, Acrobot and MountainCar, where Python makes the steps: mean return of 100 greedy episodes of each seed.
+
+Usage: python benchmarks/classic_control.py [--out results/classic_control] [--seeds 5] [--seed 0] [--envs CartPole-v1]
+
+Each environment is one run of all seeds; those that are there already are kept. Stable-Baselines3's DQN and QR-DQN with
+tuned settings are in benchmarks/peers.py. Takes about five minutes an environment on one CPU core.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import uppertail as ut
+from uppertail.records import write_text
+from uppertail.training.train import Run
+
+EPISODES = 100
+
+
+class Task(NamedTuple):
+    """An environment, how it is learned, and the mean return that counts as solved."""
+
+    environment: dict[str, Any]
+    family: ut.ReturnDistribution[Any]
+    policy: ut.ExplorationPolicy
+    settings: dict[str, Any]
+    solved: float
+
+
+RATE_FALLS = {"learning_rate": 1e-3, "learning_rate_end": 0.0, "hidden_layers": 1, "width": 64}
+OFTEN = {"batch_size": 64, "rollout_steps": 16, "updates_per_rollout": 8}
+TASKS = {
+    "CartPole-v1": Task(
+        {"returns": (0.0, 100.0)},
+        ut.Categorical(bins=51),
+        ut.UCB(),
+        {"steps": 100_000, "replay_size": 100_000, "discount": 0.99, **RATE_FALLS, "learning_rate": 2e-3}
+        | {"batch_size": 128, "rollout_steps": 32, "updates_per_rollout": 4},
+        475.0,
+    ),
+    "Acrobot-v1": Task(
+        {"length_scale": 0.3, "num_features": 256},
+        ut.Gaussian(),
+        ut.UCB(low=0.5, high=0.5),
+        {"steps": 100_000, "replay_size": 100_000, "discount": 0.99, **RATE_FALLS, **OFTEN},
+        -100.0,
+    ),
+    "MountainCar-v0": Task(
+        {"length_scale": 0.15, "num_features": 256},
+        ut.Gaussian(),
+        ut.UCB(low=0.5, high=0.5),
+        {"steps": 120_000, "replay_size": 120_000, "discount": 0.98, **RATE_FALLS, **OFTEN},
+        -110.0,
+    ),
+}
+"""Settings chosen on seeds 100 to 104 (docs/decisions/0008)."""
+
+
+def solve(env: str, seed: int, seeds: int) -> dict[str, Any]:
+    """Trains all seeds, and plays greedily with what they learned."""
+    task = TASKS[env]
+    settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**6, **task.settings)
+    run = Run(ut.Gym(env, **task.environment), task.family, task.policy, settings)
+    result = run.drive(
+        lambda progress: print(f"{env}: {progress.fraction:.0%}, return {progress.mean_return:.1f}", end="\r")
+    )
+    returns = run.play(result.networks, ut.Greedy(), EPISODES).returns
+    means = returns.mean(axis=1)
+    summary = result.record.summary()
+    return {
+        "env": env,
+        "solved_above": task.solved,
+        "seeds_solved": int(np.sum(means > task.solved)),
+        "mean_greedy_return": means.tolist(),
+        "greedy_returns": returns.tolist(),
+        "last_100_episodes": [float(episodes.returns[-100:].mean()) for episodes in result.record.episodes],
+        "asked": {name: summary[name] for name in ("env", "distribution", "policy", "settings")},
+        **{name: summary[name] for name in ("env_steps", "wall_seconds", "steps_per_second", "hardware")},
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Classic control, by return distributions.")
+    parser.add_argument("--out", type=Path, default=Path("results/classic_control"))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--envs", nargs="+", choices=TASKS, default=list(TASKS))
+    given = parser.parse_args()
+    for env in given.envs:
+        path = given.out / f"{env}-seeds-{given.seed}-to-{given.seed + given.seeds - 1}.json"
+        if path.exists():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cell = solve(env, given.seed, given.seeds)
+        write_text(path, json.dumps(cell, indent=2) + "\n")
+        print(f"{env}: {cell['seeds_solved']} of {given.seeds} seeds above {cell['solved_above']}", flush=True)

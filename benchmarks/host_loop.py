@@ -1,0 +1,76 @@
+"""Environment steps per second on CartPole-v1, where Python makes the steps, beside Stable-Baselines3's DQN.
+
+Usage: python benchmarks/host_loop.py --peer PYTHON [--out results/host_loop.json] [--steps 6000]
+
+PYTHON is the interpreter of an environment made from benchmarks/peers.txt. Both train at width 256 with two hidden
+layers, an update of 32 per 16 steps, in turns of one run, each on one thread of the same machine; medians count.
+UpperTail's network is one per action, so twice as large as DQN's here. Neither compilation (UpperTail) nor a first
+short run (both) is counted. Takes about five minutes.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import uppertail as ut
+from uppertail.records import write_text
+
+REPETITIONS = 5
+LOAD = {"batch_size": 32, "rollout_steps": 16, "updates_per_rollout": 1, "width": 256, "hidden_layers": 2}
+OURS = {
+    "UpperTail, scaled observations": (1, 1, {"features": "scaled"}),
+    "UpperTail, random features": (1, 1, {}),
+    "UpperTail, random features, 4 environments": (1, 4, {}),
+    "UpperTail, random features, 5 seeds": (5, 1, {}),
+}
+"""Seeds, environments of each, and what its environment is given."""
+
+
+def ours(seeds: int, num_envs: int, settings: dict[str, Any], steps: int, repetition: int) -> dict[str, float]:
+    """One run of UpperTail."""
+    environment = ut.Gym("CartPole-v1", **settings)
+    load = ut.Settings(seeds=seeds, seed=repetition, episodes=10**9, steps=steps, num_envs=num_envs, **LOAD)  # pyright: ignore[reportArgumentType]
+    record = ut.train(environment, ut.Gaussian(), ut.UCB(), load).record
+    return {"steps_per_second": record.steps_per_second, "compile_seconds": record.compile_seconds}
+
+
+def peer(python: str, steps: int) -> dict[str, Any]:
+    """One run of Stable-Baselines3's DQN."""
+    script = str(Path(__file__).with_name("peers.py"))
+    command = [python, script, "throughput", "--steps", str(steps)]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
+
+
+def measure(python: str, steps: int) -> dict[str, Any]:
+    """All of them `REPETITIONS` times, in turns."""
+    rates: dict[str, list[float]] = {}
+    last: dict[str, Any] = {}
+    for repetition in range(REPETITIONS):
+        last = peer(python, steps)
+        rates.setdefault("Stable-Baselines3 DQN", []).append(last["steps_per_second"])
+        for label, (seeds, num_envs, settings) in OURS.items():
+            rates.setdefault(label, []).append(
+                round(ours(seeds, num_envs, settings, steps, repetition)["steps_per_second"], 1)
+            )
+        print({label: values[-1] for label, values in rates.items()}, flush=True)
+    medians = {label: statistics.median(values) for label, values in rates.items()}
+    return {
+        "setting": {"env": "CartPole-v1", "steps": steps, "repetitions": REPETITIONS, **LOAD},
+        "median_steps_per_second": medians,
+        "times_peer": {label: round(rate / medians["Stable-Baselines3 DQN"], 2) for label, rate in medians.items()},
+        "all": rates,
+        "hardware": {"uppertail": ut.train(ut.Toy(), settings=ut.Settings(seeds=1, episodes=1)).record.hardware},
+        "peer": {name: last[name] for name in ("versions", "cpu")},
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Environment steps per second beside Stable-Baselines3's DQN.")
+    parser.add_argument("--peer", required=True, help="Python of an environment made from benchmarks/peers.txt")
+    parser.add_argument("--out", type=Path, default=Path("results/host_loop.json"))
+    parser.add_argument("--steps", type=int, default=6_000)
+    given = parser.parse_args()
+    write_text(given.out, json.dumps(measure(given.peer, given.steps), indent=2) + "\n")
