@@ -313,7 +313,7 @@ def test_loss_is_stationary_at_its_target(family: ReturnDistribution[Any], data:
     do = compiled(family)
     outputs = outputs_of(family, data)
     loss, gradient = do.value_and_gradient(outputs, do.from_outputs(outputs))
-    np.testing.assert_allclose(gradient, 0.0, atol=2e-5 * max(1.0, abs(float(loss))))
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-4 * max(1.0, abs(float(loss))))
 
 
 @over([*(family for family in EVERY if family not in [*GAUSSIANS, MIXTURE_PRINTED_LOSS])])
