@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from uppertail.encodings import Encoding
 from uppertail.environments.base import EnvironmentBuilder
-from uppertail.errors import InputError
+from uppertail.errors import InputError, said
 from uppertail.types import ReturnRange
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000
@@ -165,8 +165,7 @@ def _measured(environment: HostEnvironment, actions: Int[np.ndarray, " envs"]) -
     try:
         now = environment.step(actions)
     except Exception as error:
-        said = " ".join(str(error).split()).rstrip(".")
-        raise InputError(f"The environment raised {type(error).__name__} ({said}) {where}: {remedy}.") from error
+        raise InputError(f"The environment raised {type(error).__name__} ({said(error)}) {where}: {remedy}.") from error
     if not np.isfinite(now.reward).all():
         reward = now.reward[~np.isfinite(now.reward)][0]
         raise InputError(f"The environment gave the reward {reward} {where}: {remedy}.")

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import yaml
 
-from uppertail.errors import InputError
+from uppertail.errors import InputError, said
 from uppertail.loggers.base import Logger, required
 from uppertail.records import CONFIG, WANDB_ID, write_text
 
@@ -59,7 +59,6 @@ class WandB(Logger):
         try:
             return ask(**arguments)
         except self._wandb.errors.Error as error:
-            reason = " ".join(str(error).split()).rstrip(".")
             raise InputError(
-                f"Weights & Biases cannot be used ({reason}): call `wandb login`, or set WANDB_MODE=offline."
+                f"Weights & Biases cannot be used ({said(error)}): call `wandb login`, or set WANDB_MODE=offline."
             ) from error

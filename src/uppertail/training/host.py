@@ -16,7 +16,7 @@ from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Stopwatch
 from uppertail.training.loop import Episode, RunState, StepRecord
-from uppertail.training.rollouts import EnvironmentFailedError, Rollouts
+from uppertail.training.rollouts import EnvironmentFailedError, Rollouts, stepped
 from uppertail.training.seeds import SeedKeys
 from uppertail.types import ReturnRange, Transition
 
@@ -177,15 +177,7 @@ class HostDriver(Driver):
     def _evaluated(self, row: int, host: HostEnvironment, actions: np.ndarray) -> HostStep:
         """One step of an evaluation."""
         where = f"The environment of seed {self.seeds[row]}, in an episode with its learned network,"
-        try:
-            now = host.step(actions)
-        except Exception as error:
-            said = " ".join(str(error).split()).rstrip(".")
-            raise EnvironmentFailedError(f"{where} raised {type(error).__name__}: {said}.") from error
-        if not np.isfinite(now.reward).all():
-            reward = now.reward[~np.isfinite(now.reward)][0]
-            raise EnvironmentFailedError(f"{where} gave the reward {reward}: rewards must be finite numbers.")
-        return now
+        return stepped(host, actions, lambda: where)
 
     # the compiled parts
 

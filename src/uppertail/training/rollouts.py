@@ -1,12 +1,13 @@
 """What one seed does in environments that Python steps: its episodes in progress, and the transitions they give."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from uppertail.environments import HostEnvironment, HostStep
-from uppertail.errors import InputError
+from uppertail.errors import InputError, said
 from uppertail.training.loop import Episode, StepRecord
 from uppertail.types import POLICY_CHOICE, Transition
 
@@ -16,6 +17,27 @@ Columns = tuple[Any, ...]
 
 class EnvironmentFailedError(InputError):
     """An environment raised an exception, or gave what is no reward; its text says which, and when."""
+
+
+def stepped(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
+    """One step of environments.
+
+    Args:
+        host: the environments.
+        actions: theirs.
+        where: names the environment and the moment, if something goes wrong.
+
+    Raises:
+        EnvironmentFailedError: one raised an exception, or a reward is not a finite number.
+    """
+    try:
+        now = host.step(actions)
+    except Exception as error:
+        raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}: {said(error)}.") from error
+    if not np.isfinite(now.reward).all():
+        reward = now.reward[~np.isfinite(now.reward)][0]
+        raise EnvironmentFailedError(f"{where()} gave the reward {reward}: rewards must be finite numbers.")
+    return now
 
 
 class Rollouts:
@@ -47,16 +69,7 @@ class Rollouts:
         Raises:
             EnvironmentFailedError: an environment raised an exception, or a reward is not a finite number.
         """
-        try:
-            self.latest = self.host.step(np.asarray(self.episode.action))
-        except Exception as error:
-            said = " ".join(str(error).split()).rstrip(".")
-            raise EnvironmentFailedError(f"{self._where()} raised {type(error).__name__}: {said}.") from error
-        if not np.isfinite(self.latest.reward).all():
-            raise EnvironmentFailedError(
-                f"{self._where()} gave the reward {self.latest.reward[~np.isfinite(self.latest.reward)][0]}: "
-                "rewards must be finite numbers."
-            )
+        self.latest = stepped(self.host, np.asarray(self.episode.action), self._where)
 
     def chose(self, actions: Int[np.ndarray, " envs"], exploratory: Bool[np.ndarray, " envs"]) -> None:
         """Goes on with the actions chosen where the step has led; that completes the transition before."""

@@ -20,7 +20,7 @@ from uppertail.environments.gymnasium.single import Single
 from uppertail.environments.gymnasium.spaces import Features, Numbers, Reading, Scaling, actions_of, reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.host import HostBuilder, HostEnvironment
-from uppertail.errors import InputError
+from uppertail.errors import InputError, said
 from uppertail.types import ReturnRange
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
@@ -190,11 +190,6 @@ class GymnasiumBuilder(HostBuilder):
 def _limited(maker: Callable[[], Any], limit: int | None) -> Any:
     """An environment made anew, with a time limit if one is asked for."""
     return maker() if limit is None else TimeLimit(maker(), limit)
-
-
-def said(error: Exception) -> str:
-    """What an exception says, in one line and without a full stop."""
-    return " ".join(str(error).split()).rstrip(".")
 
 
 def extra(error: Exception) -> str:

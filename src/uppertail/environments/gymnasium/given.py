@@ -9,8 +9,8 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from uppertail.environments.base import EnvironmentBuilder
-from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made, said
-from uppertail.errors import InputError
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made
+from uppertail.errors import InputError, said
 
 
 @dataclasses.dataclass(frozen=True)

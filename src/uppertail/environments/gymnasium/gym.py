@@ -8,10 +8,10 @@ from typing import Any
 
 import gymnasium
 
-from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made, extra, said
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made, extra
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.watched import WatchableBuilder
-from uppertail.errors import InputError
+from uppertail.errors import InputError, said
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from uppertail.environments.gymnasium.builder import extra, said
+from uppertail.environments.gymnasium.builder import extra
 from uppertail.environments.gymnasium.single import episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.watched import Frame, WatchedEnvironment, WatchedStep
-from uppertail.errors import InputError
+from uppertail.errors import InputError, said
 
 WINDOW, PICTURES, TEXT = "human", "rgb_array", "ansi"
 """Gymnasium's names of the ways in which an environment shows itself."""
