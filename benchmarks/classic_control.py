@@ -49,10 +49,10 @@ TASKS = {
         -100.0,
     ),
     "MountainCar-v0": Task(
-        {"length_scale": 0.15, "num_features": 256},
+        {"length_scale": 0.15, "num_features": 1024},
         ut.Gaussian(),
         ut.UCB(low=0.5, high=0.5),
-        {"steps": 120_000, "replay_size": 120_000, "discount": 0.98, **RATE_FALLS, **OFTEN},
+        {"steps": 80_000, "replay_size": 80_000, "discount": 0.98, **RATE_FALLS, **OFTEN},
         -110.0,
     ),
 }

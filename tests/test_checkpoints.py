@@ -249,7 +249,7 @@ def test_what_is_saved_is_what_is_restored(folder):
     assert {name.partition("/")[0] for name in arrays} == {"run", "episodes"}
     jax.tree.map(
         np.testing.assert_array_equal,
-        {f"run/{name}": array for name, array in tensors.named(state).items()},
+        {f"run/{name}": array for name, array in tensors.named(run.driver.gathered(state)).items()},
         {name: array for name, array in arrays.items() if name.startswith("run/")},
     )
     assert run.ledger.seconds.training == header.seconds["training"] > 0

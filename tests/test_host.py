@@ -378,7 +378,7 @@ def test_what_a_network_knows_of_bounds_is_what_it_learned_from(monkeypatch: pyt
 def test_every_environment_of_an_evaluation_plays_as_many_episodes(episodes: int) -> None:
     """Those that are reset with seeds of their own, none of a run's: short episodes are no more frequent than long."""
     run = Run(DRAWN, NARROW, UCB(), settings_of(seed=3))
-    played = run.play(run.driver.start().agent.network, Greedy(), episodes)
+    played = run.play(run.driver.gathered(run.driver.start()).agent.network, Greedy(), episodes)
     run.driver.close()
     assert played.returns.shape == played.lengths.shape == (2, episodes)
     for row, seed in enumerate((3, 4)):
@@ -514,7 +514,7 @@ def test_the_transitions_of_a_rollout_are_on_policy_and_within_episodes(mode: Au
     np.testing.assert_array_equal(transitions.next_action[:-1][going_on], transitions.action[1:][going_on])
     assert (transitions.next_action[step == 2] == POLICY_CHOICE).all()
     assert set(transitions.action.tolist()) == {0, 1}
-    assert (rollouts.steps, rollouts.episodes) == (14, 4)
+    assert "episode 5, at environment step 15," in rollouts._moment()
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
@@ -608,8 +608,8 @@ def test_an_episode_that_nothing_leads_back_to_is_begun_anew_in_a_line(num_envs:
     state = run.saver(Checkpoints(tmp_path, say=lines.append)).restore()
     assert lines == ["Nothing leads back to the episode in progress (seed 3, 4): another one begins."] * 2
     assert state is not None
-    assert state.episode.length.tolist() == [[0] * num_envs] * 2
-    assert state.episode.ret.tolist() == [[0.0] * num_envs] * 2
+    assert run.driver.gathered(state).episode.length.tolist() == [[0] * num_envs] * 2
+    assert run.driver.gathered(state).episode.ret.tolist() == [[0.0] * num_envs] * 2
     run.driver.close()
     record = train(moody, NARROW, UCB(), settings, checkpoints=Checkpoints(tmp_path, say=lines.append)).record
     assert record.env_steps == [1024] * 2
@@ -635,7 +635,7 @@ def test_where_gymnasium_resets_by_itself_episodes_are_begun_anew_in_a_line(mode
     state = saver.restore()
     assert lines == ["Nothing leads back to the episode in progress (seed 0, 1): another one begins."]
     assert state is not None
-    assert state.episode.length.tolist() == [[0, 0]] * 2
+    assert run.driver.gathered(state).episode.length.tolist() == [[0, 0]] * 2
     run.driver.close()
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from uppertail import gradients
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
@@ -125,11 +126,13 @@ class Agent:
         bootstraps = jax.vmap(self.bootstrap, in_axes=(None, 0, 0))(state.network, keys, batch)
         targets, outside = jax.vmap(self.target)(bootstraps, batch), jax.vmap(self.outside)(bootstraps, batch)
 
-        def mean_loss(network: PerActionNetwork) -> Float[Array, ""]:
-            return jnp.mean(jax.vmap(self.loss, in_axes=(None, 0, 0, 0))(network, draw_keys, targets, batch))
+        def loss_of(network: PerActionNetwork, action: Int[Array, ""], row: Any) -> Float[Array, ""]:
+            draw_key, target, transition = row
+            return self.loss(network, draw_key, target, transition._replace(action=action))
 
-        loss, gradient = jax.value_and_grad(mean_loss)(state.network)
-        updates, optimizer = self.optimizer.update(gradient, state.optimizer, _tree(state.network))
+        rows = (draw_keys, targets, batch)
+        loss, gradient = gradients.mean_loss(loss_of, state.network, batch.action, rows)
+        updates, optimizer = self.optimizer.update(_tree(gradient), state.optimizer, _tree(state.network))
         network = optax.apply_updates(_tree(state.network), updates)
         metrics = Metrics(loss, optax.tree.norm(gradient), jnp.mean(outside, dtype=jnp.float32))
         return AgentState(_tree(network), optimizer), metrics

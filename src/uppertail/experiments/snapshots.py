@@ -75,7 +75,8 @@ def snapshot(
     """
     if episodes == 0:
         run = Run(environment, distribution, policy, settings)
-        return Snapshot(run.loop.agent, run.driver.start().agent.network, run.driver.environments)
+        networks = run.driver.gathered(run.driver.start(), lambda state: state.agent.network)
+        return Snapshot(run.loop.agent, networks, run.driver.environments)
     settings = dataclasses.replace(settings, episodes=episodes)
     result = whole_run(environment, distribution, policy, settings, report)
     return Snapshot(result.agent, result.networks, result.environments)

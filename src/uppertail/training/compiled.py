@@ -1,8 +1,9 @@
-"""A whole training run as a function of a key, in chunks that are compiled once for all seeds."""
+"""A whole training run as a function of a key, in chunks that are compiled once and run for each group of seeds."""
 
 import dataclasses
 import functools
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
 from uppertail.training import tensors
 from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Stopwatch
+from uppertail.training.groups import Group, Groups, over_seeds
 from uppertail.training.loop import Episode, Loop, RunState, StepRecord
 from uppertail.training.seeds import SeedKeys
 from uppertail.types import POLICY_CHOICE, ReturnRange, TimeStep, Transition
@@ -69,8 +71,8 @@ class CompiledRun:
         """Environment steps with the policy held still; the action at s' is chosen at once: on-policy data."""
         agent = self.loop.agent
 
-        def step(episode: Episode, key: PRNGKeyArray) -> tuple[Episode, tuple[Transition, StepRecord]]:
-            step_key, reset_key, action_key = jax.random.split(key, 3)
+        def step(episode: Episode, keys: Key[Array, " three"]) -> tuple[Episode, tuple[Transition, StepRecord]]:
+            step_key, reset_key, action_key = keys
             environment_state, now = environment.step(step_key, episode.environment_state, episode.action)
             ended = now.terminated | now.truncated
             start_state, first = environment.reset(reset_key)
@@ -91,7 +93,9 @@ class CompiledRun:
             exploratory = agent.explores(network, observation, action)
             return going_on, (transition, StepRecord(ended, ret, length, exploratory))
 
-        episode, (transitions, records) = jax.lax.scan(step, episode, jax.random.split(key, self.loop.rollout_steps))
+        of_steps = jax.random.split(key, self.loop.rollout_steps)
+        keys = jax.vmap(lambda of_step: jax.random.split(of_step, 3))(of_steps)
+        episode, (transitions, records) = jax.lax.scan(step, episode, keys)
         return episode, transitions, records
 
     def play(
@@ -126,7 +130,7 @@ class CompiledRun:
 
 
 class CompiledDriver(Driver):
-    """Runs of all seeds in compiled environments, in one program.
+    """Runs of all seeds in compiled environments, one program for each group of them.
 
     Args:
         builder: builds the environment of each seed.
@@ -140,6 +144,8 @@ class CompiledDriver(Driver):
         self.known_returns = builder.known_returns if isinstance(builder, HostBuilder) else None
         self.environments = jax.vmap(builder.build)(keys.environment)
         self.encoding, self.num_actions = self.environments.encoding, self.environments.num_actions
+        self.groups = Groups(keys.run.shape[0])
+        self._keys, self._environments = self.groups.split(keys.run), self.groups.split(self.environments)
 
     def return_range(self, discount: float) -> ReturnRange:
         if self.known_returns is not None:
@@ -155,23 +161,37 @@ class CompiledDriver(Driver):
         return jax.eval_shape(jax.vmap(CompiledRun(self.loop).init), self.keys.run, self.environments)
 
     @functools.cached_property
-    def _chunk(self) -> Any:
-        """The compiled chunk: the same program whether a run begins or goes on."""
-        run = CompiledRun(self.loop)
-        chunk = jax.vmap(lambda key, environment, state: run.chunk(key, environment, state, self.iterations))
-        return self.compiled(chunk, self.keys.run, self.environments, self._template, donate=(2,))
+    def _chunks(self) -> list[Any]:
+        """The compiled chunk of each group: the same program whether a run begins or goes on."""
 
-    def start(self) -> RunState:
+        def compiled(group: Group, keys: Any, environments: Environment) -> Any:
+            chunk = over_seeds(self._chunk, group.size)
+            return self.compiled(chunk, keys, environments, group.part_of(self._template), donate=(2,))
+
+        return self.groups.programs(compiled, self._keys, self._environments)
+
+    def _chunk(self, key: PRNGKeyArray, environment: Environment, state: RunState) -> Any:
+        return CompiledRun(self.loop).chunk(key, environment, state, self.iterations)
+
+    def start(self) -> list[RunState]:
         arguments = (self.keys.run, self.environments)
-        return self.compiled(jax.vmap(CompiledRun(self.loop).init), *arguments)(*arguments)
+        return self.groups.split(self.compiled(jax.vmap(CompiledRun(self.loop).init), *arguments)(*arguments))
 
-    def advance(self, state: RunState) -> tuple[RunState, StepRecord, Metrics]:
-        chunk = self._chunk
+    def gathered(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
+        return self.groups.joined([part(each) for each in state])
+
+    def advance(self, state: list[RunState]) -> tuple[list[RunState], StepRecord, Metrics]:
+        chunks = self._chunks
         began = time.perf_counter()
-        state, records, metrics = chunk(self.keys.run, self.environments, state)
-        records, metrics = jax.tree.map(np.asarray, (records, metrics))
+
+        def advance(chunk: Any, *arguments: Any) -> Any:
+            state, records, metrics = chunk(*arguments)
+            return state, jax.tree.map(np.asarray, (records, metrics))
+
+        done = self.groups.map(advance, chunks, self._keys, self._environments, state)
+        records, metrics = self.groups.joined([each[1] for each in done])
         self.seconds.training += time.perf_counter() - began
-        return state, records, metrics
+        return [each[0] for each in done], records, metrics
 
     def start_observations(self) -> Array:
         def first(run_key: PRNGKeyArray, environment: Environment) -> Array:
@@ -193,9 +213,9 @@ class CompiledDriver(Driver):
     def saved(self) -> dict[str, np.ndarray]:
         return {}
 
-    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[RunState, str | None]:
+    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[list[RunState], str | None]:
         del arrays  # the state is all there is
-        return state, None
+        return self.groups.split(state), None
 
     def close(self) -> None:
         pass

@@ -22,6 +22,10 @@ EVALUATION_STEPS = 10_000
 """An episode that is played with a learned network ends after so many steps, whatever its environment says."""
 
 
+State = Any
+"""The state of all seeds as a driver holds it; `Driver.gathered` is how others see it."""
+
+
 class Stopwatch:
     """Seconds of a run, those before it was resumed included: of all of it, of compilation, of the training loop."""
 
@@ -80,11 +84,15 @@ class Driver(abc.ABC):
         """Shapes and types of the state of all seeds."""
 
     @abc.abstractmethod
-    def start(self) -> RunState:
+    def start(self) -> State:
         """The state of all seeds before the first step."""
 
     @abc.abstractmethod
-    def advance(self, state: RunState) -> tuple[RunState, StepRecord, Metrics]:
+    def gathered(self, state: State, part: Callable[[RunState], Any] = lambda run: run) -> Any:
+        """Some part of the state, every array with a leading axis of all seeds."""
+
+    @abc.abstractmethod
+    def advance(self, state: State) -> tuple[State, StepRecord, Metrics]:
         """A chunk: rollouts and their updates; axes [seeds, iterations, steps or updates].
 
         After a failure there may be fewer iterations than usual, or none.
@@ -109,7 +117,7 @@ class Driver(abc.ABC):
         """What a checkpoint must hold beside the state."""
 
     @abc.abstractmethod
-    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[RunState, str | None]:
+    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
         """Goes back to a checkpoint: the state to go on from, and a line if that is not just where the run was."""
 
     @abc.abstractmethod

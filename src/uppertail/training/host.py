@@ -3,6 +3,7 @@
 import functools
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ from uppertail.environments import HostBuilder, HostEnvironment, HostStep, measu
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Stopwatch
+from uppertail.training.groups import Group, Groups, over_seeds
 from uppertail.training.loop import Episode, RunState, StepRecord
 from uppertail.training.rollouts import EnvironmentFailedError, Rollouts, stepped
 from uppertail.training.seeds import SeedKeys
@@ -47,9 +49,12 @@ class HostDriver(Driver):
     ) -> None:
         self.builder, self.keys, self.seeds, self.iterations, self.seconds = builder, keys, seeds, iterations, seconds
         self.encoding, self.num_actions = builder.observations, builder.num_actions
+        self.groups = Groups(len(seeds))
+        self._keys = self.groups.split(keys.run)
         self.hosts: list[HostEnvironment] = [builder.open(seed, num_envs) for seed in seeds]
         self.again, self.first = (np.stack([host.reset() for host in self.hosts]) for _ in range(2))
         self.rollouts: list[Rollouts] = []
+        self.iteration = 0
 
     def return_range(self, discount: float) -> ReturnRange:
         return self.builder.known_returns or measured_returns(self.builder, discount)
@@ -57,25 +62,29 @@ class HostDriver(Driver):
     def template(self) -> RunState:
         return jax.eval_shape(jax.vmap(self._init), self.keys.run, self.first)
 
-    def start(self) -> RunState:
+    def start(self) -> list[RunState]:
         state = self.compiled(jax.vmap(self._init), self.keys.run, self.first)(self.keys.run, self.first)
         return self._go_on(state, state.episode)
 
-    def advance(self, state: RunState) -> tuple[RunState, StepRecord, Metrics]:
-        _ = self._act, self._learn  # compiled before the time is taken
+    def gathered(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
+        parts = zip(self.groups, state, strict=True)
+        return self.groups.joined([part(run._replace(episode=self._episode(group))) for group, run in parts])
+
+    def advance(self, state: list[RunState]) -> tuple[list[RunState], StepRecord, Metrics]:
+        _ = self._begin_rollout, self._act, self._learn  # compiled before the time is taken
         began = time.perf_counter()
         done: list[tuple[StepRecord, Metrics]] = []
         try:
             for _ in range(self.iterations):
-                fresh, record = self._roll(state)
-                state, metrics = self._learn(self.keys.run, state._replace(episode=()), fresh, record.ended)
+                fresh, record = self._roll(self.groups.joined([run.agent.network for run in state]))
+                state, metrics = self._learned(state, fresh, record)
                 done.append((record, metrics))
+                self.iteration += 1
         except EnvironmentFailedError as error:
             self.failure = error
         records, metrics = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *done) if done else self._nothing()
         self.seconds.training += time.perf_counter() - began
-        episode = _stacked([rollouts.episode for rollouts in self.rollouts])
-        return state._replace(episode=episode), records, metrics
+        return state, records, metrics
 
     def start_observations(self) -> Array:
         return jnp.asarray(self.first[:, 0])
@@ -97,7 +106,7 @@ class HostDriver(Driver):
     def saved(self) -> dict[str, np.ndarray]:
         return {f"{row}/{name}": array for row, host in enumerate(self.hosts) for name, array in host.saved().items()}
 
-    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[RunState, str | None]:
+    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[list[RunState], str | None]:
         """Goes back to the episodes in progress; where none leads there, others begin."""
         episode = jax.tree.map(np.asarray, state.episode)
         kept = [_of_row(arrays, row) for row in range(len(self.hosts))]
@@ -117,30 +126,46 @@ class HostDriver(Driver):
         for host in self.hosts:
             host.close()
 
-    def _go_on(self, state: RunState, episode: Episode) -> RunState:
+    def _go_on(self, state: RunState, episode: Episode) -> list[RunState]:
         """The state from which to go on with these episodes in progress."""
         episode = jax.tree.map(np.asarray, episode)
-        ended, iterations = np.asarray(state.episodes), np.asarray(state.iteration)
+        ended, self.iteration = np.asarray(state.episodes), int(np.asarray(state.iteration)[0])
+        steps = self.iteration * self.loop.rollout_steps
         self.rollouts = [
-            Rollouts(host, seed, _row(episode, row), int(ended[row]), int(iterations[row]) * self.loop.rollout_steps)
+            Rollouts(host, seed, _row(episode, row), int(ended[row]), steps)
             for row, (host, seed) in enumerate(zip(self.hosts, self.seeds, strict=True))
         ]
-        return state._replace(episode=episode)
+        return self.groups.split(state._replace(episode=()))
 
-    def _roll(self, state: RunState) -> tuple[Transition, StepRecord]:
+    def _roll(self, networks: PerActionNetwork) -> tuple[Transition, StepRecord]:
         """A rollout of all seeds, with a leading axis of seeds."""
-        count, step = self.loop.rollout_steps, 0
+        count = self.loop.rollout_steps
+        key, step = self._begin_rollout(self.keys.run, np.full(len(self.seeds), self.iteration, np.int32))
         while short := [rollouts for rollouts in self.rollouts if rollouts.waiting < count]:
             for rollouts in short:
                 rollouts.step()
             where = np.stack([rollouts.where for rollouts in self.rollouts])
-            choice = self._act(self.keys.run, state.iteration, state.agent.network, where, np.int32(step))
-            actions, exploratory = map(np.asarray, choice)
+            choice, step = self._act(key, step, networks, where)
+            actions, exploratory = np.asarray(choice).swapaxes(0, 1)
             for row, rollouts in enumerate(self.rollouts):
                 if rollouts.waiting < count:
-                    rollouts.chose(actions[row], exploratory[row])
-            step += 1
+                    rollouts.chose(actions[row], exploratory[row].astype(bool))
         return jax.tree.map(lambda *leaves: np.stack(leaves), *[rollouts.take(count) for rollouts in self.rollouts])
+
+    def _learned(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
+        """Each group's state after it has learned from its rollouts."""
+
+        def learned(learn: Any, keys: Any, run: RunState, group: Group) -> tuple[RunState, Metrics]:
+            data, ended = jax.tree.map(lambda leaf: leaf[group.rows], (fresh, record.ended))
+            run, metrics = learn(keys, run, data, ended)
+            return run, jax.tree.map(np.asarray, metrics)
+
+        done = self.groups.map(learned, self._learn, self._keys, state, list(self.groups))
+        return [run for run, _ in done], self.groups.joined([metrics for _, metrics in done])
+
+    def _episode(self, group: Group) -> Episode:
+        """The episodes in progress of a group."""
+        return _stacked([rollouts.episode for rollouts in self.rollouts[group.rows]])
 
     def _play(
         self,
@@ -191,36 +216,48 @@ class HostDriver(Driver):
         return self.loop.begin(agent_state, observations[0], episode)
 
     @functools.cached_property
-    def _act(self) -> Any:
-        """Chooses the actions of all seeds at one step of a rollout, and says which are not greedy."""
+    def _begin_rollout(self) -> Any:
+        """The key of each seed's rollout, and the number of its first step."""
 
-        def act(
-            run_key: PRNGKeyArray, iteration: Array, network: PerActionNetwork, observations: Array, step: Array
-        ) -> tuple[Array, Array]:
-            rollout_key, _ = self.loop.keys(run_key, iteration)
-            _, _, action_key = jax.random.split(jax.random.fold_in(rollout_key, step), 3)  # as compiled runs draw it
-            actions = self._choices(network, action_key, observations)
-            explores = jax.vmap(self.loop.agent.explores, in_axes=(None, 0, 0))
-            return actions, explores(network, observations, actions)
+        def begin(run_key: PRNGKeyArray, iteration: Array) -> tuple[PRNGKeyArray, Array]:
+            return self.loop.keys(run_key, iteration)[0], jnp.zeros((), jnp.int32)
 
-        state = self.template()
-        arguments = (self.keys.run, state.iteration, state.agent.network, self.first, np.int32(0))
-        return self.compiled(jax.vmap(act, in_axes=(0, 0, 0, 0, None)), *arguments)
+        return self.compiled(jax.vmap(begin), self.keys.run, np.zeros(len(self.seeds), np.int32))
 
     @functools.cached_property
-    def _learn(self) -> Any:
-        """Keeps and learns from the rollouts of all seeds."""
+    def _act(self) -> Any:
+        """Chooses the actions of all seeds at one step of a rollout: one row; another says which are not greedy."""
+
+        def act(
+            rollout_key: PRNGKeyArray, step: Array, network: PerActionNetwork, observations: Array
+        ) -> tuple[Int[Array, "2 envs"], Array]:
+            _, _, action_key = jax.random.split(jax.random.fold_in(rollout_key, step), 3)  # as compiled runs draw it
+            actions = self._choices(network, action_key, observations)
+            explores = jax.vmap(self.loop.agent.explores, in_axes=(None, 0, 0))(network, observations, actions)
+            return jnp.stack([actions, explores.astype(actions.dtype)]), step + 1
+
+        step = np.zeros(len(self.seeds), np.int32)
+        arguments = (self.keys.run, step, self.template().agent.network, self.first)
+        return self.compiled(over_seeds(act, len(self.seeds)), *arguments)
+
+    @functools.cached_property
+    def _learn(self) -> list[Any]:
+        """What keeps and learns from the rollouts of each group."""
+        template, loop = self.template()._replace(episode=()), self.loop
 
         def learn(run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array) -> tuple[RunState, Metrics]:
-            return self.loop.learn(self.loop.keys(run_key, run.iteration)[1], run, (), fresh, ended)
+            return loop.learn(loop.keys(run_key, run.iteration)[1], run, (), fresh, ended)
 
-        state = self.template()._replace(episode=())
-        steps = (len(self.seeds), self.loop.rollout_steps)
-        fresh = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(steps + leaf.shape[2:], leaf.dtype), state.replay.transitions
-        )
-        ended = jax.ShapeDtypeStruct(steps, bool)
-        return self.compiled(jax.vmap(learn), self.keys.run, state, fresh, ended, donate=(1,))
+        def compiled(group: Group, keys: Any) -> Any:
+            state = group.part_of(template)
+            steps = (group.size, loop.rollout_steps)
+            fresh = jax.tree.map(
+                lambda leaf: jax.ShapeDtypeStruct(steps + leaf.shape[2:], leaf.dtype), state.replay.transitions
+            )
+            ended = jax.ShapeDtypeStruct(steps, bool)
+            return self.compiled(over_seeds(learn, group.size), keys, state, fresh, ended, donate=(1,))
+
+        return self.groups.programs(compiled, self._keys)
 
     def _choices(
         self, network: PerActionNetwork, key: PRNGKeyArray, observations: Array, policy: ExplorationPolicy | None = None

@@ -34,7 +34,8 @@ class Episode(NamedTuple):
 class RunState(NamedTuple):
     """The whole state of one seed's run.
 
-    Seeds run in step, so one that has reached its limit goes on until all have; `learned` is its network at the limit.
+    Seeds run in step, so one that has reached its limit goes on until all have; `learned` is its network at the limit,
+    and means nothing before: `Loop.learned` is what it has learned.
     """
 
     agent: AgentState
@@ -107,10 +108,16 @@ class Loop:
 
         seen = self.agent.observe(run.agent, fresh.observation)
         agent_state, metrics = jax.lax.scan(update, seen, jax.random.split(key, self.updates_per_rollout))
-        at_its_limit = self._at_its_limit(run)
-        learned = jax.tree.map(lambda kept, new: jnp.where(at_its_limit, kept, new), run.learned, agent_state.network)
         episodes = run.episodes + jnp.sum(ended, dtype=jnp.int32)
-        return RunState(agent_state, buffer, episode, run.iteration + 1, episodes, learned), metrics
+        after = RunState(agent_state, buffer, episode, run.iteration + 1, episodes, run.learned)
+        reached = self._at_its_limit(after) & ~self._at_its_limit(run)
+        learned = jax.lax.cond(reached, lambda: agent_state.network, lambda: run.learned)  # a `where` would copy it
+        return after._replace(learned=learned), metrics
+
+    def learned(self, run: RunState) -> PerActionNetwork:
+        """The network at the seed's limit, or the one it has if it has not reached it."""
+        at_its_limit = self._at_its_limit(run)
+        return jax.tree.map(lambda kept, now: jnp.where(at_its_limit, kept, now), run.learned, run.agent.network)
 
     def _at_its_limit(self, run: RunState) -> Bool[Array, ""]:
         reached = jnp.zeros((), bool)

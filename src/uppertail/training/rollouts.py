@@ -43,6 +43,8 @@ def stepped(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Cal
 class Rollouts:
     """The episodes in progress of one seed, and the transitions that have not been learned from yet.
 
+    A step costs as little as can be: what follows from it is worked out for many steps at once, when someone asks.
+
     Args:
         host: the environments.
         seed: the seed.
@@ -52,16 +54,27 @@ class Rollouts:
     """
 
     def __init__(self, host: HostEnvironment, seed: int, episode: Episode, episodes: int, steps: int) -> None:
-        self.host, self.seed, self.episode, self.episodes, self.steps = host, seed, episode, episodes, steps
-        self.latest: HostStep | None = None
-        self.transitions: list[Columns] = []
-        self.records: list[Columns] = []
+        self.host, self.seed = host, seed
         self.waiting = 0
+        self._observation, self._action = np.asarray(episode.observation), np.asarray(episode.action)
+        self._ret, self._length = np.asarray(episode.ret), np.asarray(episode.length)
+        self._episodes, self._steps = episodes, steps
+        self._latest: HostStep | None = None
+        self._made: list[Columns] = []
+        self._transitions: list[Columns] = []
+        self._records: list[Columns] = []
 
     @property
     def where(self) -> np.ndarray:
         """Where the next actions are taken."""
-        return self.episode.observation if self.latest is None else self.latest.observation  # pyright: ignore[reportReturnType]
+        return self._observation if self._latest is None else self._latest.observation
+
+    @property
+    def episode(self) -> Episode:
+        """The episodes in progress, with the action already chosen in each."""
+        self._settle()
+        now: Columns = self._observation, self._action, self._ret, self._length
+        return Episode((), *now)
 
     def step(self) -> None:
         """Takes the chosen actions.
@@ -69,37 +82,44 @@ class Rollouts:
         Raises:
             EnvironmentFailedError: an environment raised an exception, or a reward is not a finite number.
         """
-        self.latest = stepped(self.host, np.asarray(self.episode.action), self._where)
+        self._latest = stepped(self.host, self._action, self._moment)
 
     def chose(self, actions: Int[np.ndarray, " envs"], exploratory: Bool[np.ndarray, " envs"]) -> None:
         """Goes on with the actions chosen where the step has led; that completes the transition before."""
-        now, before = self.latest, self.episode
+        now = self._latest
         assert now is not None
-        ended, real = (now.terminated | now.truncated) & now.real, now.real
-        ret, length = before.ret + now.reward * real, before.length + real
-        next_action = np.where(ended, POLICY_CHOICE, actions).astype(np.int32)  # that one is of the new episode
-        transition: Columns = (
-            *(before.observation, before.action, now.reward),
-            *(now.terminated, now.next_observation, next_action),
-        )
-        record: Columns = (ended, ret, length, exploratory)
-        count = int(real.sum())
-        rows = slice(None) if count == len(real) else real
-        self.transitions.append(tuple(column[rows] for column in transition))
-        self.records.append(tuple(column[rows] for column in record))
-        self.waiting += count
-        self.steps += count
-        self.episodes += int(ended.sum())
-        going_on: Columns = (now.observation, actions, ret * ~ended, length * ~ended)
-        self.episode = Episode((), *going_on)
+        self._made.append((self._observation, self._action, *now, actions, exploratory))
+        self._observation, self._action = now.observation, actions
+        self.waiting += int(np.count_nonzero(now.real))
 
     def take(self, count: int) -> tuple[Transition, StepRecord]:
         """The oldest `count` transitions; those beyond wait for the next call."""
+        self._settle()
         self.waiting -= count
-        return Transition(*_taken(self.transitions, count)), StepRecord(*_taken(self.records, count))
+        return Transition(*_taken(self._transitions, count)), StepRecord(*_taken(self._records, count))
 
-    def _where(self) -> str:
-        episode, step = self.episodes + 1, self.steps + 1
+    def _settle(self) -> None:
+        """Works out transitions, returns and lengths of the steps that were made since the last time."""
+        if not self._made:
+            return
+        columns = map(np.stack, zip(*self._made, strict=True))
+        observation, action, after, reward, terminated, truncated, _, real, next_action, exploratory = columns
+        self._made = []
+        ended = (terminated | truncated) & real
+        ret, length = np.empty(reward.shape, np.float32), np.empty(reward.shape, np.int32)
+        for step, over in enumerate(ended):
+            ret[step], length[step] = self._ret + reward[step] * real[step], self._length + real[step]
+            self._ret, self._length = ret[step] * ~over, length[step] * ~over
+        following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # there it is of the new episode
+        transitions: Columns = observation, action, reward, terminated, after, following
+        self._transitions.append(tuple(column[real] for column in transitions))
+        self._records.append(tuple(column[real] for column in (ended, ret, length, exploratory)))
+        self._steps += int(real.sum())
+        self._episodes += int(ended.sum())
+
+    def _moment(self) -> str:
+        self._settle()
+        episode, step = self._episodes + 1, self._steps + 1
         return f"The environment of seed {self.seed}, in episode {episode}, at environment step {step},"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from uppertail.training import checkpoint, tensors
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.checkpoints import Checkpoints
-from uppertail.training.driver import Driver
+from uppertail.training.driver import Driver, State
 from uppertail.training.ledger import Ledger
 from uppertail.training.loop import RunState
 from uppertail.training.results import hardware
@@ -41,7 +41,7 @@ class Saver:
     ledger: Ledger
     template: RunState
 
-    def after_chunk(self, state: RunState, steps_before: int, over: bool) -> None:
+    def after_chunk(self, state: State, steps_before: int, over: bool) -> None:
         """Makes a checkpoint if one is due or the run is over.
 
         A run that diverged has nothing to go on from; one whose environment failed goes on from the last that it has.
@@ -50,7 +50,7 @@ class Saver:
         if due and self.ledger.diverged is None and self.ledger.failed is None:
             self.save(state)
 
-    def save(self, state: RunState) -> None:
+    def save(self, state: State) -> None:
         """Makes a checkpoint.
 
         Raises:
@@ -64,12 +64,16 @@ class Saver:
             seconds=self.ledger.seconds.state(),
             hardware=hardware(),
         )
-        arrays = {RUN: tensors.named(state), EPISODES: self.ledger.arrays(), HOST: self.driver.saved()}
+        arrays = {
+            RUN: tensors.named(self.driver.gathered(state)),
+            EPISODES: self.ledger.arrays(),
+            HOST: self.driver.saved(),
+        }
         self.checkpoints.save(
             header, {prefix + name: array for prefix, under in arrays.items() for name, array in under.items()}
         )
 
-    def restore(self) -> RunState | None:
+    def restore(self) -> State | None:
         """The state of the last usable checkpoint, the ledger's put back; None if there is no checkpoint.
 
         Raises:

@@ -25,7 +25,7 @@ from uppertail.policies import UCB, ExplorationPolicy, Greedy
 from uppertail.records import RunRecord
 from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.compiled import CompiledDriver
-from uppertail.training.driver import Driver, Played, Stopwatch
+from uppertail.training.driver import Driver, Played, State, Stopwatch
 from uppertail.training.host import HostDriver
 from uppertail.training.interrupt import interruptible
 from uppertail.training.ledger import Ledger, StartReturn
@@ -137,8 +137,9 @@ class Run:
                 over = ledger.over or asked_to_stop.is_set()
                 if saver:
                     saver.after_chunk(state, steps_before, over)
-            record = self._record(state.learned, interrupted=not ledger.over or ledger.failed is not None)
-        result = TrainingResult(record, self.loop.agent, state.learned, driver.environments)
+            learned = driver.gathered(state, jax.vmap(self.loop.learned))
+            record = self._record(learned, interrupted=not ledger.over or ledger.failed is not None)
+        result = TrainingResult(record, self.loop.agent, learned, driver.environments)
         if ledger.diverged:
             raise TrainingDivergedError(*ledger.diverged, result)
         if ledger.failed:
@@ -177,9 +178,10 @@ class Run:
         arguments = (self.template.agent.network, self.driver.start_observations())
         return self.driver.compiled(jax.vmap(moments), *arguments), arguments[1]
 
-    def _at_start(self, state: RunState) -> StartReturn:
+    def _at_start(self, state: State) -> StartReturn:
         moments, observations = self._start_moments
-        return StartReturn(*map(np.asarray, moments(state.agent.network, observations)))
+        networks = self.driver.gathered(state, lambda run: run.agent.network)
+        return StartReturn(*map(np.asarray, moments(networks, observations)))
 
     def asked(self) -> dict[str, Any]:
         """What was asked of the run: environment, distribution as fitted, policy, settings."""

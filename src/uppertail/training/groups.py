@@ -1,0 +1,119 @@
+"""Which seeds share a program, and where it runs: each seed alone on a CPU's cores, all of them at once elsewhere.
+
+On a CPU a seed's weights stay in the cache, its branches are branches, and its numbers are the same however many seeds
+run beside it. An accelerator wants large products: its seeds are batched.
+"""
+
+import dataclasses
+import functools
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+ALONE = ("cpu",)
+"""Platforms on which each seed runs for itself."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Some seeds and their device.
+
+    Args:
+        rows: which seeds, as a slice of all of them.
+        device: where they run.
+    """
+
+    rows: slice
+    device: Any
+
+    @property
+    def size(self) -> int:
+        """How many seeds it has."""
+        return self.rows.stop - self.rows.start
+
+    def part_of(self, template: Any) -> Any:
+        """Shapes and types of its part of a tree, whose arrays have a leading axis of all seeds."""
+        here = jax.sharding.SingleDeviceSharding(self.device)
+        return jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct((self.size, *leaf.shape[1:]), leaf.dtype, sharding=here), template
+        )
+
+
+class Groups:
+    """All seeds of a run, in groups; as many run at a time as there are cores or accelerators.
+
+    Args:
+        seeds: how many seeds.
+    """
+
+    def __init__(self, seeds: int) -> None:
+        devices = jax.local_devices()
+        alone = devices[0].platform in ALONE
+        count = seeds if alone else min(seeds, len(devices))
+        edges = np.linspace(0, seeds, count + 1).astype(int).tolist()
+        self.groups = [
+            Group(slice(*rows), devices[number % len(devices)]) for number, rows in enumerate(itertools.pairwise(edges))
+        ]
+        self.workers = min(count, cores()) if alone else count
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self.groups)
+
+    def split(self, tree: Any) -> list[Any]:
+        """Copies of each group's part of a tree, whose arrays have a leading axis of all seeds, on its device."""
+        return [
+            jax.device_put(jax.tree.map(lambda leaf, group=group: leaf[group.rows], tree), group.device)
+            for group in self.groups
+        ]
+
+    def joined(self, parts: list[Any]) -> Any:
+        """The tree of all seeds, on the first device or on the host, from that of each group."""
+        return parts[0] if len(parts) == 1 else jax.tree.map(_end_to_end, *parts)
+
+    def programs(self, compiled: Callable[..., Any], *parts: list[Any]) -> list[Any]:
+        """What `compiled(group, *parts)` gives for each group; groups of one size on one device share it."""
+        programs: dict[Any, Any] = {}
+        for group, *own in zip(self.groups, *parts, strict=True):
+            if (group.size, group.device) not in programs:
+                programs[group.size, group.device] = compiled(group, *own)
+        return [programs[group.size, group.device] for group in self.groups]
+
+    def map(self, function: Callable[..., Any], *parts: list[Any]) -> list[Any]:
+        """A function of each group's parts, for as many groups at a time as there are workers."""
+        if len(self.groups) == 1:
+            return [function(*(each[0] for each in parts))]
+        return list(self._threads.map(function, *parts))
+
+    @functools.cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.workers)
+
+
+def over_seeds(function: Callable[..., Any], seeds: int) -> Callable[..., Any]:
+    """A function of one seed as a function of several, whose arrays have a leading axis of seeds; one is no batch."""
+    if seeds > 1:
+        return jax.vmap(function)
+
+    @functools.wraps(function)
+    def alone(*arguments: Any) -> Any:
+        results = function(*jax.tree.map(lambda leaf: leaf[0], arguments))
+        return jax.tree.map(lambda leaf: leaf[None], results)
+
+    return alone
+
+
+def cores() -> int:
+    """How many of the machine's cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _end_to_end(*leaves: Any) -> Any:
+    if isinstance(leaves[0], np.ndarray):
+        return np.concatenate(leaves)
+    return jnp.concatenate(jax.device_put(list(leaves), jax.local_devices()[0]))

@@ -1,0 +1,90 @@
+"""Seeds side by side: on a CPU each for itself, on several devices, batched on an accelerator; always the same run."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from uppertail.distributions import Gaussian
+from uppertail.environments import Chain
+from uppertail.policies import UCB
+from uppertail.training import groups
+from uppertail.training.groups import Groups
+from uppertail.training.settings import Settings
+from uppertail.training.train import train
+
+SMALL: dict[str, Any] = {"episodes": 60, "width": 16, "batch_size": 16, "replay_size": 256}
+
+
+def run(seed: int, seeds: int) -> Any:
+    return train(Chain(5), Gaussian(), UCB(), Settings(seed=seed, seeds=seeds, **SMALL))
+
+
+def assert_equal(found: Any, expected: Any, exactly: bool = True) -> None:
+    for ours, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        if exactly:
+            np.testing.assert_array_equal(ours, other)
+        else:
+            np.testing.assert_allclose(ours, other, atol=1e-3)
+
+
+def test_a_seed_is_bit_for_bit_the_same_however_many_run_beside_it() -> None:
+    together = run(7, 3)
+    for row in range(3):
+        alone = run(7 + row, 1)
+        assert_equal(alone.network(0), together.network(row))
+        for name in ("returns", "lengths", "end_steps"):
+            assert_equal(getattr(alone.record.episodes[0], name), getattr(together.record.episodes[row], name))
+
+
+def test_groups_share_all_seeds_among_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Accelerator:
+        platform = "gpu"
+
+    monkeypatch.setattr(groups.jax, "local_devices", lambda: [Accelerator()] * 3)
+    shared = Groups(8)
+    assert [group.size for group in shared] == [2, 3, 3]
+    assert [seed for group in shared for seed in range(group.rows.start, group.rows.stop)] == list(range(8))
+    assert shared.workers == 3
+    assert [group.size for group in Groups(2)] == [1, 1]
+
+
+SCRIPT = """
+    import json, sys
+    import jax
+    import numpy as np
+    import uppertail as ut
+    from uppertail.training import groups
+
+    if sys.argv[1] == "batched":
+        groups.ALONE = ()
+    result = ut.train(ut.Chain(5), ut.Gaussian(), ut.UCB(), ut.Settings(seed=7, seeds=3, **json.loads(sys.argv[2])))
+    used = {device.id for device in jax.local_devices()}
+    weights = [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(result.networks)]
+    print(json.dumps({"devices": len(used), "weights": weights, "env_steps": result.record.env_steps}))
+"""
+
+
+@pytest.mark.parametrize("how", ["alone", "batched"])
+def test_several_devices_share_the_seeds(how: str) -> None:
+    """Two CPU devices, forced: seeds alone give the same bits, batched ones (as accelerators do) nearly the same."""
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
+    environment = {**os.environ, "XLA_FLAGS": flags}
+    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), how, json.dumps(SMALL)]
+    printed = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found = json.loads(printed.splitlines()[-1])
+    assert found["devices"] == 2
+    expected = run(7, 3)
+    if how == "alone":
+        assert found["env_steps"] == expected.record.env_steps
+        weights = [np.asarray(leaf, np.float32) for leaf in found["weights"]]
+        assert_equal(weights, jax.tree.leaves(expected.networks))
+    else:
+        assert np.isfinite(np.concatenate([np.ravel(leaf) for leaf in found["weights"]])).all()
+        assert min(found["env_steps"]) >= 60
