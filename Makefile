@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 WORKERS ?= 2
+PEERS := .venv-peers
 
 # Pyright runs as it was installed: it looks for no newer version and downloads nothing.
 export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := 1
@@ -13,13 +14,16 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format install hooks clean
+.PHONY: help run bench test lint format install hooks clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## Install the package, then run its headline experiment.
 	@$(BIN)/uppertail headline
+
+bench: $(VENV)/.installed $(PEERS)/.installed ## Time training beside the peers, which get an environment of their own.
+	@$(BIN)/uppertail bench --peer $(PEERS)/bin/python
 
 test: lint ## Install the package and its tools, then check everything and run the tests.
 	@echo "== pytest"
@@ -45,7 +49,7 @@ hooks: $(VENV)/.installed-dev ## Run the checks of `make lint` before each commi
 	@$(BIN)/pre-commit install
 
 clean: ## Remove the virtual environment, the caches and the builds; results stay.
-	@rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(PEERS) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -62,3 +66,9 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "== installing UpperTail and its tools"
 	@$(PIP) install --constraint constraints.txt --editable ".[dev]"
 	@touch $(VENV)/.installed $@
+
+$(PEERS)/.installed: benchmarks/peers.txt | $(BIN)/python
+	@echo "== creating $(PEERS)"
+	@$(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install --requirement benchmarks/peers.txt
+	@touch $@

@@ -1,0 +1,41 @@
+"""Bars: environment steps per second of every contestant, by depth."""
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from uppertail.analysis.figures import COLOURS, save
+
+OURS, PEERS = COLOURS[0], "0.6"
+
+
+def bars(stem: Path, document: dict[str, Any]) -> None:
+    """Draws a bar for each row of a contest.
+
+    Args:
+        stem: path without ending; .svg and .png are written.
+        document: what `contest` gave.
+    """
+    rows = document["rows"]
+    depths = sorted({row["hidden_layers"] for row in rows})
+    heights = [sum(row["hidden_layers"] == depth for row in rows) for depth in depths]
+    figure = Figure(figsize=(9.0, 0.3 * len(rows) + 1.6), layout="constrained")
+    panels = figure.subplots(len(depths), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, depth in zip(panels, depths, strict=True):
+        shown = [row for row in rows if row["hidden_layers"] == depth]
+        axes.barh(
+            [row["label"].rpartition(", ")[0] for row in shown],
+            [row["steps_per_second"] for row in shown],
+            color=[OURS if row["ours"] else PEERS for row in shown],
+        )
+        for place, row in enumerate(shown):
+            times = row.get("times", {}).get("DQN")
+            text = f" {row['steps_per_second']:,.0f}" + (f"  ({times:g} × DQN)" if times else "")
+            axes.text(row["steps_per_second"], place, text, va="center", fontsize=8)
+        axes.set(title=f"{depth} hidden layer{'s'[: depth > 1]}", xscale="log")
+        axes.invert_yaxis()
+        axes.spines[["top", "right"]].set_visible(False)
+    rates = [row["steps_per_second"] for row in rows]
+    panels[-1].set(xlabel="environment steps per second, of all seeds together", xlim=(min(rates) / 2, max(rates) * 6))
+    save(figure, stem)
