@@ -57,8 +57,8 @@ def contest(
     try:
         for entrant in entrants:
             say(f"preparing {entrant.label}")
-            ready.append(entrant)
             entrant.prepare(load)
+            ready.append(entrant)
         for turn in range(repetitions):
             products["small"].append(machine.small_products(load.batch_size, load.width, 2))
             products["large"].append(machine.large_products())

@@ -80,6 +80,7 @@ class Ours(Contestant):
             batch_size=load.batch_size,
             rollout_steps=load.rollout_steps,
             updates_per_rollout=load.updates_per_rollout,
+            replay_size=load.replay_size,
         )
         self.run = Run(stepped if self.host else compiled, self.distribution, UCB(), settings)
         self.state = self.run.driver.start()

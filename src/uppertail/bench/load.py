@@ -13,6 +13,7 @@ class Load:
         batch_size: transitions per update.
         rollout_steps: environment steps between updates.
         updates_per_rollout: updates after each rollout.
+        replay_size: transitions that the replay buffer holds.
     """
 
     length: int = 100
@@ -20,6 +21,7 @@ class Load:
     batch_size: int = 32
     rollout_steps: int = 16
     updates_per_rollout: int = 1
+    replay_size: int = 50_000
 
     @property
     def updates_per_step(self) -> float:

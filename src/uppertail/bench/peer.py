@@ -32,7 +32,7 @@ def agent(options: argparse.Namespace, seed: int) -> Any:
         train_freq=options.rollout_steps,
         gradient_steps=options.updates_per_rollout,
         learning_starts=LEARNING_STARTS,
-        buffer_size=50_000,
+        buffer_size=options.replay_size,
         policy_kwargs={"net_arch": [options.width] * options.hidden_layers},
     )
 
@@ -41,7 +41,9 @@ def main() -> None:
     """Warms up, then times a fresh agent for every line of the input."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--algorithm", choices=ALGORITHMS, required=True)
-    for name in ("length", "width", "hidden_layers", "batch_size", "rollout_steps", "updates_per_rollout", "steps"):
+    for name in ("length", "width", "hidden_layers", "batch_size", "rollout_steps", "updates_per_rollout"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    for name in ("replay_size", "steps"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()

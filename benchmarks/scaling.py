@@ -1,0 +1,77 @@
+"""How the cost of training grows: with seeds, with the Chain's length, with the network's width, with replay.
+
+Usage: python benchmarks/scaling.py [--out results/scaling]
+
+Gaussian/UCB with two hidden layers and one update of 32 per 16 steps; all but one thing as in `uppertail bench`. Every
+point is the median of three turns, taken one after another for each point. Takes about eight minutes on two CPU cores.
+"""
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+import uppertail as ut
+from uppertail.analysis.figures import COLOURS, save
+from uppertail.bench import machine
+from uppertail.bench.contestants import Ours
+from uppertail.bench.load import Load
+from uppertail.records import write_text
+from uppertail.training.results import hardware
+
+SEEDS, TURNS, SECONDS = 4, 3, 1.5
+AXES: dict[str, list[int]] = {
+    "seeds": [1, 2, 4, 10, 30, 100, 300, 1000],
+    "length": [10, 30, 100, 300, 1000],
+    "width": [32, 64, 128, 256, 512, 1024],
+    "replay_size": [1_000, 10_000, 100_000, 1_000_000],
+}
+THOUSAND = {"length": 10}
+"""The load of the axis of seeds: a thousand of them, on the Chain of length 10."""
+
+
+def point(axis: str, value: int) -> dict[str, Any]:
+    """One setting, timed."""
+    load = Load(**(THOUSAND if axis == "seeds" else {axis: value}))
+    seeds = value if axis == "seeds" else SEEDS
+    ours = Ours(f"{seeds} seeds", ut.Gaussian(), seeds, 2)
+    ours.prepare(load)
+    rate = statistics.median(ours.rate(SECONDS) for _ in range(TURNS))
+    facts = ours.facts(load)
+    ours.close()
+    row = {"axis": axis, "value": value, "steps_per_second": round(rate, 1), **facts}
+    row["gflops"] = round(rate * facts["flops_per_step"] / 1e9, 2)
+    row["peak_megabytes_until_then"] = round(machine.peak_megabytes())
+    print(f"{axis} {value}: {rate:,.0f} steps/s, state {facts['state_megabytes']:g} MB", flush=True)
+    return row
+
+
+def draw(stem: Path, rows: list[dict[str, Any]]) -> None:
+    """A panel for each axis: microseconds per environment step, and the arithmetic of one, scaled to meet them."""
+    figure = Figure(figsize=(9.6, 6.0), layout="constrained")
+    for axes, axis in zip(figure.subplots(2, 2).flat, AXES, strict=True):
+        points = [row for row in rows if row["axis"] == axis]
+        values = [row["value"] for row in points]
+        cost = [1e6 / row["steps_per_second"] for row in points]
+        axes.loglog(values, cost, "o-", color=COLOURS[0], label="measured")
+        middle = len(points) // 2
+        expected = [row["flops_per_step"] / points[middle]["flops_per_step"] * cost[middle] for row in points]
+        axes.loglog(values, expected, "--", color="0.5", label="as the arithmetic")
+        axes.set(xlabel=axis.replace("_", " "), ylabel="µs per environment step", ylim=(min(cost) / 3, max(cost) * 3))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=8)
+    save(figure, stem)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="How the cost of training grows.")
+    parser.add_argument("--out", type=Path, default=Path("results/scaling"))
+    out: Path = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    measured = [point(axis, value) for axis, values in AXES.items() for value in values]
+    document = {"seeds_elsewhere": SEEDS, "turns": TURNS, "rows": measured, "hardware": hardware()}
+    write_text(out / "scaling.json", json.dumps(document, indent=2) + "\n")
+    draw(out / "scaling", measured)
