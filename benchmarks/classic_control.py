@@ -42,10 +42,10 @@ TASKS = {
         475.0,
     ),
     "Acrobot-v1": Task(
-        {"length_scale": 0.3, "num_features": 256},
+        {"length_scale": 0.5, "num_features": 1024},
         ut.Gaussian(),
-        ut.UCB(low=0.5, high=0.5),
-        {"steps": 100_000, "replay_size": 100_000, "discount": 0.99, **RATE_FALLS, **OFTEN},
+        ut.UCB(low=1.0, high=1.0),
+        {"steps": 100_000, "replay_size": 100_000, "discount": 0.98, **RATE_FALLS, **OFTEN},
         -100.0,
     ),
     "MountainCar-v0": Task(

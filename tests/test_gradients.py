@@ -90,3 +90,22 @@ def test_a_network_sees_no_more_rows_than_it_must() -> None:
     assert "stablehlo.case" in text
     for length in (8, 16, 24, 32):
         assert f"tensor<{length}x" in text
+
+
+def test_no_row_meets_the_network_of_another_action() -> None:
+    """A loss that is finite for a row's own action alone: masked or not, another's would make the gradient NaN."""
+
+    def of_row(network: PerActionNetwork, action: Any, row: Any) -> Any:
+        output = network(OneHot(STATES), jnp.zeros((), int))[action, 0]
+        return jnp.sqrt(output * row)  # the sign of the row is that of its action's output
+
+    signs, network = jnp.array([1.0, -1.0]), network_of(2, False)
+    outputs = network(OneHot(STATES), jnp.zeros((), int))[:, 0]
+    turned = network.weights[-1] * (signs * jnp.sign(outputs))[:, None, None]
+    network = PerActionNetwork((*network.weights[:-1], turned), ())
+    actions = jnp.arange(20) % 2
+    found, expected = (
+        each(of_row, network, actions, signs[actions]) for each in (gradients.mean_loss, gradients._of_all)
+    )
+    assert np.isfinite(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(found)])).all()
+    assert_close(found, expected)

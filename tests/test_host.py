@@ -694,6 +694,67 @@ def test_an_environment_that_fails_at_once_leaves_a_result_too() -> None:
     json.dumps(record.summary(), allow_nan=False)
 
 
+class Reluctant(gymnasium.Env[Any, Any]):
+    """Gives a number; the instances from the given one on refuse to be reset, and at some step it gives no number."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,))
+    action_space = spaces.Discrete(2)
+    made = 0
+
+    def __init__(self, willing: int = 10**6, sane: int = 10**6) -> None:
+        Reluctant.made += 1
+        self.refuses, self.sane, self.steps = Reluctant.made > willing, sane, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        if self.refuses:
+            raise RuntimeError("not today")
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        observation = np.full(2, np.nan if self.steps >= self.sane else 0.5, np.float32)
+        return observation, 1.0, self.steps % 5 == 0, False, {}
+
+
+def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> Given:
+    Reluctant.made = 0
+    return Given(functools.partial(Reluctant, **settings), id="Reluctant", returns=returns, features="scaled")
+
+
+@pytest.mark.parametrize(
+    ("returns", "words"),
+    [
+        ((0.0, 5.0), r"^The environment of seed 0, at its first reset, raised RuntimeError: not today\.$"),
+        (
+            None,
+            r"^The environment raised RuntimeError \(not today\) while its returns were measured .* give its returns",
+        ),
+    ],
+)
+def test_an_environment_that_cannot_be_reset_is_a_sentence(returns: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        train(reluctant(returns, willing=1), WIDE, AT_RANDOM, settings_of())  # the first is the one that was looked at
+
+
+def test_an_evaluation_that_fails_costs_no_result() -> None:
+    """Its environments are the fourth and those after: one was looked at, each seed has one."""
+    with pytest.raises(
+        TrainingFailedError, match="at the first reset of its evaluation, raised RuntimeError"
+    ) as caught:
+        train(reluctant(willing=3), WIDE, AT_RANDOM, settings_of(steps=64))
+    record = caught.value.result.record
+    assert record.env_steps == [64, 64]
+    assert [seed.returns.tolist() for seed in record.episodes] == [[5.0] * 12] * 2
+    assert np.isnan(record.greedy_returns).all()
+    json.dumps(record.summary(), allow_nan=False)
+
+
+def test_an_observation_that_is_no_number_is_named() -> None:
+    with pytest.raises(TrainingFailedError, match=r"at environment step 70, gave an observation that is not finite"):
+        train(reluctant(sane=70), WIDE, AT_RANDOM, settings_of())
+
+
 @pytest.mark.parametrize("num_envs", [1, 2])
 @pytest.mark.parametrize("fault", ["raises", "nan", "inf"])
 def test_one_that_fails_in_every_episode_fails_in_the_evaluation_too(fault: str, num_envs: int) -> None:
@@ -749,7 +810,7 @@ def test_a_compiled_environment_needs_no_others_beside_it(environment: Any, word
 
 
 def test_rollouts_are_shared_evenly_by_the_environments() -> None:
-    with pytest.raises(InputError, match=r"^num_envs is 3: use a divisor of rollout_steps, which is 16"):
+    with pytest.raises(InputError, match=r"^num_envs is 3: use a divisor of rollout_steps \(16\), such as 2"):
         Settings(num_envs=3)
 
 

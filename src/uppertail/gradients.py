@@ -58,26 +58,25 @@ def _of_all(loss: RowLoss, network: PerActionNetwork, actions: Array, rows: Any)
 
 
 def _by_action(loss: RowLoss, network: PerActionNetwork, actions: Array, rows: Any) -> Any:
-    """Rows in the order of their actions; each network sees a piece that holds all of its rows."""
+    """Rows in the order of their actions; each network sees its own, the last again where there are too few."""
     size, num_actions = actions.shape[0], network.num_actions
     order = jnp.argsort(actions)
-    actions, rows = jax.tree.map(lambda leaf: leaf[order], (actions, rows))
-    ends = jnp.searchsorted(actions, jnp.arange(num_actions), side="right")
+    ends = jnp.cumsum(jnp.bincount(actions, length=num_actions))
     starts = jnp.concatenate([jnp.zeros(1, ends.dtype), ends[:-1]])
     lengths = [*range(STEP, size, STEP), size]
 
-    def of_action(arguments: tuple[Any, Array, Array, Array]) -> Any:
-        own, action, start, end = arguments
+    def of_action(arguments: tuple[Any, Array, Array]) -> Any:
+        own, start, end = arguments
 
         def of_piece(length: int) -> Any:
-            first = jnp.minimum(start, size - length)
-            piece = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, length), (actions, rows))
+            places = start + jnp.arange(length)
+            piece = jax.tree.map(lambda leaf: leaf[order[jnp.minimum(places, end - 1)]], rows)
 
             def total(own: Any, encoder: Any) -> Float[Array, ""]:
                 weights, biases = jax.tree.map(lambda leaf: leaf[None], own)
                 alone = type(network)(weights, biases, encoder)
-                losses = jax.vmap(lambda row: loss(alone, jnp.zeros((), jnp.int32), row))(piece[1])
-                return jnp.sum(jnp.where(piece[0] == action, losses, 0.0)) / size
+                losses = jax.vmap(lambda row: loss(alone, jnp.zeros((), jnp.int32), row))(piece)
+                return jnp.sum(jnp.where(places < end, losses, 0.0)) / size
 
             return jax.value_and_grad(total, argnums=(0, 1))(own, network.encoder)
 
@@ -85,8 +84,6 @@ def _by_action(loss: RowLoss, network: PerActionNetwork, actions: Array, rows: A
         branches = [lambda: nothing, *(functools.partial(of_piece, length) for length in lengths)]
         return jax.lax.switch(-(-(end - start) // STEP), branches)
 
-    losses, ((weights, biases), encoder) = jax.lax.map(
-        of_action, (network.per_action, jnp.arange(num_actions), starts, ends)
-    )
+    losses, ((weights, biases), encoder) = jax.lax.map(of_action, (network.per_action, starts, ends))
     of_encoder = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), encoder)
     return jnp.sum(losses), type(network)(weights, biases, of_encoder)

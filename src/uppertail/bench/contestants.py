@@ -1,6 +1,7 @@
 """What is timed: this project's training loop, in this process, and a peer's, in a process of its own."""
 
 import abc
+import contextlib
 import dataclasses
 import functools
 import json
@@ -143,8 +144,9 @@ class Peer(Contestant):
     def rate(self, seconds: float) -> float:
         del seconds  # its steps are counted
         assert self.process.stdin is not None
-        self.process.stdin.write("again\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # then there is no answer either
+            self.process.stdin.write("again\n")
+            self.process.stdin.flush()
         return self._answer()["steps_per_second"]
 
     def facts(self, load: Load) -> dict[str, Any]:
@@ -152,14 +154,17 @@ class Peer(Contestant):
         return {"algorithm": self.algorithm, "seeds": 1, "versions": self.versions}
 
     def close(self) -> None:
-        self.process.communicate()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.communicate()
 
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        if not line:
+        try:
+            return json.loads(line)
+        except json.JSONDecodeError as error:
+            self.process.kill()
             raise InputError(
-                f"{self.label} stopped with the words above: make its environment from benchmarks/peers.txt, as "
-                "`make bench` does."
-            )
-        return json.loads(line)
+                f"{self.label} gave no figure ({line.strip() or 'it stopped'}): make its environment from "
+                "benchmarks/peers.txt, as `make bench` does."
+            ) from error

@@ -54,10 +54,11 @@ def main() -> None:
     for seed, _ in enumerate(sys.stdin):
         fresh = agent(options, seed)
         fresh.learn(LEARNING_STARTS)  # until then it only acts at random
+        before = fresh.num_timesteps
         began = time.perf_counter()
         fresh.learn(options.steps, reset_num_timesteps=False)
         seconds = time.perf_counter() - began
-        print(json.dumps({"steps_per_second": (fresh.num_timesteps - LEARNING_STARTS) / seconds}), flush=True)
+        print(json.dumps({"steps_per_second": (fresh.num_timesteps - before) / seconds}), flush=True)
 
 
 if __name__ == "__main__":

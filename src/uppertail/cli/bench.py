@@ -50,18 +50,23 @@ def _bench(config: Any) -> int:
 
     entrants = [entrant for entrant in contestants(config.peer) if config.only.lower() in entrant.label.lower()]
     if not entrants:
-        names = "; ".join(entrant.label for entrant in contestants("python"))
-        raise InputError(f"No contestant's name contains {config.only!r}. They are: {names}.")
+        names = "; ".join(entrant.label for entrant in contestants(config.peer))
+        others = "" if config.peer else " (Stable-Baselines3 and sb3-contrib take part with --peer)"
+        raise InputError(f"No contestant's name contains {config.only!r}{others}. They are: {names}.")
     folder = Path(config.out)
     with output_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / ".writable", "")  # what cannot be written is said before all the timing
+        (folder / ".writable").unlink()
     console = Console(quiet=config.quiet)
     with console.status("") as status:
         document = contest(entrants, Load(), config.repetitions, config.seconds, status.update)
-    write_text(folder / "bench.json", json.dumps(document, indent=2) + "\n")
-    bars(folder / "bench", document)
     if not config.quiet:
         _show(console, document)
+    with output_errors(folder):
+        write_text(folder / "bench.json", json.dumps(document, indent=2) + "\n")
+        bars(folder / "bench", document)
+    if not config.quiet:
         print(f"Results in {folder / 'bench.json'}, bars in {folder / 'bench.png'}")
     return 0
 
@@ -73,7 +78,7 @@ def _show(console: Any, document: dict[str, Any]) -> None:
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("", no_wrap=True)
-    for heading in ("layers", "steps/s", "x DQN", "x QR-DQN", "share", "compile"):
+    for heading in ("depth", "steps/s", "x DQN", "x QR-DQN", "share", "compile"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in document["rows"]:
         times, ours = row.get("times", {}), row["ours"]

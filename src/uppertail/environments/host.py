@@ -2,6 +2,7 @@
 
 import abc
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,9 @@ MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000
 
 WIDER = 2.0
 """How far beyond the measured returns others are expected, at the most, in widths of their range."""
+
+MEASURING = "while its returns were measured by a random policy: mend it, or give its returns"
+"""How a sentence ends that says what went wrong there."""
 
 
 class HostStep(NamedTuple):
@@ -131,7 +135,7 @@ def measured_returns(builder: HostBuilder, discount: float) -> ReturnRange:
     """
     environment, random = builder.open(0, 1), np.random.default_rng(0)
     try:
-        environment.reset()
+        _asked(environment.reset)
         episodes = [_random_episode(environment, builder.num_actions, random)]
         while len(episodes) < MEASURED_EPISODES and sum(map(len, episodes)) < MEASURED_STEPS:
             episodes.append(_random_episode(environment, builder.num_actions, random))
@@ -161,15 +165,19 @@ def _random_episode(environment: HostEnvironment, num_actions: int, random: np.r
 
 def _measured(environment: HostEnvironment, actions: Int[np.ndarray, " envs"]) -> HostStep:
     """One step of an episode by which returns are measured."""
-    where, remedy = "while its returns were measured by a random policy", "mend it, or give its returns"
-    try:
-        now = environment.step(actions)
-    except Exception as error:
-        raise InputError(f"The environment raised {type(error).__name__} ({said(error)}) {where}: {remedy}.") from error
+    now = _asked(lambda: environment.step(actions))
     if not np.isfinite(now.reward).all():
         reward = now.reward[~np.isfinite(now.reward)][0]
-        raise InputError(f"The environment gave the reward {reward} {where}: {remedy}.")
+        raise InputError(f"The environment gave the reward {reward} {MEASURING}.")
     return now
+
+
+def _asked(ask: Callable[[], Any]) -> Any:
+    """What an environment answers while its returns are measured."""
+    try:
+        return ask()
+    except Exception as error:
+        raise InputError(f"The environment raised {type(error).__name__} ({said(error)}) {MEASURING}.") from error
 
 
 def _discounted(rewards: list[float], discount: float) -> Float[np.ndarray, " steps"]:

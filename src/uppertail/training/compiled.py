@@ -218,7 +218,7 @@ class CompiledDriver(Driver):
         return self.groups.split(state), None
 
     def close(self) -> None:
-        pass
+        self.groups.close()
 
 
 def _start_keys(run_key: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:

@@ -89,7 +89,7 @@ class Driver(abc.ABC):
 
     @abc.abstractmethod
     def gathered(self, state: State, part: Callable[[RunState], Any] = lambda run: run) -> Any:
-        """Some part of the state, every array with a leading axis of all seeds."""
+        """Some part of the state, every array with a leading axis of all seeds; valid until the next `advance`."""
 
     @abc.abstractmethod
     def advance(self, state: State) -> tuple[State, StepRecord, Metrics]:

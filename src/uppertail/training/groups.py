@@ -1,7 +1,7 @@
 """Which seeds share a program, and where it runs: each seed alone on a CPU's cores, all of them at once elsewhere.
 
-On a CPU a seed's weights stay in the cache, its branches are branches, and its numbers are the same however many seeds
-run beside it. An accelerator wants large products: its seeds are batched.
+On a CPU a seed's weights stay in the cache, its branches are branches, and what it learns is the same however many
+seeds run beside it. An accelerator wants large products: its seeds are batched.
 """
 
 import dataclasses
@@ -66,7 +66,7 @@ class Groups:
         return iter(self.groups)
 
     def split(self, tree: Any) -> list[Any]:
-        """Copies of each group's part of a tree, whose arrays have a leading axis of all seeds, on its device."""
+        """Each group's part of a tree, whose arrays have a leading axis of all seeds, on its device."""
         return [
             jax.device_put(jax.tree.map(lambda leaf, group=group: leaf[group.rows], tree), group.device)
             for group in self.groups
@@ -90,14 +90,19 @@ class Groups:
             return [function(*(each[0] for each in parts))]
         return list(self._threads.map(function, *parts))
 
+    def close(self) -> None:
+        """Ends the threads; later calls of `map` start others."""
+        if threads := self.__dict__.pop("_threads", None):
+            threads.shutdown()
+
     @functools.cached_property
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.workers)
 
 
 def over_seeds(function: Callable[..., Any], seeds: int) -> Callable[..., Any]:
-    """A function of one seed as a function of several, whose arrays have a leading axis of seeds; one is no batch."""
-    if seeds > 1:
+    """A function of one seed as one of several, whose arrays have a leading axis; one alone on a CPU is no batch."""
+    if seeds > 1 or jax.local_devices()[0].platform not in ALONE:
         return jax.vmap(function)
 
     @functools.wraps(function)

@@ -13,12 +13,13 @@ from jaxtyping import Array, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Metrics
 from uppertail.environments import HostBuilder, HostEnvironment, HostStep, measured_returns
+from uppertail.errors import InputError
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Stopwatch
 from uppertail.training.groups import Group, Groups, over_seeds
 from uppertail.training.loop import Episode, RunState, StepRecord
-from uppertail.training.rollouts import EnvironmentFailedError, Rollouts, stepped
+from uppertail.training.rollouts import EnvironmentFailedError, Rollouts, answered, stepped
 from uppertail.training.seeds import SeedKeys
 from uppertail.types import ReturnRange, Transition
 
@@ -51,8 +52,13 @@ class HostDriver(Driver):
         self.encoding, self.num_actions = builder.observations, builder.num_actions
         self.groups = Groups(len(seeds))
         self._keys = self.groups.split(keys.run)
-        self.hosts: list[HostEnvironment] = [builder.open(seed, num_envs) for seed in seeds]
-        self.again, self.first = (np.stack([host.reset() for host in self.hosts]) for _ in range(2))
+        self.hosts: list[HostEnvironment] = []
+        try:
+            self.hosts += (builder.open(seed, num_envs) for seed in seeds)
+            self.again, self.first = (self._begun(self.hosts, "at its first reset") for _ in range(2))
+        except InputError:
+            self.close()
+            raise
         self.rollouts: list[Rollouts] = []
         self.iteration = 0
 
@@ -93,8 +99,9 @@ class HostDriver(Driver):
         self, networks: PerActionNetwork, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int
     ) -> Played:
         together = min(episodes, PLAYED_TOGETHER)
-        hosts = [self.builder.open(EVALUATION + seed, together, EVALUATION_STEPS) for seed in self.seeds]
+        hosts: list[HostEnvironment] = []
         try:
+            hosts += (self.builder.open(EVALUATION + seed, together, EVALUATION_STEPS) for seed in self.seeds)
             return self._play(hosts, networks, policy, keys, episodes)
         finally:
             for host in hosts:
@@ -110,7 +117,8 @@ class HostDriver(Driver):
         """Goes back to the episodes in progress; where none leads there, others begin."""
         episode = jax.tree.map(np.asarray, state.episode)
         kept = [_of_row(arrays, row) for row in range(len(self.hosts))]
-        here = np.stack([host.restore(saved) for host, saved in zip(self.hosts, kept, strict=True)])
+        going_back = [functools.partial(host.restore, saved) for host, saved in zip(self.hosts, kept, strict=True)]
+        here = self._answers(going_back, "while the actions of its episode in progress were taken again")
         elsewhere = (here != episode.observation).reshape(len(self.hosts), -1).any(axis=1)
         lost = elsewhere | np.array([not saved for saved in kept])
         if not lost.any():
@@ -123,8 +131,18 @@ class HostDriver(Driver):
         return self._go_on(state, begun), line
 
     def close(self) -> None:
+        self.groups.close()
         for host in self.hosts:
             host.close()
+
+    def _begun(self, hosts: list[HostEnvironment], when: str) -> np.ndarray:
+        """The first observations of each seed's environments."""
+        return self._answers([host.reset for host in hosts], when)
+
+    def _answers(self, asked: list[Callable[[], np.ndarray]], when: str) -> np.ndarray:
+        """What the environments of each seed answer, or which of them raised what, and when."""
+        wheres = [f"The environment of seed {seed}, {when}," for seed in self.seeds]
+        return np.stack([answered(ask, lambda w=where: w) for ask, where in zip(asked, wheres, strict=True)])
 
     def _go_on(self, state: RunState, episode: Episode) -> list[RunState]:
         """The state from which to go on with these episodes in progress."""
@@ -180,7 +198,7 @@ class HostDriver(Driver):
         def act(network: PerActionNetwork, key: PRNGKeyArray, step: Array, observations: Array) -> Array:
             return self._choices(network, jax.random.fold_in(key, step), observations, policy)
 
-        observations = np.stack([host.reset() for host in hosts])
+        observations = self._begun(hosts, "at the first reset of its evaluation")
         seeds, envs = observations.shape[:2]
         choose = self.compiled(jax.vmap(act, in_axes=(0, 0, None, 0)), networks, keys, np.int32(0), observations)
         quota = math.ceil(episodes / envs)

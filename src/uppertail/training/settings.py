@@ -75,7 +75,7 @@ class Settings:
             self.rollout_steps % self.num_envs == 0,
             "num_envs",
             self.num_envs,
-            f"use a divisor of rollout_steps, which is {self.rollout_steps}",
+            f"use a divisor of rollout_steps ({self.rollout_steps}), such as {self._largest_divisor()}",
         )
         _require(0 <= self.discount <= 1, "discount", self.discount, "use a number in [0, 1]; the paper uses 0.995")
         _require(0 < self.learning_rate < math.inf, "learning_rate", self.learning_rate, "use a number above 0")
@@ -101,6 +101,10 @@ class Settings:
             f"use 0 or more, at most the {self.replay_size} transitions that the replay buffer holds",
         )
         _require(0 <= self.loss_samples < 2**31, "loss_samples", self.loss_samples, "use 0, the closed form, or more")
+
+    def _largest_divisor(self) -> int:
+        """The largest number of environments up to what was asked for that divides a rollout."""
+        return next(n for n in range(min(self.num_envs, self.rollout_steps), 0, -1) if self.rollout_steps % n == 0)
 
 
 def _require(holds: bool, name: str, value: object, remedy: str) -> None:

@@ -38,7 +38,6 @@ from uppertail.training.results import (
     TrainingResult,
     hardware,
 )
-from uppertail.training.rollouts import EnvironmentFailedError
 from uppertail.training.saving import Saver
 from uppertail.training.seeds import SeedKeys, seed_keys
 from uppertail.training.settings import Settings
@@ -102,8 +101,12 @@ class Run:
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = jax.vmap(seed_keys)(jnp.asarray(seeds))
         self.driver = _driver(builder, self.keys, seeds.tolist(), settings, self.ledger.seconds)
-        self.family = distribution.fit(self.driver.return_range(settings.discount))
-        self.loop = self.driver.loop = _loop(self.family, policy, self.driver.encoding, settings)
+        try:
+            self.family = distribution.fit(self.driver.return_range(settings.discount))
+            self.loop = self.driver.loop = _loop(self.family, policy, self.driver.encoding, settings)
+        except InputError:
+            self.driver.close()
+            raise
 
     def drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
         """Chunk after chunk until every seed has reached a limit, someone asks to stop, or something goes wrong.
@@ -196,7 +199,7 @@ class Run:
         """Mean return of greedy episodes of each seed; NaN if an environment fails in them."""
         try:
             return self.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
-        except EnvironmentFailedError as error:
+        except InputError as error:  # one cannot be made again, or fails
             self.ledger.failed = self.ledger.failed or str(error)
             return [math.nan] * self.settings.seeds
 

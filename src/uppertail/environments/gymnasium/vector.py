@@ -1,5 +1,6 @@
 """A Gymnasium vector environment, whichever way it begins new episodes."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -91,7 +92,8 @@ class Vector(HostEnvironment):
         return observation
 
     def close(self) -> None:
-        self.env.close()
+        with contextlib.suppress(EOFError, OSError):  # of processes that are dead already
+            self.env.close()
 
     def _begin(self, which: Bool[np.ndarray, " envs"]) -> np.ndarray:
         """All observations, after a new episode has begun in some of the environments."""
