@@ -180,18 +180,29 @@ class CompiledDriver(Driver):
     def gathered(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
         return self.groups.joined([part(each) for each in state])
 
-    def advance(self, state: list[RunState]) -> tuple[list[RunState], StepRecord, Metrics]:
+    def advance(
+        self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
+    ) -> tuple[list[RunState], StepRecord, Metrics]:
         chunks = self._chunks
         began = time.perf_counter()
 
-        def advance(chunk: Any, *arguments: Any) -> Any:
+        def advance(group: Group, chunk: Any, *arguments: Any) -> Any:
+            if finished is not None and finished[group.rows].all():
+                return arguments[-1], self._nothing(group.size)
             state, records, metrics = chunk(*arguments)
             return state, jax.tree.map(np.asarray, (records, metrics))
 
-        done = self.groups.map(advance, chunks, self._keys, self._environments, state)
+        done = self.groups.map(advance, list(self.groups), chunks, self._keys, self._environments, state)
         records, metrics = self.groups.joined([each[1] for each in done])
         self.seconds.training += time.perf_counter() - began
         return [each[0] for each in done], records, metrics
+
+    def _nothing(self, seeds: int) -> tuple[StepRecord, Metrics]:
+        """A chunk of seeds that stand still."""
+        steps: Any = np.zeros((seeds, self.iterations, self.loop.rollout_steps), np.float32)
+        updates: Any = np.zeros((seeds, self.iterations, self.loop.updates_per_rollout), np.float32)
+        no, count = steps.astype(bool), steps.astype(np.int32)
+        return StepRecord(no, steps, count, no), Metrics(updates, updates, updates)
 
     def start_observations(self) -> Array:
         def first(run_key: PRNGKeyArray, environment: Environment) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from uppertail.agent import Metrics
 from uppertail.encodings import Encoding
@@ -92,10 +92,13 @@ class Driver(abc.ABC):
         """Some part of the state, every array with a leading axis of all seeds; valid until the next `advance`."""
 
     @abc.abstractmethod
-    def advance(self, state: State) -> tuple[State, StepRecord, Metrics]:
+    def advance(
+        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None
+    ) -> tuple[State, StepRecord, Metrics]:
         """A chunk: rollouts and their updates; axes [seeds, iterations, steps or updates].
 
-        After a failure there may be fewer iterations than usual, or none.
+        What is recorded of seeds that are `finished` means nothing: they may go on or stand still. After a failure there
+        may be fewer iterations than usual, or none.
         """
 
     @abc.abstractmethod

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Metrics
 from uppertail.environments import HostBuilder, HostEnvironment, HostStep, measured_returns
@@ -76,7 +76,10 @@ class HostDriver(Driver):
         parts = zip(self.groups, state, strict=True)
         return self.groups.joined([part(run._replace(episode=self._episode(group))) for group, run in parts])
 
-    def advance(self, state: list[RunState]) -> tuple[list[RunState], StepRecord, Metrics]:
+    def advance(
+        self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
+    ) -> tuple[list[RunState], StepRecord, Metrics]:
+        del finished  # their environments go on with the others'
         _ = self._begin_rollout, self._act, self._learn  # compiled before the time is taken
         began = time.perf_counter()
         done: list[tuple[StepRecord, Metrics]] = []

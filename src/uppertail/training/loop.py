@@ -34,8 +34,8 @@ class Episode(NamedTuple):
 class RunState(NamedTuple):
     """The whole state of one seed's run.
 
-    Seeds run in step, so one that has reached its limit goes on until all have; `learned` is its network at the limit,
-    and means nothing before: `Loop.learned` is what it has learned.
+    A seed that has reached its limit may go on until its chunk ends, or until all have; `learned` is its network at the
+    limit, and means nothing before: `Loop.learned` is what it has learned.
     """
 
     agent: AgentState

@@ -132,7 +132,7 @@ class Run:
             over = ledger.over
             while not over:
                 steps_before = ledger.step
-                state, records, metrics = driver.advance(state)
+                state, records, metrics = driver.advance(state, ledger.finished)
                 ledger.failed = None if driver.failure is None else str(driver.failure)
                 answer = on_chunk(ledger.extend(records, metrics, self._at_start(state)))
                 if isinstance(answer, Stop) and not ledger.over:
