@@ -97,8 +97,8 @@ class Driver(abc.ABC):
     ) -> tuple[State, StepRecord, Metrics]:
         """A chunk: rollouts and their updates; axes [seeds, iterations, steps or updates].
 
-        What is recorded of seeds that are `finished` means nothing: they may go on or stand still. After a failure there
-        may be fewer iterations than usual, or none.
+        What is recorded of seeds that are `finished` means nothing: they may go on or stand still. After a failure
+        there may be fewer iterations than usual, or none.
         """
 
     @abc.abstractmethod
