@@ -34,7 +34,9 @@ def gaussian(mean: float, std: float) -> GaussianReturn:
 gaussians = st.builds(gaussian, st.floats(-3.0, 3.0, width=32), st.floats(0.3125, 4.0, width=32))
 
 
-def of_densities(integrand: Callable[[float, float], float], q: GaussianReturn, p: GaussianReturn) -> float:
+def of_densities(
+    integrand: Callable[[float, float], float], q: GaussianReturn, p: GaussianReturn, error: float = 0.0
+) -> float:
     """The integral over the returns of a function of the two log-densities, in pieces around both and their overlap."""
     (m, s), (n, t) = ((float(z.mean), float(z.std)) for z in (q, p))
     middle, width = (m / s**2 + n / t**2) / (1 / s**2 + 1 / t**2), math.sqrt(2 / (1 / s**2 + 1 / t**2))
@@ -45,7 +47,7 @@ def of_densities(integrand: Callable[[float, float], float], q: GaussianReturn, 
         log_q, log_p = (-0.5 * ((x - c) / w) ** 2 - math.log(w * math.sqrt(2 * math.pi)) for c, w in ((m, s), (n, t)))
         return integrand(log_q, log_p)
 
-    return sum(scipy.integrate.quad(f, a, b, epsabs=0, limit=200)[0] for a, b in itertools.pairwise(cuts))
+    return sum(scipy.integrate.quad(f, a, b, epsabs=error, limit=200)[0] for a, b in itertools.pairwise(cuts))
 
 
 def coupled(q: GaussianReturn, p: GaussianReturn) -> float:
@@ -63,7 +65,7 @@ DEFINITIONS: dict[GaussianDistance, Callable[[GaussianReturn, GaussianReturn], f
     "cross_entropy": lambda q, p: of_densities(lambda a, b: -math.exp(a) * b, q, p),
     "kl": lambda q, p: of_densities(lambda a, b: math.exp(a) * (a - b), q, p),
     "bhattacharyya": lambda q, p: -math.log(of_densities(lambda a, b: math.exp((a + b) / 2), q, p)),
-    "hellinger": lambda q, p: of_densities(lambda a, b: (math.exp(a / 2) - math.exp(b / 2)) ** 2 / 2, q, p),
+    "hellinger": lambda q, p: of_densities(lambda a, b: (math.exp(a / 2) - math.exp(b / 2)) ** 2 / 2, q, p, 1e-12),
     "wasserstein": coupled,
 }
 

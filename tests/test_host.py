@@ -723,18 +723,19 @@ def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> Given:
 
 
 @pytest.mark.parametrize(
-    ("returns", "words"),
+    ("returns", "willing", "words"),
     [
-        ((0.0, 5.0), r"^The environment of seed 0, at its first reset, raised RuntimeError: not today\.$"),
+        ((0.0, 5.0), 1, r"^The environment of seed 0, at its first reset, raised RuntimeError: not today\.$"),
         (
             None,
             r"^The environment raised RuntimeError \(not today\) while its returns were measured .* give its returns",
         ),
     ],
 )
-def test_an_environment_that_cannot_be_reset_is_a_sentence(returns: Any, words: str) -> None:
+def test_an_environment_that_cannot_be_reset_is_a_sentence(returns: Any, willing: int, words: str) -> None:
+    """The first was looked at, the next two are those of the seeds; then returns are measured."""
     with pytest.raises(InputError, match=words):
-        train(reluctant(returns, willing=1), WIDE, AT_RANDOM, settings_of())  # the first is the one that was looked at
+        train(reluctant(returns, willing=willing), WIDE, AT_RANDOM, settings_of())
 
 
 def test_an_evaluation_that_fails_costs_no_result() -> None:

@@ -74,4 +74,4 @@ def _perceptron(
 
 def elu(x: Float[Array, " units"]) -> Float[Array, " units"]:
     """x above 0, exp(x) - 1 below; as precise as sums of units need it, at a third of the price of expm1."""
-    return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0.0)) - 1.0)
+    return jnp.where(x > 0, x, jnp.exp(jnp.where(x > 0, 0.0, x)) - 1.0)
