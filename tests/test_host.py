@@ -728,6 +728,7 @@ def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> Given:
         ((0.0, 5.0), 1, r"^The environment of seed 0, at its first reset, raised RuntimeError: not today\.$"),
         (
             None,
+            3,
             r"^The environment raised RuntimeError \(not today\) while its returns were measured .* give its returns",
         ),
     ],
