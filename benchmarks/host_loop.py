@@ -22,9 +22,9 @@ REPETITIONS = 5
 LOAD = {"batch_size": 32, "rollout_steps": 16, "updates_per_rollout": 1, "width": 256, "hidden_layers": 2}
 OURS = {
     "UpperTail, scaled observations": (1, 1, {"features": "scaled"}),
+    "UpperTail, scaled observations, 4 environments": (1, 4, {"features": "scaled"}),
+    "UpperTail, scaled observations, 5 seeds": (5, 1, {"features": "scaled"}),
     "UpperTail, random features": (1, 1, {}),
-    "UpperTail, random features, 4 environments": (1, 4, {}),
-    "UpperTail, random features, 5 seeds": (5, 1, {}),
 }
 """Seeds, environments of each, and what its environment is given."""
 
