@@ -188,7 +188,7 @@ class CompiledDriver(Driver):
 
         def advance(group: Group, chunk: Any, *arguments: Any) -> Any:
             if finished is not None and finished[group.rows].all():
-                return arguments[-1], self._nothing(group.size)
+                return arguments[-1], self.loop.nothing(group.size, self.iterations)
             state, records, metrics = chunk(*arguments)
             return state, jax.tree.map(np.asarray, (records, metrics))
 
@@ -196,13 +196,6 @@ class CompiledDriver(Driver):
         records, metrics = self.groups.joined([each[1] for each in done])
         self.seconds.training += time.perf_counter() - began
         return [each[0] for each in done], records, metrics
-
-    def _nothing(self, seeds: int) -> tuple[StepRecord, Metrics]:
-        """A chunk of seeds that stand still."""
-        steps: Any = np.zeros((seeds, self.iterations, self.loop.rollout_steps), np.float32)
-        updates: Any = np.zeros((seeds, self.iterations, self.loop.updates_per_rollout), np.float32)
-        no, count = steps.astype(bool), steps.astype(np.int32)
-        return StepRecord(no, steps, count, no), Metrics(updates, updates, updates)
 
     def start_observations(self) -> Array:
         def first(run_key: PRNGKeyArray, environment: Environment) -> Array:

@@ -31,7 +31,7 @@ EVALUATION = 2**31
 
 
 class HostDriver(Driver):
-    """Runs of all seeds in environments that Python steps: one compiled call acts for all, one learns for all.
+    """Runs of all seeds in environments that Python steps: one compiled call acts for all, one learns for each group.
 
     Args:
         builder: opens the environments of each seed.
@@ -91,7 +91,11 @@ class HostDriver(Driver):
                 self.iteration += 1
         except EnvironmentFailedError as error:
             self.failure = error
-        records, metrics = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *done) if done else self._nothing()
+        records, metrics = (
+            jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *done)
+            if done
+            else self.loop.nothing(len(self.seeds), 0)
+        )
         self.seconds.training += time.perf_counter() - began
         return state, records, metrics
 
@@ -171,7 +175,7 @@ class HostDriver(Driver):
             for row, rollouts in enumerate(self.rollouts):
                 if rollouts.waiting < count:
                     rollouts.chose(actions[row], exploratory[row].astype(bool))
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *[rollouts.take(count) for rollouts in self.rollouts])
+        return _stacked([rollouts.take(count) for rollouts in self.rollouts])
 
     def _learned(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
         """Each group's state after it has learned from its rollouts."""
@@ -286,14 +290,6 @@ class HostDriver(Driver):
         """The policy's action in each of a seed's environments."""
         keys = key[None] if observations.shape[0] == 1 else jax.random.split(key, observations.shape[0])
         return jax.vmap(self.loop.agent.act, in_axes=(None, 0, 0, None))(network, keys, observations, policy)
-
-    def _nothing(self) -> tuple[StepRecord, Metrics]:
-        """A chunk without a single rollout."""
-        seeds, loop = len(self.seeds), self.loop
-        steps: Any = np.zeros((seeds, 0, loop.rollout_steps))
-        updates: Any = np.zeros((seeds, 0, loop.updates_per_rollout))
-        no = steps.astype(bool)
-        return StepRecord(no, steps, steps.astype(int), no), Metrics(updates, updates, updates)
 
 
 def _row(tree: Any, row: int) -> Any:

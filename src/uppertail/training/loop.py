@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail import replay
@@ -113,6 +114,13 @@ class Loop:
         reached = self._at_its_limit(after) & ~self._at_its_limit(run)
         learned = jax.lax.cond(reached, lambda: agent_state.network, lambda: run.learned)  # a `where` would copy it
         return after._replace(learned=learned), metrics
+
+    def nothing(self, seeds: int, iterations: int) -> tuple[StepRecord, Metrics]:
+        """What is recorded of seeds that stood still for so many iterations."""
+        steps: Any = np.zeros((seeds, iterations, self.rollout_steps), np.float32)
+        updates: Any = np.zeros((seeds, iterations, self.updates_per_rollout), np.float32)
+        no, count = steps.astype(bool), steps.astype(np.int32)
+        return StepRecord(no, steps, count, no), Metrics(updates, updates, updates)
 
     def learned(self, run: RunState) -> PerActionNetwork:
         """The network at the seed's limit, or the one it has if it has not reached it."""
