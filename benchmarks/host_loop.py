@@ -12,29 +12,30 @@ import argparse
 import json
 import statistics
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
-import uppertail as ut
 from uppertail.records import write_text
 
 REPETITIONS = 5
 LOAD = {"batch_size": 32, "rollout_steps": 16, "updates_per_rollout": 1, "width": 256, "hidden_layers": 2}
 OURS = {
-    "UpperTail, scaled observations": (1, 1, {"features": "scaled"}),
-    "UpperTail, scaled observations, 4 environments": (1, 4, {"features": "scaled"}),
-    "UpperTail, scaled observations, 5 seeds": (5, 1, {"features": "scaled"}),
-    "UpperTail, random features": (1, 1, {}),
+    "UpperTail, scaled observations": {"seeds": 1, "env.features": "scaled"},
+    "UpperTail, scaled observations, 4 environments": {"seeds": 1, "num_envs": 4, "env.features": "scaled"},
+    "UpperTail, scaled observations, 5 seeds": {"seeds": 5, "env.features": "scaled"},
+    "UpperTail, random features": {"seeds": 1},
 }
-"""Seeds, environments of each, and what its environment is given."""
+"""What `uppertail train` is given."""
 
 
-def ours(seeds: int, num_envs: int, settings: dict[str, Any], steps: int, repetition: int) -> dict[str, float]:
-    """One run of UpperTail."""
-    environment = ut.Gym("CartPole-v1", **settings)
-    load = ut.Settings(seeds=seeds, seed=repetition, episodes=10**9, steps=steps, num_envs=num_envs, **LOAD)  # pyright: ignore[reportArgumentType]
-    record = ut.train(environment, ut.Gaussian(), ut.UCB(), load).record
-    return {"steps_per_second": record.steps_per_second, "compile_seconds": record.compile_seconds}
+def ours(options: dict[str, Any], steps: int, repetition: int) -> dict[str, Any]:
+    """The summary of one run of UpperTail."""
+    given = {"env": "Gym", "env.id": "CartPole-v1", "seed": repetition, "episodes": 10**9, "steps": steps}
+    words = [f"--{name}={value}" for name, value in {**given, **LOAD, **options}.items()]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["uppertail", "train", *words, f"--out={folder}/run", "--quiet"], check=True)
+        return json.loads(Path(folder, "run", "summary.json").read_text(encoding="utf-8"))
 
 
 def peer(python: str, steps: int) -> dict[str, Any]:
@@ -48,13 +49,13 @@ def measure(python: str, steps: int) -> dict[str, Any]:
     """All of them `REPETITIONS` times, in turns."""
     rates: dict[str, list[float]] = {}
     last: dict[str, Any] = {}
+    own: dict[str, Any] = {}
     for repetition in range(REPETITIONS):
         last = peer(python, steps)
         rates.setdefault("Stable-Baselines3 DQN", []).append(last["steps_per_second"])
-        for label, (seeds, num_envs, settings) in OURS.items():
-            rates.setdefault(label, []).append(
-                round(ours(seeds, num_envs, settings, steps, repetition)["steps_per_second"], 1)
-            )
+        for label, options in OURS.items():
+            own = ours(options, steps, repetition)
+            rates.setdefault(label, []).append(round(own["steps_per_second"], 1))
         print({label: values[-1] for label, values in rates.items()}, flush=True)
     medians = {label: statistics.median(values) for label, values in rates.items()}
     return {
@@ -62,7 +63,7 @@ def measure(python: str, steps: int) -> dict[str, Any]:
         "median_steps_per_second": medians,
         "times_peer": {label: round(rate / medians["Stable-Baselines3 DQN"], 2) for label, rate in medians.items()},
         "all": rates,
-        "hardware": {"uppertail": ut.train(ut.Toy(), settings=ut.Settings(seeds=1, episodes=1)).record.hardware},
+        "hardware": {"uppertail": own["hardware"]},
         "peer": {name: last[name] for name in ("versions", "cpu")},
     }
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # no test depends on what ran before
 # compiling is nearly all of the time: the programs stay the same, their machine code is optimized less
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 

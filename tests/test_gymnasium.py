@@ -761,6 +761,11 @@ NOT_THERE = "There is no environment {!r} in Gymnasium here."
 
 ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "a typing error": (lambda: Gym("CartPol-v1").compiles, [NOT_THERE.format("CartPol-v1"), "mean CartPole-v1"]),
+    "other letters": (lambda: Gym("cartpole-v1").compiles, [NOT_THERE.format("cartpole-v1"), "mean CartPole-v1?"]),
+    "nothing to see": (
+        lambda: Gym("Testing/Counting-v0").watched(pictures=False).close(),
+        ["Testing/Counting-v0 has no render mode that could be watched: it has no render mode."],
+    ),
     "another version": (lambda: Gym("CartPole-v9").compiles, [NOT_THERE.format("CartPole-v9"), "mean CartPole-v1"]),
     "another namespace": (
         lambda: Gym("No/CartPole-v1").compiles,

@@ -21,7 +21,7 @@ from uppertail import Categorical, Chain, Checkpoints, Gaussian, Given, Gym, Poi
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.environments import Toy, measured_returns
-from uppertail.environments.gymnasium.single import episode_seed
+from uppertail.environments.gymnasium.single import Single, episode_seed
 from uppertail.environments.gymnasium.spaces import Numbers, reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.errors import InputError
@@ -618,6 +618,23 @@ def test_an_episode_that_nothing_leads_back_to_is_begun_anew_in_a_line(num_envs:
         assert seed.lengths.sum() < 1024
 
 
+def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    moody, settings = Gym("Testing/Moody-v0", features="scaled"), settings_of(seed=3)
+    with pytest.raises(Killed):
+        train(moody, NARROW, UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
+    run = Run(moody, NARROW, UCB(), settings)
+
+    def refuse(self: Single) -> Any:
+        raise RuntimeError("not today")
+
+    monkeypatch.setattr(Single, "reset", refuse)
+    with pytest.raises(
+        InputError, match=r"seed 3, as another episode began in place of the one in progress, raised Ru"
+    ):
+        run.saver(Checkpoints(tmp_path)).restore()
+    run.driver.close()
+
+
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_where_gymnasium_resets_by_itself_episodes_are_begun_anew_in_a_line(mode: AutoresetMode, tmp_path: Any) -> None:
     """Also where the run seems to be where it starts, as it always does here."""
@@ -695,15 +712,15 @@ def test_an_environment_that_fails_at_once_leaves_a_result_too() -> None:
 
 
 class Reluctant(gymnasium.Env[Any, Any]):
-    """Gives a number; the instances from the given one on refuse to be reset, and at some step it gives no number."""
+    """The instances from the given one on refuse to be reset; at some step it gives no number, or one too many."""
 
     observation_space = spaces.Box(-1.0, 1.0, (2,))
     action_space = spaces.Discrete(2)
     made = 0
 
-    def __init__(self, willing: int = 10**6, sane: int = 10**6) -> None:
+    def __init__(self, willing: int = 10**6, sane: int = 10**6, modest: int = 10**6) -> None:
         Reluctant.made += 1
-        self.refuses, self.sane, self.steps = Reluctant.made > willing, sane, 0
+        self.refuses, self.sane, self.modest, self.steps = Reluctant.made > willing, sane, modest, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         super().reset(seed=seed)
@@ -713,7 +730,8 @@ class Reluctant(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> Any:
         self.steps += 1
-        observation = np.full(2, np.nan if self.steps >= self.sane else 0.5, np.float32)
+        size = 3 if self.steps >= self.modest else 2
+        observation = np.full(size, np.nan if self.steps >= self.sane else 0.5, np.float32)
         return observation, 1.0, self.steps % 5 == 0, False, {}
 
 
@@ -755,6 +773,12 @@ def test_an_evaluation_that_fails_costs_no_result() -> None:
 def test_an_observation_that_is_no_number_is_named() -> None:
     with pytest.raises(TrainingFailedError, match=r"at environment step 70, gave an observation that is not finite"):
         train(reluctant(sane=70), WIDE, AT_RANDOM, settings_of())
+
+
+def test_an_observation_of_another_shape_than_declared_is_named() -> None:
+    words = r"at environment step 70, raised ValueError: cannot reshape array of size 3 into shape \(2,\)"
+    with pytest.raises(TrainingFailedError, match=words):
+        train(reluctant(modest=70), WIDE, AT_RANDOM, settings_of())
 
 
 @pytest.mark.parametrize("num_envs", [1, 2])

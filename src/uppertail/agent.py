@@ -86,9 +86,9 @@ class Agent:
         encoder = self.encoding.observe(state.network.encoder, observations)
         return state._replace(network=dataclasses.replace(state.network, encoder=encoder))
 
-    def explores(self, network: PerActionNetwork, observation: Array, action: Int[Array, ""]) -> Bool[Array, ""]:
-        """Whether an action is not the greedy one: its mean is below another's."""
-        mean = jax.vmap(self.family.mean)(self.returns(network, observation))
+    def explores(self, z: Any, action: Int[Array, ""]) -> Bool[Array, ""]:
+        """Whether an action is not the greedy one of these return distributions: its mean is below another's."""
+        mean = jax.vmap(self.family.mean)(z)
         return mean[action] < jnp.max(mean)
 
     def bootstrap(self, network: PerActionNetwork, key: PRNGKeyArray, transition: Transition) -> Any:

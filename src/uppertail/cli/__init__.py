@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from uppertail.cli import programs
 from uppertail.errors import InputError
 
 COMMANDS = {
@@ -50,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if command not in COMMANDS:
             raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.")
+        if not wants_help(rest):
+            programs.keep()
         module = importlib.import_module(f"uppertail.cli.{command}")
         if wants_help(rest):
             module.parser(light=True).print_help()

@@ -8,7 +8,6 @@ from pathlib import Path
 from rich.console import Console
 
 from uppertail import records
-from uppertail.analysis.curves import learning_curves
 from uppertail.console import progress_bar, results_table
 from uppertail.environments import EnvironmentBuilder, HostBuilder
 from uppertail.loggers import JSONL, Logger
@@ -64,6 +63,8 @@ def complain(line: str) -> None:
 
 def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
     """The curve last: a folder with a curve and a summary has all of its files, of one moment."""
+    from uppertail.analysis.curves import learning_curves  # what draws takes a second that no first step should wait
+
     for name in (records.CURVE, *records.EVALUATIONS.values()):  # those are of other networks
         (folder / name).unlink(missing_ok=True)
     records.write(folder, result.record)

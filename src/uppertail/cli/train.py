@@ -42,8 +42,10 @@ class Request:
 
     def run(self, distribution: "ReturnDistribution[Any] | None" = None) -> "Run":
         """The run before its first step, with another distribution in place of the one asked for if there is one."""
+        from uppertail.training import threads
         from uppertail.training.train import Run
 
+        threads.limit(self.built.seeds)
         settings = Settings(**{name: self.built[name] for name in Settings.__dataclass_fields__})
         return Run(self.built.env, distribution or self.built.distribution, self.built.policy, settings)
 

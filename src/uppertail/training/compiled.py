@@ -81,7 +81,8 @@ class CompiledRun:
                 (start_state, first.observation),
                 (environment_state, now.observation),
             )
-            action = agent.act(network, action_key, observation)
+            z = agent.returns(network, observation)
+            action = agent.policy.select(action_key, agent.family, z)
             next_action = jnp.where(ended, POLICY_CHOICE, action)  # the action chosen belongs to the new episode
             ret, length = episode.ret + now.reward, episode.length + 1
             going_on = Episode(
@@ -90,7 +91,7 @@ class CompiledRun:
             transition = Transition(
                 episode.observation, episode.action, now.reward, now.terminated, now.observation, next_action
             )
-            exploratory = agent.explores(network, observation, action)
+            exploratory = agent.explores(z, action)
             return going_on, (transition, StepRecord(ended, ret, length, exploratory))
 
         of_steps = jax.random.split(key, self.loop.rollout_steps)
@@ -142,15 +143,17 @@ class CompiledDriver(Driver):
     def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, iterations: int, seconds: Stopwatch) -> None:
         self.keys, self.iterations, self.seconds = keys, iterations, seconds
         self.known_returns = builder.known_returns if isinstance(builder, HostBuilder) else None
-        self.environments = jax.vmap(builder.build)(keys.environment)
-        self.encoding, self.num_actions = self.environments.encoding, self.environments.num_actions
+        environments: Environment = jax.jit(jax.vmap(builder.build))(keys.environment)
+        self.environments = environments
+        self.encoding, self.num_actions = environments.encoding, environments.num_actions
         self.groups = Groups(keys.run.shape[0])
         self._keys, self._environments = self.groups.split(keys.run), self.groups.split(self.environments)
 
     def return_range(self, discount: float) -> ReturnRange:
         if self.known_returns is not None:
             return self.known_returns
-        low, high = jax.vmap(lambda environment: environment.return_range(discount))(self.environments)
+        of_each = jax.jit(jax.vmap(lambda environment: environment.return_range(discount)))
+        low, high = of_each(self.environments)
         return ReturnRange(float(jnp.min(low)), float(jnp.max(high)))
 
     def template(self) -> RunState:

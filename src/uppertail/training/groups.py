@@ -7,7 +7,6 @@ seeds run beside it. An accelerator wants large products: its seeds are batched.
 import dataclasses
 import functools
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from uppertail.training.threads import cores
 
 ALONE = ("cpu",)
 """Platforms on which each seed runs for itself."""
@@ -111,11 +112,6 @@ def over_seeds(function: Callable[..., Any], seeds: int) -> Callable[..., Any]:
         return jax.tree.map(lambda leaf: leaf[None], results)
 
     return alone
-
-
-def cores() -> int:
-    """How many of the machine's cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _end_to_end(*leaves: Any) -> Any:

@@ -80,7 +80,7 @@ class HostDriver(Driver):
         self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
     ) -> tuple[list[RunState], StepRecord, Metrics]:
         del finished  # their environments go on with the others'
-        _ = self._begin_rollout, self._act, self._learn  # compiled before the time is taken
+        _ = self._begin_rollout, self._outputs, self._choose, self._learn  # compiled before the time is taken
         began = time.perf_counter()
         done: list[tuple[StepRecord, Metrics]] = []
         try:
@@ -130,7 +130,10 @@ class HostDriver(Driver):
         lost = elsewhere | np.array([not saved for saved in kept])
         if not lost.any():
             return self._go_on(state, episode), None
-        here = np.stack([host.reset() if lost[row] else here[row] for row, host in enumerate(self.hosts)])
+        going_on = [
+            host.reset if lost[row] else functools.partial(here.__getitem__, row) for row, host in enumerate(self.hosts)
+        ]
+        here = self._answers(going_on, "as another episode began in place of the one in progress")
         on = ~lost[:, None]
         begun = episode._replace(observation=here, ret=episode.ret * on, length=episode.length * on)
         which = ", ".join(str(self.seeds[row]) for row in np.flatnonzero(lost))
@@ -170,7 +173,7 @@ class HostDriver(Driver):
             for rollouts in short:
                 rollouts.step()
             where = np.stack([rollouts.where for rollouts in self.rollouts])
-            choice, step = self._act(key, step, networks, where)
+            choice, step = self._choose(key, step, self._outputs(networks, where))
             actions, exploratory = np.asarray(choice).swapaxes(0, 1)
             for row, rollouts in enumerate(self.rollouts):
                 if rollouts.waiting < count:
@@ -249,21 +252,36 @@ class HostDriver(Driver):
 
         return self.compiled(jax.vmap(begin), self.keys.run, np.zeros(len(self.seeds), np.int32))
 
-    @functools.cached_property
-    def _act(self) -> Any:
-        """Chooses the actions of all seeds at one step of a rollout: one row; another says which are not greedy."""
+    # Two programs choose an action: XLA runs one of few operations, or of tiny ones, in the thread that calls it, and
+    # would hand parts of both together to other threads, which takes longer than all of them.
 
-        def act(
-            rollout_key: PRNGKeyArray, step: Array, network: PerActionNetwork, observations: Array
-        ) -> tuple[Int[Array, "2 envs"], Array]:
+    @functools.cached_property
+    def _outputs(self) -> Any:
+        """What the networks make of the observations of all seeds."""
+        return self.compiled(self._all_outputs, self.template().agent.network, self.first)
+
+    def _all_outputs(self, networks: PerActionNetwork, observations: Array) -> Array:
+        def of_seed(network: PerActionNetwork, observations: Array) -> Array:
+            return jax.vmap(network, in_axes=(None, 0))(self.encoding, observations)
+
+        return over_seeds(of_seed, len(self.seeds))(networks, observations)
+
+    @functools.cached_property
+    def _choose(self) -> Any:
+        """Chooses the actions of all seeds at one step of a rollout: one row; another says which are not greedy."""
+        agent = self.loop.agent
+
+        def choose(rollout_key: PRNGKeyArray, step: Array, outputs: Array) -> tuple[Int[Array, "2 envs"], Array]:
+            z = jax.vmap(jax.vmap(agent.family.from_outputs))(outputs)
             _, _, action_key = jax.random.split(jax.random.fold_in(rollout_key, step), 3)  # as compiled runs draw it
-            actions = self._choices(network, action_key, observations)
-            explores = jax.vmap(self.loop.agent.explores, in_axes=(None, 0, 0))(network, observations, actions)
+            keys = _of_envs(action_key, outputs.shape[0])
+            actions = jax.vmap(agent.policy.select, in_axes=(0, None, 0))(keys, agent.family, z)
+            explores = jax.vmap(agent.explores)(z, actions)
             return jnp.stack([actions, explores.astype(actions.dtype)]), step + 1
 
         step = np.zeros(len(self.seeds), np.int32)
-        arguments = (self.keys.run, step, self.template().agent.network, self.first)
-        return self.compiled(over_seeds(act, len(self.seeds)), *arguments)
+        outputs = jax.eval_shape(self._all_outputs, self.template().agent.network, self.first)
+        return self.compiled(over_seeds(choose, len(self.seeds)), self.keys.run, step, outputs)
 
     @functools.cached_property
     def _learn(self) -> list[Any]:
@@ -288,8 +306,13 @@ class HostDriver(Driver):
         self, network: PerActionNetwork, key: PRNGKeyArray, observations: Array, policy: ExplorationPolicy | None = None
     ) -> Int[Array, " envs"]:
         """The policy's action in each of a seed's environments."""
-        keys = key[None] if observations.shape[0] == 1 else jax.random.split(key, observations.shape[0])
+        keys = _of_envs(key, observations.shape[0])
         return jax.vmap(self.loop.agent.act, in_axes=(None, 0, 0, None))(network, keys, observations, policy)
+
+
+def _of_envs(key: PRNGKeyArray, envs: int) -> Key[Array, " envs"]:
+    """The key of each of a seed's environments; a single one has the seed's own, as in compiled runs."""
+    return key[None] if envs == 1 else jax.random.split(key, envs)
 
 
 def _row(tree: Any, row: int) -> Any:

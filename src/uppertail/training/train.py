@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from uppertail.locks import locked
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import UCB, ExplorationPolicy, Greedy
 from uppertail.records import RunRecord
+from uppertail.training import threads
 from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.compiled import CompiledDriver
 from uppertail.training.driver import Driver, Played, State, Stopwatch
@@ -96,10 +97,12 @@ class Run:
         policy: ExplorationPolicy,
         settings: Settings,
     ) -> None:
+        if _steps_in_python(builder):
+            threads.run_inline()
         self.ledger = Ledger(settings, builder.success_return)
         self.builder, self.settings = builder, settings
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
-        self.keys = jax.vmap(seed_keys)(jnp.asarray(seeds))
+        self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
         self.driver = _driver(builder, self.keys, seeds.tolist(), settings, self.ledger.seconds)
         try:
             self.family = distribution.fit(self.driver.return_range(settings.discount))
@@ -224,11 +227,15 @@ class Run:
         )
 
 
+def _steps_in_python(builder: EnvironmentBuilder) -> TypeGuard[HostBuilder]:
+    return isinstance(builder, HostBuilder) and not builder.compiles
+
+
 def _driver(
     builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings, seconds: Stopwatch
 ) -> Driver:
     """What makes the steps: a compiled program, or Python where there is no program of the environment."""
-    if isinstance(builder, HostBuilder) and not builder.compiles:
+    if _steps_in_python(builder):
         iterations = _iterations_per_chunk(settings, HOST_CHUNK_STEPS)
         return HostDriver(builder, keys, seeds, settings.num_envs, iterations, seconds)
     if settings.num_envs > 1:

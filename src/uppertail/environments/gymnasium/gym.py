@@ -78,7 +78,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:
         def make(mode: str | None) -> Made:
-            return dataclasses.replace(self, kwargs={**(self.kwargs or {}), "render_mode": mode}).made()
+            shown = {} if mode is None else {"render_mode": mode}
+            return dataclasses.replace(self, kwargs={**(self.kwargs or {}), **shown}).made()
 
         seen = self.inspected
         return Watched(self.id, make, seen.reading, int(seen.actions.start), pictures, frames_per_second)
@@ -87,7 +88,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
 def _nearest(name: str) -> str:
     """A hint at registered ids like this one."""
     known = [key for key in gymnasium.registry if not key.startswith(("phys2d/", "tabular/"))]
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    same = [key for key in known if key.lower() == name.lower()]
+    close = same or difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     if not close:
         return " `python -c 'import gymnasium; gymnasium.pprint_registry()'` lists them."
     return f" Did you mean {' or '.join(close)}?"

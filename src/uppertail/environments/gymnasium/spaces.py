@@ -62,7 +62,8 @@ def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -
             lambda state: np.asarray(state, np.int32) - np.int32(start), STATE_ENCODINGS[states](int(space.n))
         )
     if isinstance(space, spaces.Box) and (image := _image(space)):
-        return Reading(np.asarray if space.dtype == np.uint8 else _floats, image)
+        kind, shape = np.uint8 if space.dtype == np.uint8 else np.float32, space.shape
+        return Reading(lambda observation: np.asarray(observation, kind).reshape(shape), image)
     try:
         flat = spaces.flatten_space(space)
     except NotImplementedError:
@@ -76,7 +77,8 @@ def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -
     random = numbers.features == "random" or (numbers.features == "auto" and _has_numbers(space))
     encoding = RandomFeatures(vector, numbers.num_features, numbers.length_scale) if random else vector
     if isinstance(space, spaces.Box):
-        return Reading(lambda observation: _floats(observation).reshape(-1), encoding)
+        size = vector.num_features  # observations of another one raise an error, which names them
+        return Reading(lambda observation: _floats(observation).reshape(size), encoding)
     return Reading(lambda observation: _floats(spaces.flatten(space, observation)), encoding)
 
 

@@ -1,0 +1,27 @@
+"""How many threads XLA has on a CPU, and in which of them programs run. It asks once, as JAX begins.
+
+XLA shares the operations of a program among its threads. Those of a single seed are too small for that: handing them
+over takes longer than they do (docs/performance.md).
+"""
+
+import os
+
+import jax
+
+
+def cores() -> int:
+    """How many of the machine's cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def limit(seeds: int) -> None:
+    """As many threads as seeds or cores, whichever are fewer; what the environment variable PJRT_NPROC says, if set.
+
+    It is a setting of the process, so it is for programs that run these seeds and no others.
+    """
+    os.environ.setdefault("PJRT_NPROC", str(min(seeds, cores())))
+
+
+def run_inline() -> None:
+    """Programs run in the thread that calls them, where many of them take microseconds."""
+    jax.config.update("jax_cpu_enable_async_dispatch", False)

@@ -1,0 +1,39 @@
+"""How many threads XLA gets, and in which of them it works."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from uppertail.training import threads
+
+POOL = """
+from pathlib import Path
+from uppertail.cli.train import requested
+requested(["--env=Chain", "--env.length=2", "--seeds={seeds}", "--width=8"]).run()
+print(sum("XLAEigen" in file.read_text() for file in Path("/proc/self/task").glob("*/comm")))
+"""
+
+
+@pytest.mark.parametrize(("seeds", "expected"), [(1, 1), (10_000, threads.cores())])
+def test_xla_gets_no_more_threads_than_there_are_seeds_or_cores(monkeypatch, seeds, expected):
+    monkeypatch.delenv("PJRT_NPROC", raising=False)
+    threads.limit(seeds)
+    assert os.environ["PJRT_NPROC"] == str(expected)
+
+
+def test_what_the_user_asked_of_xla_stays(monkeypatch):
+    monkeypatch.setenv("PJRT_NPROC", "7")
+    threads.limit(1)
+    assert os.environ["PJRT_NPROC"] == "7"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted as Linux shows them")
+@pytest.mark.parametrize(("seeds", "expected"), [(1, 1), (2, min(2, threads.cores()))])
+def test_a_run_on_the_command_line_says_so_before_jax_begins(monkeypatch, seeds, expected):
+    monkeypatch.delenv("PJRT_NPROC", raising=False)
+    script = POOL.format(seeds=seeds)
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert int(done.stdout) == expected
