@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
 
 from uppertail.cli import programs
 
-NAMES = ("JAX_COMPILATION_CACHE_DIR", "JAX_COMPILATION_CACHE_MAX_SIZE", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
+NAMES = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
 
 
 @pytest.fixture(autouse=True)
@@ -24,12 +25,13 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 
 def run(cache: Path, out: Path) -> bytes:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "JAX_ENABLE_COMPILATION_CACHE": "true"}
+    others = {"MPLCONFIGDIR": str(out.parent), "JAX_ENABLE_COMPILATION_CACHE": "true"}
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), **others}
     words = ["train", "--env=Toy", "--seeds=1", "--episodes=20", "--width=8", "--quiet", f"--out={out}"]
     done = subprocess.run(
         [sys.executable, "-m", "uppertail", *words], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     return (out / "episodes.npz").read_bytes()
 
 
@@ -40,9 +42,30 @@ def test_the_next_run_compiles_nothing_and_damaged_programs_are_compiled_again(t
     assert any("jit__chunk" in name for name in files)
     assert run(cache, tmp_path / "again") == first
     assert kept(cache) == files
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("no folder")
+    assert run(in_the_way, tmp_path / "without") == first
     for name, content in files.items():
         Path(name).write_bytes(content[: len(content) // 2])
     assert run(cache, tmp_path / "damaged") == first
+    assert kept(cache).keys() == files.keys()
+    assert all(programs._whole(content) for content in kept(cache).values())
+
+
+def test_the_oldest_programs_go_first_and_only_what_is_new_is_looked_at(tmp_path):
+    for age, name in enumerate(("new", "middle", "old", "broken")):
+        file = tmp_path / f"{name}-cache"
+        file.write_bytes(zlib.compress(os.urandom(1000)) if name != "broken" else b"half of a program")
+        os.utime(file, (1e9 - age, 1e9 - age))
+    programs.tidy(tmp_path, 2500)
+    assert {file.name for file in tmp_path.glob("*-cache")} == {"new-cache", "middle-cache"}
+    (tmp_path / "middle-cache").write_bytes(b"half")
+    os.utime(tmp_path / "middle-cache", (1e9, 1e9))
+    programs.tidy(tmp_path, 2500)
+    assert (tmp_path / "middle-cache").exists()
+    (tmp_path / "late-cache").write_bytes(b"half")
+    programs.tidy(tmp_path, 2500)
+    assert {file.name for file in tmp_path.glob("*-cache")} == {"new-cache", "middle-cache"}
 
 
 def test_each_kind_of_processor_has_a_folder_of_its_own(monkeypatch, tmp_path):
@@ -63,8 +86,13 @@ def test_what_the_user_asked_of_jax_stays(monkeypatch, tmp_path):
     assert os.environ[NAMES[0]] == "elsewhere"
 
 
-def test_without_a_folder_that_can_be_written_nothing_is_kept(monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+@pytest.mark.parametrize(
+    ("given", "used"), [("/elsewhere", "/elsewhere"), ("relative", "HOME/.cache"), ("", "HOME/.cache")]
+)
+def test_the_folder_is_where_the_user_keeps_such_things_and_is_not_made_in_advance(monkeypatch, tmp_path, given, used):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", given)
     programs.keep()
-    assert NAMES[0] not in os.environ
+    assert os.environ[NAMES[0]].startswith(used.replace("HOME", str(tmp_path)) + "/uppertail/programs/")
+    assert not list(tmp_path.iterdir())

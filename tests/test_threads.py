@@ -11,8 +11,8 @@ from uppertail.training import threads
 
 POOL = """
 from pathlib import Path
-from uppertail.cli.train import requested
-requested(["--env=Chain", "--env.length=2", "--seeds={seeds}", "--width=8"]).run()
+from uppertail.cli.train import main
+main(["--env=Chain", "--env.length=2", "--seeds={seeds}", "--episodes=1", "--width=8", "--quiet", "--out={out}"])
 print(sum("XLAEigen" in file.read_text() for file in Path("/proc/self/task").glob("*/comm")))
 """
 
@@ -32,8 +32,8 @@ def test_what_the_user_asked_of_xla_stays(monkeypatch):
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted as Linux shows them")
 @pytest.mark.parametrize(("seeds", "expected"), [(1, 1), (2, min(2, threads.cores()))])
-def test_a_run_on_the_command_line_says_so_before_jax_begins(monkeypatch, seeds, expected):
+def test_a_run_on_the_command_line_says_so_before_jax_begins(monkeypatch, tmp_path, seeds, expected):
     monkeypatch.delenv("PJRT_NPROC", raising=False)
-    script = POOL.format(seeds=seeds)
+    script = POOL.format(seeds=seeds, out=tmp_path / "run")
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert int(done.stdout) == expected

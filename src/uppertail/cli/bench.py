@@ -41,6 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _bench(config: Any) -> int:
+    import jax
     from rich.console import Console
 
     from uppertail.bench.contest import contest, contestants
@@ -48,6 +49,7 @@ def _bench(config: Any) -> int:
     from uppertail.bench.load import Load
     from uppertail.records import output_errors, write_text
 
+    jax.config.update("jax_enable_compilation_cache", False)  # its time to compile is that of a first run
     entrants = [entrant for entrant in contestants(config.peer) if config.only.lower() in entrant.label.lower()]
     if not entrants:
         names = "; ".join(entrant.label for entrant in contestants(config.peer))

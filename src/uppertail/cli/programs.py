@@ -3,35 +3,63 @@
 import hashlib
 import os
 import platform
+import warnings
+import zlib
 from pathlib import Path
 
 LARGEST = 2**30
-"""Bytes of programs that are kept; those used longest ago go first."""
+"""Bytes of programs that are kept; the oldest go first."""
+
+ZSTANDARD = b"\x28\xb5\x2f\xfd"
+"""How a file begins that JAX has compressed with a library that need not be here."""
 
 
 def keep() -> None:
-    """Has JAX keep its programs in the user's cache folder, unless its own environment variables say otherwise.
+    """Has JAX keep its programs in the user's cache folder, unless its own environment variable names another.
 
     It must be called before JAX is imported. Programs that were compiled for one processor may be refused by another,
-    or crash on it (jax issue 38445): each kind has a folder of its own.
+    or crash on it (jax issue 38445): each kind has a folder of its own. What cannot be kept or read is compiled again.
     """
-    folder = _folder()
-    if folder is None:
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
-    os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(LARGEST))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
-
-
-def _folder() -> Path | None:
-    """A folder that can be written; None if there is none."""
     try:
-        user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(user) / "uppertail" / "programs" / hashlib.sha256(_processor().encode()).hexdigest()[:16]
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # a full or read-only disk; nobody's home
-        return None
-    return folder if os.access(folder, os.W_OK) else None
+        folder = _user_cache() / "uppertail" / "programs" / hashlib.sha256(_processor().encode()).hexdigest()[:16]
+        tidy(folder, LARGEST)
+    except (OSError, RuntimeError):  # it cannot be read; nobody's home
+        return
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
+
+
+def tidy(folder: Path, largest: int) -> None:
+    """Deletes the oldest programs beyond a size, and what a killed process left of the last ones that were written."""
+    files = sorted(folder.glob("*-cache"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+    mark, size = folder / ".tidy", 0
+    tidied = mark.stat().st_mtime_ns if mark.exists() else 0
+    for file in files:
+        size += file.stat().st_size
+        if size > largest or (file.stat().st_mtime_ns >= tidied and not _whole(file.read_bytes())):
+            file.unlink(missing_ok=True)
+    if files:
+        mark.touch()
+
+
+def _whole(content: bytes) -> bool:
+    """Whether a program is there from beginning to end."""
+    if content.startswith(ZSTANDARD):
+        return True
+    try:
+        zlib.decompress(content)
+    except zlib.error:
+        return False
+    return True
+
+
+def _user_cache() -> Path:
+    """The user's cache folder, as the XDG Base Directory Specification has it."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return named if named.is_absolute() else Path.home() / ".cache"
 
 
 def _processor() -> str:

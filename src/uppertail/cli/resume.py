@@ -65,9 +65,11 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 def _go_on(folder: Path, config: Path, quiet: bool) -> int:
     from uppertail.cli import running
+    from uppertail.training import threads
     from uppertail.training.checkpoints import Checkpoints
 
     request = train.requested(["--config", str(config)])
+    threads.limit(request.built.seeds)
     loggers = request.loggers(folder)
     checkpoints = Checkpoints(folder, request.checkpoint_every, running.complain)
     files = checkpoints.files()

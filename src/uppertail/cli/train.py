@@ -42,10 +42,8 @@ class Request:
 
     def run(self, distribution: "ReturnDistribution[Any] | None" = None) -> "Run":
         """The run before its first step, with another distribution in place of the one asked for if there is one."""
-        from uppertail.training import threads
         from uppertail.training.train import Run
 
-        threads.limit(self.built.seeds)
         settings = Settings(**{name: self.built[name] for name in Settings.__dataclass_fields__})
         return Run(self.built.env, distribution or self.built.distribution, self.built.policy, settings)
 
@@ -131,8 +129,10 @@ def _train(request: Request) -> int:
     from uppertail import records
     from uppertail.cli import running
     from uppertail.locks import locked
+    from uppertail.training import threads
     from uppertail.training.checkpoints import Checkpoints
 
+    threads.limit(request.built.seeds)
     folder, every = request.folder(), request.checkpoint_every
     loggers = request.loggers(folder)
     run = request.run()

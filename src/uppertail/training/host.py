@@ -252,8 +252,8 @@ class HostDriver(Driver):
 
         return self.compiled(jax.vmap(begin), self.keys.run, np.zeros(len(self.seeds), np.int32))
 
-    # Two programs choose an action: XLA runs one of few operations, or of tiny ones, in the thread that calls it, and
-    # would hand parts of both together to other threads, which takes longer than all of them.
+    # Two programs choose an action. XLA runs a program of at most eight operations, or one whose arrays have at most
+    # 512 bytes each, in the thread that calls it; of others it hands parts to other threads, which takes longer.
 
     @functools.cached_property
     def _outputs(self) -> Any:

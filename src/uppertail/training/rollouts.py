@@ -119,7 +119,7 @@ class Rollouts:
         """Works out transitions, returns and lengths of the steps that were made since the last time."""
         if not self._made:
             return
-        columns = (_stacked(column) for column in zip(*self._made, strict=True))
+        columns = (_joined(column) for column in zip(*self._made, strict=True))
         observation, action, after, reward, terminated, truncated, _, real, next_action, exploratory = columns
         self._made = []
         ended = (terminated | truncated) & real
@@ -138,7 +138,7 @@ class Rollouts:
         return f"The environment of seed {self.seed}, in episode {episode}, at environment step {step},"
 
 
-def _stacked(rows: tuple[np.ndarray, ...]) -> np.ndarray:
+def _joined(rows: tuple[np.ndarray, ...]) -> np.ndarray:
     """What np.stack gives of arrays of one shape, at a third of its price."""
     return np.concatenate(rows).reshape(len(rows), *rows[0].shape)
 

@@ -1,7 +1,7 @@
 """How many threads XLA has on a CPU, and in which of them programs run. It asks once, as JAX begins.
 
-XLA shares the operations of a program among its threads. Those of a single seed are too small for that: handing them
-over takes longer than they do (docs/performance.md).
+XLA shares the operations of a program among its threads. Those of a single seed are mostly too small for that: handing
+them over takes longer than they do (docs/decisions/0010).
 """
 
 import os
@@ -23,5 +23,8 @@ def limit(seeds: int) -> None:
 
 
 def run_inline() -> None:
-    """Programs run in the thread that calls them, where many of them take microseconds."""
+    """Programs run in the thread that calls them: for processes in which many of them take microseconds.
+
+    It does nothing once JAX has begun, and holds for the whole process if it has not.
+    """
     jax.config.update("jax_cpu_enable_async_dispatch", False)

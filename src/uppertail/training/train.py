@@ -290,7 +290,7 @@ def _iterations_per_chunk(settings: Settings, steps: int) -> int:
 
 def described(part: Any) -> dict[str, Any]:
     """Class name and settings of a part, as summary.json shows them."""
-    shown = {field.name for field in dataclasses.fields(part) if field.repr}
+    shown = [field.name for field in dataclasses.fields(part) if field.repr]
     return {"name": type(part).__name__, **{name: _plain(getattr(part, name)) for name in shown}}
 
 
