@@ -36,7 +36,7 @@ def started(cache: Path) -> dict[str, Any]:
         whole = time.perf_counter() - began
         summary = json.loads((log.parent / "summary.json").read_text(encoding="utf-8"))
         return {
-            "to_first_step": round(first - summary["training_seconds"], 2),
+            "to_first_step": round(first - summary["env_steps"] / summary["steps_per_second"], 2),
             "to_the_end": round(whole, 2),
             "compile_seconds": round(summary["compile_seconds"], 2),
             "hardware": summary["hardware"],
