@@ -34,12 +34,12 @@ def keep() -> None:
 
 def tidy(folder: Path, largest: int) -> None:
     """Deletes the oldest programs beyond a size, and what a killed process left of the last ones that were written."""
-    files = sorted(folder.glob("*-cache"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+    files = {file: file.stat() for file in folder.glob("*-cache")}
     mark, size = folder / ".tidy", 0
     tidied = mark.stat().st_mtime_ns if mark.exists() else 0
-    for file in files:
-        size += file.stat().st_size
-        if size > largest or (file.stat().st_mtime_ns >= tidied and not _whole(file.read_bytes())):
+    for file, facts in sorted(files.items(), key=lambda item: item[1].st_mtime_ns, reverse=True):
+        size += facts.st_size
+        if size > largest or (facts.st_mtime_ns >= tidied and not _whole(file.read_bytes())):
             file.unlink(missing_ok=True)
     if files:
         mark.touch()
