@@ -24,7 +24,7 @@ from uppertail.bench import machine
 from uppertail.records import write_text
 from uppertail.training.compiled import CompiledRun
 from uppertail.training.results import hardware
-from uppertail.training.train import Run
+from uppertail.training.run import Run
 
 AGAIN, TURNS = 200, 9
 LENGTH = 100

@@ -19,7 +19,7 @@ from typing import Any
 from uppertail import UCB, Chain, Checkpoints, Gaussian, Settings
 from uppertail.training import tensors
 from uppertail.training.results import hardware
-from uppertail.training.train import Run
+from uppertail.training.run import Run
 
 REPETITIONS = 7
 SETTINGS = Settings(seeds=10, replay_size=50_000, width=256, hidden_layers=2)

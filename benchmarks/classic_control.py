@@ -16,7 +16,7 @@ import numpy as np
 
 import uppertail as ut
 from uppertail.records import write_text
-from uppertail.training.train import Run
+from uppertail.training.run import Run
 
 EPISODES = 100
 

@@ -18,13 +18,12 @@ from uppertail.agent import Metrics
 from uppertail.errors import InputError
 from uppertail.locks import LOCK, locked
 from uppertail.policies import UCB
-from uppertail.training import checkpoint, tensors
-from uppertail.training import train as training
+from uppertail.training import assembly, checkpoint, tensors
 from uppertail.training.checkpoint import UnusableCheckpointError
 from uppertail.training.compiled import CompiledDriver
 from uppertail.training.ledger import StartReturn
 from uppertail.training.loop import StepRecord
-from uppertail.training.train import Run
+from uppertail.training.run import Run
 
 CHAIN = Chain(length=5)
 SETTINGS = Settings(seeds=2, episodes=60, width=8, hidden_layers=1, replay_size=48, seed=3)
@@ -47,7 +46,7 @@ PROGRAMS: dict[Any, Any] = {}
 @pytest.fixture(autouse=True)
 def _short_chunks_compiled_once(monkeypatch):
     """Equal programs are compiled once for all tests; those that take killed processes compile each their own."""
-    monkeypatch.setattr(training, "CHUNK_STEPS", 32)
+    monkeypatch.setattr(assembly, "CHUNK_STEPS", 32)
     monkeypatch.setattr(CompiledDriver, "compiled", compile_once)
 
 
@@ -119,7 +118,7 @@ def test_a_run_killed_at_every_chunk_boundary_ends_like_one_that_was_not(whole, 
 
 @pytest.mark.parametrize("steps", [16, 1024])
 def test_chunks_change_nothing(whole, steps, monkeypatch):
-    monkeypatch.setattr(training, "CHUNK_STEPS", steps)
+    monkeypatch.setattr(assembly, "CHUNK_STEPS", steps)
     assert_same(new_run().drive(lambda progress: None), whole[0])
 
 
@@ -207,7 +206,7 @@ def saved(tmp_path_factory):
         return Stop("enough") if len(calls) == 2 else None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "CHUNK_STEPS", 32)
+        patch.setattr(assembly, "CHUNK_STEPS", 32)
         patch.setattr(CompiledDriver, "compiled", compile_once)
         new_run().drive(stop, Checkpoints(folder, every=1))
     return folder

@@ -19,7 +19,7 @@ from uppertail import records
 from uppertail.cli import main
 from uppertail.errors import InputError
 from uppertail.training import checkpoint, host
-from uppertail.training import train as training
+from uppertail.training.run import Run
 from uppertail.types import ReturnRange
 
 TOY_REWARD = {0: (-1.0, 1.0), 1: (4.0, 1.0), 2: (1.0, 0.0)}
@@ -163,9 +163,9 @@ def test_an_interrupted_run_leaves_its_networks_and_a_resumed_one_others(monkeyp
         del on_chunk
         return drive(run, lambda progress: os.kill(os.getpid(), signal.SIGINT), checkpoints)
 
-    drive, long = training.Run.drive, ["--episodes", "9999", "--steps", "2048", "--checkpoint_every", "1024"]
+    drive, long = Run.drive, ["--episodes", "9999", "--steps", "2048", "--checkpoint_every", "1024"]
     with monkeypatch.context() as patch:
-        patch.setattr(training.Run, "drive", stopped)
+        patch.setattr(Run, "drive", stopped)
         assert main(["train", *TOY, *long, "--out", "run"]) == 130
     assert main(["evaluate", "run", "--episodes", "1", "--quiet"]) == 0
     assert document(Path("run"))["networks"]["env_steps"] == 1024

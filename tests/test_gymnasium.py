@@ -21,7 +21,8 @@ from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium import vector as vector_module
 from uppertail.environments.gymnasium.single import Single, episode_seed
 from uppertail.environments.gymnasium.spaces import Numbers, actions_of, reading
-from uppertail.environments.host import MEASURED_EPISODES, MEASURED_STEPS, HostEnvironment
+from uppertail.environments.host import HostEnvironment
+from uppertail.environments.measured import MEASURED_EPISODES, MEASURED_STEPS
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 

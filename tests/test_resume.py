@@ -15,8 +15,8 @@ from uppertail import Chain, Checkpoints, Settings, records, train
 from uppertail.cli import main
 from uppertail.locks import locked
 from uppertail.training import checkpoint
-from uppertail.training import train as training
 from uppertail.training.compiled import CompiledDriver
+from uppertail.training.run import Run
 
 TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
 LONG = [*TINY, "--episodes", "1000000", "--steps", "8192"]
@@ -101,10 +101,10 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(killed, finished,
 
 
 def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatch, capsys):
-    drive = training.Run.drive
+    drive = Run.drive
     with monkeypatch.context() as patch:
         patch.setattr(
-            training.Run,
+            Run,
             "drive",
             lambda self, _, checkpoints: drive(self, lambda progress: os.kill(os.getpid(), signal.SIGINT), checkpoints),
         )

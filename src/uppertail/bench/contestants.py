@@ -19,8 +19,8 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.environments import Chain, Given
 from uppertail.errors import InputError
 from uppertail.policies import UCB
+from uppertail.training.run import Run, described
 from uppertail.training.settings import Settings
-from uppertail.training.train import Run, described
 
 
 class Contestant(abc.ABC):

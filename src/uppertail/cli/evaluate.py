@@ -46,8 +46,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _evaluate(folder: Path, episodes: int, name: str, quiet: bool) -> int:
     from uppertail.analysis.evaluation import Evaluation
+    from uppertail.training.described import described
     from uppertail.training.results import hardware
-    from uppertail.training.train import described
 
     with trained.opened(folder) as over:
         over.require_finite(slice(None))

@@ -15,7 +15,7 @@ from uppertail.training import learned
 from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.interrupt import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult
-from uppertail.training.train import Run
+from uppertail.training.run import Run
 
 
 def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequence[Logger], quiet: bool) -> int:

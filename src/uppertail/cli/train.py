@@ -15,7 +15,7 @@ from uppertail.training.settings import Settings
 if TYPE_CHECKING:
     from uppertail.distributions import ReturnDistribution
     from uppertail.loggers import Logger
-    from uppertail.training.train import Run
+    from uppertail.training.run import Run
 
 DESCRIPTION = """Trains one method on one environment, all seeds at once, and writes config.yaml, log.jsonl,
 episodes.npz, summary.json, networks.safetensors and curve.png to a folder."""
@@ -42,7 +42,7 @@ class Request:
 
     def run(self, distribution: "ReturnDistribution[Any] | None" = None) -> "Run":
         """The run before its first step, with another distribution in place of the one asked for if there is one."""
-        from uppertail.training.train import Run
+        from uppertail.training.run import Run
 
         settings = Settings(**{name: self.built[name] for name in Settings.__dataclass_fields__})
         return Run(self.built.env, distribution or self.built.distribution, self.built.policy, settings)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from uppertail.networks import PerActionNetwork
     from uppertail.policies import ExplorationPolicy
     from uppertail.training.learned import LearnedFile, Trained
-    from uppertail.training.train import Run
+    from uppertail.training.run import Run
 
 POLICY = "greedy: the highest mean; ucb, thompson: as the run had them, or their defaults; trained: the run's own"
 

@@ -17,7 +17,7 @@ from uppertail.errors import InputError
 if TYPE_CHECKING:
     from uppertail.analysis.animation import Animation
     from uppertail.environments import Frame, WatchableBuilder, WatchedEnvironment
-    from uppertail.training.train import Run
+    from uppertail.training.run import Run
 
 DESCRIPTION = """Plays episodes with the network that one seed of a run learned, in Gymnasium's own pictures of the
 environment: in a window, or, with --gif, in a file, which needs no display. An environment that draws only text is

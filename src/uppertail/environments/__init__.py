@@ -1,10 +1,12 @@
 """Environments: tables of finite MDPs, and the builders that make them."""
 
+from uppertail.environments.answers import EnvironmentFailedError, answers, stepped
 from uppertail.environments.base import Environment, EnvironmentBuilder
 from uppertail.environments.chain import Chain
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
-from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep, measured_returns
+from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
+from uppertail.environments.measured import measured_returns
 from uppertail.environments.toy import Toy
 from uppertail.environments.watched import Frame, WatchableBuilder, WatchedEnvironment, WatchedStep
 
@@ -12,6 +14,7 @@ __all__ = [
     "Chain",
     "Environment",
     "EnvironmentBuilder",
+    "EnvironmentFailedError",
     "FiniteMDP",
     "Frame",
     "FrozenLake",
@@ -24,6 +27,8 @@ __all__ = [
     "WatchableBuilder",
     "WatchedEnvironment",
     "WatchedStep",
+    "answers",
     "builder_of",
     "measured_returns",
+    "stepped",
 ]

@@ -1,26 +1,14 @@
-"""Environments that Python steps: the contract, and what is measured of their returns."""
+"""Environments that Python steps: the contract."""
 
 import abc
-import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from uppertail.encodings import Encoding
 from uppertail.environments.base import EnvironmentBuilder
-from uppertail.errors import InputError, said
 from uppertail.types import ReturnRange
-
-MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000
-"""Random episodes by which returns are measured, and after how many steps that ends."""
-
-WIDER = 2.0
-"""How far beyond the measured returns others are expected, at the most, in widths of their range."""
-
-MEASURING = "while its returns were measured by a random policy: mend it, or give its returns"
-"""How a sentence ends that says what went wrong there."""
 
 
 class HostStep(NamedTuple):
@@ -52,8 +40,8 @@ class HostEnvironment(abc.ABC):
         """How many there are."""
 
     @abc.abstractmethod
-    def reset(self) -> np.ndarray:
-        """The first observation of each environment's first episode."""
+    def reset(self, episode: int = 0) -> np.ndarray:
+        """The first observation of an episode in each environment, the one of this number, counted from 0."""
 
     @abc.abstractmethod
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
@@ -122,72 +110,3 @@ class HostBuilder(EnvironmentBuilder):
         Raises:
             InputError: they cannot be made.
         """
-
-
-def measured_returns(builder: HostBuilder, discount: float) -> ReturnRange:
-    """An estimate from episodes of a random policy, the same for every run.
-
-    It reaches as far as the lowest and the highest reward would, earned at every step of the time limit, though at most
-    `WIDER` times the width of the measured returns beyond them.
-
-    Raises:
-        InputError: an environment raised an exception, or a reward is not a finite number.
-    """
-    environment, random = builder.open(0, 1), np.random.default_rng(0)
-    try:
-        _asked(environment.reset)
-        episodes = [_random_episode(environment, builder.num_actions, random)]
-        while len(episodes) < MEASURED_EPISODES and sum(map(len, episodes)) < MEASURED_STEPS:
-            episodes.append(_random_episode(environment, builder.num_actions, random))
-    finally:
-        environment.close()
-    returns = np.concatenate([[0.0], *(_discounted(rewards, discount) for rewards in episodes)])
-    rewards = np.concatenate([[0.0], *episodes])
-    steps = builder.time_limit or math.inf
-    horizon = steps if discount == 1 else (1 - discount**steps) / (1 - discount)
-    width = returns.max() - returns.min()
-    low = max(_times(rewards.min(), horizon), returns.min() - WIDER * width)
-    high = min(_times(rewards.max(), horizon), returns.max() + WIDER * width)
-    return ReturnRange(float(low), float(high), known=False)
-
-
-def _random_episode(environment: HostEnvironment, num_actions: int, random: np.random.Generator) -> list[float]:
-    """The rewards of an episode, or of as much of one as there is time for."""
-    rewards: list[float] = []
-    while len(rewards) < MEASURED_STEPS:
-        now = _measured(environment, random.integers(num_actions, size=environment.num_envs))
-        if now.real[0]:
-            rewards.append(float(now.reward[0]))
-        if now.terminated[0] or now.truncated[0]:
-            break
-    return rewards
-
-
-def _measured(environment: HostEnvironment, actions: Int[np.ndarray, " envs"]) -> HostStep:
-    """One step of an episode by which returns are measured."""
-    now = _asked(lambda: environment.step(actions))
-    if not np.isfinite(now.reward).all():
-        reward = now.reward[~np.isfinite(now.reward)][0]
-        raise InputError(f"The environment gave the reward {reward} {MEASURING}.")
-    return now
-
-
-def _asked(ask: Callable[[], Any]) -> Any:
-    """What an environment answers while its returns are measured."""
-    try:
-        return ask()
-    except Exception as error:
-        raise InputError(f"The environment raised {type(error).__name__} ({said(error)}) {MEASURING}.") from error
-
-
-def _discounted(rewards: list[float], discount: float) -> Float[np.ndarray, " steps"]:
-    """The return from each step of an episode on."""
-    returns: list[Any] = [0.0]
-    for reward in reversed(rewards):
-        returns.append(reward + discount * returns[-1])
-    return np.array(returns)
-
-
-def _times(reward: float, horizon: float) -> float:
-    """A reward earned over a horizon, which may be infinite."""
-    return reward * horizon if reward else 0.0

@@ -7,8 +7,8 @@ from uppertail.analysis.chain_domain_figure import chain_domain_figure
 from uppertail.environments import Chain
 from uppertail.experiments.cells import Cell, CellResult
 from uppertail.experiments.reproduction import Figure
+from uppertail.training.described import described
 from uppertail.training.seeds import seed_keys
-from uppertail.training.train import described
 
 LENGTH, SEED = 7, 0
 CHAINS = {"ordered": Chain(length=LENGTH, ordered=True), f"randomized, seed {SEED}": Chain(length=LENGTH)}

@@ -10,9 +10,9 @@ from uppertail.environments import EnvironmentBuilder
 from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.experiments.snapshots import DECISIONS, Shape, Snapshot, learned_returns, snapshot
 from uppertail.policies import ExplorationPolicy
+from uppertail.training.described import described
 from uppertail.training.results import hardware
 from uppertail.training.settings import Settings
-from uppertail.training.train import described
 
 
 def moment_cell(

@@ -20,9 +20,9 @@ from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.snapshots import Snapshot
 from uppertail.experiments.training_cell import whole_run
 from uppertail.policies import EpsilonGreedy
+from uppertail.training.described import described
 from uppertail.training.results import hardware
 from uppertail.training.settings import Settings
-from uppertail.training.train import described
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)
 ENVIRONMENTS: dict[str, tuple[EnvironmentBuilder, int]] = {

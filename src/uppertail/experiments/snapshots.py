@@ -17,8 +17,8 @@ from uppertail.experiments.cells import Report
 from uppertail.experiments.training_cell import whole_run
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
+from uppertail.training.run import Run
 from uppertail.training.settings import Settings
-from uppertail.training.train import Run
 
 DECISIONS = 10_000
 """Decisions of a policy by which its action probabilities are measured: their standard error is 0.005 at most."""

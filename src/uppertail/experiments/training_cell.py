@@ -11,9 +11,10 @@ from uppertail.environments import EnvironmentBuilder
 from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import Episodes, episode_text, median_episode
+from uppertail.training.described import described
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
-from uppertail.training.train import described, train
+from uppertail.training.train import train
 
 KEPT = 0.9
 """A seed has kept its solution if its final success rate is at least this."""

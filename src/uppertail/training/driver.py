@@ -22,6 +22,9 @@ EVALUATION_STEPS = 10_000
 """An episode that is played with a learned network ends after so many steps, whatever its environment says."""
 
 
+Compile = Callable[..., Any]
+"""Compiles a function for arguments of the shapes that it is given, as `Driver.compiled` does."""
+
 State = Any
 """The state of all seeds as a driver holds it; `Driver.gathered` is how others see it."""
 

@@ -17,8 +17,8 @@ from uppertail.networks import PerActionNetwork
 from uppertail.training import checkpoint, tensors
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.results import TrainingResult
+from uppertail.training.run import Run
 from uppertail.training.saving import differences
-from uppertail.training.train import Run
 
 AGAIN = "delete it and resume the run, or train it again"
 """What helps where the file is of no use."""

@@ -1,60 +1,16 @@
 """What one seed does in environments that Python steps: its episodes in progress, and the transitions they give."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from uppertail.environments import HostEnvironment, HostStep
-from uppertail.errors import InputError, said
+from uppertail.environments import HostEnvironment, HostStep, stepped
 from uppertail.training.loop import Episode, StepRecord
 from uppertail.types import POLICY_CHOICE, Transition
 
-Answer = TypeVar("Answer")
-
 Columns = tuple[Any, ...]
 """The arrays of a Transition or a StepRecord, on the host."""
-
-
-class EnvironmentFailedError(InputError):
-    """An environment raised an exception, or gave what is no reward; its text says which, and when."""
-
-
-def answered(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
-    """What an environment answers.
-
-    Args:
-        ask: asks it.
-        where: names the environment and the moment, if something goes wrong.
-
-    Raises:
-        EnvironmentFailedError: it raised an exception.
-    """
-    try:
-        return ask()
-    except Exception as error:
-        raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}: {said(error)}.") from error
-
-
-def stepped(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
-    """One step of environments.
-
-    Args:
-        host: the environments.
-        actions: theirs.
-        where: names the environment and the moment, if something goes wrong.
-
-    Raises:
-        EnvironmentFailedError: one raised an exception, or a reward or an observation is not a finite number.
-    """
-    now = answered(lambda: host.step(actions), where)
-    if not np.isfinite(now.reward).all():
-        reward = now.reward[~np.isfinite(now.reward)][0]
-        raise EnvironmentFailedError(f"{where()} gave the reward {reward}: rewards must be finite numbers.")
-    if now.next_observation.dtype.kind == "f" and not np.isfinite(now.next_observation).all():
-        raise EnvironmentFailedError(f"{where()} gave an observation that is not finite: all its numbers must be.")
-    return now
 
 
 class Rollouts:

@@ -11,8 +11,8 @@ from uppertail.environments import Frame, WatchedEnvironment
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.driver import EVALUATION_STEPS
-from uppertail.training.host import EVALUATION
-from uppertail.training.train import Run
+from uppertail.training.host_evaluation import EVALUATION
+from uppertail.training.run import Run
 
 
 class WatchedEpisode(NamedTuple):

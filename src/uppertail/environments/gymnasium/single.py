@@ -39,8 +39,8 @@ class Single(HostEnvironment):
     def num_envs(self) -> int:
         return 1
 
-    def reset(self) -> np.ndarray:
-        self.episode = 0
+    def reset(self, episode: int = 0) -> np.ndarray:
+        self.episode = episode
         return self._begin()
 
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:

@@ -40,8 +40,8 @@ class Vector(HostEnvironment):
     def num_envs(self) -> int:
         return self.env.num_envs
 
-    def reset(self) -> np.ndarray:
-        self.episodes[:], self.resetting[:] = 0, False
+    def reset(self, episode: int = 0) -> np.ndarray:
+        self.episodes[:], self.resetting[:] = episode, False
         self.actions = [[] for _ in range(self.num_envs)]
         return self._arrays(self.env.reset(seed=self._seeds())[0])
 

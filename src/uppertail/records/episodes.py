@@ -1,0 +1,93 @@
+"""The episodes of a run, and when they count as solved."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+SOLVED_WINDOW = 50
+SOLVED_SHARE = 0.9
+FINAL_WINDOW = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Episodes:
+    """The finished episodes of one seed, in order.
+
+    Args:
+        returns: undiscounted return of each episode.
+        lengths: environment steps of each episode.
+        end_steps: environment step of the run at which each episode ended.
+    """
+
+    returns: Float[np.ndarray, " episodes"]
+    lengths: Int[np.ndarray, " episodes"]
+    end_steps: Int[np.ndarray, " episodes"]
+
+    @classmethod
+    def none(cls) -> Self:
+        """No episode yet."""
+        return cls(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> list[Self]:
+        """The episodes of each seed, from the arrays of episodes.npz."""
+        finished = [np.isfinite(row) for row in arrays["return"]]
+        rows = zip(arrays["return"], arrays["length"], arrays["step"], finished, strict=True)
+        return [
+            cls(returns[done].astype(np.float32), lengths[done].astype(np.int64), steps[done].astype(np.int64))
+            for returns, lengths, steps, done in rows
+        ]
+
+    def extended(
+        self,
+        ended: Bool[np.ndarray, " steps"],
+        returns: Float[np.ndarray, " steps"],
+        lengths: Int[np.ndarray, " steps"],
+        first_step: int,
+    ) -> "Episodes":
+        """With the episodes that ended in a block of steps, the first of which was step `first_step` of the run."""
+        at = np.flatnonzero(ended)
+        return Episodes(
+            np.concatenate([self.returns, returns[at]]),
+            np.concatenate([self.lengths, lengths[at].astype(np.int64)]),
+            np.concatenate([self.end_steps, at + first_step]),
+        )
+
+    def until(self, episodes: int, steps: int | None) -> "Episodes":
+        """Only the episodes within both limits."""
+        count = episodes if steps is None else min(episodes, int(np.searchsorted(self.end_steps, steps, "right")))
+        return Episodes(self.returns[:count], self.lengths[:count], self.end_steps[:count])
+
+    def first_success(self, success_return: float) -> int | None:
+        """Number of the first episode that reaches the return of a success, counted from 1."""
+        successes = np.flatnonzero(self.returns >= success_return)
+        return int(successes[0]) + 1 if successes.size else None
+
+    def solved(self, success_return: float) -> int | None:
+        """Number of the first episode at which the mean return of the last 50 is a success but for a tenth of it."""
+        if self.returns.size < SOLVED_WINDOW:
+            return None
+        totals = np.cumsum(np.concatenate([[0.0], self.returns.astype(np.float64)]))
+        means = (totals[SOLVED_WINDOW:] - totals[:-SOLVED_WINDOW]) / SOLVED_WINDOW
+        needed = success_return - (1 - SOLVED_SHARE) * abs(success_return)
+        reached = np.flatnonzero(means >= needed - 1e-9)
+        return int(reached[0]) + SOLVED_WINDOW if reached.size else None
+
+    def final_success_rate(self, success_return: float) -> float | None:
+        """Share of the last 100 episodes that succeed; None before the first episode."""
+        last = self.returns[-FINAL_WINDOW:]
+        return float(np.mean(last >= success_return)) if last.size else None
+
+
+def median_episode(episodes: list[int | None]) -> float | None:
+    """Median over seeds, where a seed that never got there counts as later than all others; None if it is never."""
+    median = float(np.median([np.inf if episode is None else episode for episode in episodes]))
+    return median if np.isfinite(median) else None
+
+
+def episode_text(value: float | None, form: str = ",.0f") -> str:
+    """A number of episodes, or of something counted in them, as a table shows it; None is never."""
+    return "never" if value is None else format(value, form)

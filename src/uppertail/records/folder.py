@@ -1,0 +1,112 @@
+"""The folder of a run: what its files are called, and how it is claimed."""
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, get_args
+
+from uppertail.errors import InputError
+from uppertail.locks import LOCK, locked
+
+CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json", "curve.png"
+NETWORKS = "networks.safetensors"
+FILES = (CONFIG, EPISODES, SUMMARY, NETWORKS, CURVE)
+EvaluationPolicy = Literal["greedy", "ucb", "thompson", "trained"]
+EVALUATIONS = {policy: f"evaluation-{policy}.json" for policy in get_args(EvaluationPolicy)}
+"""What `evaluate` adds to the folder of a run; it is of the networks that were there then."""
+LOG, WANDB_ID = "log.jsonl", "wandb-id.txt"
+"""What loggers keep of a run: its numbers chunk by chunk, and its name at Weights & Biases."""
+CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
+TENSORBOARD = "tensorboard"
+FOLDERS = {CHECKPOINTS: (CHECKPOINT_PATTERN, f".{CHECKPOINT_PATTERN}"), TENSORBOARD: ("events.out.tfevents.*",)}
+"""The folders within the folder of a run, and what they hold, also of a process that was killed."""
+PROBE = ".writable"
+LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, *EVALUATIONS.values(), WANDB_ID)))
+"""What a process that was killed may leave in the folder of a run."""
+
+
+def unused_folder(parent: Path, name: str) -> Path:
+    """The first of parent/name, parent/name-2, parent/name-3, ... that does not exist."""
+    candidates = (parent / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
+    return next(folder for folder in candidates if not folder.exists())
+
+
+@contextlib.contextmanager
+def output_errors(folder: Path) -> Iterator[None]:
+    """Says in a sentence why a folder cannot hold results.
+
+    Raises:
+        InputError: what happens within raises OSError, or `folder` is no name that a folder could have.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"The output {folder} cannot be written ({error.strerror}): choose another --out.") from error
+    except ValueError as error:
+        raise InputError(f"The output {str(folder)!r} cannot be the name of a folder: choose another --out.") from error
+
+
+def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
+    """Makes the folder of a run, or empties one of its earlier results.
+
+    Args:
+        folder: where the results go.
+        overwrite: whether earlier results may be replaced; None where a command has no such option.
+
+    Raises:
+        InputError: it exists and may not be overwritten, is not the folder of a run, or cannot be written.
+    """
+    with output_errors(folder):
+        if folder.exists():
+            if not overwrite:
+                remedy = "choose another --out" + ("" if overwrite is None else ", or add --overwrite")
+                raise InputError(f"The output {folder} exists already: {remedy}.")
+            if not folder.is_dir() or not _holds_only_a_run(folder):
+                raise InputError(f"The output {folder} holds more than a run's files, so it is not overwritten.")
+            with locked(folder):
+                _empty(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / PROBE
+        probe.touch()
+        probe.unlink()
+
+
+def config_of(folder: Path) -> Path:
+    """The config.yaml of a run's folder.
+
+    Raises:
+        InputError: there is none.
+    """
+    config = folder / CONFIG
+    if not config.is_file():
+        raise InputError(f"{folder} is not the folder of a run: give one with a {CONFIG}, as `train` writes it.")
+    return config
+
+
+def _holds_only_a_run(folder: Path) -> bool:
+    if {entry.name for entry in folder.iterdir()} - {*_files(), *FOLDERS}:
+        return False
+    places = [folder / name for name in FOLDERS if (folder / name).exists()]
+    return all(place.is_dir() and set(place.iterdir()) == _contents(place) for place in places)
+
+
+def _files() -> set[str]:
+    return {*FILES, *EVALUATIONS.values(), LOG, WANDB_ID, *LEFTOVERS}
+
+
+def _contents(place: Path) -> set[Path]:
+    """What a run has written to one of its folders."""
+    return {path for pattern in FOLDERS[place.name] for path in place.glob(pattern)}
+
+
+def _empty(folder: Path) -> None:
+    for name in _files() - {LOCK}:
+        (folder / name).unlink(missing_ok=True)
+    for place in (folder / name for name in FOLDERS):
+        if place.exists():
+            for path in _contents(place):
+                path.unlink()
+            place.rmdir()

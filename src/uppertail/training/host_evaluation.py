@@ -1,0 +1,85 @@
+"""Episodes with learned networks in environments that Python steps."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Array, Key
+
+from uppertail.environments import HostBuilder, HostEnvironment, answers, stepped
+from uppertail.networks import PerActionNetwork
+from uppertail.policies import ExplorationPolicy
+from uppertail.training.driver import EVALUATION_STEPS, Played
+from uppertail.training.host_programs import HostPrograms
+
+PLAYED_TOGETHER = 20
+"""Environments of each seed in which evaluation episodes are played side by side, at the most."""
+
+EVALUATION = 2**31
+"""Added to a seed, it is the seed of environments that are only evaluated in."""
+
+Choose = Callable[[int, np.ndarray], np.ndarray]
+"""The actions [seeds, envs] at a step of the evaluation, where these observations were made."""
+
+
+def play(
+    builder: HostBuilder,
+    seeds: list[int],
+    programs: HostPrograms,
+    networks: PerActionNetwork,
+    policy: ExplorationPolicy,
+    keys: Key[Array, " seeds"],
+    episodes: int,
+) -> Played:
+    """Episodes of each seed with its network held still, in environments that are opened for them.
+
+    Args:
+        builder: opens the environments.
+        seeds: the seeds.
+        programs: the run's compiled parts.
+        networks: the networks, every array with a leading axis of seeds.
+        policy: what chooses the actions.
+        keys: the keys of each seed's evaluation.
+        episodes: how many of each seed.
+
+    Raises:
+        EnvironmentFailedError: an environment raised an exception, or gave what is no finite number.
+        InputError: the environments cannot be made.
+    """
+    together = min(episodes, PLAYED_TOGETHER)
+    hosts: list[HostEnvironment] = []
+    try:
+        hosts += (builder.open(EVALUATION + seed, together, EVALUATION_STEPS) for seed in seeds)
+        first = answers([host.reset for host in hosts], seeds, "at the first reset of its evaluation")
+        choose = programs.playing(networks, policy, envs=first.shape[1])
+
+        def chosen(step: int, where: np.ndarray) -> np.ndarray:
+            return np.asarray(choose(networks, keys, np.int32(step), where))
+
+        return _played(hosts, seeds, first, chosen, episodes)
+    finally:
+        for host in hosts:
+            host.close()
+
+
+def _played(
+    hosts: list[HostEnvironment], seeds: list[int], observations: np.ndarray, choose: Choose, episodes: int
+) -> Played:
+    """As many episodes in each of a seed's environments as in any other, so that short ones are not preferred."""
+    count, envs = observations.shape[:2]
+    quota = math.ceil(episodes / envs)
+    returns, lengths = np.zeros((count, quota, envs)), np.zeros((count, quota, envs), np.int64)
+    played = np.zeros((count, envs), np.int64)
+    step = 0
+    while (played < quota).any():
+        actions = choose(step, observations)
+        for row, host in enumerate(hosts):
+            where = f"The environment of seed {seeds[row]}, in an episode with its learned network,"
+            now = stepped(host, actions[row], lambda w=where: w)
+            on = np.flatnonzero(now.real & (played[row] < quota))
+            returns[row, played[row, on], on] += now.reward[on]
+            lengths[row, played[row, on], on] += 1
+            played[row, on] += (now.terminated | now.truncated)[on]
+            observations[row] = now.observation
+        step += 1
+    return Played(*(each.reshape(count, -1)[:, :episodes] for each in (returns, lengths)))
