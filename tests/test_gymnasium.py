@@ -4,6 +4,7 @@ import copy
 import functools
 import math
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
@@ -32,6 +33,9 @@ SCALED = Numbers(features="scaled")
 IDS = [
     *("CartPole-v1", "MountainCar-v0", "Acrobot-v1"),
     *("Taxi-v4", "CliffWalking-v1", "FrozenLake-v1", "Blackjack-v1"),
+    pytest.param(
+        "LunarLander-v3", marks=pytest.mark.skipif(find_spec("Box2D") is None, reason="needs gymnasium[box2d]")
+    ),
 ]
 
 
