@@ -14,7 +14,7 @@ import pytest
 from uppertail.agent import Agent, AgentState
 from uppertail.distributions import Gaussian
 from uppertail.encodings import Encoding, Image, RandomFeatures, Vector
-from uppertail.encodings.random_features import Waves
+from uppertail.encodings.random_features import Waves, cosine
 from uppertail.encodings.vector import Bounds
 from uppertail.errors import InputError
 from uppertail.policies import Greedy
@@ -174,6 +174,13 @@ def test_random_features_are_cosines_of_the_scaled_numbers() -> None:
         np.testing.assert_allclose(waves.features(encoder, jnp.asarray(observation)), expected, atol=1e-5)
         ours = waves.project(encoder, jnp.asarray(weight), jnp.asarray(observation))
         np.testing.assert_allclose(ours, expected @ weight, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1.0, 10.0, 100.0])
+def test_the_cosine_is_numpys_to_float32_rounding_of_the_angle(size: float) -> None:
+    angles = np.concatenate([np.linspace(-size, size, 100_001), np.arange(-8, 9) * np.pi / 4]).astype(np.float32)
+    rounding = 2 * np.finfo(np.float32).eps * max(size, 3.0)
+    np.testing.assert_allclose(cosine(jnp.asarray(angles)), np.cos(angles.astype(float)), rtol=0, atol=rounding)
 
 
 @pytest.mark.parametrize("length_scale", [0.2, 1.0])
