@@ -54,6 +54,17 @@ def test_it_is_the_gradient_whatever_actions_were_taken(bias: bool, actions: lis
     assert all(np.all(np.asarray(leaf)[idle] == 0) for leaf in found[1].weights)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.5, 1.0])
+def test_a_large_batch_has_larger_steps_and_no_more_branches(share: float) -> None:
+    size, network = 100, network_of(2, False)
+    draw, left, right = jax.random.split(jax.random.key(0), 3)
+    actions = jax.random.bernoulli(draw, share, (size,)).astype(jnp.int32)
+    rows = jax.random.randint(left, (size,), 0, STATES), jax.random.normal(right, (size, 2))
+    program = jax.jit(both, static_argnums=0).lower(OneHot(STATES), network, actions, rows)
+    assert program.as_text().count("}, {") == 7  # no row at all, 16, 32, 48, 64, 80, 96 and 100 of them
+    assert_close(*program.compile()(network, actions, rows))
+
+
 def test_what_all_actions_share_gets_the_gradient_of_all() -> None:
     """The kernels of an image's encoder belong to no action."""
     encoding = Image(16, 16, 1)

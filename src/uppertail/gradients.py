@@ -1,7 +1,7 @@
 """The gradient of a minibatch, at the price of the networks of the actions that were taken.
 
 Networks of different actions share nothing, so each has to see only its own rows. How many these are is known only as
-the batch is drawn; a compiled program needs fixed shapes. Hence sizes in steps of `STEP`, and a branch for each.
+the batch is drawn; a compiled program needs fixed shapes. Hence sizes in steps, and a branch for each.
 """
 
 import functools
@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, Int
 
 from uppertail.networks import PerActionNetwork
 
-STEP = 8
-"""Rows are computed in multiples of this many."""
+STEP, BRANCHES = 8, 8
+"""Rows are computed in multiples of so many, or of so many times that, lest there be more branches to compile."""
 
 RowLoss = Callable[[PerActionNetwork, Int[Array, ""], Any], Float[Array, ""]]
 """The loss of one row, whose action the network has: (network, action, row) -> loss."""
@@ -63,7 +63,8 @@ def _by_action(loss: RowLoss, network: PerActionNetwork, actions: Array, rows: A
     order = jnp.argsort(actions)
     ends = jnp.cumsum(jnp.bincount(actions, length=num_actions))
     starts = jnp.concatenate([jnp.zeros(1, ends.dtype), ends[:-1]])
-    lengths = [*range(STEP, size, STEP), size]
+    step = STEP * -(-size // (STEP * BRANCHES))
+    lengths = [*range(step, size, step), size]
 
     def of_action(arguments: tuple[Any, Array, Array]) -> Any:
         own, start, end = arguments
@@ -82,7 +83,7 @@ def _by_action(loss: RowLoss, network: PerActionNetwork, actions: Array, rows: A
 
         nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, (own, network.encoder))
         branches = [lambda: nothing, *(functools.partial(of_piece, length) for length in lengths)]
-        return jax.lax.switch(-(-(end - start) // STEP), branches)
+        return jax.lax.switch(-(-(end - start) // step), branches)
 
     losses, ((weights, biases), encoder) = jax.lax.map(of_action, (network.per_action, starts, ends))
     of_encoder = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), encoder)
