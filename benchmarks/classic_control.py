@@ -3,8 +3,8 @@
 Usage: python benchmarks/classic_control.py [--out results/classic_control] [--seeds 5] [--seed 0] [--envs CartPole-v1]
 
 Each environment is one run of all seeds; those that are there already are kept. Stable-Baselines3's DQN and QR-DQN with
-tuned settings are in benchmarks/peers.py. Takes about five minutes an environment on one CPU core, and half an hour for
-Acrobot.
+tuned settings are in benchmarks/peers.py. Takes about five minutes an environment on two CPU cores, and a quarter of an
+hour for Acrobot.
 """
 
 import argparse

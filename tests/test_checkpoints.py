@@ -448,6 +448,22 @@ def test_a_folder_is_one_process_s(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_cannot_be_written_any_more_hides_no_error(tmp_path, monkeypatch):
+    def refuse(self, missing_ok=False):
+        raise PermissionError(13, "Permission denied")
+
+    def fail():
+        with locked(tmp_path):
+            raise InputError("first of all")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        with pytest.raises(InputError, match="first of all"):
+            fail()
+    with locked(tmp_path):  # it was given back all the same
+        pass
+
+
 @pytest.mark.parametrize("made_again", [False, True])
 def test_a_lock_that_its_owner_removed_in_the_meantime_is_taken_again(made_again, tmp_path, monkeypatch):
     """The second process opens the file, then the first removes it, then the second locks what has no name any more."""

@@ -179,7 +179,7 @@ def test_random_features_are_cosines_of_the_scaled_numbers() -> None:
 @pytest.mark.parametrize("size", [1.0, 10.0, 100.0])
 def test_the_cosine_is_numpys_to_float32_rounding_of_the_angle(size: float) -> None:
     angles = np.concatenate([np.linspace(-size, size, 100_001), np.arange(-8, 9) * np.pi / 4]).astype(np.float32)
-    rounding = 2 * np.finfo(np.float32).eps * max(size, 3.0)
+    rounding = 2 * float(np.finfo(np.float32).eps) * max(size, 3.0)
     np.testing.assert_allclose(cosine(jnp.asarray(angles)), np.cos(angles.astype(float)), rtol=0, atol=rounding)
 
 

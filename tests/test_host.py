@@ -626,16 +626,44 @@ def test_an_episode_that_nothing_leads_back_to_is_begun_anew_in_a_line(num_envs:
         assert seed.lengths.sum() < 1024
 
 
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_episodes_that_are_lost_again_and_again_are_never_begun_twice(num_envs: int) -> None:
+    host = Gym("Testing/Moody-v0", features="scaled").open(3, num_envs)
+    Moody.seeds.clear()
+    host.reset()
+    for lost in range(1, 4):  # no episode ends between
+        saved = host.saved()
+        host.restore(saved)
+        del Moody.seeds[num_envs * lost :]  # those by which it tried
+        host.another(0)
+    assert len(set(Moody.seeds)) == 4 * num_envs
+    host.close()
+
+
+def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
+    """A random policy measures other returns each time, here."""
+    moody, settings = Gym("Testing/Moody-v0", features="scaled"), settings_of(discount=1.0)
+    assert measured_returns(moody, 1.0) != measured_returns(moody, 1.0)
+    with pytest.raises(Killed):
+        train(moody, Gaussian(), UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
+    before = Checkpoints(tmp_path).asked()
+    assert before is not None
+    with pytest.warns(UserWarning, match="another one begins"):
+        record = train(moody, Gaussian(), UCB(), settings, checkpoints=Checkpoints(tmp_path)).record
+    assert record.summary()["measured_returns"] == before["measured_returns"] == record.measured_returns
+    assert record.distribution == before["distribution"]
+
+
 def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     moody, settings = Gym("Testing/Moody-v0", features="scaled"), settings_of(seed=3)
     with pytest.raises(Killed):
         train(moody, NARROW, UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
     run = Run(moody, NARROW, UCB(), settings)
 
-    def refuse(self: Single, episode: int) -> Any:
+    def refuse(self: Single, episodes: int) -> Any:
         raise RuntimeError("not today")
 
-    monkeypatch.setattr(Single, "reset", refuse)
+    monkeypatch.setattr(Single, "another", refuse)
     with pytest.raises(
         InputError, match=r"seed 3, as another episode began in place of the one in progress, raised Ru"
     ):
@@ -755,7 +783,7 @@ def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> Given:
         (
             None,
             3,
-            r"^The environment, while its returns were measured by a random policy, raised RuntimeError: not today\.$",
+            r"^The environment, while its returns were measured by a .*\(--env.returns spares it that\), raised Run",
         ),
     ],
 )
@@ -781,6 +809,64 @@ def test_an_evaluation_that_fails_costs_no_result() -> None:
 def test_an_observation_that_is_no_number_is_named() -> None:
     with pytest.raises(TrainingFailedError, match=r"at environment step 70, gave an observation that is not finite"):
         train(reluctant(sane=70), WIDE, AT_RANDOM, settings_of())
+
+
+def test_a_first_observation_that_is_no_number_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first reset, and at the end of an episode of five steps."""
+
+    def reset(self: Any, *, seed: Any = None, options: Any = None) -> Any:
+        return np.full(2, np.nan if self.steps >= late else 0.0, np.float32), {}
+
+    monkeypatch.setattr(Reluctant, "reset", reset)
+    late = 0
+    with pytest.raises(InputError, match=r"seed 0, at its first reset, gave an observation that is not finite"):
+        train(reluctant(), WIDE, AT_RANDOM, settings_of())
+    late = 70
+    with pytest.raises(TrainingFailedError, match=r"at environment step 70, gave an observation that is not finite"):
+        train(reluctant(), WIDE, AT_RANDOM, settings_of())
+
+
+def test_a_state_outside_of_its_space_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Failing, "observation_space", spaces.Discrete(2))
+    with pytest.raises(
+        TrainingFailedError, match=r"step 2, raised ValueError: the observation 2 is not in Discrete\(2"
+    ):
+        train(failing("nan"), WIDE, AT_RANDOM, settings_of())
+
+
+@pytest.mark.filterwarnings("ignore:.*The reward returned")
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_a_reward_that_is_an_array_is_named(num_envs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Failing.step
+
+    def array(self: Failing, action: Any) -> Any:
+        observation, reward, *rest = step(self, action)
+        return observation, np.full(1, reward), *rest
+
+    monkeypatch.setattr(Failing, "step", array)
+    words = {
+        1: r"ValueError: the reward \[1\.\] is an array, not a number\.$",
+        2: "ValueError: setting an array element",
+    }
+    with pytest.raises(TrainingFailedError, match=rf"at environment step 1, raised {words[num_envs]}"):
+        train(failing("nan"), WIDE, AT_RANDOM, settings_of(num_envs=num_envs))
+
+
+@pytest.mark.parametrize(("error", "words"), [(AssertionError(), "AssertionError"), (SystemExit(4), "SystemExit: 4")])
+def test_an_exception_without_words_and_one_that_ends_the_process(
+    error: BaseException, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raise_it(self: Failing, action: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(Failing, "step", raise_it)
+    with pytest.raises(TrainingFailedError, match=rf"at environment step 1, raised {words}\.$"):
+        train(failing("nan"), WIDE, AT_RANDOM, settings_of())
+
+
+def test_a_run_that_fits_into_no_memory_is_a_sentence() -> None:
+    with pytest.raises(InputError, match=r"do not fit into memory: use fewer seeds, .* --env.encoding scalar\.$"):
+        train(Chain(5), Gaussian(), UCB(), settings_of(replay_size=2**31 - 1, seeds=1000))
 
 
 def test_an_observation_of_another_shape_than_declared_is_named() -> None:

@@ -130,6 +130,14 @@ def test_a_finished_run_is_left_as_it_is(finished, capsys):
     assert contents(finished) == before
 
 
+def test_a_summary_that_is_none_is_written_again(finished, tmp_path, monkeypatch):
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run" / "summary.json").write_text("[]")
+    monkeypatch.setattr(CompiledDriver, "advance", None)
+    assert main(["resume", "run", "--quiet"]) == 0
+    assert_same_results(tmp_path / "run", finished)
+
+
 @pytest.mark.parametrize("name", ["summary.json", "curve.png", "episodes.npz", "networks.safetensors"])
 def test_a_run_killed_while_it_wrote_its_results_writes_them_again(name, finished, tmp_path, monkeypatch):
     shutil.copytree(finished, tmp_path / "run")
@@ -173,6 +181,11 @@ def broken_config(folder):
     return "is not valid YAML"
 
 
+def cut_config(folder):
+    os.truncate(folder / "config.yaml", 50)
+    return f"In {folder / 'config.yaml'}: "
+
+
 def all_damaged(folder):
     for path in (folder / "checkpoints").iterdir():
         os.truncate(path, 100)
@@ -187,7 +200,8 @@ def diverged(folder):
 
 
 @pytest.mark.parametrize(
-    "harm", [no_run, no_folder, no_checkpoints, other_config, other_part, broken_config, all_damaged, diverged]
+    "harm",
+    [no_run, no_folder, no_checkpoints, other_config, other_part, broken_config, cut_config, all_damaged, diverged],
 )
 def test_what_cannot_be_resumed_gets_a_sentence_and_stays_as_it_is(harm, killed, capsys):
     sentence = harm(killed)

@@ -35,7 +35,8 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)  # while the lock is held, so that it is this process's file
+        with contextlib.suppress(OSError):  # a folder that cannot be written any more
+            path.unlink(missing_ok=True)  # while the lock is held, so that it is this process's file
         os.close(descriptor)
 
 

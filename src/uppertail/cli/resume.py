@@ -58,9 +58,10 @@ def _summary(folder: Path) -> dict[str, Any]:
     if not all((folder / name).is_file() for name in records.FILES):
         return {}
     try:
-        return json.loads((folder / records.SUMMARY).read_text(encoding="utf-8"))
+        summary = json.loads((folder / records.SUMMARY).read_text(encoding="utf-8"))
     except ValueError:
         return {}
+    return summary if isinstance(summary, dict) else {}
 
 
 def _go_on(folder: Path, config: Path, quiet: bool) -> int:
@@ -68,7 +69,7 @@ def _go_on(folder: Path, config: Path, quiet: bool) -> int:
     from uppertail.training import threads
     from uppertail.training.checkpoints import Checkpoints
 
-    request = train.requested(["--config", str(config)])
+    request = train.requested_in(config)
     threads.limit(request.built.seeds)
     loggers = request.loggers(folder)
     checkpoints = Checkpoints(folder, request.checkpoint_every, running.complain)
@@ -80,4 +81,4 @@ def _go_on(folder: Path, config: Path, quiet: bool) -> int:
         )
     if not quiet:
         print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
-    return running.drive(request.run(), folder, checkpoints, loggers, quiet)
+    return running.drive(request.run(checkpoints.asked()), folder, checkpoints, loggers, quiet)

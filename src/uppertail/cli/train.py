@@ -3,17 +3,17 @@
 import dataclasses
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser, Namespace
 
 from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
+from uppertail.errors import InputError
 from uppertail.training.settings import Settings
 
 if TYPE_CHECKING:
-    from uppertail.distributions import ReturnDistribution
     from uppertail.loggers import Logger
     from uppertail.training.run import Run
 
@@ -40,12 +40,16 @@ class Request:
         """Environment steps between checkpoints."""
         return self.built.checkpoint_every
 
-    def run(self, distribution: "ReturnDistribution[Any] | None" = None) -> "Run":
-        """The run before its first step, with another distribution in place of the one asked for if there is one."""
+    def run(self, before: Mapping[str, Any] | None = None) -> "Run":
+        """The run before its first step.
+
+        Args:
+            before: what was asked of a run that it goes on with, or plays for.
+        """
         from uppertail.training.run import Run
 
         settings = Settings(**{name: self.built[name] for name in Settings.__dataclass_fields__})
-        return Run(self.built.env, distribution or self.built.distribution, self.built.policy, settings)
+        return Run(self.built.env, self.built.distribution, self.built.policy, settings, before)
 
     def loggers(self, folder: Path) -> "list[Logger]":
         """What writes its numbers down beside log.jsonl; each is ready, but has written nothing.
@@ -102,6 +106,18 @@ def requested(arguments: Sequence[str]) -> Request:
     config = parse(options, _one_logger_option(arguments))
     saved = Namespace({name: value for name, value in config.items() if name not in NOT_PART_OF_A_RUN})
     return Request(instantiate(options, config), options.dump(saved, skip_unset=False))
+
+
+def requested_in(config: Path) -> Request:
+    """What the config.yaml of a run asks for.
+
+    Raises:
+        InputError: it asks for what cannot be, or is damaged.
+    """
+    try:
+        return requested(["--config", str(config)])
+    except InputError as error:
+        raise InputError(f"In {config}: {error}") from error
 
 
 def _one_logger_option(arguments: Sequence[str]) -> list[str]:

@@ -66,9 +66,9 @@ def opened(folder: Path) -> Iterator[TrainedRun]:
     from uppertail import records
     from uppertail.training.learned import LearnedFile
 
-    request = train.requested(["--config", str(records.config_of(folder))])
+    request = train.requested_in(records.config_of(folder))
     file = LearnedFile.read(folder)
-    run = request.run(file.fitted(request.built.distribution))
+    run = request.run(file.header.asked)
     try:
         yield TrainedRun(run, file, file.networks(run))
     finally:

@@ -1,8 +1,8 @@
 """Environments: tables of finite MDPs, and the builders that make them."""
 
-from uppertail.environments.answers import EnvironmentFailedError, answers, stepped
 from uppertail.environments.base import Environment, EnvironmentBuilder
 from uppertail.environments.chain import Chain
+from uppertail.environments.failures import EnvironmentFailedError, all_begun, stepped
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
 from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
@@ -27,7 +27,7 @@ __all__ = [
     "WatchableBuilder",
     "WatchedEnvironment",
     "WatchedStep",
-    "answers",
+    "all_begun",
     "builder_of",
     "measured_returns",
     "stepped",

@@ -40,8 +40,16 @@ class HostEnvironment(abc.ABC):
         """How many there are."""
 
     @abc.abstractmethod
-    def reset(self, episode: int = 0) -> np.ndarray:
-        """The first observation of an episode in each environment, the one of this number, counted from 0."""
+    def reset(self) -> np.ndarray:
+        """The first observation of each environment's first episode."""
+
+    @abc.abstractmethod
+    def another(self, episodes: int) -> np.ndarray:
+        """The first observation of an episode that was never begun before, in place of the one in progress.
+
+        Args:
+            episodes: how many have ended until now.
+        """
 
     @abc.abstractmethod
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.environments.answers import answered, stepped
+from uppertail.environments.failures import begun, stepped
 from uppertail.environments.host import HostBuilder, HostEnvironment
 from uppertail.types import ReturnRange
 
@@ -28,7 +28,7 @@ def measured_returns(builder: HostBuilder, discount: float) -> ReturnRange:
     """
     environment, random = builder.open(0, 1), np.random.default_rng(0)
     try:
-        answered(environment.reset, _moment)
+        begun(environment.reset, _moment)
         episodes = [_random_episode(environment, builder.num_actions, random)]
         while len(episodes) < MEASURED_EPISODES and sum(map(len, episodes)) < MEASURED_STEPS:
             episodes.append(_random_episode(environment, builder.num_actions, random))
@@ -57,7 +57,7 @@ def _random_episode(environment: HostEnvironment, num_actions: int, random: np.r
 
 
 def _moment() -> str:
-    return "The environment, while its returns were measured by a random policy,"
+    return "The environment, while its returns were measured by a random policy (--env.returns spares it that),"
 
 
 def _discounted(rewards: list[float], discount: float) -> Float[np.ndarray, " steps"]:

@@ -36,6 +36,7 @@ class RunRecord:
         hardware: what it ran on, and with which versions.
         stopped: why the run's callback stopped it before its limits; None if it did not.
         failed: why an environment could not go on; None in a sound run.
+        measured_returns: lowest and highest return by episodes of a random policy; None where the range is known.
         outside_share: share of all targets whose mean was outside of what the distribution can represent.
     """
 
@@ -57,6 +58,7 @@ class RunRecord:
     stopped: str | None = None
     failed: str | None = None
     outside_share: float = 0.0
+    measured_returns: list[float] | None = None
 
     @property
     def first_success_episode(self) -> list[int | None]:
@@ -86,6 +88,7 @@ class RunRecord:
             "distribution": self.distribution,
             "policy": self.policy,
             "settings": self.settings,
+            "measured_returns": self.measured_returns,
             "seeds": len(self.episodes),
             "episodes": [seed.returns.size for seed in self.episodes],
             "env_steps": sum(self.env_steps),

@@ -1,10 +1,11 @@
 """The checkpoints of a run: when they are made, which are kept, which one a run goes on from."""
 
+import contextlib
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -65,6 +66,13 @@ class Checkpoints:
         """The checkpoints that there are, the last one first."""
         files = [path for path in self.place.glob(CHECKPOINT_PATTERN) if _number(path).isdecimal()]
         return sorted(files, key=_step, reverse=True)
+
+    def asked(self) -> dict[str, Any] | None:
+        """What was asked of the run that made the last whole checkpoint; None if there is none."""
+        for path in self.files():
+            with contextlib.suppress(UnusableCheckpointError):
+                return checkpoint.read(path)[0].asked
+        return None
 
     def due(self, before: int, now: int) -> bool:
         """Whether one is due, if so many steps were made before a chunk and after it."""

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Key
 
 from uppertail.agent import Metrics
-from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, answers, measured_returns
+from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, all_begun, measured_returns
 from uppertail.errors import InputError
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
@@ -51,7 +51,7 @@ class HostDriver(Driver):
         try:
             self.hosts += (builder.open(seed, num_envs) for seed in seeds)
             self.again, self.first = (
-                answers([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
+                all_begun([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
             )
         except InputError:
             self.close()
@@ -123,17 +123,17 @@ class HostDriver(Driver):
         episode = jax.tree.map(np.asarray, state.episode)
         kept = [_of_row(arrays, row) for row in range(len(self.hosts))]
         going_back = [functools.partial(host.restore, saved) for host, saved in zip(self.hosts, kept, strict=True)]
-        here = answers(going_back, self.seeds, "while the actions of its episode in progress were taken again")
+        here = all_begun(going_back, self.seeds, "while the actions of its episode in progress were taken again")
         elsewhere = (here != episode.observation).reshape(len(self.hosts), -1).any(axis=1)
         lost = elsewhere | np.array([not saved for saved in kept])
         if not lost.any():
             return self._go_on(state, episode), None
-        ended = np.asarray(state.episodes).tolist()  # as many have begun at least, here with other seeds than these had
+        ended = np.asarray(state.episodes).tolist()
         going_on = [
-            functools.partial(host.reset, ended[row] + 1) if lost[row] else functools.partial(here.__getitem__, row)
+            functools.partial(host.another, ended[row]) if lost[row] else functools.partial(here.__getitem__, row)
             for row, host in enumerate(self.hosts)
         ]
-        here = answers(going_on, self.seeds, "as another episode began in place of the one in progress")
+        here = all_begun(going_on, self.seeds, "as another episode began in place of the one in progress")
         on = ~lost[:, None]
         begun = episode._replace(observation=here, ret=episode.ret * on, length=episode.length * on)
         which = ", ".join(str(self.seeds[row]) for row in np.flatnonzero(lost))

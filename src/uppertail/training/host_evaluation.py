@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Array, Key
 
-from uppertail.environments import HostBuilder, HostEnvironment, answers, stepped
+from uppertail.environments import HostBuilder, HostEnvironment, all_begun, stepped
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.driver import EVALUATION_STEPS, Played
@@ -50,7 +50,7 @@ def play(
     hosts: list[HostEnvironment] = []
     try:
         hosts += (builder.open(EVALUATION + seed, together, EVALUATION_STEPS) for seed in seeds)
-        first = answers([host.reset for host in hosts], seeds, "at the first reset of its evaluation")
+        first = all_begun([host.reset for host in hosts], seeds, "at the first reset of its evaluation")
         choose = programs.playing(networks, policy, envs=first.shape[1])
 
         def chosen(step: int, where: np.ndarray) -> np.ndarray:

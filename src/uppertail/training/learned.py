@@ -1,7 +1,6 @@
 """The file of a run's learned networks: written at its end, read by whoever plays with them."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from uppertail import records
 from uppertail.agent import Agent
-from uppertail.distributions import ReturnDistribution
 from uppertail.environments import Environment
 from uppertail.errors import InputError
 from uppertail.networks import PerActionNetwork
@@ -79,25 +77,14 @@ class LearnedFile:
         """Checksum of the networks."""
         return checkpoint.digest(self.arrays)
 
-    def fitted(self, distribution: ReturnDistribution[Any]) -> ReturnDistribution[Any]:
-        """The family as it was when it learned: what is left open is not measured again."""
-        fields: Any = distribution
-        was = self.header.asked["distribution"]
-        opened = {field.name for field in dataclasses.fields(fields) if getattr(distribution, field.name) is None}
-        known = {name: was[name] for name in opened if was.get(name) is not None}
-        return dataclasses.replace(fields, **known)
-
     def networks(self, run: Run) -> PerActionNetwork:
         """The networks of a run that was built again.
 
         Raises:
             InputError: they are of another run.
         """
-        for part, now in json.loads(json.dumps(run.asked())).items():
-            was = self.header.asked[part]
-            known = {name: value for name, value in now.items() if name in was}  # others came with a later version
-            if different := list(differences(was, known)):
-                raise InputError(f"{self.path} was made with {different[0]}: {AGAIN}.")
+        if different := list(differences(self.header.asked, _known(run.asked(), self.header.asked))):
+            raise InputError(f"{self.path} was made with {different[0]}: {AGAIN}.")
         if self.header.environments != checkpoint.digest(tensors.named(run.driver.environments)):
             raise InputError(f"{self.path} was made in environments that are built otherwise here: {AGAIN}.")
         try:
@@ -120,6 +107,7 @@ def save(folder: Path, result: TrainingResult) -> None:
             "distribution": record.distribution,
             "policy": record.policy,
             "settings": record.settings,
+            "measured_returns": record.measured_returns,
         },
         environments=checkpoint.digest(tensors.named(result.environments)),
         stopped=record.stopped,
@@ -131,3 +119,10 @@ def save(folder: Path, result: TrainingResult) -> None:
         hardware=record.hardware,
     )
     checkpoint.write(folder / records.NETWORKS, header, tensors.named(result.networks))
+
+
+def _known(now: Any, before: Any) -> Any:
+    """What there was before of what there is now; the rest came with a later version."""
+    if not isinstance(now, dict) or not isinstance(before, dict):
+        return now
+    return {name: _known(value, before[name]) for name, value in now.items() if name in before}

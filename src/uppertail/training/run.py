@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -25,6 +25,7 @@ from uppertail.training.driver import Played, State
 from uppertail.training.interrupt import interruptible
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import RunState
+from uppertail.training.memory import memory_errors
 from uppertail.training.results import (
     Progress,
     Stop,
@@ -36,6 +37,7 @@ from uppertail.training.results import (
 from uppertail.training.saving import Saver
 from uppertail.training.seeds import seed_keys
 from uppertail.training.settings import Settings
+from uppertail.types import ReturnRange
 
 GREEDY_EPISODES = 20
 
@@ -44,7 +46,15 @@ OnChunk = Callable[[Progress], object]
 
 
 class Run:
-    """One call of `train`: what makes the steps, and what drives it. The caller locks the checkpoints' folder."""
+    """One call of `train`: what makes the steps, and what drives it. The caller locks the checkpoints' folder.
+
+    Args:
+        builder: builds the environments.
+        distribution: the family of return distributions, fitted to their returns here.
+        policy: the exploration policy.
+        settings: how long, on how much data, with how many seeds.
+        before: what was asked of a run that this one goes on with, or plays for: what was measured then holds.
+    """
 
     def __init__(
         self,
@@ -52,6 +62,7 @@ class Run:
         distribution: ReturnDistribution[Any],
         policy: ExplorationPolicy,
         settings: Settings,
+        before: Mapping[str, Any] | None = None,
     ) -> None:
         if steps_in_python(builder):
             threads.run_inline()
@@ -61,7 +72,11 @@ class Run:
         self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
         self.driver = driver_of(builder, self.keys, seeds.tolist(), settings, self.ledger.seconds)
         try:
-            self.family = distribution.fit(self.driver.return_range(settings.discount))
+            if measured := (before or {}).get("measured_returns"):
+                self.returns = ReturnRange(*measured, known=False)
+            else:
+                self.returns = self.driver.return_range(settings.discount)
+            self.family = distribution.fit(self.returns)
             self.loop = self.driver.loop = loop_of(self.family, policy, self.driver.encoding, settings)
         except InputError:
             self.driver.close()
@@ -86,7 +101,7 @@ class Run:
 
     def _drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> TrainingResult:
         ledger, driver, saver = self.ledger, self.driver, (self.saver(checkpoints) if checkpoints else None)
-        with interruptible() as asked_to_stop:
+        with memory_errors(), interruptible() as asked_to_stop:
             state = (saver.restore() if saver else None) or driver.start()
             over = ledger.over
             while not over:
@@ -146,12 +161,13 @@ class Run:
         return StartReturn(*map(np.asarray, moments(networks, observations)))
 
     def asked(self) -> dict[str, Any]:
-        """What was asked of the run: environment, distribution as fitted, policy, settings."""
+        """What was asked of the run: environment, distribution as fitted and to what, policy, settings."""
         return {
             "environment": described(self.builder),
             "distribution": described(self.family),
             "policy": described(self.loop.agent.policy),
             "settings": dataclasses.asdict(self.settings),
+            "measured_returns": None if self.returns.known else [self.returns.low, self.returns.high],
         }
 
     def _greedy_returns(self, networks: PerActionNetwork) -> list[float]:

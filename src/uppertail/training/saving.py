@@ -96,7 +96,8 @@ class Saver:
     def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
         header, arrays = checkpoint.read(path)
         asked = json.loads(json.dumps(self.asked))
-        if different := list(differences(header.asked, asked)):
+        known = {name: asked[name] for name in asked if name in header.asked}  # others came with a later version
+        if different := list(differences(header.asked, known)):
             raise UnusableCheckpointError(f"was made with {different[0]}")
         if header.environments != self._environments():
             raise UnusableCheckpointError("was made in environments that are built otherwise here")

@@ -40,7 +40,8 @@ def train(
     builder = builder_of(environment)
     if isinstance(builder, HostBuilder) and builder.note:
         warnings.warn(builder.note, stacklevel=2)
-    run = Run(builder, distribution or Gaussian(), policy or UCB(), settings or Settings())
+    before = checkpoints.asked() if checkpoints else None
+    run = Run(builder, distribution or Gaussian(), policy or UCB(), settings or Settings(), before)
     if checkpoints is None:
         return run.drive(on_chunk)
     checkpoints.make_folder()

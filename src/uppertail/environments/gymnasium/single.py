@@ -39,13 +39,20 @@ class Single(HostEnvironment):
     def num_envs(self) -> int:
         return 1
 
-    def reset(self, episode: int = 0) -> np.ndarray:
-        self.episode = episode
+    def reset(self) -> np.ndarray:
+        self.episode = 0
+        return self._begin()
+
+    def another(self, episodes: int) -> np.ndarray:
+        self.episode = max(self.episode, episodes) + 1
         return self._begin()
 
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
         self.actions.append(int(actions[0]))
-        after, reward, terminated, truncated, _ = self.env.step(self.actions[-1] + self.first_action)
+        step: tuple[Any, ...] = self.env.step(self.actions[-1] + self.first_action)
+        after, reward, terminated, truncated, _ = step
+        if np.ndim(reward):
+            raise ValueError(f"the reward {reward} is an array, not a number")
         next_observation = observation = self.array(after)[None]
         if terminated or truncated:
             self.episode += 1

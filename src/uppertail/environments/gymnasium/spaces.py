@@ -1,5 +1,6 @@
 """What Gymnasium's spaces mean here: observations as arrays that a network can take, and discrete actions."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -57,10 +58,7 @@ def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -
         InputError: they are of no kind that a network can take, or bounds are asked for that there are not.
     """
     if isinstance(space, spaces.Discrete):
-        start = int(space.start)
-        return Reading(
-            lambda state: np.asarray(state, np.int32) - np.int32(start), STATE_ENCODINGS[states](int(space.n))
-        )
+        return Reading(functools.partial(_state, space), STATE_ENCODINGS[states](int(space.n)))
     if isinstance(space, spaces.Box) and (image := _image(space)):
         kind, shape = np.uint8 if space.dtype == np.uint8 else np.float32, space.shape
         return Reading(lambda observation: np.asarray(observation, kind).reshape(shape), image)
@@ -73,6 +71,8 @@ def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -
             f"Observations of the space {space} cannot be flattened to numbers: wrap the environment so that they are "
             "Discrete, Box, MultiDiscrete, MultiBinary, or a Dict or Tuple of these."
         )
+    if flat.shape[0] == 0:
+        raise InputError(f"Observations of the space {space} hold no numbers: wrap the environment so that they do.")
     vector = _vector(flat, numbers.scaling)
     random = numbers.features == "random" or (numbers.features == "auto" and _has_numbers(space))
     encoding = RandomFeatures(vector, numbers.num_features, numbers.length_scale) if random else vector
@@ -95,6 +95,14 @@ def actions_of(space: spaces.Space[Any]) -> spaces.Discrete:
         f"The action space {space} is {kind}, but UpperTail acts in Discrete ones: "
         "wrap the environment so that each action is one of a list."
     )
+
+
+def _state(space: spaces.Discrete, observation: Any) -> np.ndarray:
+    """An integer state, counted from 0."""
+    number = int(observation) - int(space.start)
+    if not 0 <= number < space.n:
+        raise ValueError(f"the observation {observation} is not in {space}")
+    return np.array(number, np.int32)
 
 
 def _has_numbers(space: spaces.Space[Any]) -> bool:

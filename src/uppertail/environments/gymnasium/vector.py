@@ -40,7 +40,14 @@ class Vector(HostEnvironment):
     def num_envs(self) -> int:
         return self.env.num_envs
 
-    def reset(self, episode: int = 0) -> np.ndarray:
+    def reset(self) -> np.ndarray:
+        return self._all_at(0)
+
+    def another(self, episodes: int) -> np.ndarray:
+        return self._all_at(max(int(self.episodes.max()), episodes) + 1)
+
+    def _all_at(self, episode: int) -> np.ndarray:
+        """The first observation of the episode of this number in each environment."""
         self.episodes[:], self.resetting[:] = episode, False
         self.actions = [[] for _ in range(self.num_envs)]
         return self._arrays(self.env.reset(seed=self._seeds())[0])
@@ -49,7 +56,10 @@ class Vector(HostEnvironment):
         if self.mode is AutoresetMode.DISABLED:  # else nothing leads back to them
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.append(action)
-        after, reward, terminated, truncated, info = self.env.step(actions + self.first_action)
+        try:
+            after, reward, terminated, truncated, info = self.env.step(actions + self.first_action)
+        except (EOFError, ConnectionError) as error:
+            raise RuntimeError("the process of one of its environments has ended") from error
         ended, real = terminated | truncated, ~self.resetting
         next_observation = observation = self._arrays(after)
         if self.mode is AutoresetMode.NEXT_STEP:
@@ -62,7 +72,7 @@ class Vector(HostEnvironment):
                     next_observation[index] = self.array(info["final_obs"][index])
             else:
                 observation = self._begin(ended)
-        rewards = np.array(reward, np.float32)
+        rewards = np.array(reward, np.float32).reshape(self.num_envs)
         return HostStep(next_observation, rewards, terminated.copy(), truncated & ~terminated, observation, real)
 
     def saved(self) -> dict[str, np.ndarray]:
@@ -85,7 +95,7 @@ class Vector(HostEnvironment):
                 taken.extend([] if action == NONE else [action])
             after, _, terminated, truncated, _ = self.env.step(np.where(idle, 0, actions) + self.first_action)
             if ((terminated | truncated) & ~idle).any():  # none did, then: the environments answer otherwise
-                return self.reset()
+                return self._begin(np.ones(self.num_envs, bool))
             observation = self._arrays(after)
             if idle.any():  # these are still waiting for their episode to begin
                 observation = self._begin(idle)

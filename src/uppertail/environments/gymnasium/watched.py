@@ -90,7 +90,7 @@ def _mode(label: str, make: Callable[[str | None], Any], pictures: bool) -> str:
     modes = env.metadata.get("render_modes") or []
     if pictures and PICTURES not in modes:
         raise InputError(
-            f"{label} draws no pictures (it has {_listed(modes)}, but not {PICTURES}), so there is no GIF of it"
+            f"{label} draws no pictures (it has {_listed(modes)}, not {PICTURES}), so there is no GIF of it"
             + (": leave out --gif." if {WINDOW, TEXT} & set(modes) else ".")
         )
     if pictures:

@@ -1,0 +1,89 @@
+"""What environments answer when they are asked, or a sentence that says which of them failed, and when."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Int
+
+from uppertail.environments.host import HostEnvironment, HostStep
+from uppertail.errors import InputError, said
+
+Answer = TypeVar("Answer")
+
+
+class EnvironmentFailedError(InputError):
+    """An environment raised an exception, or gave what is no finite number; its text says which, and when."""
+
+
+def answered(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
+    """What an environment answers.
+
+    Args:
+        ask: asks it.
+        where: names the environment and the moment, if something goes wrong.
+
+    Raises:
+        EnvironmentFailedError: it raised an exception, or asked the process to end.
+    """
+    try:
+        return ask()
+    except (Exception, SystemExit) as error:
+        words = f": {said(error)}" if said(error) else ""
+        raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}{words}.") from error
+
+
+def stepped(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
+    """One step of environments.
+
+    Args:
+        host: the environments.
+        actions: theirs.
+        where: names the environment and the moment, if something goes wrong.
+
+    Raises:
+        EnvironmentFailedError: one raised an exception, or a reward or an observation is not a finite number.
+    """
+    now = answered(lambda: host.step(actions), where)
+    if not np.isfinite(now.reward).all():
+        reward = now.reward[~np.isfinite(now.reward)][0]
+        raise EnvironmentFailedError(f"{where()} gave the reward {reward}: rewards must be finite numbers of 32 bits.")
+    _require_finite(now.next_observation, where)
+    if now.observation is not now.next_observation:
+        _require_finite(now.observation, where)
+    return now
+
+
+def begun(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
+    """The observations of environments that were just reset.
+
+    Args:
+        ask: resets them.
+        where: names the environment and the moment, if something goes wrong.
+
+    Raises:
+        EnvironmentFailedError: one raised an exception, or an observation is not finite.
+    """
+    observations = answered(ask, where)
+    _require_finite(observations, where)
+    return observations
+
+
+def all_begun(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str) -> np.ndarray:
+    """The observations of each seed's environments, with a leading axis of seeds.
+
+    Args:
+        asked: resets those of each seed.
+        seeds: the seeds.
+        when: the moment, if something goes wrong.
+
+    Raises:
+        EnvironmentFailedError: one raised an exception, or an observation is not finite.
+    """
+    wheres = [f"The environment of seed {seed}, {when}," for seed in seeds]
+    return np.stack([begun(ask, lambda w=where: w) for ask, where in zip(asked, wheres, strict=True)])
+
+
+def _require_finite(observations: np.ndarray, where: Callable[[], str]) -> None:
+    if observations.dtype.kind == "f" and not np.isfinite(observations).all():
+        raise EnvironmentFailedError(f"{where()} gave an observation that is not finite: all its numbers must be.")
