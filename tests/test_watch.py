@@ -164,7 +164,7 @@ def test_text_is_printed(stairs, capsys):
 def test_text_makes_no_gif(stairs, capsys):
     assert main(["watch", str(stairs), "--gif", "stairs.gif"]) == 2
     error = capsys.readouterr().err
-    assert "my_stairs:Stairs-v0 draws no pictures (it has render mode ansi, but not rgb_array)" in error
+    assert "my_stairs:Stairs-v0 draws no pictures (it has render mode ansi, not rgb_array)" in error
     assert "leave out --gif" in error
 
 
