@@ -161,8 +161,9 @@ def test_an_image_keeps_nothing_of_what_it_sees() -> None:
     assert image.observe(kernels, jnp.zeros((3, 8, 8), jnp.uint8)) is kernels
 
 
-def test_random_features_are_cosines_of_the_scaled_numbers() -> None:
-    random, waves = np.random.default_rng(0), RandomFeatures(VECTOR, 64, 0.5)
+@pytest.mark.parametrize("norm", [1.0, 100.0])
+def test_random_features_are_cosines_of_the_scaled_numbers(norm: float) -> None:
+    random, waves = np.random.default_rng(0), RandomFeatures(VECTOR, 64, 0.5, norm)
     encoder = waves.observe(waves.init(jax.random.key(0)), jnp.asarray(OBSERVATIONS))
     assert isinstance(encoder, Waves)
     assert (waves.num_features, encoder.frequencies.shape, encoder.phases.shape) == (64, (3, 64), (64,))
@@ -170,10 +171,10 @@ def test_random_features_are_cosines_of_the_scaled_numbers() -> None:
     for observation in OBSERVATIONS:
         numbers = scaled(VECTOR, [OBSERVATIONS], observation)
         angles = numbers @ np.asarray(encoder.frequencies, float) + np.asarray(encoder.phases, float)
-        expected = np.pi / 128 * np.cos(angles)
-        np.testing.assert_allclose(waves.features(encoder, jnp.asarray(observation)), expected, atol=1e-5)
+        expected = norm * np.pi / 128 * np.cos(angles)
+        np.testing.assert_allclose(waves.features(encoder, jnp.asarray(observation)), expected, atol=1e-5 * norm)
         ours = waves.project(encoder, jnp.asarray(weight), jnp.asarray(observation))
-        np.testing.assert_allclose(ours, expected @ weight, atol=1e-4)
+        np.testing.assert_allclose(ours, expected @ weight, atol=1e-4 * norm)
 
 
 @pytest.mark.parametrize("size", [1.0, 10.0, 100.0])
@@ -199,16 +200,18 @@ def test_near_observations_share_random_features_and_far_ones_do_not(length_scal
 
 
 @pytest.mark.parametrize(
-    ("count", "length_scale", "words"),
+    ("count", "length_scale", "norm", "words"),
     [
-        (0, 0.2, "num_features is 0: use 1"),
-        (9, 0.0, "length_scale is 0.0: use a number"),
-        (9, INF, "length_scale is inf"),
+        (0, 0.2, 1.0, "num_features is 0: use 1"),
+        (9, 0.0, 1.0, "length_scale is 0.0: use a number"),
+        (9, INF, 1.0, "length_scale is inf"),
+        (9, 0.2, 0.0, "feature_norm is 0.0: use a number"),
+        (9, 0.2, INF, "feature_norm is inf"),
     ],
 )
-def test_random_features_refuse_what_cannot_be(count: int, length_scale: float, words: str) -> None:
+def test_random_features_refuse_what_cannot_be(count: int, length_scale: float, norm: float, words: str) -> None:
     with pytest.raises(InputError, match=f"^{words}"):
-        RandomFeatures(Vector((0.0,), (2.0,)), count, length_scale)
+        RandomFeatures(Vector((0.0,), (2.0,)), count, length_scale, norm)
 
 
 # What is learned

@@ -188,11 +188,11 @@ def test_a_bound_that_is_only_a_large_number_is_none() -> None:
 def test_numbers_enter_as_random_features_where_there_is_a_box(features: Any, always: bool | None) -> None:
     for name, space in NUMBERS.items():
         has_box = name not in ("MultiDiscrete", "MultiBinary")
-        numbers = Numbers(features=features, num_features=7, length_scale=0.5)
+        numbers = Numbers(features=features, num_features=7, length_scale=0.5, feature_norm=9.0)
         encoding, scaled = (reading(space, "one_hot", each).encoding for each in (numbers, SCALED))
         assert isinstance(scaled, Vector)
         random = has_box if always is None else always
-        assert encoding == (RandomFeatures(scaled, 7, 0.5) if random else scaled)
+        assert encoding == (RandomFeatures(scaled, 7, 0.5, 9.0) if random else scaled)
 
 
 @pytest.mark.parametrize(

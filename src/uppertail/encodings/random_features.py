@@ -27,23 +27,29 @@ class RandomFeatures(Encoding):
 
     The product of two observations' features is exp(- distance^2 / (2 length_scale^2)): what one-hot states are to
     finite environments, these are to continuous ones. What was never visited shares nothing with what was, and stays
-    wide. Absolute values sum to about 1, as a one-hot's do, so that a step of Adam changes as much.
+    wide. By default absolute values sum to about 1, as a one-hot's do, so that a step of Adam changes as much; hidden
+    units then stay in the linear part of their ELU. With a larger norm they leave it, and the network learns features
+    of its own from these: finer distinctions, and more that far observations share (docs/decisions/0008).
 
     Args:
         vector: how the numbers are brought to a common scale first.
         count: number of features.
         length_scale: the distance, as root mean square over the scaled numbers, at which observations begin to differ.
+        norm: sum of the features' absolute values, about.
     """
 
     vector: Vector
     count: int = 512
     length_scale: float = 0.2
+    norm: float = 1.0
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise InputError(f"num_features is {self.count}: use 1 or more.")
         if not 0 < self.length_scale < math.inf:
             raise InputError(f"length_scale is {self.length_scale}: use a number above 0, for example 0.2.")
+        if not 0 < self.norm < math.inf:
+            raise InputError(f"feature_norm is {self.norm}: use a number above 0, for example 1 or 100.")
 
     @property
     def num_features(self) -> int:
@@ -71,7 +77,7 @@ class RandomFeatures(Encoding):
         """The features of one observation; the mean of |cos| is 2 / pi."""
         drawn = jax.lax.stop_gradient(encoder)
         scaled = self.vector.scaled(drawn.bounds, observation)
-        return math.pi / (2 * self.count) * cosine(scaled @ drawn.frequencies + drawn.phases)
+        return self.norm * math.pi / (2 * self.count) * cosine(scaled @ drawn.frequencies + drawn.phases)
 
 
 def cosine(x: Float[Array, " angles"]) -> Float[Array, " angles"]:

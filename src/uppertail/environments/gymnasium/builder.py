@@ -50,6 +50,8 @@ class GymnasiumBuilder(HostBuilder):
             are; add --bias true) or auto (random where there is a Box).
         num_features: how many random features.
         length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
+        feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
+            its own from them.
         returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
             by episodes of a random policy.
         success: undiscounted return from which an episode counts as a success; null: the registered reward_threshold.
@@ -62,6 +64,7 @@ class GymnasiumBuilder(HostBuilder):
     features: Features = "auto"
     num_features: int = 512
     length_scale: float = 0.2
+    feature_norm: float = 1.0
     returns: tuple[float, float] | None = None
     success: float | None = None
     vectorization: Literal["sync", "async"] = "sync"
@@ -174,7 +177,7 @@ class GymnasiumBuilder(HostBuilder):
             )
             table = not vector and tables.has_table(env)
             objection = tables.objection(env) if table and not vector and self.compile == "auto" else None
-            numbers = Numbers(self.scaling, self.features, self.num_features, self.length_scale)
+            numbers = Numbers(self.scaling, self.features, self.num_features, self.length_scale, self.feature_norm)
             return Inspected(
                 reading(space, self.encoding, numbers),
                 actions_of(actions),

@@ -26,6 +26,7 @@ class Given(GymnasiumBuilder):
         features: as in Gym.
         num_features: as in Gym.
         length_scale: as in Gym.
+        feature_norm: as in Gym.
         returns: as in Gym.
         success: as in Gym.
         vectorization: as in Gym.

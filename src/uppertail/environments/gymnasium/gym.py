@@ -30,6 +30,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             are; add --bias true) or auto (random where there is a Box).
         num_features: how many random features.
         length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
+        feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
+            its own from them.
         returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
             by episodes of a random policy.
         success: undiscounted return from which an episode counts as a success; null: the registered reward_threshold.

@@ -38,12 +38,14 @@ class Numbers(NamedTuple):
         features: whether as random features, or as they are then.
         num_features: how many random features.
         length_scale: how near observations are that share them.
+        feature_norm: sum of their absolute values.
     """
 
     scaling: Scaling = "auto"
     features: Features = "auto"
     num_features: int = 512
     length_scale: float = 0.2
+    feature_norm: float = 1.0
 
 
 def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -> Reading:
@@ -75,7 +77,8 @@ def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -
         raise InputError(f"Observations of the space {space} hold no numbers: wrap the environment so that they do.")
     vector = _vector(flat, numbers.scaling)
     random = numbers.features == "random" or (numbers.features == "auto" and _has_numbers(space))
-    encoding = RandomFeatures(vector, numbers.num_features, numbers.length_scale) if random else vector
+    waves = RandomFeatures(vector, numbers.num_features, numbers.length_scale, numbers.feature_norm)
+    encoding = waves if random else vector
     if isinstance(space, spaces.Box):
         size = vector.num_features  # observations of another one raise an error, which names them
         return Reading(lambda observation: _floats(observation).reshape(size), encoding)
