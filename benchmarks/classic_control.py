@@ -43,11 +43,11 @@ TASKS = {
         475.0,
     ),
     "Acrobot-v1": Task(
-        {"length_scale": 0.7, "num_features": 1024, "scaling": "running"},
+        {"length_scale": 0.5, "num_features": 1024, "feature_norm": 100.0, "scaling": "running"},
         ut.Gaussian(),
         ut.UCB(low=1.0, high=1.0),
-        {"steps": 100_000, "replay_size": 100_000, "discount": 0.98, **RATE_FALLS}
-        | {"batch_size": 128, "rollout_steps": 16, "updates_per_rollout": 16},
+        {"steps": 60_000, "replay_size": 100_000, "discount": 0.98, **RATE_FALLS, "learning_rate": 2e-4}
+        | {"hidden_layers": 2, "width": 128, "batch_size": 128, "rollout_steps": 16, "updates_per_rollout": 16},
         -100.0,
     ),
     "MountainCar-v0": Task(

@@ -13,6 +13,7 @@ import pytest
 
 from uppertail.distributions import Gaussian
 from uppertail.environments import Chain
+from uppertail.errors import InputError
 from uppertail.policies import UCB
 from uppertail.training import groups
 from uppertail.training.groups import Groups
@@ -41,6 +42,12 @@ def test_a_seed_is_bit_for_bit_the_same_however_many_run_beside_it() -> None:
         assert_equal(alone.network(0), together.network(row))
         for name in ("returns", "lengths", "end_steps"):
             assert_equal(getattr(alone.record.episodes[0], name), getattr(together.record.episodes[row], name))
+
+
+@pytest.mark.parametrize("index", [-1, 1])
+def test_a_seed_that_is_not_there_has_no_network(index: int) -> None:
+    with pytest.raises(InputError, match=rf"^network\({index}\): the run has 1 seeds, so give a number from 0 to 0\.$"):
+        run(0, 1).network(index)
 
 
 def test_groups_share_all_seeds_among_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:

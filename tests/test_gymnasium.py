@@ -564,16 +564,27 @@ class Fixed(FrozenLakeEnv):
             self.observation_space = spaces.Discrete(17)
         if fault == "shifted":
             self.observation_space = spaces.Discrete(16, start=1)
+        if fault == "other actions":
+            self.P = {state: {action + 1: row[action] for action in row} for state, row in self.P.items()}
+        if fault == "no ends":
+            self.P = {state: {action: [(1.0, state, 0.0)] for action in row} for state, row in self.P.items()}
 
     def reset(self, **kwargs: Any) -> Any:
         if self.fault == "no start":
             gymnasium.Env.reset(self, seed=kwargs.get("seed"))
             self.s, self.lastaction = 0, None
             return 0, {}
-        return super().reset(**kwargs)
+        first = super().reset(**kwargs)
+        if self.fault == "other starts":
+            self.s = 14
+            return 14, {}
+        return first
 
     def step(self, a: Any) -> Any:
+        if self.fault == "raises":
+            raise RuntimeError("no ice.")
         state, reward, terminated, truncated, info = super().step(a)
+        truncated = truncated or (self.fault == "truncates" and state > 3)
         return state, reward + (0.5 if self.fault == "other rewards" else 0.0), terminated, truncated, info
 
 
@@ -636,6 +647,25 @@ def test_a_wrapper_that_may_change_the_table_turns_compiling_off_and_says_so(wra
     assert builder.note.endswith(" may change what the table says.")
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: wrappers.TimeLimit(FrozenLakeEnv(is_slippery=False), 7),
+        lambda: wrappers.TimeLimit(gymnasium.make("FrozenLake-v1", max_episode_steps=7), 500),
+        lambda: gymnasium.make("FrozenLake-v1", max_episode_steps=7),
+    ],
+    ids=["without a spec", "below a longer one", "registered"],
+)
+def test_the_time_limit_is_the_shortest_that_is_wrapped_around(make: Callable[[], Any]) -> None:
+    builder = Given(make)
+    assert builder.compiles
+    assert builder.time_limit == builder.build(KEY).time_limit == 7
+
+
+def test_no_time_limit_is_taken_from_a_spec_that_nothing_enforces() -> None:
+    assert Given(lambda: gymnasium.make("FrozenLake-v1").unwrapped).time_limit is None
+
+
 def test_wrappers_that_change_nothing_leave_it_on() -> None:
     def make() -> Any:
         return wrappers.TimeLimit(wrappers.RecordEpisodeStatistics(gymnasium.make("FrozenLake-v1")), 7)
@@ -654,6 +684,11 @@ def test_wrappers_that_change_nothing_leave_it_on() -> None:
         ("other states", "its table is not one of states 0, 1, 2, ..."),
         ("too few", "its table has other states than its observation space"),
         ("shifted", "its table has other states than its observation space"),
+        ("other actions", "its table is not one of actions 0, 1, 2, ..."),
+        ("no ends", r"its table is not one of \(probability, next state, reward, terminated\)"),
+        ("other starts", "its episodes start where `initial_state_distrib` says that none does"),
+        ("raises", r"its table cannot be followed \(RuntimeError: no ice\)"),
+        ("truncates", "it truncates episodes by itself, which the table does not show"),
     ],
 )
 def test_a_table_that_cannot_stand_for_its_environment_is_not_compiled(fault: str, reason: str) -> None:
@@ -764,6 +799,21 @@ class Uncopyable(Counting):
 
 NOT_THERE = "There is no environment {!r} in Gymnasium here."
 
+
+def nothing() -> Any:
+    return None
+
+
+def unchecked(**settings: Any) -> None:
+    """CartPole with these settings, as where nothing checks types at run time."""
+    builder = Gym("CartPole-v1")
+    for name, value in settings.items():
+        object.__setattr__(builder, name, value)
+    builder.__post_init__()
+
+
+ONE = gymnasium.make("CartPole-v1")
+
 ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "a typing error": (lambda: Gym("CartPol-v1").compiles, [NOT_THERE.format("CartPol-v1"), "mean CartPole-v1"]),
     "other letters": (lambda: Gym("cartpole-v1").compiles, [NOT_THERE.format("cartpole-v1"), "mean CartPole-v1?"]),
@@ -803,6 +853,22 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "not copied": (
         lambda: Given(Uncopyable()).compiles,
         ["Uncopyable cannot be copied for each seed (TypeError): give a function that makes it"],
+    ),
+    "no environment": (
+        lambda: Given(nothing, id="Mine").compiles,
+        ["Mine gives None: give a function that makes"],
+    ),
+    "the same again": (
+        lambda: [same.open(seed, 1) for same in (Given(lambda: ONE, id="Mine"),) for seed in (0, 1)],
+        ["Mine gives the same environment again: give a function that makes a new one"],
+    ),
+    "a choice": (lambda: unchecked(features="foo"), ["features is 'foo': use auto, random or scaled."]),
+    "three returns": (lambda: unchecked(returns=(1.0, 2.0, 3.0)), ["returns is [1.0, 2.0, 3.0]: give"]),
+    "endless returns": (lambda: Gym("CartPole-v1", returns=(0.0, INF)), ["returns is [0.0, inf]: give the lowest,"]),
+    "endless success": (lambda: Gym("CartPole-v1", success=INF), ["success is inf: give a finite return, or leave"]),
+    "two limits": (
+        lambda: Gym("CartPole-v1", kwargs={"max_episode_steps": 5}, max_episode_steps=7),
+        ["max_episode_steps is given twice, once in kwargs"],
     ),
     "not given": (lambda: builder_of(3), ["environment is 3: give a Chain"]),
 }

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import itertools
 import json
 import math
@@ -734,6 +735,49 @@ def test_the_networks_of_a_run_that_failed_are_those_of_its_last_rollout(monkeyp
     )
     jax.tree.map(np.testing.assert_array_equal, caught.value.result.networks, sound.networks)
     assert caught.value.result.record.greedy_returns == [5.0, 5.0]
+
+
+class Clinging(ToyEnvironment):
+    """Cannot be closed."""
+
+    def close(self) -> None:
+        raise RuntimeError("the motor still turns")
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_an_environment_that_cannot_be_closed_takes_nothing_away(num_envs: int) -> None:
+    builder = Given(Clinging, compile="never")
+    assert train(builder, WIDE, UCB(), settings_of(num_envs=num_envs)).record.greedy_returns == [2.0, 2.0]
+
+
+def test_a_vector_environment_that_knows_one_seed_only_is_trained_on() -> None:
+    """As Gymnasium's contract has it, and its own CartPole."""
+
+    def make() -> Any:
+        return gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
+
+    record = train(Given(make, returns=(0.0, 100.0)), WIDE, AT_RANDOM, settings_of()).record
+    assert all(10 < seed.returns.mean() < 40 for seed in record.episodes)  # 22 of a random policy
+    assert (record.episodes[0].returns[:5] != record.episodes[1].returns[:5]).any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            {"distribution": Gaussian},
+            "^distribution is <class .*>: give an object of class ReturnDistribution",
+        ),
+        ({"policy": Settings()}, "^policy is Settings.*: give an object of class ExplorationPolicy, or leave it out"),
+        ({"settings": 3}, "^settings is 3: give an object of class Settings, or leave it out"),
+        ({"checkpoints": "run"}, "^checkpoints is 'run': give an object of class Checkpoints, or leave it out"),
+    ],
+)
+def test_train_refuses_arguments_of_another_kind(arguments: dict[str, Any], words: str) -> None:
+    """As where nothing checks types at run time."""
+    unchecked = inspect.unwrap(train)
+    with pytest.raises(InputError, match=words):
+        unchecked(Toy(), **arguments)
 
 
 def test_an_environment_that_fails_at_once_leaves_a_result_too() -> None:

@@ -1,6 +1,7 @@
 """The training loop: what data it makes, where it stops, and that its seeds mean something."""
 
 import dataclasses
+import json
 import os
 import signal
 from typing import Any
@@ -14,12 +15,13 @@ from uppertail import replay
 from uppertail.agent import Agent
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
 from uppertail.encodings import OneHot
-from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Toy
+from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Gym, Toy
 from uppertail.errors import InputError
 from uppertail.policies import UCB, EpsilonGreedy, Thompson
 from uppertail.records import write
 from uppertail.training import assembly
 from uppertail.training.compiled import CompiledRun
+from uppertail.training.described import described
 from uppertail.training.loop import Loop
 from uppertail.training.results import TrainingDivergedError
 from uppertail.training.settings import Settings
@@ -363,6 +365,27 @@ def test_returns_outside_the_support_are_refused_before_training():
 def test_settings_refuse_what_cannot_be(name, value):
     with pytest.raises(InputError, match=rf"^{name} is {value}"):
         Settings(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [("seeds", 2.0), ("steps", 1e3), ("width", None), ("seed", "0")])
+def test_settings_refuse_what_is_no_whole_number(name, value):
+    """As where nothing checks types at run time."""
+    settings = Settings()
+    object.__setattr__(settings, name, value)
+    with pytest.raises(InputError, match=rf"^{name} is {value}: use a whole number\.$"):
+        settings.__post_init__()
+
+
+def test_what_a_part_is_made_of_can_be_written_as_json():
+    """Numpy's numbers and arrays, infinite numbers, and what JSON has no word for."""
+    kwargs = {"a": np.bool_(True), "b": np.array([1.5, np.inf]), "c": {"d": (1, None)}, "e": np.dtype("float32")}
+    shown = described(Gym("CartPole-v1", kwargs=kwargs))
+    assert json.loads(json.dumps(shown, allow_nan=False))["kwargs"] == {
+        "a": True,
+        "b": [1.5, "inf"],
+        "c": {"d": [1, None]},
+        "e": "dtype('float32')",
+    }
 
 
 @pytest.mark.parametrize(("end", "steps"), [(-0.1, 100), (float("nan"), 100), (0.0, None)])

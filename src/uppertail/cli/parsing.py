@@ -30,7 +30,13 @@ CHOICES = {
 }
 
 
-KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
+KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "dict[str, typing.Any]": "a mapping like '{name: 1}'",
+}
 """What a person calls the types of settings."""
 
 

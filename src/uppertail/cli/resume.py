@@ -19,16 +19,16 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail resume`; a light parser is the same."""
     del light
     options = command_parser("resume", DESCRIPTION)
-    options.add_argument("folder", type=str, help="the run's folder")
+    options.add_argument("folder", type=str | None, nargs="?", default=None, help="the run's folder")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    if not arguments or arguments[0].startswith("-"):
-        raise InputError("Which run? `uppertail resume DIR`, with the folder that `uppertail train` wrote to.")
     config = parse(parser(), arguments)
+    if config.folder is None:
+        raise InputError("Which run? `uppertail resume DIR`, with the folder that `uppertail train` wrote to.")
     return _resume(Path(config.folder), config.quiet)
 
 
@@ -39,7 +39,7 @@ def _resume(folder: Path, quiet: bool) -> int:
     config = records.config_of(folder)
     with locked(folder):
         summary = _summary(folder)
-        if diverged := summary.get("diverged"):
+        if isinstance(diverged := summary.get("diverged"), dict):
             raise InputError(
                 f"The run in {folder} ended when the loss of seed {diverged['seed']} became NaN or infinite, by "
                 f"environment step {diverged['step']}: train again with a lower learning_rate or gradient_clip."

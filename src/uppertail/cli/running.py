@@ -65,9 +65,9 @@ def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
     """The curve last: a folder with a curve and a summary has all of its files, of one moment."""
     from uppertail.analysis.curves import learning_curves  # what draws takes a second that no first step should wait
 
-    for name in (records.CURVE, *records.EVALUATIONS.values()):  # those are of other networks
-        (folder / name).unlink(missing_ok=True)
-    records.write(folder, result.record)
-    with records.output_errors(folder):
+    with records.disk_errors(folder):
+        for name in (records.CURVE, *records.EVALUATIONS.values()):  # those are of other networks
+            (folder / name).unlink(missing_ok=True)
+        records.write(folder, result.record)
         learned.save(folder, result)
-    learning_curves(folder / records.CURVE, env, {label: result.record.episodes})
+        learning_curves(folder / records.CURVE, env, {label: result.record.episodes})

@@ -3,11 +3,10 @@
 from uppertail.encodings.base import Encoding
 from uppertail.encodings.image import Image
 from uppertail.encodings.random_features import RandomFeatures
-from uppertail.encodings.states import STATE_ENCODINGS, OneHot, Scalar, StateEncoding, Thermometer
+from uppertail.encodings.states import OneHot, Scalar, StateEncoding, Thermometer, state_encoding
 from uppertail.encodings.vector import Vector
 
 __all__ = [
-    "STATE_ENCODINGS",
     "Encoding",
     "Image",
     "OneHot",
@@ -16,4 +15,5 @@ __all__ = [
     "StateEncoding",
     "Thermometer",
     "Vector",
+    "state_encoding",
 ]

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
+from uppertail.errors import require_choice
 
 
 class OfStates(Encoding):
@@ -74,3 +75,13 @@ StateEncoding = Literal["one_hot", "scalar", "thermometer"]
 
 STATE_ENCODINGS = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}
 """Encodings of an integer state, by name."""
+
+
+def state_encoding(name: StateEncoding, num_states: int) -> OfStates:
+    """The encoding of this name.
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    require_choice("encoding", name, list(STATE_ENCODINGS))
+    return STATE_ENCODINGS[name](num_states)

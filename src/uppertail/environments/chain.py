@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import STATE_ENCODINGS, StateEncoding
+from uppertail.encodings import StateEncoding, state_encoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
@@ -62,5 +62,5 @@ class Chain(EnvironmentBuilder):
             start_state=jnp.zeros(1, jnp.int32),
             start_probability=jnp.ones(1),
             time_limit=self.time_limit or max(200, self.length),
-            encoding=STATE_ENCODINGS[self.encoding](self.length),
+            encoding=state_encoding(self.encoding, self.length),
         )

@@ -5,7 +5,7 @@ import dataclasses
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import STATE_ENCODINGS, StateEncoding
+from uppertail.encodings import StateEncoding, state_encoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 
@@ -40,5 +40,5 @@ class Toy(EnvironmentBuilder):
             start_state=jnp.zeros(1, jnp.int32),
             start_probability=jnp.ones(1),
             time_limit=2,
-            encoding=STATE_ENCODINGS[self.encoding](3),
+            encoding=state_encoding(self.encoding, 3),
         )

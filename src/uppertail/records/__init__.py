@@ -17,6 +17,7 @@ from uppertail.records.folder import (
     EvaluationPolicy,
     claim_folder,
     config_of,
+    disk_errors,
     output_errors,
     unused_folder,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "RunRecord",
     "claim_folder",
     "config_of",
+    "disk_errors",
     "episode_text",
     "median_episode",
     "output_errors",

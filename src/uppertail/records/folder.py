@@ -33,6 +33,19 @@ def unused_folder(parent: Path, name: str) -> Path:
 
 
 @contextlib.contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Says in a sentence why results cannot be written.
+
+    Raises:
+        InputError: what happens within raises OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"The output {folder} cannot be written ({error.strerror}): choose another --out.") from error
+
+
+@contextlib.contextmanager
 def output_errors(folder: Path) -> Iterator[None]:
     """Says in a sentence why a folder cannot hold results.
 
@@ -40,11 +53,10 @@ def output_errors(folder: Path) -> Iterator[None]:
         InputError: what happens within raises OSError, or `folder` is no name that a folder could have.
     """
     try:
-        yield
+        with disk_errors(folder):
+            yield
     except InputError:
         raise
-    except OSError as error:
-        raise InputError(f"The output {folder} cannot be written ({error.strerror}): choose another --out.") from error
     except ValueError as error:
         raise InputError(f"The output {str(folder)!r} cannot be the name of a folder: choose another --out.") from error
 

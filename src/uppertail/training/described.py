@@ -1,7 +1,10 @@
 """How summary.json and checkpoints name a part of a run."""
 
 import dataclasses
+import math
 from typing import Any
+
+import numpy as np
 
 
 def described(part: Any) -> dict[str, Any]:
@@ -11,5 +14,13 @@ def described(part: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A setting, with tuples as the lists that JSON makes of them."""
-    return list(value) if isinstance(value, tuple) else value
+    """A setting as JSON can hold it: tuples and arrays as lists, and what JSON has no word for as Python shows it."""
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)

@@ -4,7 +4,6 @@ import dataclasses
 from pathlib import Path
 from typing import Any, Self
 
-import jax
 import numpy as np
 
 from uppertail import records
@@ -14,7 +13,7 @@ from uppertail.errors import InputError
 from uppertail.networks import PerActionNetwork
 from uppertail.training import checkpoint, tensors
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
-from uppertail.training.results import TrainingResult
+from uppertail.training.results import TrainingResult, network_of
 from uppertail.training.run import Run
 from uppertail.training.saving import differences
 
@@ -38,7 +37,7 @@ class Trained:
 
     def network(self, index: int) -> PerActionNetwork:
         """The learned network of one seed, counted from 0."""
-        return jax.tree.map(lambda leaf: leaf[index], self.networks)
+        return network_of(self.networks, index)
 
 
 @dataclasses.dataclass(frozen=True)

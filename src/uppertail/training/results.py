@@ -85,7 +85,19 @@ class TrainingResult:
 
     def network(self, index: int) -> PerActionNetwork:
         """The learned network of one seed, counted from 0."""
-        return jax.tree.map(lambda leaf: leaf[index], self.networks)
+        return network_of(self.networks, index)
+
+
+def network_of(networks: PerActionNetwork, index: int) -> PerActionNetwork:
+    """The network of one seed among those of all, counted from 0.
+
+    Raises:
+        InputError: there are not so many.
+    """
+    count = networks.weights[0].shape[0]
+    if not 0 <= index < count:
+        raise InputError(f"network({index}): the run has {count} seeds, so give a number from 0 to {count - 1}.")
+    return jax.tree.map(lambda leaf: leaf[index], networks)
 
 
 class TrainingFailedError(InputError):

@@ -6,6 +6,7 @@ from typing import Any
 
 from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, HostBuilder, builder_of
+from uppertail.errors import InputError
 from uppertail.locks import locked
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.training.checkpoints import Checkpoints
@@ -33,10 +34,19 @@ def train(
         checkpoints: where the run's state is saved; the same call again goes on from there.
 
     Raises:
-        InputError: the distribution cannot represent the environment's returns, or the checkpoints cannot be used.
+        InputError: an argument is of another kind, the distribution cannot represent the environment's returns, or the
+            checkpoints cannot be used.
         TrainingDivergedError: a loss became NaN or infinite.
         TrainingFailedError: an environment could not go on.
     """
+    for name, value, kind in (
+        ("distribution", distribution, ReturnDistribution),
+        ("policy", policy, ExplorationPolicy),
+        ("settings", settings, Settings),
+        ("checkpoints", checkpoints, Checkpoints),
+    ):
+        if not isinstance(value, kind | None):
+            raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
     builder = builder_of(environment)
     if isinstance(builder, HostBuilder) and builder.note:
         warnings.warn(builder.note, stacklevel=2)

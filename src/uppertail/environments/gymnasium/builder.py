@@ -3,9 +3,10 @@
 import abc
 import dataclasses
 import functools
+import math
 import re
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium
 from gymnasium import spaces
@@ -15,13 +16,31 @@ from jaxtyping import PRNGKeyArray
 
 from uppertail.encodings import Encoding, StateEncoding
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import tables
-from uppertail.environments.gymnasium.single import Single
+from uppertail.environments.gymnasium import objections, tables
+from uppertail.environments.gymnasium.single import Single, closed
 from uppertail.environments.gymnasium.spaces import Features, Numbers, Reading, Scaling, actions_of, reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.host import HostBuilder, HostEnvironment
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, require_choice, said
 from uppertail.types import ReturnRange
+
+Compile = Literal["auto", "never"]
+"""The names of `--env.compile`."""
+
+Vectorization = Literal["sync", "async"]
+"""The names of `--env.vectorization`."""
+
+CHOICES = {
+    "compile": Compile,
+    "encoding": StateEncoding,
+    "scaling": Scaling,
+    "features": Features,
+    "vectorization": Vectorization,
+}
+"""The settings that are names."""
+
+LARGEST = 1e30
+"""The largest size of a return whose square a float32 still holds, in round figures."""
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
@@ -58,7 +77,7 @@ class GymnasiumBuilder(HostBuilder):
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
     """
 
-    compile: Literal["auto", "never"] = "auto"
+    compile: Compile = "auto"
     encoding: StateEncoding = "one_hot"
     scaling: Scaling = "auto"
     features: Features = "auto"
@@ -67,11 +86,17 @@ class GymnasiumBuilder(HostBuilder):
     feature_norm: float = 1.0
     returns: tuple[float, float] | None = None
     success: float | None = None
-    vectorization: Literal["sync", "async"] = "sync"
+    vectorization: Vectorization = "sync"
 
     def __post_init__(self) -> None:
-        if self.returns is not None and not self.returns[0] < self.returns[1]:
+        for name, choices in CHOICES.items():
+            require_choice(name, getattr(self, name), get_args(choices))
+        if self.returns is not None and not (
+            len(self.returns) == 2 and -LARGEST <= self.returns[0] < self.returns[1] <= LARGEST
+        ):
             raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest return.")
+        if self.success is not None and not math.isfinite(self.success):
+            raise InputError(f"success is {self.success}: give a finite return, or leave it out.")
         self.complete()
 
     @abc.abstractmethod
@@ -136,7 +161,7 @@ class GymnasiumBuilder(HostBuilder):
             assert isinstance(env, gymnasium.Env)
             return tables.from_environment(env, self.encoding, self.inspected.time_limit)
         finally:
-            env.close()
+            closed(env)
 
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
         seen, env = self.inspected, self.made()
@@ -146,7 +171,7 @@ class GymnasiumBuilder(HostBuilder):
         if num_envs == 1:
             limited = env if limit is None else TimeLimit(env, limit)
             return Single(limited, seen.reading, int(seen.actions.start), seed)
-        env.close()
+        closed(env)
         kind = {"sync": SyncVectorEnv, "async": functools.partial(AsyncVectorEnv, context="spawn")}[self.vectorization]
         makers: Any = [functools.partial(_limited, self.maker(), limit)] * num_envs
         vector = kind(makers, autoreset_mode=AutoresetMode.DISABLED)
@@ -176,23 +201,35 @@ class GymnasiumBuilder(HostBuilder):
                 else (env.observation_space, env.action_space)
             )
             table = not vector and tables.has_table(env)
-            objection = tables.objection(env) if table and not vector and self.compile == "auto" else None
+            objection = objections.objection(env) if table and not vector and self.compile == "auto" else None
             numbers = Numbers(self.scaling, self.features, self.num_features, self.length_scale, self.feature_norm)
             return Inspected(
                 reading(space, self.encoding, numbers),
                 actions_of(actions),
-                None if env.spec is None else env.spec.max_episode_steps,
+                _time_limit(env),
                 None if env.spec is None else env.spec.reward_threshold,
                 table,
                 objection,
             )
         finally:
-            env.close()
+            closed(env)
 
 
 def _limited(maker: Callable[[], Any], limit: int | None) -> Any:
     """An environment made anew, with a time limit if one is asked for."""
     return maker() if limit is None else TimeLimit(maker(), limit)
+
+
+def _time_limit(env: Made) -> int | None:
+    """Steps after which its wrappers truncate an episode; None where there is no such limit."""
+    if isinstance(env, VectorEnv):
+        return None if env.spec is None else env.spec.max_episode_steps
+    limits: list[int] = []
+    while env is not env.unwrapped:
+        if isinstance(env, TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env  # pyright: ignore[reportAttributeAccessIssue]
+    return min(limits, default=None)
 
 
 def extra(error: Exception) -> str:

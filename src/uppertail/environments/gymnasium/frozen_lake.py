@@ -6,7 +6,7 @@ from typing import Any, Literal
 import gymnasium
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import STATE_ENCODINGS, StateEncoding
+from uppertail.encodings import StateEncoding, state_encoding
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.spaces import Numbers, reading
 from uppertail.environments.gymnasium.tables import from_table
@@ -57,7 +57,7 @@ class FrozenLake(WatchableBuilder):
         del key  # nothing is drawn at random
         lake: Any = self._made(None).unwrapped
         return from_table(
-            lake.P, lake.initial_state_distrib, self.time_limit, STATE_ENCODINGS[self.encoding](len(lake.P))
+            lake.P, lake.initial_state_distrib, self.time_limit, state_encoding(self.encoding, len(lake.P))
         )
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:

@@ -2,6 +2,8 @@
 
 import copy
 import dataclasses
+import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -50,11 +52,29 @@ class Given(GymnasiumBuilder):
 
     def made(self) -> Made:
         try:
-            return self.maker()()
+            made = self.maker()()
         except InputError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
+        if not isinstance(made, gymnasium.Env | VectorEnv):
+            raise InputError(f"{self.id} gives {made!r}: give a function that makes a Gymnasium environment.")
+        if not isinstance(self.environment, gymnasium.Env | VectorEnv):  # those are copied
+            self._require_new(made)
+        return made
+
+    def _require_new(self, made: Made) -> None:
+        if any(made is before() for before in self._made):
+            raise InputError(
+                f"{self.id} gives the same environment again: give a function that makes a new one at each call, as in "
+                "train(lambda: MyEnvironment())."
+            )
+        self._made.append(weakref.ref(made))
+
+    @functools.cached_property
+    def _made(self) -> list[weakref.ref[Made]]:
+        """What has been made, as far as it is still there."""
+        return []
 
     def _copy(self) -> Made:
         try:

@@ -45,6 +45,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
     def complete(self) -> None:
         if self.max_episode_steps is not None and self.max_episode_steps < 1:
             raise InputError(f"max_episode_steps is {self.max_episode_steps}, but an episode needs at least 1 step.")
+        if self.max_episode_steps is not None and "max_episode_steps" in (self.kwargs or {}):
+            raise InputError("max_episode_steps is given twice, once in kwargs: leave one of them out.")
 
     @property
     def label(self) -> str:
@@ -75,7 +77,7 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             raise InputError(
                 f"{self.id} refuses its kwargs {self.kwargs or {}} ({said(error)}): give those of its constructor."
             ) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:

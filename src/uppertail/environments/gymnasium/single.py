@@ -1,5 +1,6 @@
 """One Gymnasium environment, stepped in Python."""
 
+import contextlib
 from typing import Any
 
 import gymnasium
@@ -15,6 +16,12 @@ EPISODE, ACTIONS = "episode", "actions"
 def episode_seed(seed: int, environment: int, episode: int) -> int:
     """What an episode is reset with, so that it can be begun again without those before it."""
     return int(np.random.SeedSequence((seed, environment, episode)).generate_state(1)[0])
+
+
+def closed(env: Any) -> None:
+    """Closes an environment. What it raises then, or a process of its that is dead already, takes nothing away."""
+    with contextlib.suppress(Exception, SystemExit):
+        env.close()
 
 
 class Single(HostEnvironment):
@@ -81,7 +88,7 @@ class Single(HostEnvironment):
         return observation
 
     def close(self) -> None:
-        self.env.close()
+        closed(self.env)
 
     def _begin(self) -> np.ndarray:
         """The first observation of the next episode."""

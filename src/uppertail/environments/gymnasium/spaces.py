@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from uppertail.encodings import STATE_ENCODINGS, Encoding, Image, RandomFeatures, StateEncoding, Vector
+from uppertail.encodings import Encoding, Image, RandomFeatures, StateEncoding, Vector, state_encoding
 from uppertail.errors import InputError
 
 Scaling = Literal["auto", "declared", "running"]
@@ -60,7 +60,7 @@ def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -
         InputError: they are of no kind that a network can take, or bounds are asked for that there are not.
     """
     if isinstance(space, spaces.Discrete):
-        return Reading(functools.partial(_state, space), STATE_ENCODINGS[states](int(space.n)))
+        return Reading(functools.partial(_state, space), state_encoding(states, int(space.n)))
     if isinstance(space, spaces.Box) and (image := _image(space)):
         kind, shape = np.uint8 if space.dtype == np.uint8 else np.float32, space.shape
         return Reading(lambda observation: np.asarray(observation, kind).reshape(shape), image)

@@ -5,24 +5,12 @@ from typing import Any
 import gymnasium
 import jax.numpy as jnp
 import numpy as np
-from gymnasium import spaces, wrappers
 
-from uppertail.encodings import STATE_ENCODINGS, Encoding, StateEncoding
+from uppertail.encodings import Encoding, StateEncoding, state_encoding
 from uppertail.environments.finite import FiniteMDP
 
 NO_LIMIT = 2**31 - 1
 """The time limit of an environment that has none."""
-
-CHECKED_STEPS = 500
-"""Random steps by which a table is held against its environment."""
-
-NEUTRAL_WRAPPERS = (
-    wrappers.OrderEnforcing,
-    wrappers.PassiveEnvChecker,
-    wrappers.RecordEpisodeStatistics,
-    wrappers.TimeLimit,
-)
-"""Wrappers that change neither rewards nor observations nor where an action leads."""
 
 
 def has_table(env: gymnasium.Env[Any, Any]) -> bool:
@@ -30,28 +18,10 @@ def has_table(env: gymnasium.Env[Any, Any]) -> bool:
     return isinstance(getattr(env.unwrapped, "P", None), dict)
 
 
-def objection(env: gymnasium.Env[Any, Any]) -> str | None:
-    """Why an environment that has a table cannot be replaced by it; None if it can."""
-    while env is not env.unwrapped:
-        if type(env) not in NEUTRAL_WRAPPERS:
-            return f"its wrapper {type(env).__name__} may change what the table says"
-        env = env.env  # pyright: ignore[reportAttributeAccessIssue]
-    table, bare = getattr(env, "P", {}), env
-    if not isinstance(bare.observation_space, spaces.Discrete) or sorted(table) != list(range(len(table))):
-        return "its table is not one of states 0, 1, 2, ..."
-    if len(table) != bare.observation_space.n or int(bare.observation_space.start) != 0:
-        return "its table has other states than its observation space"
-    if getattr(bare, "initial_state_distrib", None) is None:
-        return "it does not say where it starts (`initial_state_distrib`)"
-    if getattr(bare, "fickle_passenger", False):
-        return "its passengers are fickle, which the table does not show"
-    return None if _agrees(bare) else "its steps are not those of the table"
-
-
 def from_environment(env: gymnasium.Env[Any, Any], states: StateEncoding, time_limit: int | None) -> FiniteMDP:
     """The FiniteMDP of an environment that has a table, and to which there is no objection."""
     bare: Any = env.unwrapped
-    encoding = STATE_ENCODINGS[states](len(bare.P))
+    encoding = state_encoding(states, len(bare.P))
     return from_table(bare.P, bare.initial_state_distrib, time_limit or NO_LIMIT, encoding)
 
 
@@ -82,18 +52,3 @@ def from_table(table: dict[int, dict[int, list[Any]]], start: Any, time_limit: i
         time_limit=time_limit,
         encoding=encoding,
     )
-
-
-def _agrees(env: gymnasium.Env[Any, Any]) -> bool:
-    """Whether random steps of the environment are outcomes of its table."""
-    table: Any = getattr(env, "P", {})
-    random = np.random.default_rng(0)
-    state, _ = env.reset(seed=0)
-    for _ in range(CHECKED_STEPS):
-        action = int(random.integers(len(table[0])))
-        after, reward, terminated, _, _ = env.step(action)
-        outcomes = [tuple(outcome[1:]) for outcome in table[int(state)][action] if outcome[0] > 0]
-        if (int(after), reward, terminated) not in outcomes:
-            return False
-        state = env.reset()[0] if terminated else after
-    return True

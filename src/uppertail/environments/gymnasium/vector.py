@@ -1,6 +1,5 @@
 """A Gymnasium vector environment, whichever way it begins new episodes."""
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Int
 
-from uppertail.environments.gymnasium.single import ACTIONS, EPISODE, episode_seed
+from uppertail.environments.gymnasium.single import ACTIONS, EPISODE, closed, episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.host import HostEnvironment, HostStep
 
@@ -102,8 +101,7 @@ class Vector(HostEnvironment):
         return observation
 
     def close(self) -> None:
-        with contextlib.suppress(EOFError, OSError):  # of processes that are dead already
-            self.env.close()
+        closed(self.env)
 
     def _begin(self, which: Bool[np.ndarray, " envs"]) -> np.ndarray:
         """All observations, after a new episode has begun in some of the environments."""
@@ -112,7 +110,9 @@ class Vector(HostEnvironment):
         return self._arrays(self.env.reset(seed=self._seeds(), options={"reset_mask": which.copy()})[0])
 
     def _seeds(self) -> Any:
-        """One for each environment, which Gymnasium's types do not know of."""
+        """One for each environment, which Gymnasium's types do not know of; one for all where we do not reset them."""
+        if self.mode is not AutoresetMode.DISABLED:
+            return episode_seed(self.seed, 0, int(self.episodes[0]))
         return [episode_seed(self.seed, index, int(episode)) for index, episode in enumerate(self.episodes)]
 
     def _arrays(self, observations: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from uppertail.environments.gymnasium.builder import extra
-from uppertail.environments.gymnasium.single import episode_seed
+from uppertail.environments.gymnasium.single import closed, episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.watched import Frame, WatchedEnvironment, WatchedStep
 from uppertail.errors import InputError, said
@@ -80,13 +80,13 @@ class Watched(WatchedEnvironment):
             return str(shown) if self.mode == TEXT else np.asarray(shown, np.uint8)
 
     def close(self) -> None:
-        self.env.close()
+        closed(self.env)
 
 
 def _mode(label: str, make: Callable[[str | None], Any], pictures: bool) -> str:
     """The render mode in which it is shown."""
     env = make(None)
-    env.close()
+    closed(env)
     modes = env.metadata.get("render_modes") or []
     if pictures and PICTURES not in modes:
         raise InputError(

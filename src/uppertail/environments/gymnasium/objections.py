@@ -1,0 +1,76 @@
+"""Why a Gymnasium environment cannot be replaced by the table that it shows."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces, wrappers
+
+from uppertail.errors import said
+
+CHECKED_STEPS, CHECKED_STARTS = 500, 20
+"""Random steps, and first states of episodes, by which a table is held against its environment."""
+
+NEUTRAL_WRAPPERS = (
+    wrappers.OrderEnforcing,
+    wrappers.PassiveEnvChecker,
+    wrappers.RecordEpisodeStatistics,
+    wrappers.TimeLimit,
+)
+"""Wrappers that change neither rewards nor observations nor where an action leads."""
+
+
+def objection(env: gymnasium.Env[Any, Any]) -> str | None:
+    """Why an environment that has a table cannot be replaced by it; None if it can."""
+    while env is not env.unwrapped:
+        if type(env) not in NEUTRAL_WRAPPERS:
+            return f"its wrapper {type(env).__name__} may change what the table says"
+        env = env.env  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        return _of_table(env) or _of_starts(env) or _of_steps(env)
+    except Exception as error:  # it is the environment's own code that runs, on a table of any form
+        return f"its table cannot be followed ({type(error).__name__}: {said(error)})"
+
+
+def _of_table(env: Any) -> str | None:
+    table, observed, actions = env.P, env.observation_space, env.action_space
+    if not isinstance(observed, spaces.Discrete) or sorted(table) != list(range(len(table))):
+        return "its table is not one of states 0, 1, 2, ..."
+    if len(table) != observed.n or int(observed.start) != 0:
+        return "its table has other states than its observation space"
+    if not isinstance(actions, spaces.Discrete) or any(
+        sorted(row) != list(range(int(actions.n))) for row in table.values()
+    ):
+        return "its table is not one of actions 0, 1, 2, ..."
+    outcomes = [tuple(map(float, outcome)) for row in table.values() for each in row.values() for outcome in each]
+    if any(len(outcome) != 4 or not np.isfinite(outcome).all() for outcome in outcomes):
+        return "its table is not one of (probability, next state, reward, terminated)"
+    if getattr(env, "initial_state_distrib", None) is None:
+        return "it does not say where it starts (`initial_state_distrib`)"
+    if getattr(env, "fickle_passenger", False):
+        return "its passengers are fickle, which the table does not show"
+    return None
+
+
+def _of_starts(env: Any) -> str | None:
+    starts = np.asarray(env.initial_state_distrib, float)
+    first = [int(env.reset(seed=seed)[0]) for seed in range(CHECKED_STARTS)]
+    if starts.shape != (len(env.P),) or not (starts[first] > 0).all():
+        return "its episodes start where `initial_state_distrib` says that none does"
+    return None
+
+
+def _of_steps(env: Any) -> str | None:
+    """Random steps, which have to be outcomes of the table."""
+    random = np.random.default_rng(0)
+    state, _ = env.reset(seed=0)
+    for _ in range(CHECKED_STEPS):
+        action = int(random.integers(len(env.P[0])))
+        after, reward, terminated, truncated, _ = env.step(action)
+        outcomes = [tuple(outcome[1:]) for outcome in env.P[int(state)][action] if outcome[0] > 0]
+        if (int(after), reward, terminated) not in outcomes:
+            return "its steps are not those of the table"
+        if truncated:
+            return "it truncates episodes by itself, which the table does not show"
+        state = env.reset()[0] if terminated else after
+    return None
