@@ -94,7 +94,7 @@ class GymnasiumBuilder(HostBuilder):
         if self.returns is not None and not (
             len(self.returns) == 2 and -LARGEST <= self.returns[0] < self.returns[1] <= LARGEST
         ):
-            raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest return.")
+            raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest, within {LARGEST:g}.")
         if self.success is not None and not math.isfinite(self.success):
             raise InputError(f"success is {self.success}: give a finite return, or leave it out.")
         self.complete()

@@ -60,7 +60,7 @@ class Given(GymnasiumBuilder):
         if not isinstance(made, gymnasium.Env | VectorEnv):
             raise InputError(f"{self.id} gives {made!r}: give a function that makes a Gymnasium environment.")
         if not isinstance(self.environment, gymnasium.Env | VectorEnv):  # those are copied
-            self._require_new(made)
+            self._require_new(made.unwrapped)
         return made
 
     def _require_new(self, made: Made) -> None:

@@ -35,13 +35,13 @@ def objection(env: gymnasium.Env[Any, Any]) -> str | None:
 def _of_table(env: Any) -> str | None:
     table, observed, actions = env.P, env.observation_space, env.action_space
     if not isinstance(observed, spaces.Discrete) or sorted(table) != list(range(len(table))):
-        return "its table is not one of states 0, 1, 2, ..."
+        return "its table is not one of states 0, 1, 2 and so on"
     if len(table) != observed.n or int(observed.start) != 0:
         return "its table has other states than its observation space"
     if not isinstance(actions, spaces.Discrete) or any(
         sorted(row) != list(range(int(actions.n))) for row in table.values()
     ):
-        return "its table is not one of actions 0, 1, 2, ..."
+        return "its table is not one of actions 0, 1, 2 and so on"
     outcomes = [tuple(map(float, outcome)) for row in table.values() for each in row.values() for outcome in each]
     if any(len(outcome) != 4 or not np.isfinite(outcome).all() for outcome in outcomes):
         return "its table is not one of (probability, next state, reward, terminated)"
