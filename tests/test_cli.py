@@ -1,8 +1,11 @@
 """The command line end to end in a temporary folder, bad input included."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -206,6 +209,26 @@ def test_an_existing_output_is_refused_unless_overwritten(trained, tmp_path, cap
     for _ in range(2):
         assert main(["train", *TINY, "--quiet", "--overwrite", "--out", str(tmp_path / "o")]) == 0
     assert json.loads((tmp_path / "o" / "summary.json").read_text())["seeds"] == 2
+
+
+@pytest.mark.parametrize("name", ["summary.json", "curve.png"])
+def test_a_disk_that_fills_up_as_results_are_written_gets_a_sentence(name, monkeypatch, capsys):
+    """What was written before stays."""
+
+    def replace(path, target):
+        if Path(target).name == name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return Path(path).rename(target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    monkeypatch.setattr(os, "replace", replace)
+    assert main(["train", *TINY, "--quiet", "--out", "full"]) == 2
+    assert capsys.readouterr().err == (
+        "uppertail: The output full cannot be written (No space left on device): choose another --out.\n"
+    )
+    order = ["config.yaml", "log.jsonl", "episodes.npz", "summary.json", "networks.safetensors", "curve.png"]
+    left = {path.name for path in Path("full").iterdir()} - {".lock"}
+    assert left == set(order[: order.index(name)])
 
 
 def test_a_diverging_run_says_which_seed_and_keeps_what_was_written(tmp_path, capsys):
