@@ -299,7 +299,7 @@ def flattened(env: gymnasium.Env[Any, Any], observation: Any) -> np.ndarray:
 def follow_gymnasium(host: HostEnvironment, name: str, seed: int, steps: int) -> list[int]:
     """Makes random steps, and the same in environments of our own making; how many episodes ended in each."""
     theirs = [gymnasium.make(name) for _ in range(host.num_envs)]
-    episodes, ends = [0] * host.num_envs, 0
+    episodes = [0] * host.num_envs
     random, first_action = np.random.default_rng(1), int(theirs[0].action_space.start)  # pyright: ignore[reportAttributeAccessIssue]
     where = host.reset()
     for row, env in enumerate(theirs):
@@ -315,18 +315,17 @@ def follow_gymnasium(host: HostEnvironment, name: str, seed: int, steps: int) ->
             assert (step.terminated[row], step.truncated[row]) == (terminated, truncated and not terminated)
             if terminated or truncated:
                 episodes[row] += 1
-                ends += 1
                 after, _ = env.reset(seed=episode_seed(seed, row, episodes[row]))
             np.testing.assert_array_equal(step.observation[row], flattened(env, after))
     host.close()
-    assert ends
     return episodes
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "MountainCar-v0", "Taxi-v4", "Blackjack-v1", "Testing/Remembering-v0"])
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_steps_are_gymnasiums_with_the_true_final_observations(name: str, num_envs: int) -> None:
-    follow_gymnasium(Gym(name, compile="never").open(7, num_envs), name, 7, 450)
+    episodes = follow_gymnasium(Gym(name, compile="never").open(7, num_envs), name, 7, 450)
+    assert sum(episodes) >= 1
 
 
 def test_environments_in_processes_of_their_own_make_the_same_steps() -> None:
@@ -864,7 +863,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ],
         ["Mine gives the same environment again: give a function that makes a new one"],
     ),
-    "a choice": (lambda: unchecked(features="foo"), ["features is 'foo': use auto, random or scaled."]),
+    "a choice": (lambda: unchecked(features="foo"), ["features is 'foo': use one of auto, random or scaled."]),
     "three returns": (lambda: unchecked(returns=(1.0, 2.0, 3.0)), ["returns is [1.0, 2.0, 3.0]: give"]),
     "endless returns": (lambda: Gym("CartPole-v1", returns=(0.0, INF)), ["returns is [0.0, inf]: give the lowest,"]),
     "endless success": (lambda: Gym("CartPole-v1", success=INF), ["success is inf: give a finite return, or leave"]),

@@ -10,7 +10,7 @@ class InputError(ValueError):
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Raises InputError unless a setting is one of the names that it may have."""
     if value not in choices:
-        raise InputError(f"{name} is {value!r}: use {', '.join(choices[:-1])} or {choices[-1]}.")
+        raise InputError(f"{name} is {value!r}: use one of {', '.join(choices[:-1])} or {choices[-1]}.")
 
 
 def said(error: BaseException) -> str:

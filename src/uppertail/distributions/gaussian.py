@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.gaussian_losses import GAUSSIAN_DISTANCES, GaussianDistance, GaussianReturn
 from uppertail.distributions.scale import range_of, require_scale
-from uppertail.errors import InputError
+from uppertail.errors import InputError, require_choice
 from uppertail.types import ReturnRange
 
 WEIGHTED = ("cross_entropy", "kl")
@@ -46,9 +46,7 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
             )
         if not 0 <= self.beta <= 1:
             raise InputError(f"beta is {self.beta}, but it must lie in [0, 1]; 0 is the paper's loss.")
-        if self.distance not in GAUSSIAN_DISTANCES:
-            *names, last = GAUSSIAN_DISTANCES
-            raise InputError(f"distance is {self.distance!r}: use one of {', '.join(names)} or {last}.")
+        require_choice("distance", self.distance, list(GAUSSIAN_DISTANCES))
         require_scale(self.scale)
 
     @property

@@ -23,4 +23,4 @@ def _plain(value: Any) -> Any:
         return _plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+    return value if isinstance(value, int | float | str | None) else repr(value)

@@ -11,13 +11,6 @@ OnPolicy = Literal["fresh", "all", "none"]
 """The names of `Settings.on_policy`."""
 
 
-WHOLE = (
-    *("seeds", "seed", "episodes", "steps", "num_envs", "width", "hidden_layers", "batch_size", "replay_size"),
-    *("rollout_steps", "updates_per_rollout", "replay_start", "loss_samples"),
-)
-"""The settings that are whole numbers."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Settings of a training run.
@@ -67,10 +60,11 @@ class Settings:
     loss_samples: int = 0
 
     def __post_init__(self) -> None:
-        for name in WHOLE:
-            value = getattr(self, name)
-            unlimited = name == "steps" and value is None
-            _require(unlimited or isinstance(value, numbers.Integral), name, value, "use a whole number")
+        for field in dataclasses.fields(self):
+            if field.type in (int, int | None):
+                value = getattr(self, field.name)
+                left_out = value is None and field.type is not int
+                _require(left_out or isinstance(value, numbers.Integral), field.name, value, "use a whole number")
         for name in ("seeds", "episodes", "num_envs", "width", "hidden_layers", "rollout_steps", "updates_per_rollout"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "use 1 or more")
         _require(0 <= self.seed < 2**31, "seed", self.seed, "use 0 or more, below 2^31")

@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import gymnasium
 from gymnasium import spaces
@@ -16,28 +16,13 @@ from jaxtyping import PRNGKeyArray
 
 from uppertail.encodings import Encoding, StateEncoding
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import objections, tables
+from uppertail.environments.gymnasium import objections, tables, wrapping
 from uppertail.environments.gymnasium.single import Single, closed
 from uppertail.environments.gymnasium.spaces import Features, Numbers, Reading, Scaling, actions_of, reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.host import HostBuilder, HostEnvironment
 from uppertail.errors import InputError, require_choice, said
 from uppertail.types import ReturnRange
-
-Compile = Literal["auto", "never"]
-"""The names of `--env.compile`."""
-
-Vectorization = Literal["sync", "async"]
-"""The names of `--env.vectorization`."""
-
-CHOICES = {
-    "compile": Compile,
-    "encoding": StateEncoding,
-    "scaling": Scaling,
-    "features": Features,
-    "vectorization": Vectorization,
-}
-"""The settings that are names."""
 
 LARGEST = 1e30
 """The largest size of a return whose square a float32 still holds, in round figures."""
@@ -77,7 +62,7 @@ class GymnasiumBuilder(HostBuilder):
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
     """
 
-    compile: Compile = "auto"
+    compile: Literal["auto", "never"] = "auto"
     encoding: StateEncoding = "one_hot"
     scaling: Scaling = "auto"
     features: Features = "auto"
@@ -86,11 +71,12 @@ class GymnasiumBuilder(HostBuilder):
     feature_norm: float = 1.0
     returns: tuple[float, float] | None = None
     success: float | None = None
-    vectorization: Vectorization = "sync"
+    vectorization: Literal["sync", "async"] = "sync"
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            require_choice(name, getattr(self, name), get_args(choices))
+        for field in dataclasses.fields(self):
+            if get_origin(field.type) is Literal:
+                require_choice(field.name, getattr(self, field.name), get_args(field.type))
         if self.returns is not None and not (
             len(self.returns) == 2 and -LARGEST <= self.returns[0] < self.returns[1] <= LARGEST
         ):
@@ -206,7 +192,7 @@ class GymnasiumBuilder(HostBuilder):
             return Inspected(
                 reading(space, self.encoding, numbers),
                 actions_of(actions),
-                _time_limit(env),
+                wrapping.time_limit(env),
                 None if env.spec is None else env.spec.reward_threshold,
                 table,
                 objection,
@@ -218,18 +204,6 @@ class GymnasiumBuilder(HostBuilder):
 def _limited(maker: Callable[[], Any], limit: int | None) -> Any:
     """An environment made anew, with a time limit if one is asked for."""
     return maker() if limit is None else TimeLimit(maker(), limit)
-
-
-def _time_limit(env: Made) -> int | None:
-    """Steps after which its wrappers truncate an episode; None where there is no such limit."""
-    if isinstance(env, VectorEnv):
-        return None if env.spec is None else env.spec.max_episode_steps
-    limits: list[int] = []
-    while env is not env.unwrapped:
-        if isinstance(env, TimeLimit):
-            limits.append(env._max_episode_steps)
-        env = env.env  # pyright: ignore[reportAttributeAccessIssue]
-    return min(limits, default=None)
 
 
 def extra(error: Exception) -> str:

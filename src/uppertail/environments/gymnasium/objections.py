@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces, wrappers
 
+from uppertail.environments.gymnasium.wrapping import wrappers_of
 from uppertail.errors import said
 
 CHECKED_STEPS, CHECKED_STARTS = 500, 20
@@ -22,12 +23,12 @@ NEUTRAL_WRAPPERS = (
 
 def objection(env: gymnasium.Env[Any, Any]) -> str | None:
     """Why an environment that has a table cannot be replaced by it; None if it can."""
-    while env is not env.unwrapped:
-        if type(env) not in NEUTRAL_WRAPPERS:
-            return f"its wrapper {type(env).__name__} may change what the table says"
-        env = env.env  # pyright: ignore[reportAttributeAccessIssue]
+    for wrapper in wrappers_of(env):
+        if type(wrapper) not in NEUTRAL_WRAPPERS:
+            return f"its wrapper {type(wrapper).__name__} may change what the table says"
+    bare = env.unwrapped
     try:
-        return _of_table(env) or _of_starts(env) or _of_steps(env)
+        return _of_table(bare) or _of_starts(bare) or _of_steps(bare)
     except Exception as error:  # it is the environment's own code that runs, on a table of any form
         return f"its table cannot be followed ({type(error).__name__}: {said(error)})"
 

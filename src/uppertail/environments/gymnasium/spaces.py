@@ -77,8 +77,9 @@ def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -
         raise InputError(f"Observations of the space {space} hold no numbers: wrap the environment so that they do.")
     vector = _vector(flat, numbers.scaling)
     random = numbers.features == "random" or (numbers.features == "auto" and _has_numbers(space))
-    waves = RandomFeatures(vector, numbers.num_features, numbers.length_scale, numbers.feature_norm)
-    encoding = waves if random else vector
+    encoding = vector
+    if random:
+        encoding = RandomFeatures(vector, numbers.num_features, numbers.length_scale, numbers.feature_norm)
     if isinstance(space, spaces.Box):
         size = vector.num_features  # observations of another one raise an error, which names them
         return Reading(lambda observation: _floats(observation).reshape(size), encoding)
