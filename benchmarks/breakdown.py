@@ -23,7 +23,7 @@ from uppertail import gradients, replay
 from uppertail.bench import machine
 from uppertail.records import write_text
 from uppertail.training.compiled import CompiledRun
-from uppertail.training.results import hardware
+from uppertail.training.process.hardware import hardware
 from uppertail.training.run import Run
 
 AGAIN, TURNS = 200, 9

@@ -18,7 +18,7 @@ from typing import Any
 
 from uppertail import UCB, Chain, Checkpoints, Gaussian, Settings
 from uppertail.training import tensors
-from uppertail.training.results import hardware
+from uppertail.training.process.hardware import hardware
 from uppertail.training.run import Run
 
 REPETITIONS = 7

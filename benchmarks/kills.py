@@ -24,7 +24,7 @@ from typing import Any
 from uppertail import records
 from uppertail.training import checkpoint
 from uppertail.training.checkpoint import UnusableCheckpointError
-from uppertail.training.results import hardware
+from uppertail.training.process.hardware import hardware
 
 COMMAND = [sys.executable, "-m", "uppertail"]
 SETTINGS = "--env Chain --env.length 20 --seeds 4 --width 32 --hidden_layers 1 --episodes 1000000"

@@ -20,7 +20,7 @@ from uppertail.bench import machine
 from uppertail.bench.contestants import Ours
 from uppertail.bench.load import Load
 from uppertail.records import write_text
-from uppertail.training.results import hardware
+from uppertail.training.process.hardware import hardware
 
 SEEDS, TURNS, SECONDS = 4, 3, 1.5
 AXES: dict[str, list[int]] = {

@@ -27,7 +27,7 @@ from uppertail.experiments import (
 from uppertail.experiments.cells import Cell, CellResult, UnusableCellError
 from uppertail.locks import locked
 from uppertail.policies import UCB
-from uppertail.training.interrupt import interruptible
+from uppertail.training.process.interrupt import interruptible
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from uppertail.training import threads
+from uppertail.training.process import threads
 
 POOL = """
 from pathlib import Path

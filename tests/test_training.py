@@ -21,7 +21,7 @@ from uppertail.policies import UCB, EpsilonGreedy, Thompson
 from uppertail.records import write
 from uppertail.training import assembly
 from uppertail.training.compiled import CompiledRun
-from uppertail.training.described import described
+from uppertail.records.described import described
 from uppertail.training.loop import Loop
 from uppertail.training.results import TrainingDivergedError
 from uppertail.training.settings import Settings

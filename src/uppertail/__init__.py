@@ -3,33 +3,34 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from uppertail.parts import PARTS
+
 if TYPE_CHECKING:
     from uppertail import loggers
     from uppertail.cli.trained import load
     from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
     from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Given, Gym, HostBuilder, Toy
-    from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
-    from uppertail.training.checkpoints import Checkpoints
-    from uppertail.training.learned import Trained
+    from uppertail.errors import InputError
+    from uppertail.networks import Network, NetworkBuilder, PerAction
+    from uppertail.policies import UCB, EpisodeUCB, EpsilonGreedy, ExplorationPolicy, Greedy, Memoryless, Thompson
+    from uppertail.replay import Distinct, Prioritized, Replay, Uniform
+    from uppertail.targets import Online, Periodic, RunningMean, Target
+    from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingFailedError, TrainingResult
     from uppertail.training.settings import Settings
     from uppertail.training.train import train
+    from uppertail.training.trained import Trained
 
 _HOMES = {
-    "uppertail.distributions": ("Categorical", "Gaussian", "GaussianMixture", "PointMass", "ReturnDistribution"),
-    "uppertail.environments": (
-        "Chain",
-        "EnvironmentBuilder",
-        "FiniteMDP",
-        "FrozenLake",
-        "Given",
-        "Gym",
-        "HostBuilder",
-        "Toy",
-    ),
-    "uppertail.policies": ("EpsilonGreedy", "ExplorationPolicy", "Greedy", "Thompson", "UCB"),
+    "uppertail.distributions": ("ReturnDistribution",),
+    "uppertail.environments": ("EnvironmentBuilder", "FiniteMDP", "Given", "HostBuilder"),
+    "uppertail.errors": ("InputError",),
+    "uppertail.networks": ("Network", "NetworkBuilder"),
+    "uppertail.policies": ("ExplorationPolicy", "Greedy", "Memoryless"),
+    "uppertail.replay": ("Replay",),
+    "uppertail.targets": ("Target",),
     "uppertail.training.settings": ("Settings",),
-    "uppertail.training.checkpoints": ("Checkpoints",),
+    "uppertail.training.checkpoints.folder": ("Checkpoints",),
     "uppertail.training.results": (
         "Progress",
         "Stop",
@@ -38,17 +39,24 @@ _HOMES = {
         "TrainingResult",
     ),
     "uppertail.training.train": ("train",),
-    "uppertail.training.learned": ("Trained",),
+    "uppertail.training.trained": ("Trained",),
     "uppertail.cli.trained": ("load",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+"""Where public names are, beside the built-in kinds of the parts."""
+
+_HOME_OF = {
+    **{name: home for home, names in _HOMES.items() for name in names},
+    **{name: module for part in PARTS.values() for name, module in part.kinds.items()},
+}
 
 __all__ = [
     "UCB",
     "Categorical",
     "Chain",
     "Checkpoints",
+    "Distinct",
     "EnvironmentBuilder",
+    "EpisodeUCB",
     "EpsilonGreedy",
     "ExplorationPolicy",
     "FiniteMDP",
@@ -59,17 +67,29 @@ __all__ = [
     "Greedy",
     "Gym",
     "HostBuilder",
+    "InputError",
+    "Memoryless",
+    "Network",
+    "NetworkBuilder",
+    "Online",
+    "PerAction",
+    "Periodic",
     "PointMass",
+    "Prioritized",
     "Progress",
+    "Replay",
     "ReturnDistribution",
+    "RunningMean",
     "Settings",
     "Stop",
+    "Target",
     "Thompson",
     "Toy",
     "Trained",
     "TrainingDivergedError",
     "TrainingFailedError",
     "TrainingResult",
+    "Uniform",
     "load",
     "loggers",
     "train",
@@ -85,4 +105,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_HOME_OF})

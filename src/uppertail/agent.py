@@ -8,20 +8,21 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from uppertail import gradients
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks import PerActionNetwork
+from uppertail.networks import Network, NetworkBuilder
 from uppertail.policies import ExplorationPolicy
-from uppertail.types import POLICY_CHOICE, Transition
+from uppertail.targets import Target
+from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 
 class AgentState(NamedTuple):
-    """All that an agent learns."""
+    """All that an agent learns, and what its targets are made with."""
 
-    network: PerActionNetwork
+    network: Network
     optimizer: optax.OptState
+    target: PyTree
 
 
 class Metrics(NamedTuple):
@@ -37,24 +38,26 @@ class Metrics(NamedTuple):
 class Agent:
     """Distributional policy evaluation and optimistic exploration, as pure functions of an explicit state.
 
+    Every member of an ensemble learns for itself, from its own bootstrap; a network that stands alone is one member.
+
     Args:
         family: the family of return distributions.
         policy: the exploration policy that acts on them.
+        network: builds the network.
+        target: which network bootstraps.
         encoding: how an observation enters the network.
         discount: gamma, per step.
         optimizer: turns gradients into updates.
-        hidden_sizes: units of each hidden layer.
-        bias: whether the layers have biases.
         loss_samples: draws per transition of the sample-based loss; 0: the family's own loss, in closed form.
     """
 
     family: ReturnDistribution[Any]
     policy: ExplorationPolicy
+    network: NetworkBuilder
+    target: Target
     encoding: Encoding
     discount: float
     optimizer: optax.GradientTransformation
-    hidden_sizes: tuple[int, ...]
-    bias: bool
     loss_samples: int = 0
 
     def __post_init__(self) -> None:
@@ -63,87 +66,107 @@ class Agent:
                 f"loss_samples is {self.loss_samples}, but {type(self.family).__name__} has no density to learn draws "
                 "by: use 0, its own loss, or a family with a density, for example Gaussian."
             )
+        if self.policy.needs_members and self.network.members is None:
+            raise InputError(
+                f"The policy {type(self.policy).__name__} needs a network with members, and "
+                f"{type(self.network).__name__} has none: use an ensemble, or another policy, for example UCB."
+            )
 
     def init(self, key: PRNGKeyArray, num_actions: int) -> AgentState:
         """An agent that has learned nothing: its distributions are wide."""
-        sizes = (self.encoding.num_features, *self.hidden_sizes, self.family.num_outputs)
-        encoder = self.encoding.init(jax.random.fold_in(key, num_actions))
-        network = PerActionNetwork.init(key, sizes, num_actions, self.bias, encoder)
-        return AgentState(network, self.optimizer.init(_tree(network)))
+        network = self.network.init(key, self.encoding, num_actions, self.family.num_outputs)
+        return AgentState(network, self.optimizer.init(_tree(network)), self.target.init(network))
 
-    def returns(self, network: PerActionNetwork, observation: Array | int) -> Any:
-        """p(Z | s, a) for one state: the family's parameters with a leading axis of actions."""
-        return jax.vmap(self.family.from_outputs)(network(self.encoding, jnp.asarray(observation)))
+    def returns(self, network: Network, observation: Array | int) -> PyTree:
+        """p(Z | s, a) for one state: the family's parameters with leading axes [actions], or [members, actions]."""
+        z = self.returns_by_member(network, jnp.asarray(observation))
+        return jax.tree.map(lambda leaf: leaf[0], z) if network.members is None else z
 
-    def act(
-        self, network: PerActionNetwork, key: PRNGKeyArray, observation: Array, policy: ExplorationPolicy | None = None
-    ) -> Int[Array, ""]:
-        """The policy's action in one state."""
-        return (policy or self.policy).select(key, self.family, self.returns(network, observation))
+    def returns_by_member(self, network: Network, observation: Array) -> PyTree:
+        """The same with leading axes [members, actions] for every network; one that stands alone is one member."""
+        return self.returns_of_outputs(network.outputs(observation))
+
+    def returns_of_outputs(self, outputs: Float[Array, "*members actions outputs"]) -> PyTree:
+        """The return distributions [members, actions] that a network's outputs stand for."""
+        by_member = outputs[None] if outputs.ndim == 2 else outputs
+        return jax.vmap(jax.vmap(self.family.from_outputs))(by_member)
+
+    def explores(self, z: PyTree, action: Int[Array, ""]) -> Bool[Array, ""]:
+        """Whether an action is not the greedy one of these [members, actions]: its mean is below another's."""
+        mean = jnp.mean(jax.vmap(jax.vmap(self.family.mean))(z), axis=0)
+        return mean[action] < jnp.max(mean)
 
     def observe(self, state: AgentState, observations: Array) -> AgentState:
         """The agent after it has seen a batch of observations (one leading axis), before it learns from them."""
-        encoder = self.encoding.observe(state.network.encoder, observations)
-        return state._replace(network=dataclasses.replace(state.network, encoder=encoder))
+        return state._replace(network=state.network.observe(observations))
 
-    def explores(self, z: Any, action: Int[Array, ""]) -> Bool[Array, ""]:
-        """Whether an action is not the greedy one of these return distributions: its mean is below another's."""
-        mean = jax.vmap(self.family.mean)(z)
-        return mean[action] < jnp.max(mean)
+    def bootstrap(self, network: Network, key: PRNGKeyArray, transition: Transition) -> PyTree:
+        """Z(s', a') of one transition by each member, which is surely 0 if the episode terminated."""
 
-    def bootstrap(self, network: PerActionNetwork, key: PRNGKeyArray, transition: Transition) -> Any:
-        """Z(s', a') of one transition, which is surely 0 if the episode terminated."""
-        z_next = self.returns(network, transition.next_observation)
-        chosen = self.policy.select(key, self.family, z_next)
-        next_action = jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action)
-        return where(transition.terminated, self.family.terminal(), take(z_next, next_action))
+        def of_member(z_next: PyTree) -> PyTree:
+            chosen = self.policy.next_action(key, self.family, z_next)
+            next_action = jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action)
+            return where(transition.terminated, self.family.terminal(), take(z_next, next_action))
 
-    def target(self, bootstrap: Any, transition: Transition) -> Any:
-        """q(Z | s, a) of one transition: r + discount * Z(s', a')."""
-        return self.family.backup(bootstrap, transition.reward, jnp.asarray(self.discount))
+        return jax.vmap(of_member)(self.returns_by_member(network, transition.next_observation))
 
-    def outside(self, bootstrap: Any, transition: Transition) -> Bool[Array, ""]:
-        """Whether r + discount * E[Z(s', a')] is beyond what the family can represent."""
+    def backup(self, bootstrap: PyTree, transition: Transition) -> PyTree:
+        """q(Z | s, a) of one transition by each member: r + discount * Z(s', a')."""
+        discount = jnp.asarray(self.discount)
+        return jax.vmap(lambda z_next: self.family.backup(z_next, transition.reward, discount))(bootstrap)
+
+    def outside(self, bootstrap: PyTree, transition: Transition) -> Bool[Array, " members"]:
+        """Whether r + discount * E[Z(s', a')] is beyond what the family can represent, by each member."""
         low, high = self.family.support
-        mean = transition.reward + self.discount * self.family.mean(bootstrap)
+        mean = transition.reward + self.discount * jax.vmap(self.family.mean)(bootstrap)
         return (mean < low) | (mean > high)
 
-    def loss(
-        self, network: PerActionNetwork, key: PRNGKeyArray, target: Any, transition: Transition
-    ) -> Float[Array, ""]:
-        """L(q, p) of one transition: in closed form, or - mean_k log p(z_k) with draws z_k of q (appendix)."""
-        prediction = take(self.returns(network, transition.observation), transition.action)
+    def loss(self, network: Network, key: PRNGKeyArray, targets: PyTree, transition: Transition) -> Float[Array, ""]:
+        """L(q, p) of one transition, summed over the members that learn from it."""
+
+        def of_member(target: PyTree, z: PyTree) -> Float[Array, ""]:
+            return self.distance(key, target, take(z, transition.action))
+
+        by_member = jax.vmap(of_member)(targets, self.returns_by_member(network, transition.observation))
+        return jnp.sum(network.member_weights(transition.extra) * by_member)
+
+    def distance(self, key: PRNGKeyArray, target: PyTree, prediction: PyTree) -> Float[Array, ""]:
+        """L(q, p) in closed form, or - mean_k log p(z_k) with draws z_k of q (appendix)."""
         if self.loss_samples == 0:
             return self.family.loss(target, prediction)
         draws = jax.vmap(self.family.sample, in_axes=(0, None))(jax.random.split(key, self.loss_samples), target)
         return -jnp.mean(self.family.log_density(prediction, draws))
 
-    def update(self, state: AgentState, key: PRNGKeyArray, batch: Transition) -> tuple[AgentState, Metrics]:
-        """One gradient step on a minibatch, the targets held still."""
+    def update(
+        self, state: AgentState, key: PRNGKeyArray, batch: Transition, weights: Float[Array, " batch"]
+    ) -> tuple[AgentState, Metrics, Float[Array, " batch"]]:
+        """One gradient step on a minibatch, the targets held still; also the loss of each transition."""
         size = batch.action.shape[0]
         keys = jax.random.split(key, size)
         draw_keys = jax.random.split(jax.random.fold_in(key, size), size)  # `keys` are folds of 0 to size - 1
-        bootstraps = jax.vmap(self.bootstrap, in_axes=(None, 0, 0))(state.network, keys, batch)
-        targets, outside = jax.vmap(self.target)(bootstraps, batch), jax.vmap(self.outside)(bootstraps, batch)
+        bootstrapping = self.target.network(state.target, state.network)
+        bootstraps = jax.vmap(self.bootstrap, in_axes=(None, 0, 0))(bootstrapping, keys, batch)
+        targets, outside = jax.vmap(self.backup)(bootstraps, batch), jax.vmap(self.outside)(bootstraps, batch)
 
-        def loss_of(network: PerActionNetwork, action: Int[Array, ""], row: Any) -> Float[Array, ""]:
+        def loss_of(network: Network, action: Int[Array, ""], row: PyTree) -> Float[Array, ""]:
             draw_key, target, transition = row
             return self.loss(network, draw_key, target, transition._replace(action=action))
 
         rows = (draw_keys, targets, batch)
-        loss, gradient = gradients.mean_loss(loss_of, state.network, batch.action, rows)
+        loss, losses, gradient = state.network.loss_and_gradient(loss_of, batch.action, rows, weights)
         updates, optimizer = self.optimizer.update(_tree(gradient), state.optimizer, _tree(state.network))
-        network = optax.apply_updates(_tree(state.network), updates)
+        network = _tree(optax.apply_updates(_tree(state.network), updates))
         metrics = Metrics(loss, optax.tree.norm(gradient), jnp.mean(outside, dtype=jnp.float32))
-        return AgentState(_tree(network), optimizer), metrics
+        after = AgentState(network, optimizer, self.target.after_update(state.target, network))
+        return after, metrics, losses
 
 
-def take(z: Any, action: Int[Array, ""]) -> Any:
+def take(z: PyTree, action: Int[Array, ""]) -> PyTree:
     """The parameters of one action."""
     return jax.tree.map(lambda leaf: leaf[action], z)
 
 
-def where(condition: Bool[Array, ""], if_true: Any, if_false: Any) -> Any:
+def where(condition: Bool[Array, ""], if_true: PyTree, if_false: PyTree) -> PyTree:
     """One of two distributions of a family."""
     return jax.tree.map(lambda true, false: jnp.where(condition, true, false), if_true, if_false)
 

@@ -1,8 +1,11 @@
 """What travels between the floors: one step of an environment, one transition, the range of its returns."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from jaxtyping import Array, Bool, Float, Int
+
+PyTree: TypeAlias = Any
+"""A tree of arrays: tuples, NamedTuples and modules with arrays as leaves; `()` is the tree without any."""
 
 POLICY_CHOICE = -1
 """A `Transition.next_action` that is not known: the policy chooses it when the transition is learned from."""
@@ -24,7 +27,8 @@ class TimeStep(NamedTuple):
 class Transition(NamedTuple):
     """The data of Section 4: s, a, r, s', a', and whether the episode terminated at s'.
 
-    On-policy and replayed data differ in `next_action` alone: the action taken at s', or `POLICY_CHOICE`.
+    On-policy and replayed data differ in `next_action` alone: the action taken at s', or `POLICY_CHOICE`. `extra` is
+    what the network has drawn for this transition when it was stored, such as the bootstrap mask of an ensemble.
     """
 
     observation: Array
@@ -33,6 +37,7 @@ class Transition(NamedTuple):
     terminated: Bool[Array, "*batch"]
     next_observation: Array
     next_action: Int[Array, "*batch"]
+    extra: PyTree = ()
 
 
 class ReturnRange(NamedTuple):

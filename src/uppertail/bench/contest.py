@@ -8,7 +8,7 @@ from uppertail.bench import machine
 from uppertail.bench.contestants import Contestant, Ours, Peer
 from uppertail.bench.load import Load
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture
-from uppertail.training.results import hardware
+from uppertail.training.process.hardware import hardware
 
 PEER_STEPS = 4_000
 PEERS = {"DQN": "Stable-Baselines3 DQN", "QRDQN": "sb3-contrib QR-DQN"}

@@ -19,6 +19,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.environments import Chain, Given
 from uppertail.errors import InputError
 from uppertail.policies import UCB
+from uppertail.training.method import Method
 from uppertail.training.run import Run, described
 from uppertail.training.settings import Settings
 
@@ -83,7 +84,7 @@ class Ours(Contestant):
             updates_per_rollout=load.updates_per_rollout,
             replay_size=load.replay_size,
         )
-        self.run = Run(stepped if self.host else compiled, self.distribution, UCB(), settings)
+        self.run = Run(stepped if self.host else compiled, Method(self.distribution, UCB()), settings)
         self.state = self.run.driver.start()
         self.state, _, _ = self.run.driver.advance(self.state)
         self.compile_seconds = self.run.ledger.seconds.compile
@@ -96,18 +97,18 @@ class Ours(Contestant):
         return steps / elapsed
 
     def facts(self, load: Load) -> dict[str, Any]:
-        size = sum(leaf.nbytes for leaf in jax.tree.leaves(self.run.driver.gathered(self.state)))
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(self.run.driver.gather(self.state)))
         return {
             "distribution": described(self.distribution)["name"],
             "seeds": self.seeds,
             "host": self.host,
-            "flops_per_step": load.flops_per_step(self.hidden_layers, self.run.family.num_outputs),
+            "flops_per_step": load.flops_per_step(self.hidden_layers, self.run.method.distribution.num_outputs),
             "compile_seconds": round(self.compile_seconds, 2),
             "state_megabytes": round(size / 1e6, 1),
         }
 
     def close(self) -> None:
-        self.run.driver.close()
+        self.run.close()
         del self.run, self.state
 
 

@@ -29,7 +29,7 @@ def parser(light: bool = False) -> ArgumentParser:
     options = command_parser("evaluate", DESCRIPTION)
     options.add_argument("folder", type=str | None, nargs="?", default=None, help="the run's folder")
     options.add_argument("--episodes", type=int, default=100, help="episodes of each seed")
-    options.add_argument("--policy", type=records.EvaluationPolicy, default="greedy", help=trained.POLICY)
+    options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
 
@@ -46,8 +46,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _evaluate(folder: Path, episodes: int, name: str, quiet: bool) -> int:
     from uppertail.analysis.evaluation import Evaluation
-    from uppertail.training.described import described
-    from uppertail.training.results import hardware
+    from uppertail.records.described import described
+    from uppertail.training.process.hardware import hardware
 
     with trained.opened(folder) as over:
         over.require_finite(slice(None))
@@ -64,8 +64,15 @@ def _evaluate(folder: Path, episodes: int, name: str, quiet: bool) -> int:
     }
     if not quiet:
         env = document["env"]
-        _show(f"{env.get('id', env['name'])}, {type(run.family).__name__}, {_called(document['policy'])}", evaluation)
-    return _write(folder / records.EVALUATIONS[name], document, quiet)
+        _show(
+            f"{env.get('id', env['name'])}, {type(run.method.distribution).__name__}, {_called(document['policy'])}",
+            evaluation,
+        )
+    return _write(
+        folder / records.EVALUATION.replace("*", name if name in trained.NAMES else type(policy).__name__),
+        document,
+        quiet,
+    )
 
 
 def _write(path: Path, document: dict[str, Any], quiet: bool) -> int:

@@ -33,7 +33,7 @@ def _headline(out: str | None, quiet: bool) -> int:
     from uppertail.analysis.curves import learning_curves
     from uppertail.console import progress_bar, results_table
     from uppertail.experiments import headline
-    from uppertail.training.interrupt import interruptible
+    from uppertail.training.process.interrupt import interruptible
     from uppertail.training.train import train
 
     folder = Path(out) if out else records.unused_folder(Path("runs"), "headline")

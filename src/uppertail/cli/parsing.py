@@ -1,9 +1,11 @@
 """Options from the signatures of classes, and errors as sentences."""
 
 import argparse
+import contextlib
 import difflib
-import importlib
 import inspect
+import itertools
+import json
 import pydoc
 import re
 import sys
@@ -15,20 +17,8 @@ import yaml
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
 from uppertail.errors import InputError
-
-PARTS = {
-    "env": ("uppertail.environments", "EnvironmentBuilder", "Chain"),
-    "distribution": ("uppertail.distributions", "ReturnDistribution", "Gaussian"),
-    "policy": ("uppertail.policies", "ExplorationPolicy", "UCB"),
-}
-"""For each part: its package, its contract, its default class."""
-
-CHOICES = {
-    "env": "Chain, Toy, FrozenLake or Gym",
-    "distribution": "Gaussian, Categorical, GaussianMixture or PointMass",
-    "policy": "UCB, Thompson or EpsilonGreedy",
-}
-
+from uppertail.parts import PARTS
+from uppertail.records import older
 
 KINDS = {
     "int": "a whole number",
@@ -54,22 +44,22 @@ def command_parser(
 
 
 def add_parts(parser: ArgumentParser, light: bool, options: Sequence[str] = tuple(PARTS)) -> None:
-    """Adds --env, --distribution and --policy: any class of their contract, by name or import path.
+    """Adds --env, --distribution and the other parts: any class of their contract, by name or import path.
 
     Args:
         parser: the parser to add to.
         light: only for showing help: imports nothing.
-        options: which of the three to add.
+        options: which of the parts to add.
     """
     for option in options:
-        package, contract, default = PARTS[option]
-        text = f"{CHOICES[option]}, or the import path of your own class; settings as --{option}.NAME VALUE"
+        part = PARTS[option]
+        text = f"{part.choices}, or the import path of your own class; settings as --{option}.NAME VALUE"
         if light:
-            parser.add_argument(f"--{option}", type=str, default=default, help=text)
+            parser.add_argument(f"--{option}", type=str, default=part.default, help=text)
             parser.add_argument(f"--{option}.help", metavar="CLASS", help=f"list the settings of a class of {option}")
         else:
-            kind = getattr(importlib.import_module(package), contract)
-            parser.add_argument(f"--{option}", type=kind, default={"class_path": f"{package}.{default}"}, help=text)
+            kind = part.load()
+            parser.add_argument(f"--{option}", type=kind, default={"class_path": part.default_path}, help=text)
 
 
 def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
@@ -113,21 +103,37 @@ def _joined(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
+def later_options(arguments: Sequence[str]) -> list[str]:
+    """Options that came after the version that wrote a run's config.yaml, as they were before there was a choice."""
+    later: list[str] = []
+    for path in _config_files(arguments):
+        with contextlib.suppress(OSError, UnicodeDecodeError, yaml.YAMLError):  # `parse` says so
+            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+            if isinstance(content, dict):
+                whole = older.completed_options(content)
+                later += [f"--{name}={json.dumps(whole[name])}" for name in whole if name not in content]
+    return later
+
+
+def _config_files(arguments: Sequence[str]) -> list[str]:
+    """The values of --config."""
+    files = [argument.partition("=")[2] for argument in arguments if argument.startswith("--config=")]
+    return files + [path for option, path in itertools.pairwise([*arguments, ""]) if option == "--config"]
+
+
 def _check_config(arguments: Sequence[str]) -> None:
     """A configuration file must exist and be YAML with options at its top level."""
-    for index, argument in enumerate(arguments):
-        if argument == "--config" or argument.startswith("--config="):
-            path = argument.partition("=")[2] or "".join(arguments[index + 1 : index + 2])
-            try:
-                content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-            except (OSError, UnicodeDecodeError) as error:
-                raise InputError(f"The config file {path!r} cannot be read: give the path of a YAML file.") from error
-            except yaml.YAMLError as error:
-                mark = getattr(error, "problem_mark", None)
-                where = f" at line {mark.line + 1}" if mark else ""
-                raise InputError(f"The config file {path!r} is not valid YAML{where}: mend it there.") from error
-            if not isinstance(content, dict):
-                raise InputError(f"The config file {path!r} holds no options: write them as `name: value` lines.")
+    for path in _config_files(arguments):
+        try:
+            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The config file {path!r} cannot be read: give the path of a YAML file.") from error
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f" at line {mark.line + 1}" if mark else ""
+            raise InputError(f"The config file {path!r} is not valid YAML{where}: mend it there.") from error
+        if not isinstance(content, dict):
+            raise InputError(f"The config file {path!r} holds no options: write them as `name: value` lines.")
 
 
 def _refuse_nulls(parser: ArgumentParser, config: Namespace) -> None:
@@ -169,17 +175,16 @@ def _sentence(message: str, parser: ArgumentParser) -> str:
     if option and (
         value := re.search(r"(?:Expected a dot import path string|Unexpected import path format): ?(\S*)", text)
     ):
-        names = re.split(r", | or ", CHOICES[option])
-        hint = _suggest(value[1], names, "")
-        return f"Unknown {option} {value[1]!r}: use {CHOICES[option]}, or the import path of your own class.{hint}"
+        hint = _suggest(value[1], list(PARTS[option].kinds), "")
+        return f"Unknown {option} {value[1]!r}: use {_choices(option)}, or the import path of your own class.{hint}"
     if option and (value := re.search(r"Not a valid subclass of \w+\. Got value: (.*?) Subclass types", text)):
-        return f"{option} is {value[1]}: use {CHOICES[option]}, or the import path of your own class."
+        return f"{option} is {value[1]}: use {_choices(option)}, or the import path of your own class."
     if option and re.search(
         r"[Uu]nable to import|No module named|has no attribute|does not correspond to a subclass", text
     ):
         return (
             f"The class given for --{option} cannot be used ({text.rpartition(': ')[2].rstrip('.')}): "
-            f"use {CHOICES[option]}, or the import path of an installed class of that kind."
+            f"use {_choices(option)}, or the import path of an installed class of that kind."
         )
     if option and (missing := re.search(r"class_path '[\w.]*?(\w+)'.*arguments are required: (\w+)", text)):
         return f"{missing[1]} needs {missing[2]}: give it with --{option}.{missing[2]}."
@@ -192,6 +197,10 @@ def _sentence(message: str, parser: ArgumentParser) -> str:
             return f"{name} is {expected[2]}, but it must be one of {literal[1]}."
         return f"{name} is {expected[2] or 'empty'}, but it must be {_kind(expected[1])}."
     return f"{text.rstrip('.')}; `{parser.prog} --help` lists the options."
+
+
+def _choices(option: str) -> str:
+    return PARTS[option].choices
 
 
 def _kind(shown: str) -> str:

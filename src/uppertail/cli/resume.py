@@ -66,8 +66,8 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 def _go_on(folder: Path, config: Path, quiet: bool) -> int:
     from uppertail.cli import running
-    from uppertail.training import threads
-    from uppertail.training.checkpoints import Checkpoints
+    from uppertail.training.checkpoints.folder import Checkpoints
+    from uppertail.training.process import threads
 
     request = train.requested_in(config)
     threads.limit(request.built.seeds)

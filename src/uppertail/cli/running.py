@@ -11,9 +11,9 @@ from uppertail import records
 from uppertail.console import progress_bar, results_table
 from uppertail.environments import EnvironmentBuilder, HostBuilder
 from uppertail.loggers import JSONL, Logger
-from uppertail.training import learned
-from uppertail.training.checkpoints import Checkpoints
-from uppertail.training.interrupt import interruptible
+from uppertail.training import trained
+from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.process.interrupt import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
 
@@ -29,7 +29,7 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
         TrainingFailedError: a loss became NaN or infinite, or an environment could not go on; what was learned until
             then is written.
     """
-    env, label = name_of(run.builder), f"{type(run.family).__name__}, {type(run.loop.agent.policy).__name__}"
+    env, label = name_of(run.builder), f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
     if isinstance(run.builder, HostBuilder) and run.builder.note:
         complain(run.builder.note)
     with interruptible():  # what has been learned is written, whatever happens meanwhile
@@ -66,8 +66,8 @@ def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
     from uppertail.analysis.curves import learning_curves  # what draws takes a second that no first step should wait
 
     with records.disk_errors(folder):
-        for name in (records.CURVE, *records.EVALUATIONS.values()):  # those are of other networks
-            (folder / name).unlink(missing_ok=True)
+        for path in (folder / records.CURVE, *folder.glob(records.EVALUATION)):  # those are of other networks
+            path.unlink(missing_ok=True)
         records.write(folder, result.record)
-        learned.save(folder, result)
+        trained.save(folder, result)
         learning_curves(folder / records.CURVE, env, {label: result.record.episodes})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
+from uppertail.cli.parsing import add_parts, command_parser, instantiate, later_options, parse
 from uppertail.errors import InputError
 from uppertail.training.settings import Settings
 
@@ -46,10 +46,12 @@ class Request:
         Args:
             before: what was asked of a run that it goes on with, or plays for.
         """
+        from uppertail.training.method import Method
         from uppertail.training.run import Run
 
         settings = Settings(**{name: self.built[name] for name in Settings.__dataclass_fields__})
-        return Run(self.built.env, self.built.distribution, self.built.policy, settings, before)
+        method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
+        return Run(self.built.env, method, settings, before)
 
     def loggers(self, folder: Path) -> "list[Logger]":
         """What writes its numbers down beside log.jsonl; each is ready, but has written nothing.
@@ -103,7 +105,7 @@ def requested(arguments: Sequence[str]) -> Request:
         InputError: one sentence about the first thing that is wrong with them.
     """
     options = parser()
-    config = parse(options, _one_logger_option(arguments))
+    config = parse(options, [*later_options(arguments), *_one_logger_option(arguments)])
     saved = Namespace({name: value for name, value in config.items() if name not in NOT_PART_OF_A_RUN})
     return Request(instantiate(options, config), options.dump(saved, skip_unset=False))
 
@@ -145,8 +147,8 @@ def _train(request: Request) -> int:
     from uppertail import records
     from uppertail.cli import running
     from uppertail.locks import locked
-    from uppertail.training import threads
-    from uppertail.training.checkpoints import Checkpoints
+    from uppertail.training.checkpoints.folder import Checkpoints
+    from uppertail.training.process import threads
 
     threads.limit(request.built.seeds)
     folder, every = request.folder(), request.checkpoint_every

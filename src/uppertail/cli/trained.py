@@ -7,15 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uppertail.cli import train
+from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
-    from uppertail.networks import PerActionNetwork
+    from uppertail.networks import Network
     from uppertail.policies import ExplorationPolicy
-    from uppertail.training.learned import LearnedFile, Trained
     from uppertail.training.run import Run
+    from uppertail.training.trained import LearnedFile, Trained
 
-POLICY = "greedy: the highest mean; ucb, thompson: as the run had them, or their defaults; trained: the run's own"
+NAMES = ("greedy", "ucb", "thompson", "trained")
+"""Short names of policies to play with."""
+
+POLICY = (
+    "greedy: the highest mean; ucb, thompson: as the run had them, or their defaults; trained: the run's own; else the "
+    "name or import path of a policy, or '{class_path: EpisodeUCB, init_args: {low: 2, high: 2}}'"
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,13 +37,21 @@ class TrainedRun:
 
     run: "Run"
     file: "LearnedFile"
-    networks: "PerActionNetwork"
+    networks: "Network"
 
     def policy(self, name: str) -> "ExplorationPolicy":
-        """The policy of this name; the run's own, with its settings, if it is of that class."""
+        """The policy of this name; the run's own, with its settings, if it is of that class.
+
+        Raises:
+            InputError: there is none of this name, or it cannot play with these networks.
+        """
         from uppertail.policies import UCB, Greedy, Thompson
 
-        own = self.run.loop.agent.policy
+        if name not in NAMES:
+            policy = _policy(name)
+            dataclasses.replace(self.run.loop.agent, policy=policy)  # refuses one that needs what the network lacks
+            return policy
+        own = self.run.method.policy
         kind = {"greedy": Greedy, "ucb": UCB, "thompson": Thompson, "trained": type(own)}[name]
         return own if isinstance(own, kind) else kind()
 
@@ -46,14 +61,26 @@ class TrainedRun:
         Raises:
             InputError: those of one of these seeds do.
         """
+        import jax
         import numpy as np
 
         for row in range(*rows.indices(self.run.settings.seeds)):
-            if not all(np.isfinite(weight[row]).all() for weight in map(np.asarray, self.networks.weights)):
+            if not all(np.isfinite(weight[row]).all() for weight in map(np.asarray, jax.tree.leaves(self.networks))):
                 raise InputError(
                     f"The network of seed {self.run.settings.seed + row} holds NaN or infinite numbers, so there is "
                     "nothing to play with: train again with a lower learning_rate or gradient_clip."
                 )
+
+
+def _policy(text: str) -> "ExplorationPolicy":
+    """A policy by its name, its import path, or a mapping of class_path and init_args.
+
+    Raises:
+        InputError: there is none.
+    """
+    options = command_parser("evaluate", "")
+    add_parts(options, False, ("policy",))
+    return instantiate(options, parse(options, [f"--policy={text}"])).policy
 
 
 @contextlib.contextmanager
@@ -64,7 +91,7 @@ def opened(folder: Path) -> Iterator[TrainedRun]:
         InputError: it is not the folder of a run, or its networks are missing or of no use.
     """
     from uppertail import records
-    from uppertail.training.learned import LearnedFile
+    from uppertail.training.trained import LearnedFile
 
     request = train.requested_in(records.config_of(folder))
     file = LearnedFile.read(folder)
@@ -72,7 +99,7 @@ def opened(folder: Path) -> Iterator[TrainedRun]:
     try:
         yield TrainedRun(run, file, file.networks(run))
     finally:
-        run.driver.close()
+        run.close()
 
 
 def load(folder: Path | str) -> "Trained":
@@ -84,7 +111,7 @@ def load(folder: Path | str) -> "Trained":
     Raises:
         InputError: it is not the folder of a run, or its networks are missing or of no use.
     """
-    from uppertail.training.learned import Trained
+    from uppertail.training.trained import Trained
 
     with opened(Path(folder)) as trained:
-        return Trained(trained.run.loop.agent, trained.networks, trained.run.driver.environments)
+        return Trained(trained.run.loop.agent, trained.networks, trained.run.world.environments)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jsonargparse import ArgumentParser
 
-from uppertail import records
 from uppertail.cli import trained
 from uppertail.cli.parsing import command_parser, parse
 from uppertail.errors import InputError
@@ -31,7 +30,7 @@ def parser(light: bool = False) -> ArgumentParser:
     options.add_argument("folder", type=str | None, nargs="?", default=None, help="the run's folder")
     options.add_argument("--seed", type=int | None, default=None, help="which of the run's seeds (default: the first)")
     options.add_argument("--episodes", type=int, default=1, help="how many episodes")
-    options.add_argument("--policy", type=records.EvaluationPolicy, default="greedy", help=trained.POLICY)
+    options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
     options.add_argument("--gif", type=str | None, default=None, help="file for an animated GIF, instead of a window")
     options.add_argument("--fps", type=int | None, default=None, help="frames per second (default: the environment's)")
     return options

@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from uppertail.encodings import Encoding
+from uppertail.encodings import ObservationSpace, Preferences
 from uppertail.types import TimeStep
 
 
@@ -16,7 +16,10 @@ class Environment(eqx.Module):
     There is no reset inside `step`: the loop resets, so the observation after an episode's last step is the true one.
     """
 
-    encoding: eqx.AbstractVar[Encoding]
+    @property
+    @abc.abstractmethod
+    def observations(self) -> ObservationSpace:
+        """What is observed in it."""
 
     @property
     @abc.abstractmethod
@@ -48,6 +51,11 @@ class EnvironmentBuilder(abc.ABC):
     @abc.abstractmethod
     def floor_episodes(self) -> float | None:
         """When a memory-perfect agent first succeeds, on average; None where that is not known."""
+
+    @property
+    def preferences(self) -> Preferences:
+        """What its user wants observations to become; the usual by default."""
+        return Preferences()
 
     @abc.abstractmethod
     def build(self, key: PRNGKeyArray) -> Environment:

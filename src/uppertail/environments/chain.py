@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import StateEncoding, state_encoding
+from uppertail.encodings import Preferences, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
@@ -48,6 +48,10 @@ class Chain(EnvironmentBuilder):
     def floor_episodes(self) -> float:
         return self.length / 2 + 1
 
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(states=self.encoding)
+
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         drawn = jax.random.bernoulli(key, 0.5, (self.length,))
         correct_action = jnp.where(self.ordered, True, drawn).astype(jnp.int32)
@@ -62,5 +66,4 @@ class Chain(EnvironmentBuilder):
             start_state=jnp.zeros(1, jnp.int32),
             start_probability=jnp.ones(1),
             time_limit=self.time_limit or max(200, self.length),
-            encoding=state_encoding(self.encoding, self.length),
         )

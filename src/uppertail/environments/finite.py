@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from uppertail.encodings import Encoding
+from uppertail.encodings import States
 from uppertail.environments.base import Environment
 from uppertail.types import TimeStep
 
@@ -35,7 +35,6 @@ class FiniteMDP(Environment):
         start_state: states in which an episode may start.
         start_probability: probability of each of them.
         time_limit: steps after which an episode that has not terminated is truncated.
-        encoding: how a state enters the network.
     """
 
     next_state: Int[Array, "states actions outcomes"]
@@ -45,7 +44,10 @@ class FiniteMDP(Environment):
     start_state: Int[Array, " starts"]
     start_probability: Float[Array, " starts"]
     time_limit: int = eqx.field(static=True)
-    encoding: Encoding = eqx.field(static=True)
+
+    @property
+    def observations(self) -> States:
+        return States(self.num_states)
 
     @property
     def num_states(self) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from uppertail.encodings import Encoding
+from uppertail.encodings import ObservationSpace
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.types import ReturnRange
 
@@ -88,8 +88,8 @@ class HostBuilder(EnvironmentBuilder):
 
     @property
     @abc.abstractmethod
-    def observations(self) -> Encoding:
-        """How its observations enter the network."""
+    def observations(self) -> ObservationSpace:
+        """What is observed in it."""
 
     @property
     @abc.abstractmethod

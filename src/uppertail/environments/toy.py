@@ -5,7 +5,7 @@ import dataclasses
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import StateEncoding, state_encoding
+from uppertail.encodings import Preferences, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 
@@ -30,6 +30,10 @@ class Toy(EnvironmentBuilder):
     def floor_episodes(self) -> None:
         return None
 
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(states=self.encoding)
+
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         del key  # nothing is drawn at random
         return FiniteMDP(
@@ -40,5 +44,4 @@ class Toy(EnvironmentBuilder):
             start_state=jnp.zeros(1, jnp.int32),
             start_probability=jnp.ones(1),
             time_limit=2,
-            encoding=state_encoding(self.encoding, 3),
         )

@@ -7,7 +7,7 @@ from uppertail.analysis.chain_domain_figure import chain_domain_figure
 from uppertail.environments import Chain
 from uppertail.experiments.cells import Cell, CellResult
 from uppertail.experiments.reproduction import Figure
-from uppertail.training.described import described
+from uppertail.records.described import described
 from uppertail.training.seeds import seed_keys
 
 LENGTH, SEED = 7, 0

@@ -10,8 +10,8 @@ from uppertail.environments import EnvironmentBuilder
 from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.experiments.snapshots import DECISIONS, Shape, Snapshot, learned_returns, snapshot
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.described import described
-from uppertail.training.results import hardware
+from uppertail.records.described import described
+from uppertail.training.process.hardware import hardware
 from uppertail.training.settings import Settings
 
 

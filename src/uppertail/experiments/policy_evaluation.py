@@ -20,8 +20,8 @@ from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.snapshots import Snapshot
 from uppertail.experiments.training_cell import whole_run
 from uppertail.policies import EpsilonGreedy
-from uppertail.training.described import described
-from uppertail.training.results import hardware
+from uppertail.records.described import described
+from uppertail.training.process.hardware import hardware
 from uppertail.training.settings import Settings
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)

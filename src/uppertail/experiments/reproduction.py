@@ -11,7 +11,7 @@ from uppertail import records
 from uppertail.errors import InputError
 from uppertail.experiments import cells
 from uppertail.experiments.cells import Cell, CellResult, Report
-from uppertail.training.interrupt import interruptible
+from uppertail.training.process.interrupt import interruptible
 
 MARKER, CELLS, SUMMARY = "figure.json", "cells", "summary.json"
 

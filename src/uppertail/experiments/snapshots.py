@@ -15,8 +15,9 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.experiments.cells import Report
 from uppertail.experiments.training_cell import whole_run
-from uppertail.networks import PerActionNetwork
+from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
+from uppertail.training.method import Method
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 
@@ -36,7 +37,7 @@ class Snapshot(NamedTuple):
     """All seeds of a run at one moment; networks and environments have a leading axis of seeds."""
 
     agent: Agent
-    networks: PerActionNetwork
+    networks: Network
     environments: Any
 
     @property
@@ -44,7 +45,7 @@ class Snapshot(NamedTuple):
         """How many seeds there are."""
         return jax.tree.leaves(self.networks)[0].shape[0]
 
-    def network(self, seed: int) -> PerActionNetwork:
+    def network(self, seed: int) -> Network:
         """The network of one seed, counted from 0."""
         return jax.tree.map(lambda leaf: leaf[seed], self.networks)
 
@@ -74,9 +75,9 @@ def snapshot(
         KeyboardInterrupt: Ctrl-C.
     """
     if episodes == 0:
-        run = Run(environment, distribution, policy, settings)
-        networks = run.driver.gathered(run.driver.start(), lambda state: state.agent.network)
-        return Snapshot(run.loop.agent, networks, run.driver.environments)
+        run = Run(environment, Method(distribution, policy), settings)
+        networks = run.driver.gather(run.driver.start(), lambda state: state.agent.network)
+        return Snapshot(run.loop.agent, networks, run.world.environments)
     settings = dataclasses.replace(settings, episodes=episodes)
     result = whole_run(environment, distribution, policy, settings, report)
     return Snapshot(result.agent, result.networks, result.environments)
@@ -108,11 +109,11 @@ def learned_returns(
 def action_probabilities(
     policy: ExplorationPolicy, family: ReturnDistribution[Any], z: Any
 ) -> Float[np.ndarray, "states actions"]:
-    """How often a policy takes each action in each state, measured by 10,000 decisions."""
+    """How often a policy takes each action in each state, by 10,000 first decisions of an episode."""
     num_states, num_actions = jax.tree.leaves(z)[0].shape[:2]
 
     def shares(key: Any, z: Any) -> Any:
-        actions = jax.vmap(lambda key: policy.select(key, family, z))(jax.random.split(key, DECISIONS))
+        actions = jax.vmap(lambda key: policy.next_action(key, family, z))(jax.random.split(key, DECISIONS))
         return jnp.mean(jax.nn.one_hot(actions, num_actions), axis=0)
 
     return np.asarray(jax.jit(jax.vmap(shares))(jax.random.split(jax.random.key(0), num_states), z))

@@ -11,7 +11,7 @@ from uppertail.environments import EnvironmentBuilder
 from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import Episodes, episode_text, median_episode
-from uppertail.training.described import described
+from uppertail.records.described import described
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
 from uppertail.training.train import train

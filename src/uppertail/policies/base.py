@@ -1,31 +1,87 @@
 """The contract of an exploration policy."""
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
+from uppertail.types import PyTree
 
 
 class ExplorationPolicy(abc.ABC):
     """Chooses an action from the return distributions of one state. A policy is a frozen dataclass.
 
-    Args of both methods:
-        key: randomness of this decision.
+    A policy may keep something for an episode, its memory: a tree of arrays that `begin` makes, that `select` reads
+    and that `advance` carries on. Most keep nothing, and write nothing about it: those are `Memoryless`.
+
+    Args of the methods:
+        key: randomness of this call.
+        members: how many members the network has; 1 where it is no ensemble.
+        num_actions: number of discrete actions.
+        memory: what the policy keeps for this episode.
         family: the family that `z` belongs to.
-        z: its parameters, each with a leading axis of actions.
+        z: its parameters; every array has leading axes [members, actions].
+
+    Attributes:
+        needs_members: whether the policy makes sense only for a network with several members.
+    """
+
+    needs_members: ClassVar[bool] = False
+
+    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> PyTree:
+        """The memory at the start of an episode; nothing by default."""
+        del key, members, num_actions
+        return ()
+
+    @abc.abstractmethod
+    def select(self, key: PRNGKeyArray, memory: PyTree, family: ReturnDistribution[Any], z: PyTree) -> Int[Array, ""]:
+        """The action in one state."""
+
+    def advance(self, key: PRNGKeyArray, memory: PyTree, action: Int[Array, ""]) -> PyTree:
+        """The memory after an action was selected; as it was by default."""
+        del key, action
+        return memory
+
+    def next_action(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Int[Array, ""]:
+        """a' of a replayed transition: a decision as the first of an episode would be.
+
+        Args:
+            key: randomness of this call.
+            family: the family that `z` belongs to.
+            z: the distributions of one member at s', each array with a leading axis of actions.
+        """
+        alone = jax.tree.map(lambda leaf: leaf[None], z)
+        memory = self.begin(jax.random.fold_in(key, 0), 1, jax.tree.leaves(z)[0].shape[0])
+        return self.select(key, memory, family, alone)
+
+
+class Memoryless(ExplorationPolicy):
+    """A policy that keeps nothing: it takes the action with the highest score, and draws anew for each decision.
+
+    An ensemble is scored by the mean over its members, all with the same randomness.
     """
 
     @abc.abstractmethod
-    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: Any) -> Float[Array, " actions"]:
-        """One number per action, in units of return: the highest is chosen."""
+    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Float[Array, " actions"]:
+        """One number per action, in units of return: the highest is chosen.
 
-    def select(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: Any) -> Int[Array, ""]:
-        """The action with the highest score; ties are broken at random."""
+        Args:
+            key: randomness of this decision.
+            family: the family that `z` belongs to.
+            z: the distributions of one member, each array with a leading axis of actions.
+        """
+
+    def select(self, key: PRNGKeyArray, memory: PyTree, family: ReturnDistribution[Any], z: PyTree) -> Int[Array, ""]:
+        del memory
         score_key, tie_key = jax.random.split(key)
-        scores = self.scores(score_key, family, z)
-        tie_breaks = jax.random.uniform(tie_key, scores.shape)
-        return jnp.argmax(jnp.where(scores == jnp.max(scores), tie_breaks, -1.0)).astype(jnp.int32)
+        of_each = jax.vmap(lambda member: self.scores(score_key, family, member))(z)
+        return highest(tie_key, jnp.mean(of_each, axis=0))
+
+
+def highest(key: PRNGKeyArray, scores: Float[Array, " actions"]) -> Int[Array, ""]:
+    """The action with the highest score; ties are broken at random."""
+    tie_breaks = jax.random.uniform(key, scores.shape)
+    return jnp.argmax(jnp.where(scores == jnp.max(scores), tie_breaks, -1.0)).astype(jnp.int32)

@@ -9,11 +9,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
-from uppertail.policies.base import ExplorationPolicy
+from uppertail.policies.base import Memoryless
 
 
 @dataclasses.dataclass(frozen=True)
-class EpsilonGreedy(ExplorationPolicy):
+class EpsilonGreedy(Memoryless):
     """The highest mean, or with probability epsilon an action at random (which may be the greedy one).
 
     Args:
@@ -34,7 +34,7 @@ class EpsilonGreedy(ExplorationPolicy):
 
 
 @dataclasses.dataclass(frozen=True)
-class Greedy(ExplorationPolicy):
+class Greedy(Memoryless):
     """The highest mean: no exploration, for evaluation."""
 
     def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: Any) -> Float[Array, " actions"]:

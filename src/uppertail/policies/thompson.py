@@ -9,11 +9,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
-from uppertail.policies.base import ExplorationPolicy
+from uppertail.policies.base import Memoryless
 
 
 @dataclasses.dataclass(frozen=True)
-class Thompson(ExplorationPolicy):
+class Thompson(Memoryless):
     """The highest of a few draws from the return distribution of each action; one in the paper (Section 5).
 
     Args:

@@ -8,11 +8,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
-from uppertail.policies.base import ExplorationPolicy
+from uppertail.policies.base import Memoryless
 
 
 @dataclasses.dataclass(frozen=True)
-class UCB(ExplorationPolicy):
+class UCB(Memoryless):
     """mean + c_a * std, with c_a drawn uniformly for each action and decision (Section 5 and Fig. 2).
 
     Args:

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, get_args
 
 from uppertail.errors import InputError
 from uppertail.locks import LOCK, locked
@@ -12,9 +11,8 @@ from uppertail.locks import LOCK, locked
 CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json", "curve.png"
 NETWORKS = "networks.safetensors"
 FILES = (CONFIG, EPISODES, SUMMARY, NETWORKS, CURVE)
-EvaluationPolicy = Literal["greedy", "ucb", "thompson", "trained"]
-EVALUATIONS = {policy: f"evaluation-{policy}.json" for policy in get_args(EvaluationPolicy)}
-"""What `evaluate` adds to the folder of a run; it is of the networks that were there then."""
+EVALUATION = "evaluation-*.json"
+"""What `evaluate` adds to the folder of a run, one file for each policy; it is of the networks that were there then."""
 LOG, WANDB_ID = "log.jsonl", "wandb-id.txt"
 """What loggers keep of a run: its numbers chunk by chunk, and its name at Weights & Biases."""
 CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
@@ -22,7 +20,7 @@ TENSORBOARD = "tensorboard"
 FOLDERS = {CHECKPOINTS: (CHECKPOINT_PATTERN, f".{CHECKPOINT_PATTERN}"), TENSORBOARD: ("events.out.tfevents.*",)}
 """The folders within the folder of a run, and what they hold, also of a process that was killed."""
 PROBE = ".writable"
-LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, *EVALUATIONS.values(), WANDB_ID)))
+LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, WANDB_ID)))
 """What a process that was killed may leave in the folder of a run."""
 
 
@@ -99,14 +97,16 @@ def config_of(folder: Path) -> Path:
 
 
 def _holds_only_a_run(folder: Path) -> bool:
-    if {entry.name for entry in folder.iterdir()} - {*_files(), *FOLDERS}:
+    if {entry.name for entry in folder.iterdir()} - {*_files(folder), *FOLDERS}:
         return False
     places = [folder / name for name in FOLDERS if (folder / name).exists()]
     return all(place.is_dir() and set(place.iterdir()) == _contents(place) for place in places)
 
 
-def _files() -> set[str]:
-    return {*FILES, *EVALUATIONS.values(), LOG, WANDB_ID, *LEFTOVERS}
+def _files(folder: Path) -> set[str]:
+    """The files that a run may leave in its folder."""
+    evaluations = (path.name for pattern in (EVALUATION, f".{EVALUATION}") for path in folder.glob(pattern))
+    return {*FILES, *evaluations, LOG, WANDB_ID, *LEFTOVERS}
 
 
 def _contents(place: Path) -> set[Path]:
@@ -115,7 +115,7 @@ def _contents(place: Path) -> set[Path]:
 
 
 def _empty(folder: Path) -> None:
-    for name in _files() - {LOCK}:
+    for name in _files(folder) - {LOCK}:
         (folder / name).unlink(missing_ok=True)
     for place in (folder / name for name in FOLDERS):
         if place.exists():

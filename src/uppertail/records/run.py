@@ -22,6 +22,9 @@ class RunRecord:
         environment: class name and settings of the environment.
         distribution: class name and settings of the return distribution, as fitted to the environment.
         policy: class name and settings of the exploration policy.
+        network: class name and settings of the network.
+        replay: class name and settings of the replay buffer.
+        target: class name and settings of what bootstraps.
         settings: settings of the training run.
         success_return: return from which an episode counts as a success.
         floor_episodes: when a memory-perfect agent first succeeds, on average; None where that is not known.
@@ -43,6 +46,9 @@ class RunRecord:
     environment: dict[str, Any]
     distribution: dict[str, Any]
     policy: dict[str, Any]
+    network: dict[str, Any]
+    replay: dict[str, Any]
+    target: dict[str, Any]
     settings: dict[str, Any]
     success_return: float
     floor_episodes: float | None
@@ -87,6 +93,9 @@ class RunRecord:
             "env": self.environment,
             "distribution": self.distribution,
             "policy": self.policy,
+            "network": self.network,
+            "replay": self.replay,
+            "target": self.target,
             "settings": self.settings,
             "measured_returns": self.measured_returns,
             "seeds": len(self.episodes),

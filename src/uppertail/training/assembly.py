@@ -1,63 +1,70 @@
-"""What a run is made of, from its settings: what makes the steps, and what is done with them."""
+"""What a run is made of: its environments, what is done with their steps."""
 
 import math
-from typing import Any, TypeGuard
 
 import optax
 
 from uppertail.agent import Agent
-from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding
 from uppertail.environments import EnvironmentBuilder, HostBuilder
 from uppertail.errors import InputError
-from uppertail.policies import ExplorationPolicy
-from uppertail.training.compiled import CompiledDriver
-from uppertail.training.driver import Driver, Stopwatch
-from uppertail.training.host import HostDriver
+from uppertail.training.drivers.base import World
+from uppertail.training.drivers.compiled import CompiledWorld
+from uppertail.training.drivers.host_world import HostWorld
 from uppertail.training.loop import Loop
+from uppertail.training.method import Method
+from uppertail.training.process import threads
 from uppertail.training.seeds import SeedKeys
 from uppertail.training.settings import Settings
 
-CHUNK_STEPS = 1024
-HOST_CHUNK_STEPS = 512
-"""Environment steps of each seed between two calls of the callback: compiled, and where Python makes them."""
+
+def world_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings) -> World:
+    """The environments of all seeds: compiled, or stepped by Python. Nothing else asks which.
+
+    Raises:
+        InputError: they cannot be made.
+    """
+    if not isinstance(builder, HostBuilder):
+        _require_one_environment(settings, "leave it out.")
+        return CompiledWorld(builder, keys, known_returns=None)
+    if builder.compiles:
+        _require_one_environment(settings, "leave it out, or use --env.compile never.")
+        return CompiledWorld(builder, keys, builder.known_returns)
+    threads.run_inline()
+    return HostWorld(builder, keys, seeds, settings.num_envs)
 
 
-def steps_in_python(builder: EnvironmentBuilder) -> TypeGuard[HostBuilder]:
-    """Whether Python steps a builder's environments."""
-    return isinstance(builder, HostBuilder) and not builder.compiles
-
-
-def driver_of(
-    builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings, seconds: Stopwatch
-) -> Driver:
-    """What makes the steps: a compiled program, or Python where there is no program of the environment."""
-    if steps_in_python(builder):
-        iterations = _iterations_per_chunk(settings, HOST_CHUNK_STEPS)
-        return HostDriver(builder, keys, seeds, settings.num_envs, iterations, seconds)
+def _require_one_environment(settings: Settings, remedy: str) -> None:
     if settings.num_envs > 1:
         raise InputError(
             f"num_envs is {settings.num_envs}, but this environment is compiled, where more seeds side by side do the "
-            "same: leave it out" + (", or use --env.compile never." if isinstance(builder, HostBuilder) else ".")
+            f"same: {remedy}"
         )
-    return CompiledDriver(builder, keys, _iterations_per_chunk(settings, CHUNK_STEPS), seconds)
 
 
-def loop_of(family: ReturnDistribution[Any], policy: ExplorationPolicy, encoding: Encoding, settings: Settings) -> Loop:
-    """What is done with the steps."""
-    optimizer = optax.chain(optax.clip(settings.gradient_clip), optax.adam(learning_rate(settings)))
+def loop_of(method: Method, encoding: Encoding, settings: Settings) -> Loop:
+    """What is done with the steps.
+
+    Args:
+        method: the parts, with the distribution fitted to the environment's returns.
+        encoding: how observations enter the network.
+        settings: how long, on how much data.
+    """
+    b1, b2 = settings.adam_betas
+    adam = optax.adam(learning_rate(settings), b1=b1, b2=b2, eps=settings.adam_epsilon)
     agent = Agent(
-        family=family,
-        policy=policy,
+        family=method.distribution,
+        policy=method.policy,
+        network=method.network,
+        target=method.target,
         encoding=encoding,
         discount=settings.discount,
-        optimizer=optimizer,
-        hidden_sizes=(settings.width,) * settings.hidden_layers,
-        bias=settings.bias,
+        optimizer=optax.chain(optax.clip(settings.gradient_clip), adam),
         loss_samples=settings.loss_samples,
     )
     return Loop(
         agent=agent,
+        replay=method.replay,
         rollout_steps=settings.rollout_steps,
         updates_per_rollout=settings.updates_per_rollout,
         batch_size=settings.batch_size,
@@ -75,12 +82,3 @@ def learning_rate(settings: Settings) -> float | optax.Schedule:
         return settings.learning_rate
     updates = math.ceil(settings.steps / settings.rollout_steps) * settings.updates_per_rollout
     return optax.linear_schedule(settings.learning_rate, settings.learning_rate_end, updates)
-
-
-def _iterations_per_chunk(settings: Settings, steps: int) -> int:
-    """About so many steps; the chunks of a run with a limit of steps are equal and end close to it."""
-    most = max(1, steps // settings.rollout_steps)
-    if settings.steps is None:
-        return most
-    iterations = math.ceil(settings.steps / settings.rollout_steps)
-    return math.ceil(iterations / math.ceil(iterations / most))

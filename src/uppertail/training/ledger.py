@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float
 
 from uppertail.agent import Metrics
 from uppertail.records import FINAL_WINDOW, Episodes
-from uppertail.training.driver import Stopwatch
 from uppertail.training.loop import StepRecord
+from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.training.results import Progress
 from uppertail.training.settings import Settings
 

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from uppertail import replay
 from uppertail.agent import Agent, AgentState, Metrics
-from uppertail.networks import PerActionNetwork
+from uppertail.networks import Network
+from uppertail.replay import Replay, Sample
 from uppertail.training.settings import OnPolicy
-from uppertail.types import POLICY_CHOICE, Transition
+from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 KEEPS_NEXT_ACTION: dict[OnPolicy, tuple[bool, bool]] = {
     "fresh": (True, False),
@@ -23,28 +23,29 @@ KEEPS_NEXT_ACTION: dict[OnPolicy, tuple[bool, bool]] = {
 
 
 class Episode(NamedTuple):
-    """The episode in progress: where it is, and the action already chosen there."""
+    """The episode in progress: where it is, the action already chosen there, and what the policy keeps for it."""
 
-    environment_state: Any
+    environment_state: PyTree
     observation: Array
     action: Int[Array, "*envs"]
     ret: Float[Array, "*envs"]
     length: Int[Array, "*envs"]
+    memory: PyTree = ()
 
 
 class RunState(NamedTuple):
     """The whole state of one seed's run.
 
-    A seed that has reached its limit may go on until its chunk ends, or until all have; `learned` is its network at the
-    limit, and means nothing before: `Loop.learned` is what it has learned.
+    A seed that has reached its limit may go on until its chunk ends, or until all have; `at_limit` is its network at
+    the limit, and means nothing before: `Loop.result` is what the seed has learned.
     """
 
     agent: AgentState
-    replay: replay.Replay
+    replay: PyTree
     episode: Episode
     iteration: Int[Array, ""]
     episodes: Int[Array, ""]
-    learned: PerActionNetwork
+    at_limit: Network
 
 
 class StepRecord(NamedTuple):
@@ -65,6 +66,7 @@ class Loop:
 
     Args:
         agent: the algorithm.
+        replay: what is kept of the past, and drawn from it.
         rollout_steps: environment steps between updates.
         updates_per_rollout: updates after each rollout.
         batch_size: transitions per update, half of them fresh.
@@ -76,6 +78,7 @@ class Loop:
     """
 
     agent: Agent
+    replay: Replay
     rollout_steps: int
     updates_per_rollout: int
     batch_size: int
@@ -85,35 +88,49 @@ class Loop:
     on_policy: OnPolicy = "fresh"
     replay_start: int = 0
 
+    @property
+    def fresh_count(self) -> int:
+        """How many transitions of a minibatch are fresh once replay has started."""
+        return min(self.rollout_steps, self.batch_size // 2)
+
     def begin(self, agent_state: AgentState, observation: Array, episode: Any) -> RunState:
         """A run before its first step; `observation` is one of its observations."""
         no, zero = jnp.zeros((), bool), jnp.zeros((), jnp.int32)
-        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero)
-        learned = jax.tree.map(jnp.copy, agent_state.network)
-        return RunState(agent_state, replay.init(self.replay_size, example), episode, zero, zero, learned)
-
-    def keys(self, run_key: PRNGKeyArray, iteration: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
-        """The keys of the next rollout and of its updates, after so many iterations."""
-        act_key, learn_key = jax.random.split(jax.random.fold_in(run_key, iteration + 1))
-        return act_key, learn_key
+        extra = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
+            jax.eval_shape(agent_state.network.extra, jax.random.key(0)),
+        )
+        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extra)
+        at_limit = jax.tree.map(jnp.copy, agent_state.network)
+        return RunState(agent_state, self.replay.init(self.replay_size, example), episode, zero, zero, at_limit)
 
     def learn(
         self, key: PRNGKeyArray, run: RunState, episode: Any, fresh: Transition, ended: Bool[Array, " steps"]
     ) -> tuple[RunState, Metrics]:
         """Keeps the data of a rollout, and makes its updates."""
-        buffer = replay.add(run.replay, fresh)
+        extra_keys = jax.random.split(jax.random.fold_in(key, self.updates_per_rollout), self.rollout_steps)
+        fresh = fresh._replace(extra=jax.vmap(run.agent.network.extra)(extra_keys))
+        buffer = self.replay.add(run.replay, fresh)
+        stored = (run.iteration + 1) * self.rollout_steps
 
-        def update(state: AgentState, key: PRNGKeyArray) -> tuple[AgentState, Metrics]:
-            batch_key, update_key = jax.random.split(key)
-            return self.agent.update(state, update_key, self.minibatch(batch_key, fresh, buffer))
+        def update(carry: tuple[AgentState, PyTree], key: PRNGKeyArray) -> tuple[tuple[AgentState, PyTree], Metrics]:
+            (state, buffer), (batch_key, update_key) = carry, jax.random.split(key)
+            batch = self.minibatch(batch_key, fresh, buffer, stored)
+            state, metrics, losses = self.agent.update(state, update_key, batch.transitions, batch.weights)
+            buffer = self.replay.update(buffer, batch.indices, losses[self.fresh_count :])
+            return (state, buffer), metrics
 
         seen = self.agent.observe(run.agent, fresh.observation)
-        agent_state, metrics = jax.lax.scan(update, seen, jax.random.split(key, self.updates_per_rollout))
+        update_keys = jax.random.split(key, self.updates_per_rollout)
+        (agent_state, buffer), metrics = jax.lax.scan(update, (seen, buffer), update_keys)
+        target = self.agent.target.after_rollout(agent_state.target, agent_state.network)
         episodes = run.episodes + jnp.sum(ended, dtype=jnp.int32)
-        after = RunState(agent_state, buffer, episode, run.iteration + 1, episodes, run.learned)
-        reached = self._at_its_limit(after) & ~self._at_its_limit(run)
-        learned = jax.lax.cond(reached, lambda: agent_state.network, lambda: run.learned)  # a `where` would copy it
-        return after._replace(learned=learned), metrics
+        after = RunState(
+            agent_state._replace(target=target), buffer, episode, run.iteration + 1, episodes, run.at_limit
+        )
+        reached = self._reached_limit(after) & ~self._reached_limit(run)
+        at_limit = jax.lax.cond(reached, lambda: agent_state.network, lambda: run.at_limit)  # a `where` would copy it
+        return after._replace(at_limit=at_limit), metrics
 
     def nothing(self, seeds: int, iterations: int) -> tuple[StepRecord, Metrics]:
         """What is recorded of seeds that stood still for so many iterations."""
@@ -122,33 +139,37 @@ class Loop:
         no, count = steps.astype(bool), steps.astype(np.int32)
         return StepRecord(no, steps, count, no), Metrics(updates, updates, updates)
 
-    def learned(self, run: RunState) -> PerActionNetwork:
+    def result(self, run: RunState) -> Network:
         """The network at the seed's limit, or the one it has if it has not reached it."""
-        at_its_limit = self._at_its_limit(run)
-        return jax.tree.map(lambda kept, now: jnp.where(at_its_limit, kept, now), run.learned, run.agent.network)
+        over = self._reached_limit(run)
+        return jax.tree.map(lambda kept, now: jnp.where(over, kept, now), run.at_limit, run.agent.network)
 
-    def _at_its_limit(self, run: RunState) -> Bool[Array, ""]:
+    def _reached_limit(self, run: RunState) -> Bool[Array, ""]:
         reached = jnp.zeros((), bool)
         for count, limit in ((run.episodes, self.episodes), (run.iteration * self.rollout_steps, self.steps)):
             if limit is not None:
                 reached |= count >= limit
         return reached
 
-    def minibatch(self, key: PRNGKeyArray, fresh: Transition, buffer: replay.Replay) -> Transition:
+    def minibatch(self, key: PRNGKeyArray, fresh: Transition, buffer: PyTree, stored: Int[Array, ""]) -> Sample:
         """Fresh data on-policy and an equal amount of replay off-policy (Implementation Details).
 
-        Until replay starts its half is fresh data too: on through the same permutation, then around it again.
+        Until replay starts its half is fresh data too: on through the same permutation, then around it again. Indices
+        are those of the replayed half alone.
         """
         fresh_key, replay_key = jax.random.split(key)
-        fresh_count = min(self.rollout_steps, self.batch_size // 2)
         order = jax.random.permutation(fresh_key, self.rollout_steps)
         chosen = order[jnp.arange(self.batch_size) % self.rollout_steps]
         keeps_fresh, keeps_replayed = KEEPS_NEXT_ACTION[self.on_policy]
         new = _with_next_action(jax.tree.map(lambda leaf: leaf[chosen], fresh), keeps_fresh)
-        old = _with_next_action(replay.sample(buffer, replay_key, self.batch_size - fresh_count), keeps_replayed)
-        started = buffer.added >= self.replay_start
-        second_half = jax.tree.map(lambda n, o: jnp.where(started, o, n[fresh_count:]), new, old)
-        return jax.tree.map(lambda n, second: jnp.concatenate([n[:fresh_count], second]), new, second_half)
+        drawn = self.replay.sample(buffer, replay_key, self.batch_size - self.fresh_count)
+        old = _with_next_action(drawn.transitions, keeps_replayed)
+        started = stored >= self.replay_start
+        second_half = jax.tree.map(lambda n, o: jnp.where(started, o, n[self.fresh_count :]), new, old)
+        transitions = jax.tree.map(lambda n, second: jnp.concatenate([n[: self.fresh_count], second]), new, second_half)
+        weights = jnp.concatenate([jnp.ones(self.fresh_count), jnp.where(started, drawn.weights, 1.0)])
+        indices = jnp.where(started, drawn.indices, jnp.iinfo(jnp.int32).max)  # beyond every buffer: no update
+        return Sample(transitions, indices, weights)
 
 
 def _with_next_action(transitions: Transition, keeps: bool) -> Transition:

@@ -1,17 +1,13 @@
 """What training reports while it goes on and gives back at its end."""
 
 import dataclasses
-import importlib.metadata
-import os
-import platform
-from typing import Any
 
 import jax
 
 from uppertail.agent import Agent
 from uppertail.environments import Environment
 from uppertail.errors import InputError
-from uppertail.networks import PerActionNetwork
+from uppertail.networks import Network
 from uppertail.records import RunRecord
 
 
@@ -80,21 +76,21 @@ class TrainingResult:
 
     record: RunRecord
     agent: Agent
-    networks: PerActionNetwork
+    networks: Network
     environments: Environment | None
 
-    def network(self, index: int) -> PerActionNetwork:
+    def network(self, index: int) -> Network:
         """The learned network of one seed, counted from 0."""
         return network_of(self.networks, index)
 
 
-def network_of(networks: PerActionNetwork, index: int) -> PerActionNetwork:
+def network_of(networks: Network, index: int) -> Network:
     """The network of one seed among those of all, counted from 0.
 
     Raises:
         InputError: there are not so many.
     """
-    count = networks.weights[0].shape[0]
+    count = jax.tree.leaves(networks)[0].shape[0]
     if not 0 <= index < count:
         raise InputError(f"network({index}): the run has {count} seeds, so give a number from 0 to {count - 1}.")
     return jax.tree.map(lambda leaf: leaf[index], networks)
@@ -118,14 +114,3 @@ class TrainingDivergedError(TrainingFailedError):
             result,
         )
         self.seed, self.step = seed, step
-
-
-def hardware() -> dict[str, Any]:
-    """What this process runs on, and with which versions."""
-    return {
-        "device": jax.devices()[0].device_kind,
-        "cpu_cores": os.cpu_count(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in ("uppertail", "jax", "numpy")},
-    }

@@ -1,6 +1,5 @@
 """Drives a run from Python, chunk after chunk, for all seeds at once."""
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping
@@ -11,30 +10,29 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder
 from uppertail.errors import InputError
-from uppertail.networks import PerActionNetwork
+from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.records import RunRecord
-from uppertail.training import threads
-from uppertail.training.assembly import driver_of, loop_of, steps_in_python
-from uppertail.training.checkpoints import Checkpoints
-from uppertail.training.described import described
-from uppertail.training.driver import Played, State
-from uppertail.training.interrupt import interruptible
+from uppertail.records.described import described
+from uppertail.training.assembly import loop_of, world_of
+from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.checkpoints.saver import Saver
+from uppertail.training.drivers.base import Played, State
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import RunState
-from uppertail.training.memory import memory_errors
+from uppertail.training.method import Method, with_short_forms
+from uppertail.training.process.hardware import hardware
+from uppertail.training.process.interrupt import interruptible
+from uppertail.training.process.memory import memory_errors
 from uppertail.training.results import (
     Progress,
     Stop,
     TrainingDivergedError,
     TrainingFailedError,
     TrainingResult,
-    hardware,
 )
-from uppertail.training.saving import Saver
 from uppertail.training.seeds import seed_keys
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
@@ -50,8 +48,7 @@ class Run:
 
     Args:
         builder: builds the environments.
-        distribution: the family of return distributions, fitted to their returns here.
-        policy: the exploration policy.
+        method: what learns and explores; its distribution is fitted to the environments' returns here.
         settings: how long, on how much data, with how many seeds.
         before: what was asked of a run that this one goes on with, or plays for: what was measured then holds.
     """
@@ -59,28 +56,25 @@ class Run:
     def __init__(
         self,
         builder: EnvironmentBuilder,
-        distribution: ReturnDistribution[Any],
-        policy: ExplorationPolicy,
+        method: Method,
         settings: Settings,
         before: Mapping[str, Any] | None = None,
     ) -> None:
-        if steps_in_python(builder):
-            threads.run_inline()
-        self.ledger = Ledger(settings, builder.success_return)
-        self.builder, self.settings = builder, settings
+        method, self.settings = with_short_forms(method, settings)
+        self.builder = builder
+        self.ledger = Ledger(self.settings, builder.success_return)
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
-        self.driver = driver_of(builder, self.keys, seeds.tolist(), settings, self.ledger.seconds)
+        self.world = world_of(builder, self.keys, seeds.tolist(), self.settings)
         try:
-            if measured := (before or {}).get("measured_returns"):
-                self.returns = ReturnRange(*measured, known=False)
-            else:
-                self.returns = self.driver.return_range(settings.discount)
-            self.family = distribution.fit(self.returns)
-            self.loop = self.driver.loop = loop_of(self.family, policy, self.driver.encoding, settings)
+            self.returns = self._return_range((before or {}).get("measured_returns"))
+            self.method = method.fitted(self.returns)
+            encoding = self.world.observations.encoding(builder.preferences)
+            self.loop = loop_of(self.method, encoding, self.settings)
         except InputError:
-            self.driver.close()
+            self.world.close()
             raise
+        self.driver = self.world.driver(self.loop, self.ledger.seconds)
 
     def drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
         """Chunk after chunk until every seed has reached a limit, someone asks to stop, or something goes wrong.
@@ -97,7 +91,7 @@ class Run:
         try:
             return self._drive(on_chunk, checkpoints)
         finally:
-            self.driver.close()
+            self.close()
 
     def _drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> TrainingResult:
         ledger, driver, saver = self.ledger, self.driver, (self.saver(checkpoints) if checkpoints else None)
@@ -114,16 +108,21 @@ class Run:
                 over = ledger.over or asked_to_stop.is_set()
                 if saver:
                     saver.after_chunk(state, steps_before, over)
-            learned = driver.gathered(state, jax.vmap(self.loop.learned))
-            record = self._record(learned, interrupted=not ledger.over or ledger.failed is not None)
-        result = TrainingResult(record, self.loop.agent, learned, driver.environments)
+            networks = driver.gather(state, jax.vmap(self.loop.result))
+            record = self._record(networks, interrupted=not ledger.over or ledger.failed is not None)
+        result = TrainingResult(record, self.loop.agent, networks, self.world.environments)
         if ledger.diverged:
             raise TrainingDivergedError(*ledger.diverged, result)
         if ledger.failed:
             raise TrainingFailedError(ledger.failed, result)
         return result
 
-    def play(self, networks: PerActionNetwork, policy: ExplorationPolicy, episodes: int) -> Played:
+    def close(self) -> None:
+        """Ends threads, and gives back what the environments hold."""
+        self.driver.close()
+        self.world.close()
+
+    def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
         """Episodes of every seed with learned networks held still.
 
         Args:
@@ -140,37 +139,47 @@ class Run:
 
     def saver(self, checkpoints: Checkpoints) -> Saver:
         """What saves this run's state, and restores it."""
-        return Saver(checkpoints, self.asked(), self.driver, self.ledger, self.template)
+        return Saver(checkpoints, self.asked(), self.parts, self.world, self.driver, self.ledger, self.template)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parts of the run and its settings, by the names that `asked` has."""
+        return {"environment": self.builder, **self.method.parts, "settings": self.settings}
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked of the run: each part, the distribution as fitted and to what, and the settings."""
+        described_parts = {name: described(part) for name, part in self.parts.items()}
+        described_parts["settings"].pop("name")
+        measured = None if self.returns.known else [self.returns.low, self.returns.high]
+        return {**described_parts, "measured_returns": measured}
+
+    def _return_range(self, measured: list[float] | None) -> ReturnRange:
+        if measured:
+            low, high = measured
+            return ReturnRange(low, high, known=False)
+        return self.world.return_range(self.settings.discount)
 
     @functools.cached_property
     def _start_moments(self) -> Any:
         """Mean and sd of the return at the start state, of the action with the highest mean, for each seed."""
         agent = self.loop.agent
 
-        def moments(network: PerActionNetwork, observation: Array) -> tuple[Array, Array]:
-            z = agent.returns(network, observation)
-            mean, std = jax.vmap(agent.family.mean)(z), jax.vmap(agent.family.std)(z)
+        def moments(network: Network, observation: Array) -> tuple[Array, Array]:
+            z = agent.returns_by_member(network, observation)
+            mean, std = (
+                jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (agent.family.mean, agent.family.std)
+            )
             return mean[jnp.argmax(mean)], std[jnp.argmax(mean)]
 
-        arguments = (self.template.agent.network, self.driver.start_observations())
-        return self.driver.compiled(jax.vmap(moments), *arguments), arguments[1]
+        arguments = (self.template.agent.network, self.world.start_observations())
+        return self.ledger.seconds.compiled(jax.vmap(moments), *arguments), arguments[1]
 
     def _at_start(self, state: State) -> StartReturn:
         moments, observations = self._start_moments
-        networks = self.driver.gathered(state, lambda run: run.agent.network)
+        networks = self.driver.gather(state, lambda run: run.agent.network)
         return StartReturn(*map(np.asarray, moments(networks, observations)))
 
-    def asked(self) -> dict[str, Any]:
-        """What was asked of the run: environment, distribution as fitted and to what, policy, settings."""
-        return {
-            "environment": described(self.builder),
-            "distribution": described(self.family),
-            "policy": described(self.loop.agent.policy),
-            "settings": dataclasses.asdict(self.settings),
-            "measured_returns": None if self.returns.known else [self.returns.low, self.returns.high],
-        }
-
-    def _greedy_returns(self, networks: PerActionNetwork) -> list[float]:
+    def _greedy_returns(self, networks: Network) -> list[float]:
         """Mean return of greedy episodes of each seed; NaN if an environment fails in them."""
         try:
             return self.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
@@ -178,7 +187,7 @@ class Run:
             self.ledger.failed = self.ledger.failed or str(error)
             return [math.nan] * self.settings.seeds
 
-    def _record(self, networks: PerActionNetwork, interrupted: bool) -> RunRecord:
+    def _record(self, networks: Network, interrupted: bool) -> RunRecord:
         greedy_returns, ledger = self._greedy_returns(networks), self.ledger
         return RunRecord(
             **self.asked(),

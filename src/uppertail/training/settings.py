@@ -25,9 +25,11 @@ class Settings:
         learning_rate: step size of Adam, above 0.
         learning_rate_end: step size at the end of `steps`, to which it falls linearly; null: it stays as it is.
         gradient_clip: largest size of any one entry of the gradient, above 0.
-        width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
-        bias: whether the layers have biases. See docs/decisions for why they do not.
+        adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1).
+        adam_epsilon: what Adam adds to the root of the mean square, above 0: smaller gradients barely move a weight.
+        width: units in each hidden layer, short for --network.width; null: as the network has it.
+        hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
+        bias: whether the layers have biases, short for --network.bias; null: as the network has it.
         batch_size: transitions per update: half of it fresh data, the rest replay.
         replay_size: transitions that the replay buffer holds.
         rollout_steps: environment steps between updates, taken with the policy held still.
@@ -48,9 +50,11 @@ class Settings:
     learning_rate: float = 5e-4
     learning_rate_end: float | None = None
     gradient_clip: float = 1.0
-    width: int = 256
-    hidden_layers: int = 2
-    bias: bool = False
+    adam_betas: tuple[float, float] = (0.9, 0.999)
+    adam_epsilon: float = 1e-8
+    width: int | None = None
+    hidden_layers: int | None = None
+    bias: bool | None = None
     batch_size: int = 32
     replay_size: int = 50_000
     rollout_steps: int = 16
@@ -65,8 +69,11 @@ class Settings:
                 value = getattr(self, field.name)
                 left_out = value is None and field.type is not int
                 _require(left_out or isinstance(value, numbers.Integral), field.name, value, "use a whole number")
-        for name in ("seeds", "episodes", "num_envs", "width", "hidden_layers", "rollout_steps", "updates_per_rollout"):
+        for name in ("seeds", "episodes", "num_envs", "rollout_steps", "updates_per_rollout"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "use 1 or more")
+        for name in ("width", "hidden_layers"):
+            value = getattr(self, name)
+            _require(value is None or value >= 1, name, value, "use 1 or more, or leave it out")
         _require(0 <= self.seed < 2**31, "seed", self.seed, "use 0 or more, below 2^31")
         for name in ("seeds", "episodes", "steps", "width", "batch_size", "replay_size", "rollout_steps"):
             _require((getattr(self, name) or 0) < 2**31, name, getattr(self, name), "use a number below 2^31")
@@ -90,6 +97,9 @@ class Settings:
             _require(0 <= end < math.inf, "learning_rate_end", end, "use 0 or more")
             _require(self.steps is not None, "learning_rate_end", end, "say at which steps it is reached, with --steps")
         _require(self.gradient_clip > 0, "gradient_clip", self.gradient_clip, "use a number above 0")
+        betas_hold = len(self.adam_betas) == 2 and all(0 <= beta < 1 for beta in self.adam_betas)
+        _require(betas_hold, "adam_betas", list(self.adam_betas), "use two numbers in [0, 1), such as 0.9 and 0.999")
+        _require(0 < self.adam_epsilon < math.inf, "adam_epsilon", self.adam_epsilon, "use a number above 0")
         _require(self.batch_size >= 2, "batch_size", self.batch_size, "use 2 or more: fresh data and replay")
         _require(
             self.replay_size >= self.rollout_steps,

@@ -4,12 +4,16 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from uppertail.distributions import Gaussian, ReturnDistribution
+from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, HostBuilder, builder_of
 from uppertail.errors import InputError
 from uppertail.locks import locked
-from uppertail.policies import UCB, ExplorationPolicy
-from uppertail.training.checkpoints import Checkpoints
+from uppertail.networks import NetworkBuilder
+from uppertail.policies import ExplorationPolicy
+from uppertail.replay import Replay
+from uppertail.targets import Target
+from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.method import Method
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import OnChunk, Run
 from uppertail.training.settings import Settings
@@ -22,6 +26,9 @@ def train(
     settings: Settings | None = None,
     on_chunk: OnChunk = lambda progress: None,
     checkpoints: Checkpoints | None = None,
+    network: NetworkBuilder | None = None,
+    replay: Replay | None = None,
+    target: Target | None = None,
 ) -> TrainingResult:
     """Trains all seeds side by side; seed k follows the run of seed k alone.
 
@@ -32,6 +39,9 @@ def train(
         settings: how long, on how much data, with how many seeds.
         on_chunk: called with the progress after each chunk of steps; a `Stop` that it returns stops the run.
         checkpoints: where the run's state is saved; the same call again goes on from there.
+        network: builds the network; PerAction if left out.
+        replay: what is kept of the past, and drawn from it; Uniform if left out.
+        target: which network bootstraps; Online if left out.
 
     Raises:
         InputError: an argument is of another kind, the distribution cannot represent the environment's returns, or the
@@ -39,19 +49,22 @@ def train(
         TrainingDivergedError: a loss became NaN or infinite.
         TrainingFailedError: an environment could not go on.
     """
-    for name, value, kind in (
-        ("distribution", distribution, ReturnDistribution),
-        ("policy", policy, ExplorationPolicy),
-        ("settings", settings, Settings),
-        ("checkpoints", checkpoints, Checkpoints),
-    ):
+    for name, value, kind in (("settings", settings, Settings), ("checkpoints", checkpoints, Checkpoints)):
         if not isinstance(value, kind | None):
             raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
     builder = builder_of(environment)
     if isinstance(builder, HostBuilder) and builder.note:
         warnings.warn(builder.note, stacklevel=2)
     before = checkpoints.asked() if checkpoints else None
-    run = Run(builder, distribution or Gaussian(), policy or UCB(), settings or Settings(), before)
+    asked = {
+        "distribution": distribution,
+        "policy": policy,
+        "network": network,
+        "replay": replay,
+        "target": target,
+    }
+    method = Method(**{name: part for name, part in asked.items() if part is not None})
+    run = Run(builder, method, settings or Settings(), before)
     if checkpoints is None:
         return run.drive(on_chunk)
     checkpoints.make_folder()

@@ -4,15 +4,18 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array
 
 from uppertail.environments import Frame, WatchedEnvironment
-from uppertail.networks import PerActionNetwork
+from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.driver import EVALUATION_STEPS
-from uppertail.training.host_evaluation import EVALUATION
+from uppertail.training.acting import Actor, Decision
+from uppertail.training.drivers.base import EVALUATION_STEPS
+from uppertail.training.drivers.evaluation import EVALUATION
 from uppertail.training.run import Run
+from uppertail.types import PyTree
 
 
 class WatchedEpisode(NamedTuple):
@@ -29,7 +32,7 @@ class WatchedEpisode(NamedTuple):
 
 def watch(
     run: Run,
-    networks: PerActionNetwork,
+    networks: Network,
     policy: ExplorationPolicy,
     row: int,
     environment: WatchedEnvironment,
@@ -51,17 +54,22 @@ def watch(
     """
     agent, network, keys = run.loop.agent, jax.tree.map(lambda leaf: leaf[row], networks), run.keys.evaluation[row]
 
+    actor = Actor(agent, policy, run.world.num_actions)
+    nothing = jax.tree.map(jnp.zeros_like, actor.begin(keys))  # replaced at an episode's first step
+
     @jax.jit
-    def choose(episode: Array, step: Array, observation: Array) -> Int[Array, ""]:
+    def choose(episode: Array, step: Array, observation: Array, memory: PyTree) -> Decision:
         key = jax.random.fold_in(jax.random.fold_in(keys, episode), step)
-        return agent.act(network, key, observation, policy)
+        return actor.next(key, network, observation, memory, step == 0)
 
     for episode in range(episodes):
         observation = environment.reset(EVALUATION + run.settings.seed + row, episode)
-        ended, ret, length = False, 0.0, 0
+        ended, ret, length, memory = False, 0.0, 0, nothing
         show(environment.frame(), ended)
         while not ended:
-            observation, reward, ended = environment.step(int(choose(np.int32(episode), np.int32(length), observation)))
+            decision = choose(np.int32(episode), np.int32(length), observation, memory)
+            memory = decision.memory
+            observation, reward, ended = environment.step(int(decision.action))
             ret, length = ret + reward, length + 1
             ended = ended or length == EVALUATION_STEPS
             show(environment.frame(), ended)

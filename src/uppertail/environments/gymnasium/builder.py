@@ -14,11 +14,11 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from gymnasium.wrappers import TimeLimit
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import Encoding, StateEncoding
+from uppertail.encodings import Features, ObservationSpace, Preferences, Scaling, StateEncoding
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import objections, tables, wrapping
 from uppertail.environments.gymnasium.single import Single, closed
-from uppertail.environments.gymnasium.spaces import Features, Numbers, Reading, Scaling, actions_of, reading
+from uppertail.environments.gymnasium.spaces import Reading, actions_of, reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.host import HostBuilder, HostEnvironment
 from uppertail.errors import InputError, require_choice, said
@@ -117,8 +117,14 @@ class GymnasiumBuilder(HostBuilder):
         return None
 
     @property
-    def observations(self) -> Encoding:
-        return self.inspected.reading.encoding
+    def observations(self) -> ObservationSpace:
+        return self.inspected.reading.space
+
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(
+            self.encoding, self.scaling, self.features, self.num_features, self.length_scale, self.feature_norm
+        )
 
     @property
     def num_actions(self) -> int:
@@ -145,7 +151,7 @@ class GymnasiumBuilder(HostBuilder):
         env = self.made()
         try:
             assert isinstance(env, gymnasium.Env)
-            return tables.from_environment(env, self.encoding, self.inspected.time_limit)
+            return tables.from_environment(env, self.inspected.time_limit)
         finally:
             closed(env)
 
@@ -188,9 +194,8 @@ class GymnasiumBuilder(HostBuilder):
             )
             table = not vector and tables.has_table(env)
             objection = objections.objection(env) if table and not vector and self.compile == "auto" else None
-            numbers = Numbers(self.scaling, self.features, self.num_features, self.length_scale, self.feature_norm)
             return Inspected(
-                reading(space, self.encoding, numbers),
+                reading(space),
                 actions_of(actions),
                 wrapping.time_limit(env),
                 None if env.spec is None else env.spec.reward_threshold,

@@ -6,9 +6,9 @@ from typing import Any, Literal
 import gymnasium
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import StateEncoding, state_encoding
+from uppertail.encodings import Preferences, StateEncoding
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium.spaces import Numbers, reading
+from uppertail.environments.gymnasium.spaces import reading
 from uppertail.environments.gymnasium.tables import from_table
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.watched import WatchableBuilder
@@ -53,15 +53,17 @@ class FrozenLake(WatchableBuilder):
     def floor_episodes(self) -> None:
         return None
 
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(states=self.encoding)
+
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         del key  # nothing is drawn at random
         lake: Any = self._made(None).unwrapped
-        return from_table(
-            lake.P, lake.initial_state_distrib, self.time_limit, state_encoding(self.encoding, len(lake.P))
-        )
+        return from_table(lake.P, lake.initial_state_distrib, self.time_limit)
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:
-        states = reading(self._made(None).observation_space, self.encoding, Numbers())
+        states = reading(self._made(None).observation_space)
         return Watched("FrozenLake", self._made, states, 0, pictures, frames_per_second)
 
     def _made(self, mode: str | None) -> gymnasium.Env[Any, Any]:

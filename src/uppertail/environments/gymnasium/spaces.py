@@ -2,19 +2,13 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
 
-from uppertail.encodings import Encoding, Image, RandomFeatures, StateEncoding, Vector, state_encoding
+from uppertail.encodings import Numbers, ObservationSpace, Pixels, States
 from uppertail.errors import InputError
-
-Scaling = Literal["auto", "declared", "running"]
-"""The names of `--env.scaling`."""
-
-Features = Literal["auto", "random", "scaled"]
-"""The names of `--env.features`."""
 
 UNBOUNDED = 1e10
 """A declared bound of this size or more is none."""
@@ -24,43 +18,23 @@ IMAGE_SIDE = 8
 
 
 class Reading(NamedTuple):
-    """How the observations of a space are read: an array of each, and its encoding."""
+    """How the observations of a space are read: an array of each, and what it holds."""
 
     array: Callable[[Any], np.ndarray]
-    encoding: Encoding
+    space: ObservationSpace
 
 
-class Numbers(NamedTuple):
-    """How observations that are numbers enter the network.
-
-    Args:
-        scaling: by which bounds they are scaled.
-        features: whether as random features, or as they are then.
-        num_features: how many random features.
-        length_scale: how near observations are that share them.
-        feature_norm: sum of their absolute values.
-    """
-
-    scaling: Scaling = "auto"
-    features: Features = "auto"
-    num_features: int = 512
-    length_scale: float = 0.2
-    feature_norm: float = 1.0
-
-
-def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -> Reading:
+def reading(space: spaces.Space[Any]) -> Reading:
     """How the observations of a space are read.
 
     Args:
         space: the observation space of one environment.
-        states: how integer states enter the network.
-        numbers: how numbers do.
 
     Raises:
-        InputError: they are of no kind that a network can take, or bounds are asked for that there are not.
+        InputError: they are of no kind that a network can take.
     """
     if isinstance(space, spaces.Discrete):
-        return Reading(functools.partial(_state, space), state_encoding(states, int(space.n)))
+        return Reading(functools.partial(_state, space), States(int(space.n)))
     if isinstance(space, spaces.Box) and (image := _image(space)):
         kind, shape = np.uint8 if space.dtype == np.uint8 else np.float32, space.shape
         return Reading(lambda observation: np.asarray(observation, kind).reshape(shape), image)
@@ -73,17 +47,13 @@ def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -
             f"Observations of the space {space} cannot be flattened to numbers: wrap the environment so that they are "
             "Discrete, Box, MultiDiscrete, MultiBinary, or a Dict or Tuple of these."
         )
-    if flat.shape[0] == 0:
+    size = flat.shape[0]
+    if size == 0:
         raise InputError(f"Observations of the space {space} hold no numbers: wrap the environment so that they do.")
-    vector = _vector(flat, numbers.scaling)
-    random = numbers.features == "random" or (numbers.features == "auto" and _has_numbers(space))
-    encoding = vector
-    if random:
-        encoding = RandomFeatures(vector, numbers.num_features, numbers.length_scale, numbers.feature_norm)
-    if isinstance(space, spaces.Box):
-        size = vector.num_features  # observations of another one raise an error, which names them
-        return Reading(lambda observation: _floats(observation).reshape(size), encoding)
-    return Reading(lambda observation: _floats(spaces.flatten(space, observation)), encoding)
+    numbers = _numbers(flat, _has_numbers(space))
+    if isinstance(space, spaces.Box):  # observations of another size raise an error, which names them
+        return Reading(lambda observation: _floats(observation).reshape(size), numbers)
+    return Reading(lambda observation: _floats(spaces.flatten(space, observation)), numbers)
 
 
 def actions_of(space: spaces.Space[Any]) -> spaces.Discrete:
@@ -120,8 +90,8 @@ def _floats(observation: Any) -> np.ndarray:
     return np.asarray(observation, np.float32)
 
 
-def _image(space: spaces.Box) -> Image | None:
-    """The encoding of an image: two axes, or three of which the last or the first is that of channels."""
+def _image(space: spaces.Box) -> Pixels | None:
+    """An image: two axes, or three of which the last or the first is that of channels."""
     if len(space.shape) not in (2, 3) or not np.isfinite(space.high).all() or not np.isfinite(space.low).all():
         return None
     shape = space.shape if len(space.shape) == 3 else (*space.shape, 1)
@@ -130,19 +100,12 @@ def _image(space: spaces.Box) -> Image | None:
     if min(height, width) < IMAGE_SIDE:
         return None
     peak = float(max(np.abs(space.low).max(), np.abs(space.high).max())) or 1.0
-    return Image(int(height), int(width), int(channels), first, peak)
+    return Pixels(int(height), int(width), int(channels), first, peak)
 
 
-def _vector(space: spaces.Box, scaling: Scaling) -> Vector:
-    """The encoding of a vector, with the bounds that count."""
+def _numbers(space: spaces.Box, continuous: bool) -> Numbers:
+    """A vector, with the bounds that count."""
     low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))
     bounded = (np.abs(low) < UNBOUNDED) & (np.abs(high) < UNBOUNDED)
-    if scaling == "declared" and not bounded.all():
-        raise InputError(
-            f"The observations have no bounds at {np.flatnonzero(~bounded).tolist()}, and scaling is declared: "
-            "use auto or running, or wrap the environment so that its Box has bounds."
-        )
-    if scaling == "running":
-        bounded[:] = False
     low, high = np.where(bounded, low, -np.inf), np.where(bounded, high, np.inf)
-    return Vector(tuple(low.tolist()), tuple(high.tolist()))
+    return Numbers(tuple(low.tolist()), tuple(high.tolist()), continuous)

@@ -6,7 +6,6 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 
-from uppertail.encodings import Encoding, StateEncoding, state_encoding
 from uppertail.environments.finite import FiniteMDP
 
 NO_LIMIT = 2**31 - 1
@@ -18,21 +17,19 @@ def has_table(env: gymnasium.Env[Any, Any]) -> bool:
     return isinstance(getattr(env.unwrapped, "P", None), dict)
 
 
-def from_environment(env: gymnasium.Env[Any, Any], states: StateEncoding, time_limit: int | None) -> FiniteMDP:
+def from_environment(env: gymnasium.Env[Any, Any], time_limit: int | None) -> FiniteMDP:
     """The FiniteMDP of an environment that has a table, and to which there is no objection."""
     bare: Any = env.unwrapped
-    encoding = state_encoding(states, len(bare.P))
-    return from_table(bare.P, bare.initial_state_distrib, time_limit or NO_LIMIT, encoding)
+    return from_table(bare.P, bare.initial_state_distrib, time_limit or NO_LIMIT)
 
 
-def from_table(table: dict[int, dict[int, list[Any]]], start: Any, time_limit: int, encoding: Encoding) -> FiniteMDP:
+def from_table(table: dict[int, dict[int, list[Any]]], start: Any, time_limit: int) -> FiniteMDP:
     """A FiniteMDP from a Gymnasium table `P[state][action] = [(probability, next_state, reward, terminated), ...]`.
 
     Args:
         table: the environment's `unwrapped.P`.
         start: probability that an episode starts in each state.
         time_limit: steps after which an episode is truncated.
-        encoding: how a state enters the network.
     """
     num_states, num_actions = len(table), len(table[0])
     outcomes = max(len(table[s][a]) for s in range(num_states) for a in range(num_actions))
@@ -50,5 +47,4 @@ def from_table(table: dict[int, dict[int, list[Any]]], start: Any, time_limit: i
         start_state=jnp.asarray(np.flatnonzero(start), jnp.int32),
         start_probability=jnp.asarray(np.asarray(start)[np.flatnonzero(start)], jnp.float32),
         time_limit=time_limit,
-        encoding=encoding,
     )

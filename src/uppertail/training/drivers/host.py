@@ -6,61 +6,59 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Key
+from jaxtyping import Bool, Key
 
 from uppertail.agent import Metrics
-from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, all_begun, measured_returns
-from uppertail.errors import InputError
-from uppertail.networks import PerActionNetwork
+from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, all_begun
+from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training import host_evaluation
-from uppertail.training.driver import Driver, Played, Stopwatch
-from uppertail.training.groups import Group, Groups
-from uppertail.training.host_programs import HostPrograms
-from uppertail.training.loop import Episode, RunState, StepRecord
-from uppertail.training.rollouts import Rollouts
+from uppertail.training.drivers import evaluation
+from uppertail.training.drivers.base import Driver, Played
+from uppertail.training.drivers.chunks import iterations_per_chunk
+from uppertail.training.drivers.groups import Group, Groups
+from uppertail.training.drivers.host_programs import HostPrograms
+from uppertail.training.drivers.rollouts import Rollouts
+from uppertail.training.loop import Episode, Loop, RunState, StepRecord
+from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.training.seeds import SeedKeys
-from uppertail.types import ReturnRange, Transition
+from uppertail.types import PyTree, Transition
+
+CHUNK_STEPS = 512
+"""Environment steps of each seed between two calls of the callback."""
 
 
 class HostDriver(Driver):
     """Runs of all seeds in environments that Python steps: one compiled call acts for all, one learns for each group.
 
     Args:
-        builder: opens the environments of each seed.
+        loop: what is done with the steps.
+        builder: opens environments for evaluation.
+        hosts: the environments of each seed.
+        first: their first observations, with leading axes [seeds, envs].
         keys: the keys of each seed.
         seeds: the seeds themselves.
-        num_envs: environments of each seed, side by side.
-        iterations: rollouts per chunk.
         seconds: to which times are added.
-
-    Raises:
-        InputError: the environments cannot be made.
     """
 
     def __init__(
-        self, builder: HostBuilder, keys: SeedKeys, seeds: list[int], num_envs: int, iterations: int, seconds: Stopwatch
+        self,
+        loop: Loop,
+        builder: HostBuilder,
+        hosts: list[HostEnvironment],
+        first: np.ndarray,
+        keys: SeedKeys,
+        seeds: list[int],
+        seconds: Stopwatch,
     ) -> None:
-        self.builder, self.keys, self.seeds, self.iterations, self.seconds = builder, keys, seeds, iterations, seconds
-        self.encoding, self.num_actions = builder.observations, builder.num_actions
+        self.loop, self.builder, self.hosts, self.keys = loop, builder, hosts, keys
+        self.seeds, self.seconds = seeds, seconds
+        self.iterations = iterations_per_chunk(loop, CHUNK_STEPS)
         self.groups = Groups(len(seeds))
         self._keys = self.groups.split(keys.run)
-        self.hosts: list[HostEnvironment] = []
-        try:
-            self.hosts += (builder.open(seed, num_envs) for seed in seeds)
-            self.again, self.first = (
-                all_begun([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
-            )
-        except InputError:
-            self.close()
-            raise
+        self.programs = HostPrograms(loop, builder.num_actions, keys.run, self.groups, first, seconds.compiled)
         self.rollouts: list[Rollouts] = []
         self.iteration = 0
-
-    def return_range(self, discount: float) -> ReturnRange:
-        return self.builder.known_returns or measured_returns(self.builder, discount)
 
     def template(self) -> RunState:
         return self.programs.template
@@ -69,14 +67,7 @@ class HostDriver(Driver):
         state = self.programs.start()
         return self._go_on(state, state.episode)
 
-    @functools.cached_property
-    def programs(self) -> HostPrograms:
-        """The run's compiled parts."""
-        return HostPrograms(
-            self.loop, self.encoding, self.num_actions, self.keys.run, self.groups, self.first, self.compiled
-        )
-
-    def gathered(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
+    def gather(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
         parts = zip(self.groups, state, strict=True)
         return self.groups.joined([part(run._replace(episode=self._episode(group))) for group, run in parts])
 
@@ -90,8 +81,8 @@ class HostDriver(Driver):
         done: list[tuple[StepRecord, Metrics]] = []
         try:
             for _ in range(self.iterations):
-                fresh, record = self._roll(self.groups.joined([run.agent.network for run in state]))
-                state, metrics = self._learned(state, fresh, record)
+                fresh, record = self._roll_out(self.groups.joined([run.agent.network for run in state]))
+                state, metrics = self._learn(state, fresh, record)
                 done.append((record, metrics))
                 self.iteration += 1
         except EnvironmentFailedError as error:
@@ -104,16 +95,8 @@ class HostDriver(Driver):
         self.seconds.training += time.perf_counter() - began
         return state, records, metrics
 
-    def start_observations(self) -> Array:
-        return jnp.asarray(self.first[:, 0])
-
-    def play(
-        self, networks: PerActionNetwork, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int
-    ) -> Played:
-        return host_evaluation.play(self.builder, self.seeds, self.programs, networks, policy, keys, episodes)
-
-    def identity(self) -> dict[str, np.ndarray]:
-        return {"first": np.where(self.first == self.again, self.first, 0)}  # what no seed leads back to tells nothing
+    def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Any, " seeds"], episodes: int) -> Played:
+        return evaluation.play(self.builder, self.seeds, self.programs, networks, policy, keys, episodes)
 
     def saved(self) -> dict[str, np.ndarray]:
         return {f"{row}/{name}": array for row, host in enumerate(self.hosts) for name, array in host.saved().items()}
@@ -142,21 +125,20 @@ class HostDriver(Driver):
 
     def close(self) -> None:
         self.groups.close()
-        for host in self.hosts:
-            host.close()
 
     def _go_on(self, state: RunState, episode: Episode) -> list[RunState]:
         """The state from which to go on with these episodes in progress."""
         episode = jax.tree.map(np.asarray, episode)
         ended, self.iteration = np.asarray(state.episodes), int(np.asarray(state.iteration)[0])
         steps = self.iteration * self.loop.rollout_steps
+        self.memory: PyTree = episode.memory
         self.rollouts = [
             Rollouts(host, seed, _row(episode, row), int(ended[row]), steps)
             for row, (host, seed) in enumerate(zip(self.hosts, self.seeds, strict=True))
         ]
         return self.groups.split(state._replace(episode=()))
 
-    def _roll(self, networks: PerActionNetwork) -> tuple[Transition, StepRecord]:
+    def _roll_out(self, networks: Network) -> tuple[Transition, StepRecord]:
         """A rollout of all seeds, with a leading axis of seeds."""
         count = self.loop.rollout_steps
         programs = self.programs
@@ -165,14 +147,26 @@ class HostDriver(Driver):
             for rollouts in short:
                 rollouts.step()
             where = np.stack([rollouts.where for rollouts in self.rollouts])
-            choice, step = programs.choose(key, step, programs.outputs(networks, where))
+            begins = np.stack([rollouts.begins for rollouts in self.rollouts]) if programs.policy_remembers else ()
+            outputs = programs.outputs(networks, where)
+            choice, memory, step = programs.choose(key, step, outputs, self.memory, begins)
+            self.memory = self._kept(memory, short)
             actions, exploratory = np.asarray(choice).swapaxes(0, 1)
             for row, rollouts in enumerate(self.rollouts):
                 if rollouts.waiting < count:
                     rollouts.chose(actions[row], exploratory[row].astype(bool))
         return _stacked([rollouts.take(count) for rollouts in self.rollouts])
 
-    def _learned(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
+    def _kept(self, memory: PyTree, short: list[Rollouts]) -> PyTree:
+        """What the policy keeps after a decision; seeds that wait for others have decided nothing."""
+        if len(short) == len(self.rollouts) or not self.programs.policy_remembers:
+            return memory
+        acts = np.array([rollouts in short for rollouts in self.rollouts])
+        return jax.tree.map(
+            lambda new, old: np.where(acts.reshape(-1, *[1] * (new.ndim - 1)), new, old), memory, self.memory
+        )
+
+    def _learn(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
         """Each group's state after it has learned from its rollouts."""
 
         def learned(learn: Any, keys: Any, run: RunState, group: Group) -> tuple[RunState, Metrics]:
@@ -185,7 +179,9 @@ class HostDriver(Driver):
 
     def _episode(self, group: Group) -> Episode:
         """The episodes in progress of a group."""
-        return _stacked([rollouts.episode for rollouts in self.rollouts[group.rows]])
+        episodes = _stacked([rollouts.episode for rollouts in self.rollouts[group.rows]])
+        memory = jax.tree.map(lambda leaf: np.asarray(leaf)[group.rows], self.memory)
+        return episodes._replace(memory=memory)
 
 
 def _row(tree: Any, row: int) -> Any:

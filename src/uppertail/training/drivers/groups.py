@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from uppertail.training.threads import cores
+from uppertail.training.process.threads import cores
 
 ALONE = ("cpu",)
 """Platforms on which each seed runs for itself."""

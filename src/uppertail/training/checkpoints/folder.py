@@ -11,8 +11,8 @@ import numpy as np
 
 from uppertail.errors import InputError
 from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS
-from uppertail.training import checkpoint
-from uppertail.training.checkpoint import Header, UnusableCheckpointError
+from uppertail.training.checkpoints import file
+from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
 
 KEPT = 2
 """So that one is left if the other is damaged."""
@@ -71,7 +71,7 @@ class Checkpoints:
         """What was asked of the run that made the last whole checkpoint; None if there is none."""
         for path in self.files():
             with contextlib.suppress(UnusableCheckpointError):
-                return checkpoint.read(path)[0].asked
+                return file.read(path)[0].asked
         return None
 
     def due(self, before: int, now: int) -> bool:
@@ -89,8 +89,8 @@ class Checkpoints:
             self.place.mkdir(parents=True, exist_ok=True)
             for partial in self.place.glob(f".{CHECKPOINT_PATTERN}"):  # of a process that was killed while writing
                 partial.unlink()
-            checkpoint.write(path, header, arrays)
-            for old in [file for file in self.files() if _step(file) <= header.step][KEPT:]:
+            file.write(path, header, arrays)
+            for old in [one for one in self.files() if _step(one) <= header.step][KEPT:]:
                 old.unlink()
         except OSError as error:
             good = self.files()

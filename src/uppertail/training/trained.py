@@ -1,8 +1,9 @@
 """The file of a run's learned networks: written at its end, read by whoever plays with them."""
 
 import dataclasses
+import json
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -10,12 +11,13 @@ from uppertail import records
 from uppertail.agent import Agent
 from uppertail.environments import Environment
 from uppertail.errors import InputError
-from uppertail.networks import PerActionNetwork
-from uppertail.training import checkpoint, tensors
-from uppertail.training.checkpoint import Header, UnusableCheckpointError
+from uppertail.networks import Network
+from uppertail.records import older
+from uppertail.training.checkpoints import file, tensors
+from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
+from uppertail.training.checkpoints.saver import differences
 from uppertail.training.results import TrainingResult, network_of
 from uppertail.training.run import Run
-from uppertail.training.saving import differences
 
 AGAIN = "delete it and resume the run, or train it again"
 """What helps where the file is of no use."""
@@ -32,10 +34,10 @@ class Trained:
     """
 
     agent: Agent
-    networks: PerActionNetwork
+    networks: Network
     environments: Environment | None
 
-    def network(self, index: int) -> PerActionNetwork:
+    def network(self, index: int) -> Network:
         """The learned network of one seed, counted from 0."""
         return network_of(self.networks, index)
 
@@ -67,27 +69,28 @@ class LearnedFile:
                 f"The run in {folder} left no {records.NETWORKS}: train it again, or resume it if it has checkpoints."
             )
         try:
-            return cls(path, *checkpoint.read(path))
+            return cls(path, *file.read(path))
         except UnusableCheckpointError as error:
             raise InputError(f"{path} {error}: {AGAIN}.") from error
 
     @property
     def digest(self) -> str:
         """Checksum of the networks."""
-        return checkpoint.digest(self.arrays)
+        return file.digest(self.arrays)
 
-    def networks(self, run: Run) -> PerActionNetwork:
+    def networks(self, run: Run) -> Network:
         """The networks of a run that was built again.
 
         Raises:
             InputError: they are of another run.
         """
-        if different := list(differences(self.header.asked, _known(run.asked(), self.header.asked))):
+        asked = json.loads(json.dumps(run.asked()))
+        if different := list(differences(older.completed(self.header.asked, run.parts), asked)):
             raise InputError(f"{self.path} was made with {different[0]}: {AGAIN}.")
-        if self.header.environments != checkpoint.digest(tensors.named(run.driver.environments)):
+        if self.header.environments != file.digest(tensors.named(run.world.environments)):
             raise InputError(f"{self.path} was made in environments that are built otherwise here: {AGAIN}.")
         try:
-            return tensors.like(run.template.learned, self.arrays)
+            return tensors.like(run.template.at_limit, self.arrays)
         except tensors.OtherShapesError as error:
             raise InputError(f"{self.path} has another shape ({error}): {AGAIN}.") from error
 
@@ -105,10 +108,13 @@ def save(folder: Path, result: TrainingResult) -> None:
             "environment": record.environment,
             "distribution": record.distribution,
             "policy": record.policy,
+            "network": record.network,
+            "replay": record.replay,
+            "target": record.target,
             "settings": record.settings,
             "measured_returns": record.measured_returns,
         },
-        environments=checkpoint.digest(tensors.named(result.environments)),
+        environments=file.digest(tensors.named(result.environments)),
         stopped=record.stopped,
         seconds={
             "wall": record.wall_seconds,
@@ -117,11 +123,4 @@ def save(folder: Path, result: TrainingResult) -> None:
         },
         hardware=record.hardware,
     )
-    checkpoint.write(folder / records.NETWORKS, header, tensors.named(result.networks))
-
-
-def _known(now: Any, before: Any) -> Any:
-    """What there was before of what there is now; the rest came with a later version."""
-    if not isinstance(now, dict) or not isinstance(before, dict):
-        return now
-    return {name: _known(value, before[name]) for name, value in now.items() if name in before}
+    file.write(folder / records.NETWORKS, header, tensors.named(result.networks))

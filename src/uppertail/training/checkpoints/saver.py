@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.training import checkpoint, tensors
-from uppertail.training.checkpoint import Header, UnusableCheckpointError
-from uppertail.training.checkpoints import Checkpoints
-from uppertail.training.driver import Driver, State
+from uppertail.records import older
+from uppertail.training.checkpoints import file, tensors
+from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
+from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.drivers.base import Driver, State, World
 from uppertail.training.ledger import Ledger
 from uppertail.training.loop import RunState
-from uppertail.training.results import hardware
+from uppertail.training.process.hardware import hardware
 
 RUN, EPISODES, HOST = "run/", "episodes/", "host/"
 """What the names begin with of the device's arrays, of the ledger's, and of those of environments that Python steps."""
@@ -30,13 +31,17 @@ class Saver:
     Args:
         checkpoints: where they are, and how often one is due.
         asked: what was asked of the run, as JSON knows it; a checkpoint of another run is not used.
-        driver: what makes the steps; its environments are built again, and compared.
+        parts: the parts and settings that were asked for, by the names that `asked` has.
+        world: the environments, which are built again, and compared.
+        driver: what makes the steps.
         ledger: what the host keeps.
         template: shapes and types of the device's state.
     """
 
     checkpoints: Checkpoints
     asked: dict[str, Any]
+    parts: dict[str, Any]
+    world: World
     driver: Driver
     ledger: Ledger
     template: RunState
@@ -65,7 +70,7 @@ class Saver:
             hardware=hardware(),
         )
         arrays = {
-            RUN: tensors.named(self.driver.gathered(state)),
+            RUN: tensors.named(self.driver.gather(state)),
             EPISODES: self.ledger.arrays(),
             HOST: self.driver.saved(),
         }
@@ -94,21 +99,21 @@ class Saver:
         return state
 
     def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
-        header, arrays = checkpoint.read(path)
+        header, arrays = file.read(path)
         asked = json.loads(json.dumps(self.asked))
-        known = {name: asked[name] for name in asked if name in header.asked}  # others came with a later version
-        if different := list(differences(header.asked, known)):
+        if different := list(differences(older.completed(header.asked, self.parts), asked)):
             raise UnusableCheckpointError(f"was made with {different[0]}")
         if header.environments != self._environments():
             raise UnusableCheckpointError("was made in environments that are built otherwise here")
         try:
-            state = tensors.like(self.template, _below(RUN, arrays))
+            run = {older.renamed(name): array for name, array in _below(RUN, arrays).items()}
+            state = tensors.like(self.template, run)
         except tensors.OtherShapesError as error:
             raise UnusableCheckpointError(f"has another shape: {error}") from error
         return header, state, arrays
 
     def _environments(self) -> str:
-        return checkpoint.digest(self.driver.identity())
+        return file.digest(tensors.named(self.world.identity()))
 
 
 def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from uppertail.environments import HostBuilder, HostEnvironment, all_begun, stepped
-from uppertail.networks import PerActionNetwork
+from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.driver import EVALUATION_STEPS, Played
-from uppertail.training.host_programs import HostPrograms
+from uppertail.training.drivers.base import EVALUATION_STEPS, Played
+from uppertail.training.drivers.host_programs import HostPrograms
 
 PLAYED_TOGETHER = 20
 """Environments of each seed in which evaluation episodes are played side by side, at the most."""
@@ -18,15 +18,15 @@ PLAYED_TOGETHER = 20
 EVALUATION = 2**31
 """Added to a seed, it is the seed of environments that are only evaluated in."""
 
-Choose = Callable[[int, np.ndarray], np.ndarray]
-"""The actions [seeds, envs] at a step of the evaluation, where these observations were made."""
+Choose = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
+"""The actions [seeds, envs] at a step of the evaluation, from the observations and where an episode begins."""
 
 
 def play(
     builder: HostBuilder,
     seeds: list[int],
     programs: HostPrograms,
-    networks: PerActionNetwork,
+    networks: Network,
     policy: ExplorationPolicy,
     keys: Key[Array, " seeds"],
     episodes: int,
@@ -51,12 +51,15 @@ def play(
     try:
         hosts += (builder.open(EVALUATION + seed, together, EVALUATION_STEPS) for seed in seeds)
         first = all_begun([host.reset for host in hosts], seeds, "at the first reset of its evaluation")
-        choose = programs.playing(networks, policy, envs=first.shape[1])
+        player = programs.playing(networks, policy, envs=first.shape[1])
+        memory = player.nothing
 
-        def chosen(step: int, where: np.ndarray) -> np.ndarray:
-            return np.asarray(choose(networks, keys, np.int32(step), where))
+        def choose(step: int, where: np.ndarray, begins: np.ndarray) -> np.ndarray:
+            nonlocal memory
+            actions, memory = player.choose(networks, keys, np.int32(step), where, memory, begins)
+            return np.asarray(actions)
 
-        return _played(hosts, seeds, first, chosen, episodes)
+        return _played(hosts, seeds, first, choose, episodes)
     finally:
         for host in hosts:
             host.close()
@@ -70,16 +73,18 @@ def _played(
     quota = math.ceil(episodes / envs)
     returns, lengths = np.zeros((count, quota, envs)), np.zeros((count, quota, envs), np.int64)
     played = np.zeros((count, envs), np.int64)
-    step = 0
+    step, begins = 0, np.ones((count, envs), bool)
     while (played < quota).any():
-        actions = choose(step, observations)
+        actions = choose(step, observations, begins)
         for row, host in enumerate(hosts):
             where = f"The environment of seed {seeds[row]}, in an episode with its learned network,"
             now = stepped(host, actions[row], lambda w=where: w)
             on = np.flatnonzero(now.real & (played[row] < quota))
             returns[row, played[row, on], on] += now.reward[on]
             lengths[row, played[row, on], on] += 1
-            played[row, on] += (now.terminated | now.truncated)[on]
+            ended = now.terminated | now.truncated
+            played[row, on] += ended[on]
+            begins[row] = ended | ~now.real
             observations[row] = now.observation
         step += 1
     return Played(*(each.reshape(count, -1)[:, :episodes] for each in (returns, lengths)))

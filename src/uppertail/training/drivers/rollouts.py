@@ -43,6 +43,14 @@ class Rollouts:
         return self._observation if self._latest is None else self._latest.observation
 
     @property
+    def begins(self) -> Bool[np.ndarray, " envs"]:
+        """Where the next action is the first of an episode, as far as the last step tells."""
+        now = self._latest
+        if now is None:
+            return np.zeros(self._action.shape[0], bool)
+        return now.terminated | now.truncated | ~now.real
+
+    @property
     def episode(self) -> Episode:
         """The episodes in progress, with the action already chosen in each."""
         self._settle()

@@ -1,0 +1,125 @@
+"""What is observed, and how it enters the network: settled here, for every environment."""
+
+import abc
+import dataclasses
+from typing import Literal
+
+import numpy as np
+
+from uppertail.encodings.base import Encoding
+from uppertail.encodings.image import Image
+from uppertail.encodings.random_features import RandomFeatures
+from uppertail.encodings.states import StateEncoding, state_encoding
+from uppertail.encodings.vector import Vector
+from uppertail.errors import InputError
+
+Scaling = Literal["auto", "declared", "running"]
+"""The names of `--env.scaling`."""
+
+Features = Literal["auto", "random", "scaled"]
+"""The names of `--env.features`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Preferences:
+    """What a user wants observations to become.
+
+    Args:
+        states: how integer states enter the network.
+        scaling: by which bounds numbers are brought to [-1, 1]: declared ones, those seen so far, or auto (declared
+            where there are some).
+        features: whether numbers become random features, stay scaled, or auto (random where they are continuous).
+        num_features: how many random features.
+        length_scale: distance at which observations begin to differ in their random features.
+        feature_norm: sum of the absolute values of the random features.
+    """
+
+    states: StateEncoding = "one_hot"
+    scaling: Scaling = "auto"
+    features: Features = "auto"
+    num_features: int = 512
+    length_scale: float = 0.2
+    feature_norm: float = 1.0
+
+
+class ObservationSpace(abc.ABC):
+    """What an environment shows of itself. A space is a frozen dataclass."""
+
+    @abc.abstractmethod
+    def encoding(self, preferences: Preferences) -> Encoding:
+        """How an observation enters the network.
+
+        Raises:
+            InputError: the preferences cannot be met.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class States(ObservationSpace):
+    """An integer state.
+
+    Args:
+        count: number of states.
+    """
+
+    count: int
+
+    def encoding(self, preferences: Preferences) -> Encoding:
+        return state_encoding(preferences.states, self.count)
+
+
+@dataclasses.dataclass(frozen=True)
+class Numbers(ObservationSpace):
+    """A vector of numbers.
+
+    Args:
+        low: declared lower bound of each number; minus infinity: none.
+        high: declared upper bound of each number; infinity: none.
+        continuous: whether some of them are not just 0 or 1.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    continuous: bool = True
+
+    def encoding(self, preferences: Preferences) -> Encoding:
+        vector = self._vector(preferences.scaling)
+        if preferences.features == "random" or (preferences.features == "auto" and self.continuous):
+            return RandomFeatures(vector, preferences.num_features, preferences.length_scale, preferences.feature_norm)
+        return vector
+
+    def _vector(self, scaling: Scaling) -> Vector:
+        """The vector, with the bounds that count."""
+        bounded = np.isfinite(self.low) & np.isfinite(self.high)
+        if scaling == "declared" and not bounded.all():
+            raise InputError(
+                f"The observations have no bounds at {np.flatnonzero(~bounded).tolist()}, and scaling is declared: "
+                "use auto or running, or wrap the environment so that its Box has bounds."
+            )
+        if scaling == "running":
+            bounded[:] = False
+        low, high = np.where(bounded, self.low, -np.inf), np.where(bounded, self.high, np.inf)
+        return Vector(tuple(low.tolist()), tuple(high.tolist()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Pixels(ObservationSpace):
+    """An image.
+
+    Args:
+        height: rows.
+        width: columns.
+        channels: numbers per pixel.
+        channels_first: whether an observation is [channels, height, width] instead of [height, width, channels].
+        peak: the largest declared number of a pixel.
+    """
+
+    height: int
+    width: int
+    channels: int
+    channels_first: bool = False
+    peak: float = 255.0
+
+    def encoding(self, preferences: Preferences) -> Encoding:
+        del preferences  # there is one way for images
+        return Image(self.height, self.width, self.channels, self.channels_first, self.peak)

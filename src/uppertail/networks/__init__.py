@@ -1,0 +1,6 @@
+"""Networks: what an observation goes through to become the parameters of return distributions."""
+
+from uppertail.networks.base import Network, NetworkBuilder, RowLoss
+from uppertail.networks.per_action import PerAction, PerActionNetwork
+
+__all__ = ["Network", "NetworkBuilder", "PerAction", "PerActionNetwork", "RowLoss"]

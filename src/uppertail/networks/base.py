@@ -1,0 +1,94 @@
+"""The contract of a network, and of the part that builds one."""
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.encodings import Encoding
+from uppertail.types import PyTree
+
+RowLoss = Callable[[Any, Int[Array, ""], PyTree], Float[Array, ""]]
+"""The loss of one row of a minibatch: (network, action, row) -> loss. The network has that action."""
+
+
+class Network(eqx.Module):
+    """What was learned: arrays, and how outputs follow from them.
+
+    Every array is a leaf, so `jax.vmap` runs over seeds; settings are static fields. What no gradient is to reach (a
+    prior function, bounds of what was observed) stays fixed if `outputs` wraps it in `jax.lax.stop_gradient`.
+
+    Attributes:
+        members: how many networks vote, for an ensemble; None for a network that stands alone.
+    """
+
+    members: ClassVar[int | None] = None
+
+    @abc.abstractmethod
+    def outputs(self, observation: Array) -> Float[Array, "*members actions outputs"]:
+        """The outputs for one observation; an ensemble puts a leading axis of its members before the actions."""
+
+    def observe(self, observations: Array) -> Self:
+        """The network after it has seen a batch of observations (one leading axis), before it learns from them."""
+        del observations
+        return self
+
+    def extra(self, key: PRNGKeyArray) -> PyTree:
+        """What is drawn once for a transition when it is stored, such as a bootstrap mask; nothing by default."""
+        del key
+        return ()
+
+    def member_weights(self, extra: PyTree) -> Float[Array, " members"]:
+        """How much each member learns from a transition with this `extra`; 1 each by default."""
+        del extra
+        return jnp.ones(self.members or 1)
+
+    def loss_and_gradient(
+        self, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
+    ) -> tuple[Float[Array, ""], Float[Array, " batch"], Self]:
+        """The weighted mean of the rows' losses, the loss of each row, and the gradient of the mean.
+
+        Args:
+            loss: the loss of one row.
+            actions: the action of each row.
+            rows: a tree of arrays, with a leading axis of rows.
+            weights: the weight of each row; 1 each for a plain mean.
+        """
+        return of_all_rows(self, loss, actions, rows, weights)
+
+
+class NetworkBuilder(abc.ABC):
+    """What a user names as `--network`: a frozen dataclass of settings that builds the network of one seed."""
+
+    @abc.abstractmethod
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> Network:
+        """A network that has learned nothing.
+
+        Args:
+            key: randomness of its weights.
+            encoding: turns an observation into the input of the first layer; the network keeps it.
+            num_actions: number of discrete actions.
+            num_outputs: numbers that it gives for each action.
+        """
+
+    @property
+    def members(self) -> int | None:
+        """How many members its networks have; None for networks that stand alone."""
+        return None
+
+
+def of_all_rows(
+    network: Any, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
+) -> Any:
+    """What `Network.loss_and_gradient` gives, with every row through the whole network."""
+
+    def mean(network: Any) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
+        losses = jax.vmap(loss, in_axes=(None, 0, 0))(network, actions, rows)
+        return jnp.mean(weights * losses), losses
+
+    (total, losses), gradient = jax.value_and_grad(mean, has_aux=True)(network)
+    return total, losses, gradient

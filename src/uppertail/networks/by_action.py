@@ -1,0 +1,98 @@
+"""The gradient of a minibatch, at the price of the networks of the actions that were taken.
+
+Networks of different actions share nothing, so each has to see only its own rows. How many these are is known only as
+the batch is drawn; a compiled program needs fixed shapes. Hence sizes in steps, and a branch for each.
+"""
+
+import functools
+from typing import Any, Protocol, Self
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from uppertail.networks.base import RowLoss, of_all_rows
+from uppertail.types import PyTree
+
+STEP, BRANCHES = 8, 8
+"""Row counts are rounded up to a multiple of `STEP`, or of a multiple of it, so that at most `BRANCHES` + 1 differ."""
+
+
+class DividedByAction(Protocol):
+    """A network whose arrays belong to one action each, or to all of them."""
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions."""
+        ...
+
+    @property
+    def own(self) -> PyTree:
+        """The arrays that belong to one action each; their leading axis is the action."""
+        ...
+
+    @property
+    def shared(self) -> PyTree:
+        """The arrays that belong to all actions."""
+        ...
+
+    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+        """A network of this kind from other arrays."""
+        ...
+
+
+def by_action(
+    network: Any, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
+) -> tuple[Float[Array, ""], Float[Array, " batch"], Any]:
+    """What `Network.loss_and_gradient` gives, for a network that is divided by action."""
+
+    def value_and_gradient(network: DividedByAction, actions: Array, rows: PyTree, weights: Array) -> Any:
+        if network.num_actions == 1:
+            return of_all_rows(network, loss, actions, rows, weights)
+        return _of_own_rows(network, loss, actions, rows, weights)
+
+    def batched(size: int, axes: Any, *arguments: Any) -> Any:
+        """Under `vmap` all branches would be computed: every network sees every row instead."""
+        del size
+        in_axes = jax.tree.map(lambda mapped: 0 if mapped else None, axes)
+        each = jax.vmap(lambda network, *rest: of_all_rows(network, loss, *rest), in_axes=in_axes)
+        results = each(*arguments)
+        return results, jax.tree.map(lambda _: True, results)
+
+    computed = jax.custom_batching.custom_vmap(value_and_gradient)
+    computed.def_vmap(batched)
+    return computed(network, actions, rows, weights)
+
+
+def _of_own_rows(network: DividedByAction, loss: RowLoss, actions: Array, rows: PyTree, weights: Array) -> Any:
+    """Sorts the rows by action; each network sees its own, the last one again where a piece is too long."""
+    size, num_actions = actions.shape[0], network.num_actions
+    order = jnp.argsort(actions)
+    ends = jnp.cumsum(jnp.bincount(actions, length=num_actions))
+    starts = jnp.concatenate([jnp.zeros(1, ends.dtype), ends[:-1]])
+    step = STEP * -(-size // (STEP * BRANCHES))
+    lengths = [*range(step, size, step), size]
+
+    def of_action(arguments: tuple[PyTree, Array, Array]) -> Any:
+        own, start, end = arguments
+
+        def of_piece(length: int) -> Any:
+            places = start + jnp.arange(length)
+            chosen = order[jnp.minimum(places, end - 1)]
+            piece, weight = jax.tree.map(lambda leaf: leaf[chosen], (rows, weights))
+
+            def total(own: PyTree, shared: PyTree) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
+                alone = network.rebuilt(jax.tree.map(lambda leaf: leaf[None], own), shared)
+                losses = jax.vmap(lambda row: loss(alone, jnp.zeros((), jnp.int32), row))(piece)
+                by_row = jnp.zeros(size).at[jnp.where(places < end, chosen, size)].set(losses, mode="drop")
+                return jnp.sum(jnp.where(places < end, weight * losses, 0.0)) / size, by_row
+
+            return jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(own, network.shared)
+
+        nothing = (jnp.zeros(()), jnp.zeros(size)), jax.tree.map(jnp.zeros_like, (own, network.shared))
+        branches = [lambda: nothing, *(functools.partial(of_piece, length) for length in lengths)]
+        return jax.lax.switch(-(-(end - start) // step), branches)
+
+    (totals, by_row), (own, shared) = jax.lax.map(of_action, (network.own, starts, ends))
+    of_all = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), shared)
+    return jnp.sum(totals), jnp.sum(by_row, axis=0), network.rebuilt(own, of_all)

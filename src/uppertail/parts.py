@@ -1,0 +1,97 @@
+"""The parts that a run is made of, and their built-in kinds: a new one is one file and one line here.
+
+Nothing is imported until it is named: the command line shows help, and `import uppertail` ends, in a moment.
+"""
+
+import importlib
+from typing import Any, NamedTuple
+
+
+class Part(NamedTuple):
+    """One part of a run.
+
+    Args:
+        contract: where the class is that all of its kinds fulfil.
+        default: the kind that is used if nothing is said.
+        kinds: the module of each built-in kind.
+    """
+
+    contract: str
+    default: str
+    kinds: dict[str, str]
+
+    @property
+    def choices(self) -> str:
+        """The built-in kinds, for a sentence."""
+        *others, last = self.kinds
+        return f"{', '.join(others)} or {last}" if others else last
+
+    def load(self) -> Any:
+        """The contract's class, with every built-in kind imported, so that it can be named."""
+        for module in self.kinds.values():
+            importlib.import_module(module)
+        module, _, name = self.contract.rpartition(".")
+        return getattr(importlib.import_module(module), name)
+
+    @property
+    def default_path(self) -> str:
+        """Import path of the kind that is used if nothing is said."""
+        return f"{self.kinds[self.default]}.{self.default}"
+
+
+PARTS = {
+    "env": Part(
+        "uppertail.environments.EnvironmentBuilder",
+        "Chain",
+        {
+            "Chain": "uppertail.environments",
+            "Toy": "uppertail.environments",
+            "FrozenLake": "uppertail.environments",
+            "Gym": "uppertail.environments",
+        },
+    ),
+    "distribution": Part(
+        "uppertail.distributions.ReturnDistribution",
+        "Gaussian",
+        {
+            "Gaussian": "uppertail.distributions",
+            "Categorical": "uppertail.distributions",
+            "GaussianMixture": "uppertail.distributions",
+            "PointMass": "uppertail.distributions",
+        },
+    ),
+    "policy": Part(
+        "uppertail.policies.ExplorationPolicy",
+        "UCB",
+        {
+            "UCB": "uppertail.policies",
+            "EpisodeUCB": "uppertail.policies",
+            "Thompson": "uppertail.policies",
+            "EpsilonGreedy": "uppertail.policies",
+        },
+    ),
+    "network": Part(
+        "uppertail.networks.NetworkBuilder",
+        "PerAction",
+        {"PerAction": "uppertail.networks"},
+    ),
+    "replay": Part(
+        "uppertail.replay.Replay",
+        "Uniform",
+        {
+            "Uniform": "uppertail.replay",
+            "Distinct": "uppertail.replay",
+            "Prioritized": "uppertail.replay",
+        },
+    ),
+    "target": Part(
+        "uppertail.targets.Target",
+        "Online",
+        {
+            "Online": "uppertail.targets",
+            "RunningMean": "uppertail.targets",
+            "Periodic": "uppertail.targets",
+        },
+    ),
+}
+"""Each part by the name of its option."""

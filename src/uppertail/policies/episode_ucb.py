@@ -1,0 +1,43 @@
+"""Upper confidence bounds whose optimism is drawn once for each episode."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.distributions import ReturnDistribution
+from uppertail.errors import InputError
+from uppertail.policies.base import ExplorationPolicy, highest
+
+
+@dataclasses.dataclass(frozen=True)
+class EpisodeUCB(ExplorationPolicy):
+    """mean + c_a * std, with c_a drawn uniformly for each action at the start of an episode and kept until its end.
+
+    UCB (Section 5) draws c for every decision, so that an agent dithers where it should commit to a plan.
+
+    Args:
+        low: lowest c, at least 0.
+        high: highest c, at least `low`.
+    """
+
+    low: float = 1.7
+    high: float = 2.3
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high < float("inf"):
+            raise InputError(
+                f"EpisodeUCB draws c from [low, high] = [{self.low}, {self.high}]: use 0 <= low <= high, finite."
+            )
+
+    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Float[Array, " actions"]:
+        del members
+        return jax.random.uniform(key, (num_actions,), minval=self.low, maxval=self.high)
+
+    def select(
+        self, key: PRNGKeyArray, memory: Float[Array, " actions"], family: ReturnDistribution[Any], z: Any
+    ) -> Int[Array, ""]:
+        mean, std = (jax.vmap(jax.vmap(moment))(z) for moment in (family.mean, family.std))
+        return highest(key, jnp.mean(mean + memory * std, axis=0))

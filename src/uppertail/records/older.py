@@ -1,0 +1,83 @@
+"""What older versions wrote down, completed so that this version reads it: the one place that knows of them.
+
+A setting that a file does not have came with a later version. It takes the value in `BEFORE`, where one stands there,
+because its default is not what runs did before; else its default.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+BEFORE: dict[str, dict[str, Any]] = {
+    "settings": {"adam_betas": [0.9, 0.999], "adam_epsilon": 1e-8},
+    "network": {"name": "PerAction", "activation": "elu", "normalization": "none", "output_init": "glorot"},
+    "replay": {"name": "Uniform"},
+    "target": {"name": "Online"},
+}
+"""For settings and parts, by the names of summary.json: what runs did before there was a choice."""
+
+MOVED = {"network": ("width", "hidden_layers", "bias")}
+"""Settings of a part that were settings of the run."""
+
+RENAMED = {"learned/": "at_limit/"}
+"""Arrays of checkpoints, by what their names began with, and now begin with."""
+
+FIRST_OPTIONS = {
+    *("env", "distribution", "policy", "seeds", "seed", "episodes", "steps", "num_envs", "discount"),
+    *("learning_rate", "learning_rate_end", "gradient_clip", "width", "hidden_layers", "bias", "batch_size"),
+    *("replay_size", "rollout_steps", "updates_per_rollout", "on_policy", "replay_start", "loss_samples"),
+    *("checkpoint_every", "logger"),
+}
+"""The options that every config.yaml of a run has had from the beginning. A file of one's own rarely has them all."""
+
+
+def completed(asked: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked of a run, with the settings that came later.
+
+    Args:
+        asked: as its checkpoint says.
+        parts: the parts of today's run and its settings, by the same names.
+    """
+    whole = {name: dict(value) if isinstance(value, Mapping) else value for name, value in asked.items()}
+    for name, part in parts.items():
+        was = whole.setdefault(name, _before(name, asked))
+        if not isinstance(was, dict) or was.get("name", type(part).__name__) != type(part).__name__:
+            continue
+        for field in dataclasses.fields(part):
+            if field.repr and field.name not in was:
+                known = BEFORE.get(name, {})
+                was[field.name] = known.get(field.name, _default(field))
+    return whole
+
+
+def completed_options(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The options in a run's config.yaml, with those that came later; any other file's options as they are."""
+    if not content.keys() >= FIRST_OPTIONS:
+        return dict(content)
+    later: dict[str, Any] = {}
+    for name, before in BEFORE.items():
+        if name == "settings":
+            later |= before
+        else:
+            arguments = {setting: value for setting, value in before.items() if setting != "name"}
+            later[name] = {"class_path": before["name"], "init_args": arguments}
+    return {**later, **content}
+
+
+def renamed(name: str) -> str:
+    """Today's name of an array of a checkpoint."""
+    for before, now in RENAMED.items():
+        if name.startswith(before):
+            return now + name.removeprefix(before)
+    return name
+
+
+def _before(name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A part that was not named, because there was no choice."""
+    settings = asked.get("settings", {})
+    return {**BEFORE.get(name, {}), **{moved: settings[moved] for moved in MOVED.get(name, ()) if moved in settings}}
+
+
+def _default(field: Any) -> Any:
+    default = field.default
+    return list(default) if isinstance(default, tuple) else default

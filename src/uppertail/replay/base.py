@@ -1,0 +1,72 @@
+"""The contract of a replay buffer.
+
+Inside a compiled loop a buffer is updated in place only if nothing reads the old one afterwards: add before you sample,
+and donate the buffer. tests/test_replay.py holds the compiled program to it.
+"""
+
+import abc
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.types import PyTree, Transition
+
+
+class Sample(NamedTuple):
+    """Transitions drawn from a buffer.
+
+    Args:
+        transitions: the transitions, with a leading axis.
+        indices: where the buffer holds them, for `update`.
+        weights: how much each counts in the loss; 1 unless the buffer prefers some transitions.
+    """
+
+    transitions: Transition
+    indices: Int[Array, " count"]
+    weights: Float[Array, " count"]
+
+
+class Replay(abc.ABC):
+    """Keeps transitions and draws some of them: pure functions of an explicit state, a tree of arrays.
+
+    A replay is a frozen dataclass of settings.
+    """
+
+    @abc.abstractmethod
+    def init(self, capacity: int, example: Transition) -> PyTree:
+        """An empty buffer.
+
+        Args:
+            capacity: how many transitions it holds.
+            example: a transition of the shapes and types that it will hold.
+        """
+
+    @abc.abstractmethod
+    def add(self, state: PyTree, transitions: Transition) -> PyTree:
+        """The buffer with a batch of transitions (one leading axis, at most the capacity) in it."""
+
+    @abc.abstractmethod
+    def sample(self, state: PyTree, key: PRNGKeyArray, count: int) -> Sample:
+        """`count` transitions with replacement, from a buffer that holds at least one."""
+
+    def update(self, state: PyTree, indices: Int[Array, " count"], losses: Float[Array, " count"]) -> PyTree:
+        """The buffer after these of its transitions were learned from with these losses; as it was by default."""
+        del indices, losses
+        return state
+
+
+def storage(capacity: int, example: Transition) -> Transition:
+    """Room for so many transitions of the example's shapes and types."""
+    return jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype), example)
+
+
+def written(stored: Transition, rows: Int[Array, " batch"], new: Transition) -> Transition:
+    """What is stored, with a batch written to these rows; rows beyond the last are dropped."""
+    return jax.tree.map(lambda old, fresh: old.at[rows].set(fresh, mode="drop"), stored, new)
+
+
+def rows_of(stored: Transition, rows: Int[Array, " count"]) -> Transition:
+    """The transitions in these rows."""
+    return jax.tree.map(lambda leaf: leaf[rows], stored)

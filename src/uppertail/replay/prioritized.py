@@ -1,0 +1,95 @@
+"""The last transitions, those with large losses preferred."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.errors import InputError
+from uppertail.replay.base import Replay, Sample, rows_of
+from uppertail.replay.uniform import RingBuffer, Uniform
+from uppertail.types import Transition
+
+SMALLEST = 1e-6
+"""Added to a loss, so that every transition stays possible."""
+
+
+class PriorityBuffer(NamedTuple):
+    """A ring buffer, the priority of each row (0: nothing there), and the highest priority so far.
+
+    Priorities stand in a square table, so that one draw needs the sums of its rows and the entries of one of them.
+    """
+
+    ring: RingBuffer
+    priorities: Float[Array, "side side"]
+    highest: Float[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class Prioritized(Replay):
+    """Prioritized experience replay (Schaul et al. 2016), proportional, with the size of the loss as the error.
+
+    A transition is drawn with a probability proportional to |loss|^alpha; new ones have the highest priority so far.
+    What it learns from each is weighted by (number * probability)^-beta, over the largest weight of the draw. Prefer a
+    loss that is 0 where nothing is left to learn, such as `--distribution.distance wasserstein`.
+
+    Args:
+        alpha: how much the loss counts, 0 (not at all) or more.
+        beta: how far the weights undo the preference, from 0 (not at all) to 1 (fully).
+    """
+
+    alpha: float = 0.6
+    beta: float = 0.4
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha < math.inf:
+            raise InputError(f"alpha is {self.alpha}: use 0 or more; Schaul et al. use 0.6.")
+        if not 0 <= self.beta <= 1:
+            raise InputError(f"beta is {self.beta}: use a number in [0, 1]; Schaul et al. begin with 0.4.")
+
+    def init(self, capacity: int, example: Transition) -> PriorityBuffer:
+        side = math.isqrt(capacity - 1) + 1
+        return PriorityBuffer(Uniform().init(capacity, example), jnp.zeros((side, side)), jnp.ones(()))
+
+    def add(self, state: PriorityBuffer, transitions: Transition) -> PriorityBuffer:
+        capacity, count = state.ring.transitions.action.shape[0], transitions.action.shape[0]
+        rows = (state.ring.added + jnp.arange(count)) % capacity
+        priorities = state.priorities.at[self._places(state, rows)].set(state.highest)
+        return PriorityBuffer(Uniform().add(state.ring, transitions), priorities, state.highest)
+
+    def sample(self, state: PriorityBuffer, key: PRNGKeyArray, count: int) -> Sample:
+        table = state.priorities
+        total, by_line = jnp.sum(table), jnp.cumsum(jnp.sum(table, axis=1))
+        stored = jnp.minimum(state.ring.added, state.ring.transitions.action.shape[0])
+
+        def draw(key: PRNGKeyArray) -> Int[Array, ""]:
+            line_key, entry_key = jax.random.split(key)
+            line = _drawn(line_key, by_line)
+            return jnp.minimum(line * table.shape[1] + _drawn(entry_key, jnp.cumsum(table[line])), stored - 1)
+
+        rows = jax.vmap(draw)(jax.random.split(key, count))
+        probability = table[self._places(state, rows)] / total
+        weights = (stored.astype(jnp.float32) * probability) ** -self.beta
+        return Sample(rows_of(state.ring.transitions, rows), rows, weights / jnp.max(weights))
+
+    def update(
+        self, state: PriorityBuffer, indices: Int[Array, " count"], losses: Float[Array, " count"]
+    ) -> PriorityBuffer:
+        new = (jnp.abs(losses) + SMALLEST) ** self.alpha
+        priorities = state.priorities.at[self._places(state, indices)].set(new)
+        return PriorityBuffer(state.ring, priorities, jnp.maximum(state.highest, jnp.max(new)))
+
+    @staticmethod
+    def _places(state: PriorityBuffer, rows: Int[Array, " count"]) -> tuple[Array, Array]:
+        """Where the table of priorities holds these rows of the ring buffer."""
+        return rows // state.priorities.shape[1], rows % state.priorities.shape[1]
+
+
+def _drawn(key: PRNGKeyArray, sums: Float[Array, " entries"]) -> Int[Array, ""]:
+    """An entry with a probability proportional to its own share of the running sums."""
+    point = jax.random.uniform(key) * sums[-1]
+    found = jnp.searchsorted(sums, point, side="right")
+    return jnp.minimum(found, sums.shape[0] - 1).astype(jnp.int32)

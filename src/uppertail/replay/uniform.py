@@ -1,0 +1,37 @@
+"""The last transitions, all equally likely."""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from uppertail.replay.base import Replay, Sample, rows_of, storage
+from uppertail.types import Transition
+
+
+class RingBuffer(NamedTuple):
+    """The last `capacity` transitions, and how many were ever added."""
+
+    transitions: Transition
+    added: Int[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class Uniform(Replay):
+    """A ring buffer: the newest transitions overwrite the oldest, and every one is drawn with the same probability."""
+
+    def init(self, capacity: int, example: Transition) -> RingBuffer:
+        return RingBuffer(storage(capacity, example), jnp.zeros((), jnp.int32))
+
+    def add(self, state: RingBuffer, transitions: Transition) -> RingBuffer:
+        capacity, count = state.transitions.action.shape[0], transitions.action.shape[0]
+        slots = (state.added + jnp.arange(count)) % capacity
+        stored = jax.tree.map(lambda old, new: old.at[slots].set(new), state.transitions, transitions)
+        return RingBuffer(stored, state.added + count)
+
+    def sample(self, state: RingBuffer, key: PRNGKeyArray, count: int) -> Sample:
+        capacity = state.transitions.action.shape[0]
+        rows = jax.random.randint(key, (count,), 0, jnp.minimum(state.added, capacity))
+        return Sample(rows_of(state.transitions, rows), rows, jnp.ones(count))

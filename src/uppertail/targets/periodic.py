@@ -1,0 +1,47 @@
+"""A copy of the network that learns, made anew from time to time."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from uppertail.errors import InputError
+from uppertail.networks import Network
+from uppertail.targets.base import AnyNetwork, Target
+
+
+class Copied(NamedTuple):
+    """The copy, and the rollouts since it was made."""
+
+    network: Any
+    age: Int[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class Periodic(Target):
+    """A copy of the network, made anew every few rollouts (Mnih et al. 2015).
+
+    Args:
+        every: rollouts from one copy to the next, at least 1.
+    """
+
+    every: int = 32
+
+    def __post_init__(self) -> None:
+        if isinstance(self.every, bool) or not isinstance(self.every, int) or not 1 <= self.every < 2**31:
+            raise InputError(f"every is {self.every}: use a whole number of rollouts, 1 or more.")
+
+    def init(self, online: Network) -> Copied:
+        return Copied(jax.tree.map(jnp.copy, online), jnp.zeros((), jnp.int32))
+
+    def network(self, state: Copied, online: AnyNetwork) -> AnyNetwork:
+        del online
+        return state.network
+
+    def after_rollout(self, state: Copied, online: Network) -> Copied:
+        age = state.age + 1
+        due = age >= self.every
+        copied = jax.tree.map(lambda old, new: jnp.where(due, new, old), state.network, online)
+        return Copied(copied, jnp.where(due, 0, age))

@@ -1,0 +1,41 @@
+"""A running mean of the network that learns."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from uppertail.errors import InputError
+from uppertail.networks import Network
+from uppertail.targets.base import AnyNetwork, Target
+
+
+@dataclasses.dataclass(frozen=True)
+class RunningMean(Target):
+    """An exponential running mean of the network's arrays, moved after each update (Lillicrap et al. 2016).
+
+    Args:
+        decay: share of the mean that stays at each update, in [0, 1); 0.99 averages over about 100 updates.
+    """
+
+    decay: float = 0.99
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.decay < 1:
+            raise InputError(f"decay is {self.decay}: use a number in [0, 1), for example 0.99.")
+
+    def init(self, online: Network) -> Network:
+        return jax.tree.map(jnp.copy, online)
+
+    def network(self, state: Any, online: AnyNetwork) -> AnyNetwork:
+        del online
+        return state
+
+    def after_update(self, state: Network, online: Network) -> Network:
+        def moved(mean: Array, now: Array) -> Array:
+            step = mean + (1.0 - self.decay) * (now - mean)
+            return jnp.where(jnp.isfinite(mean), step, now)  # bounds of what was observed begin as infinite
+
+        return jax.tree.map(moved, state, online)

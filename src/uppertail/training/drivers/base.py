@@ -1,0 +1,118 @@
+"""The contracts of what makes the steps of a run: the environments of all its seeds, and what drives them."""
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from uppertail.agent import Metrics
+from uppertail.encodings import ObservationSpace
+from uppertail.environments import Environment
+from uppertail.errors import InputError
+from uppertail.networks import Network
+from uppertail.policies import ExplorationPolicy
+from uppertail.training.loop import Loop, RunState, StepRecord
+from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.types import PyTree, ReturnRange
+
+EVALUATION_STEPS = 10_000
+"""An episode that is played with a learned network ends after so many steps, whatever its environment says."""
+
+State = Any
+"""The state of all seeds as a driver holds it; `Driver.gather` is how others see it."""
+
+
+class Played(NamedTuple):
+    """Episodes that were played with learned networks."""
+
+    returns: Float[np.ndarray, "seeds episodes"]
+    lengths: Int[np.ndarray, "seeds episodes"]
+
+
+class Driver(abc.ABC):
+    """Makes the steps of all seeds, and learns from them.
+
+    Attributes:
+        failure: why a host environment could not go on; None if all is well.
+    """
+
+    failure: InputError | None = None
+
+    @abc.abstractmethod
+    def template(self) -> RunState:
+        """Shapes and types of the state of all seeds."""
+
+    @abc.abstractmethod
+    def start(self) -> State:
+        """The state of all seeds before the first step."""
+
+    @abc.abstractmethod
+    def gather(self, state: State, part: Callable[[RunState], Any] = lambda run: run) -> Any:
+        """Some part of the state, every array with a leading axis of all seeds; valid until the next `advance`."""
+
+    @abc.abstractmethod
+    def advance(
+        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None
+    ) -> tuple[State, StepRecord, Metrics]:
+        """A chunk: rollouts and their updates; axes [seeds, iterations, steps or updates].
+
+        What is recorded of seeds that are `finished` means nothing: they may go on or stand still. After a failure
+        there may be fewer iterations than usual, or none.
+        """
+
+    @abc.abstractmethod
+    def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int) -> Played:
+        """Episodes with the networks held still."""
+
+    @abc.abstractmethod
+    def saved(self) -> dict[str, np.ndarray]:
+        """What a checkpoint must hold beside the state."""
+
+    @abc.abstractmethod
+    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
+        """Goes back to a checkpoint: the state to go on from, and a line if the run was not just there."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Ends its threads."""
+
+
+class World(abc.ABC):
+    """The environments of all seeds of a run.
+
+    Attributes:
+        observations: what is observed in them.
+        num_actions: number of discrete actions.
+        environments: the compiled environments, every array with a leading axis of seeds; None if there are none.
+    """
+
+    observations: ObservationSpace
+    num_actions: int
+    environments: Environment | None = None
+
+    @abc.abstractmethod
+    def return_range(self, discount: float) -> ReturnRange:
+        """Between which returns the run has to tell apart, over all seeds."""
+
+    @abc.abstractmethod
+    def start_observations(self) -> Array:
+        """The first observation of each seed's run."""
+
+    @abc.abstractmethod
+    def identity(self) -> PyTree:
+        """Arrays that are the same if the environments are."""
+
+    @abc.abstractmethod
+    def driver(self, loop: Loop, seconds: Stopwatch) -> Driver:
+        """What makes the steps.
+
+        Args:
+            loop: what is done with them.
+            seconds: to which times are added.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Gives back what the environments hold."""

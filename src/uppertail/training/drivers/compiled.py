@@ -1,0 +1,143 @@
+"""Compiled environments: chunks of a run that are compiled once and run for each group of seeds."""
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Key, PRNGKeyArray
+
+from uppertail.agent import Metrics
+from uppertail.environments import Environment, EnvironmentBuilder
+from uppertail.networks import Network
+from uppertail.policies import ExplorationPolicy
+from uppertail.training.acting import start_keys
+from uppertail.training.drivers.base import Driver, Played, World
+from uppertail.training.drivers.chunks import iterations_per_chunk
+from uppertail.training.drivers.compiled_run import CompiledRun
+from uppertail.training.drivers.groups import Group, Groups, over_seeds
+from uppertail.training.loop import Loop, RunState, StepRecord
+from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.training.seeds import SeedKeys
+from uppertail.types import PyTree, ReturnRange
+
+CHUNK_STEPS = 1024
+"""Environment steps of each seed between two calls of the callback."""
+
+
+class CompiledWorld(World):
+    """The compiled environments of all seeds.
+
+    Args:
+        builder: builds the environment of each seed.
+        keys: the keys of each seed.
+        known_returns: between which returns the run has to tell apart, where someone said so.
+    """
+
+    def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, known_returns: ReturnRange | None) -> None:
+        self.keys, self.known_returns = keys, known_returns
+        self.compiled: Environment = jax.jit(jax.vmap(builder.build))(keys.environment)
+        self.environments = self.compiled
+        self.observations, self.num_actions = self.compiled.observations, self.compiled.num_actions
+
+    def return_range(self, discount: float) -> ReturnRange:
+        if self.known_returns is not None:
+            return self.known_returns
+        of_each = jax.jit(jax.vmap(lambda environment: environment.return_range(discount)))
+        low, high = of_each(self.compiled)
+        return ReturnRange(float(jnp.min(low)), float(jnp.max(high)))
+
+    def start_observations(self) -> Array:
+        def first(run_key: PRNGKeyArray, environment: Environment) -> Array:
+            return environment.reset(start_keys(run_key).reset)[1].observation
+
+        return jax.jit(jax.vmap(first))(self.keys.run, self.compiled)
+
+    def identity(self) -> PyTree:
+        return self.compiled
+
+    def driver(self, loop: Loop, seconds: Stopwatch) -> "CompiledDriver":
+        return CompiledDriver(loop, self.compiled, self.keys, seconds)
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+class CompiledDriver(Driver):
+    """Runs of all seeds in compiled environments, one program for each group of them.
+
+    Args:
+        loop: what is done with the steps.
+        environments: those of all seeds, every array with a leading axis.
+        keys: the keys of each seed.
+        seconds: to which times are added.
+    """
+
+    def __init__(self, loop: Loop, environments: Environment, keys: SeedKeys, seconds: Stopwatch) -> None:
+        self.loop, self.environments, self.keys, self.seconds = loop, environments, keys, seconds
+        self.iterations = iterations_per_chunk(loop, CHUNK_STEPS)
+        self.groups = Groups(keys.run.shape[0])
+        self._keys, self._environments = self.groups.split(keys.run), self.groups.split(environments)
+
+    def template(self) -> RunState:
+        return self._template
+
+    @functools.cached_property
+    def _template(self) -> RunState:
+        return jax.eval_shape(jax.vmap(CompiledRun(self.loop).init), self.keys.run, self.environments)
+
+    @functools.cached_property
+    def _chunks(self) -> list[Any]:
+        """The compiled chunk of each group: the same program whether a run begins or goes on."""
+
+        def compiled(group: Group, keys: Any, environments: Environment) -> Any:
+            chunk = over_seeds(self._chunk, group.size)
+            return self.seconds.compiled(chunk, keys, environments, group.part_of(self._template), donate=(2,))
+
+        return self.groups.programs(compiled, self._keys, self._environments)
+
+    def _chunk(self, key: PRNGKeyArray, environment: Environment, state: RunState) -> Any:
+        return CompiledRun(self.loop).chunk(key, environment, state, self.iterations)
+
+    def start(self) -> list[RunState]:
+        arguments = (self.keys.run, self.environments)
+        return self.groups.split(self.seconds.compiled(jax.vmap(CompiledRun(self.loop).init), *arguments)(*arguments))
+
+    def gather(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
+        return self.groups.joined([part(each) for each in state])
+
+    def advance(
+        self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
+    ) -> tuple[list[RunState], StepRecord, Metrics]:
+        chunks = self._chunks
+        began = time.perf_counter()
+
+        def advance(group: Group, chunk: Any, *arguments: Any) -> Any:
+            if finished is not None and finished[group.rows].all():
+                return arguments[-1], self.loop.nothing(group.size, self.iterations)
+            state, records, metrics = chunk(*arguments)
+            return state, jax.tree.map(np.asarray, (records, metrics))
+
+        done = self.groups.map(advance, list(self.groups), chunks, self._keys, self._environments, state)
+        records, metrics = self.groups.joined([each[1] for each in done])
+        self.seconds.training += time.perf_counter() - began
+        return [each[0] for each in done], records, metrics
+
+    def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int) -> Played:
+        run = CompiledRun(self.loop)
+        play = jax.vmap(lambda key, environment, network: run.play(key, environment, network, policy, episodes))
+        arguments = (keys, self.environments, networks)
+        return Played(*map(np.asarray, self.seconds.compiled(play, *arguments)(*arguments)))
+
+    def saved(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[list[RunState], str | None]:
+        del arrays  # the state is all there is
+        return self.groups.split(state), None
+
+    def close(self) -> None:
+        self.groups.close()

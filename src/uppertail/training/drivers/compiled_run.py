@@ -1,0 +1,132 @@
+"""A whole training run of one seed in a compiled environment, as pure functions of a key."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+
+from uppertail.agent import Metrics
+from uppertail.environments import Environment
+from uppertail.networks import Network
+from uppertail.policies import ExplorationPolicy
+from uppertail.training.acting import Actor, StepKeys, iteration_keys, played_keys, start_keys, step_keys
+from uppertail.training.drivers.base import EVALUATION_STEPS
+from uppertail.training.loop import Episode, Loop, RunState, StepRecord
+from uppertail.types import POLICY_CHOICE, PyTree, TimeStep, Transition
+
+Carry = tuple[PyTree, TimeStep, PyTree, Float[Array, ""], Int[Array, ""]]
+"""Of an episode that is played: environment, time step, the policy's memory, return and length so far."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledRun:
+    """One seed's run in a compiled environment.
+
+    Args:
+        loop: what is done with the steps.
+    """
+
+    loop: Loop
+
+    def init(self, run_key: PRNGKeyArray, environment: Environment) -> RunState:
+        """A run before its first step."""
+        keys, agent = start_keys(run_key), self.loop.agent
+        agent_state = agent.init(keys.network, environment.num_actions)
+        environment_state, first = environment.reset(keys.reset)
+        agent_state = agent.observe(agent_state, first.observation[None])
+        decision = self._actor(environment).first(keys.action, agent_state.network, first.observation)
+        zero = jnp.zeros((), jnp.int32)
+        episode = Episode(environment_state, first.observation, decision.action, jnp.zeros(()), zero, decision.memory)
+        return self.loop.begin(agent_state, first.observation, episode)
+
+    def chunk(
+        self, run_key: PRNGKeyArray, environment: Environment, run: RunState, iterations: int
+    ) -> tuple[RunState, StepRecord, Metrics]:
+        """Some iterations in a row; records and metrics have leading axes [iterations, steps or updates]."""
+
+        def body(run: RunState, _: None) -> tuple[RunState, tuple[StepRecord, Metrics]]:
+            run, records, metrics = self.iterate(run_key, environment, run)
+            return run, (records, metrics)
+
+        run, (records, metrics) = jax.lax.scan(body, run, length=iterations)
+        return run, records, metrics
+
+    def iterate(
+        self, run_key: PRNGKeyArray, environment: Environment, run: RunState
+    ) -> tuple[RunState, StepRecord, Metrics]:
+        """One rollout and its updates."""
+        act_key, learn_key = iteration_keys(run_key, run.iteration)
+        episode, fresh, records = self.rollout(act_key, environment, run.agent.network, run.episode)
+        run, metrics = self.loop.learn(learn_key, run, episode, fresh, records.ended)
+        return run, records, metrics
+
+    def rollout(
+        self, key: PRNGKeyArray, environment: Environment, network: Network, episode: Episode
+    ) -> tuple[Episode, Transition, StepRecord]:
+        """Environment steps with the policy held still; the action at s' is chosen at once: on-policy data."""
+        actor = self._actor(environment)
+
+        def step(episode: Episode, keys: StepKeys) -> tuple[Episode, tuple[Transition, StepRecord]]:
+            environment_state, now = environment.step(keys.step, episode.environment_state, episode.action)
+            ended = now.terminated | now.truncated
+            start_state, first = environment.reset(keys.reset)
+            environment_state, observation = jax.tree.map(
+                lambda at_start, going_on: jnp.where(ended, at_start, going_on),
+                (start_state, first.observation),
+                (environment_state, now.observation),
+            )
+            decision = actor.next(keys.action, network, observation, episode.memory, ended)
+            next_action = jnp.where(ended, POLICY_CHOICE, decision.action)  # the decision is the new episode's
+            ret, length = episode.ret + now.reward, episode.length + 1
+            going_on = Episode(
+                environment_state,
+                observation,
+                decision.action,
+                jnp.where(ended, 0.0, ret),
+                jnp.where(ended, 0, length),
+                decision.memory,
+            )
+            transition = Transition(
+                episode.observation, episode.action, now.reward, now.terminated, now.observation, next_action
+            )
+            return going_on, (transition, StepRecord(ended, ret, length, decision.exploratory))
+
+        keys = jax.vmap(step_keys, in_axes=(None, 0))(key, jnp.arange(self.loop.rollout_steps))
+        episode, (transitions, records) = jax.lax.scan(step, episode, keys)
+        return episode, transitions, records
+
+    def play(
+        self,
+        key: PRNGKeyArray,
+        environment: Environment,
+        network: Network,
+        policy: ExplorationPolicy,
+        episodes: int,
+    ) -> tuple[Float[Array, " episodes"], Int[Array, " episodes"]]:
+        """Undiscounted returns and lengths of episodes with the network held still."""
+        actor = dataclasses.replace(self._actor(environment), policy=policy)
+
+        def one(key: Key[Array, ""]) -> tuple[Float[Array, ""], Int[Array, ""]]:
+            reset_key, play_key = jax.random.split(key)
+            state, first = environment.reset(reset_key)
+
+            def step(carry: Carry) -> Carry:
+                state, now, memory, ret, steps = carry
+                action_key, step_key = played_keys(play_key, steps)
+                decision = actor.next(action_key, network, now.observation, memory, steps == 0)
+                state, now = environment.step(step_key, state, decision.action)
+                return state, now, decision.memory, ret + now.reward, steps + 1
+
+            def going_on(carry: Carry) -> Bool[Array, ""]:
+                return ~(carry[1].terminated | carry[1].truncated) & (carry[4] < EVALUATION_STEPS)
+
+            nothing = jax.tree.map(jnp.zeros_like, actor.begin(play_key))  # replaced at the first step
+            carry = (state, first, nothing, jnp.zeros(()), jnp.zeros((), jnp.int32))
+            *_, ret, steps = jax.lax.while_loop(going_on, step, carry)
+            return ret, steps
+
+        return jax.vmap(one)(jax.random.split(key, episodes))
+
+    def _actor(self, environment: Environment) -> Actor:
+        return Actor(self.loop.agent, self.loop.agent.policy, environment.num_actions)

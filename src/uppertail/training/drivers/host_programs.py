@@ -1,0 +1,187 @@
+"""What is compiled where Python steps the environments: a run's beginning, acting for all seeds, learning of each."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Key, PRNGKeyArray
+
+from uppertail.agent import Metrics
+from uppertail.networks import Network
+from uppertail.policies import ExplorationPolicy
+from uppertail.training.acting import (
+    Actor,
+    Decision,
+    iteration_keys,
+    of_environments,
+    remembers,
+    start_keys,
+    step_keys,
+)
+from uppertail.training.drivers.groups import Group, Groups, over_seeds
+from uppertail.training.loop import Episode, Loop, RunState
+from uppertail.types import PyTree, Transition
+
+Compile = Callable[..., Any]
+"""Compiles a function for arguments of the shapes that it is given, as `Stopwatch.compiled` does."""
+
+
+class Player(NamedTuple):
+    """Chooses the actions of an evaluation.
+
+    Args:
+        choose: actions and memory of all seeds, from networks, keys, step, observations, memory and where an episode
+            begins.
+        nothing: the memory before the first step.
+    """
+
+    choose: Any
+    nothing: PyTree
+
+
+class HostPrograms:
+    """Each is compiled when it is first asked for.
+
+    Args:
+        loop: what is done with the steps.
+        num_actions: number of discrete actions.
+        keys: the keys of each seed's run.
+        groups: which seeds share a program.
+        first: the first observations of each seed's environments.
+        compiled: compiles a function for arguments of the shapes that it is given.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        num_actions: int,
+        keys: Key[Array, " seeds"],
+        groups: Groups,
+        first: np.ndarray,
+        compiled: Compile,
+    ) -> None:
+        self.loop, self.num_actions, self.keys = loop, num_actions, keys
+        self.groups, self.first, self.compiled = groups, first, compiled
+        self.actor = Actor(loop.agent, loop.agent.policy, num_actions)
+        self.policy_remembers = remembers(self.actor)
+
+    @functools.cached_property
+    def template(self) -> RunState:
+        """Shapes and types of the state of all seeds."""
+        return jax.eval_shape(jax.vmap(self._init), self.keys, self.first)
+
+    def start(self) -> RunState:
+        """The state of all seeds before the first step."""
+        return self.compiled(jax.vmap(self._init), self.keys, self.first)(self.keys, self.first)
+
+    @functools.cached_property
+    def begin_rollout(self) -> Any:
+        """The key of each seed's rollout, and the number of its first step."""
+
+        def begin(run_key: PRNGKeyArray, iteration: Array) -> tuple[PRNGKeyArray, Array]:
+            return iteration_keys(run_key, iteration)[0], jnp.zeros((), jnp.int32)
+
+        return self.compiled(jax.vmap(begin), self.keys, np.zeros(len(self.first), np.int32))
+
+    # Two programs choose an action. XLA runs a program of at most eight operations, or one whose arrays have at most
+    # 512 bytes each, in the thread that calls it; of others it hands parts to other threads, which takes longer.
+
+    @functools.cached_property
+    def outputs(self) -> Any:
+        """What the networks make of the observations of all seeds."""
+        return self.compiled(self._all_outputs, self.template.agent.network, self.first)
+
+    def _all_outputs(self, networks: Network, observations: Array) -> Array:
+        def of_seed(network: Network, observations: Array) -> Array:
+            return jax.vmap(network.outputs)(observations)
+
+        return over_seeds(of_seed, len(self.first))(networks, observations)
+
+    @functools.cached_property
+    def choose(self) -> Any:
+        """Chooses the actions of all seeds at one step of a rollout.
+
+        It gives one row of actions and one that says which are not greedy, what the policy keeps, and the next step.
+        `begins` says where an episode begins; it is () for a policy that keeps nothing.
+        """
+        agent = self.loop.agent
+
+        def choose(
+            rollout_key: PRNGKeyArray, step: Array, outputs: Array, memory: PyTree, begins: PyTree
+        ) -> tuple[Array, PyTree, Array]:
+            z = jax.vmap(agent.returns_of_outputs)(outputs)
+            keys = of_environments(step_keys(rollout_key, step).action, outputs.shape[0])
+            starts = begins if self.policy_remembers else jnp.zeros(outputs.shape[0], bool)
+            decision = jax.vmap(self.actor.from_returns)(keys, z, memory, starts)
+            explores = decision.exploratory.astype(decision.action.dtype)
+            return jnp.stack([decision.action, explores]), decision.memory, step + 1
+
+        step = np.zeros(len(self.first), np.int32)
+        outputs = jax.eval_shape(self._all_outputs, self.template.agent.network, self.first)
+        begins = np.zeros(self.first.shape[:2], bool) if self.policy_remembers else ()
+        arguments = (self.keys, step, outputs, self.template.episode.memory, begins)
+        return self.compiled(over_seeds(choose, len(self.first)), *arguments)
+
+    @functools.cached_property
+    def learn(self) -> list[Any]:
+        """What keeps and learns from the rollouts of each group."""
+        template, loop = self.template._replace(episode=()), self.loop
+
+        def learn(run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array) -> tuple[RunState, Metrics]:
+            return loop.learn(iteration_keys(run_key, run.iteration)[1], run, (), fresh, ended)
+
+        def compiled(group: Group, keys: Any) -> Any:
+            state = group.part_of(template)
+            steps = (group.size, loop.rollout_steps)
+            ended = jax.ShapeDtypeStruct(steps, bool)
+            return self.compiled(over_seeds(learn, group.size), keys, state, self._fresh(steps), ended, donate=(1,))
+
+        return self.groups.programs(compiled, self.groups.split(self.keys))
+
+    def playing(self, networks: Network, policy: ExplorationPolicy, envs: int) -> Player:
+        """What chooses the actions of an evaluation in so many environments of each seed."""
+        actor = dataclasses.replace(self.actor, policy=policy)
+
+        def act(
+            network: Network, key: PRNGKeyArray, step: Array, observations: Array, memory: PyTree, begins: Array
+        ) -> tuple[Array, PyTree]:
+            keys = of_environments(jax.random.fold_in(key, step), envs)
+            decide = jax.vmap(actor.next, in_axes=(0, None, 0, 0, 0))
+            decision = decide(keys, network, observations, memory, begins)
+            return decision.action, decision.memory
+
+        seeds, _, *shape = self.first.shape
+        observations = jax.ShapeDtypeStruct((seeds, envs, *shape), self.first.dtype)
+        kept = jax.eval_shape(actor.begin, jax.random.key(0))
+        nothing = jax.tree.map(lambda leaf: np.zeros((seeds, envs, *leaf.shape), leaf.dtype), kept)
+        begins = np.zeros((seeds, envs), bool)
+        arguments = (networks, self.keys, np.int32(0), observations, nothing, begins)
+        return Player(self.compiled(jax.vmap(act, in_axes=(0, 0, None, 0, 0, 0)), *arguments), nothing)
+
+    def _init(self, run_key: PRNGKeyArray, observations: Array) -> RunState:
+        """A run before its first step, with the first action of each environment."""
+        keys, agent = start_keys(run_key), self.loop.agent
+        agent_state = agent.observe(agent.init(keys.network, self.num_actions), observations)
+        decision = self._first(agent_state.network, keys.action, observations)
+        zeros = jnp.zeros(observations.shape[0])
+        episode = Episode((), observations, decision.action, zeros, zeros.astype(jnp.int32), decision.memory)
+        return self.loop.begin(agent_state, observations[0], episode)
+
+    def _first(self, network: Network, key: PRNGKeyArray, observations: Array) -> Decision:
+        """The first decision of an episode in each of a seed's environments."""
+        keys = of_environments(key, observations.shape[0])
+        return jax.vmap(self.actor.first, in_axes=(0, None, 0))(keys, network, observations)
+
+    def _fresh(self, steps: tuple[int, int]) -> Any:
+        """Shapes and types of the transitions of a rollout, with these leading axes [seeds, steps]."""
+        observation = jax.ShapeDtypeStruct((*steps, *self.first.shape[2:]), self.template.episode.observation.dtype)
+
+        def each(kind: Any) -> Any:
+            return jax.ShapeDtypeStruct(steps, kind)
+
+        kinds: Any = Transition  # of shapes instead of arrays
+        return kinds(observation, each(np.int32), each(np.float32), each(bool), observation, each(np.int32))

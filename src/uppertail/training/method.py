@@ -1,0 +1,79 @@
+"""The parts that a run is made of, beside its environment and settings."""
+
+import dataclasses
+from typing import Any, Self
+
+from uppertail.distributions import Gaussian, ReturnDistribution
+from uppertail.errors import InputError
+from uppertail.networks import NetworkBuilder, PerAction
+from uppertail.policies import UCB, ExplorationPolicy
+from uppertail.replay import Replay, Uniform
+from uppertail.targets import Online, Target
+from uppertail.training.settings import Settings
+from uppertail.types import ReturnRange
+
+SHORT_FORMS = ("width", "hidden_layers", "bias")
+"""Settings of the network that `Settings` has, too."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """What learns and explores.
+
+    Args:
+        distribution: the family of return distributions.
+        policy: the exploration policy.
+        network: builds the network.
+        replay: what is kept of the past, and drawn from it.
+        target: which network bootstraps.
+    """
+
+    distribution: ReturnDistribution[Any] = dataclasses.field(default_factory=Gaussian)
+    policy: ExplorationPolicy = dataclasses.field(default_factory=UCB)
+    network: NetworkBuilder = dataclasses.field(default_factory=PerAction)
+    replay: Replay = dataclasses.field(default_factory=Uniform)
+    target: Target = dataclasses.field(default_factory=Online)
+
+    def __post_init__(self) -> None:
+        kinds = {
+            "distribution": ReturnDistribution,
+            "policy": ExplorationPolicy,
+            "network": NetworkBuilder,
+            "replay": Replay,
+            "target": Target,
+        }
+        for name, kind in kinds.items():
+            if not isinstance(value := getattr(self, name), kind):
+                raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parts by their names."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def fitted(self, returns: ReturnRange) -> Self:
+        """The method with its distribution fitted to these returns.
+
+        Raises:
+            InputError: the distribution cannot represent them.
+        """
+        return dataclasses.replace(self, distribution=self.distribution.fit(returns))
+
+
+def with_short_forms(method: Method, settings: Settings) -> tuple[Method, Settings]:
+    """The method whose network has the settings' width, depth and biases, and the settings with the network's.
+
+    Raises:
+        InputError: the network has no such setting, or another value was given for it.
+    """
+    network, kind = method.network, type(method.network).__name__
+    fields = {field.name: field.default for field in dataclasses.fields(network)}  # pyright: ignore[reportArgumentType]
+    asked = {name: value for name in SHORT_FORMS if (value := getattr(settings, name)) is not None}
+    for name, value in asked.items():
+        if name not in fields:
+            raise InputError(f"{name} is {value}, but the network {kind} has no such setting: leave it out.")
+        if (own := getattr(network, name)) not in (fields[name], value):
+            raise InputError(f"{name} is {value}, but network.{name} is {own}: give it once.")
+    network = dataclasses.replace(network, **asked)  # pyright: ignore[reportArgumentType]
+    settled = {name: getattr(network, name, None) for name in SHORT_FORMS}
+    return dataclasses.replace(method, network=network), dataclasses.replace(settings, **settled)

@@ -1,0 +1,1 @@
+"""The process that a run lives in: threads, memory, signals, time, hardware."""

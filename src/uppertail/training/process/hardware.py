@@ -1,0 +1,19 @@
+"""What a process runs on."""
+
+import importlib.metadata
+import os
+import platform
+from typing import Any
+
+import jax
+
+
+def hardware() -> dict[str, Any]:
+    """What this process runs on, and with which versions."""
+    return {
+        "device": jax.devices()[0].device_kind,
+        "cpu_cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in ("uppertail", "jax", "numpy")},
+    }
