@@ -7,7 +7,18 @@ if TYPE_CHECKING:
     from uppertail import loggers
     from uppertail.cli.trained import load
     from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
-    from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Given, Gym, HostBuilder, Toy
+    from uppertail.environments import (
+        Chain,
+        DeepSea,
+        EnvironmentBuilder,
+        FiniteMDP,
+        FrozenLake,
+        Given,
+        Gym,
+        HostBuilder,
+        Toy,
+        TreasureChain,
+    )
     from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
     from uppertail.training.checkpoints import Checkpoints
     from uppertail.training.learned import Trained
@@ -19,6 +30,7 @@ _HOMES = {
     "uppertail.distributions": ("Categorical", "Gaussian", "GaussianMixture", "PointMass", "ReturnDistribution"),
     "uppertail.environments": (
         "Chain",
+        "DeepSea",
         "EnvironmentBuilder",
         "FiniteMDP",
         "FrozenLake",
@@ -26,6 +38,7 @@ _HOMES = {
         "Gym",
         "HostBuilder",
         "Toy",
+        "TreasureChain",
     ),
     "uppertail.policies": ("EpsilonGreedy", "ExplorationPolicy", "Greedy", "Thompson", "UCB"),
     "uppertail.training.settings": ("Settings",),
@@ -48,6 +61,7 @@ __all__ = [
     "Categorical",
     "Chain",
     "Checkpoints",
+    "DeepSea",
     "EnvironmentBuilder",
     "EpsilonGreedy",
     "ExplorationPolicy",
@@ -70,6 +84,7 @@ __all__ = [
     "TrainingDivergedError",
     "TrainingFailedError",
     "TrainingResult",
+    "TreasureChain",
     "load",
     "loggers",
     "train",

@@ -24,7 +24,7 @@ PARTS = {
 """For each part: its package, its contract, its default class."""
 
 CHOICES = {
-    "env": "Chain, Toy, FrozenLake or Gym",
+    "env": "Chain, TreasureChain, DeepSea, Toy, FrozenLake or Gym",
     "distribution": "Gaussian, Categorical, GaussianMixture or PointMass",
     "policy": "UCB, Thompson or EpsilonGreedy",
 }
