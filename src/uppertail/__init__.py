@@ -9,7 +9,18 @@ if TYPE_CHECKING:
     from uppertail import loggers
     from uppertail.cli.trained import load
     from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
-    from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Given, Gym, HostBuilder, Toy
+    from uppertail.environments import (
+        Chain,
+        DeepSea,
+        EnvironmentBuilder,
+        FiniteMDP,
+        FrozenLake,
+        Given,
+        Gym,
+        HostBuilder,
+        Toy,
+        TreasureChain,
+    )
     from uppertail.errors import InputError
     from uppertail.networks import Network, NetworkBuilder, PerAction
     from uppertail.policies import UCB, EpisodeUCB, EpsilonGreedy, ExplorationPolicy, Greedy, Memoryless, Thompson
@@ -54,6 +65,7 @@ __all__ = [
     "Categorical",
     "Chain",
     "Checkpoints",
+    "DeepSea",
     "Distinct",
     "EnvironmentBuilder",
     "EpisodeUCB",
@@ -89,6 +101,7 @@ __all__ = [
     "TrainingDivergedError",
     "TrainingFailedError",
     "TrainingResult",
+    "TreasureChain",
     "Uniform",
     "load",
     "loggers",

@@ -45,6 +45,8 @@ PARTS = {
         "Chain",
         {
             "Chain": "uppertail.environments",
+            "TreasureChain": "uppertail.environments",
+            "DeepSea": "uppertail.environments",
             "Toy": "uppertail.environments",
             "FrozenLake": "uppertail.environments",
             "Gym": "uppertail.environments",

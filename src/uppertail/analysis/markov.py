@@ -50,6 +50,11 @@ class MarkovReward:
                 f"The policy's row for state {wrong} is {policy[wrong].tolist()}, but the probabilities of a state's "
                 "actions must be 0 or more and sum to 1."
             )
+        if mdp.reward_std is not None:
+            raise InputError(
+                "The rewards of this environment are noisy (reward_std), and no exact distribution is computed for "
+                "normal noise: use an environment without it."
+            )
         probability = np.asarray(mdp.probability, np.float64)
         return cls(
             next_state=np.asarray(mdp.next_state),

@@ -19,8 +19,12 @@ def transitions(mdp: FiniteMDP) -> dict[tuple[int, int], Transition]:
     """The transition of every state and action.
 
     Raises:
-        InputError: one of them is stochastic.
+        InputError: one of them is stochastic, or the rewards are noisy.
     """
+    if mdp.reward_std is not None:
+        raise InputError(
+            "The rewards of this environment are noisy (reward_std), but only deterministic MDPs are drawn."
+        )
     probability = np.asarray(mdp.probability)
     next_state, reward, terminated = (np.asarray(table) for table in (mdp.next_state, mdp.reward, mdp.terminated))
     drawn = {}

@@ -2,16 +2,19 @@
 
 from uppertail.environments.base import Environment, EnvironmentBuilder
 from uppertail.environments.chain import Chain
+from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.failures import EnvironmentFailedError, all_begun, stepped
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
 from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
 from uppertail.environments.measured import measured_returns
 from uppertail.environments.toy import Toy
+from uppertail.environments.treasure_chain import TreasureChain
 from uppertail.environments.watched import Frame, WatchableBuilder, WatchedEnvironment, WatchedStep
 
 __all__ = [
     "Chain",
+    "DeepSea",
     "Environment",
     "EnvironmentBuilder",
     "EnvironmentFailedError",
@@ -24,6 +27,7 @@ __all__ = [
     "HostEnvironment",
     "HostStep",
     "Toy",
+    "TreasureChain",
     "WatchableBuilder",
     "WatchedEnvironment",
     "WatchedStep",

@@ -1,22 +1,27 @@
 """The randomized Chain (appendix, Randomized Chain)."""
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Int, PRNGKeyArray
 
 from uppertail.encodings import Preferences, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
 
+LEAST = 1e-6
+"""Least return of a success: with slips, the end of a Chain may be all but out of reach."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Chain(EnvironmentBuilder):
-    """In each state one action of two goes on and the other ends the episode; reward 1 only past the last state.
+    """In each state one action goes on and every other ends the episode; reward 1 only past the last state.
 
-    A memory-perfect agent first succeeds after 1 + Binomial(length, 1/2) episodes, length / 2 + 1 on average.
+    A memory-perfect agent, which tries what it has not tried, fails in each state between 0 and `actions` - 1 times,
+    each equally often: it first succeeds after length * (actions - 1) / 2 + 1 episodes on average.
 
     Args:
         length: number of states, at least 1.
@@ -24,12 +29,19 @@ class Chain(EnvironmentBuilder):
         encoding: how a state enters the network.
         time_limit: steps after which an episode is truncated, at least the length; null: 200 as in the paper, or the
             length where that is more.
+        slip: probability that the right action fails, which ends the episode, in [0, 1]; 0 in the paper.
+        actions: number of actions, one of which is right, at least 2; 2 in the paper.
+        reward_std: standard deviation of the noise on every reward; 0 in the paper. With noise no return says whether
+            the end was reached, so no episode counts as a success.
     """
 
     length: int = 100
     ordered: bool = False
     encoding: StateEncoding = "one_hot"
     time_limit: int | None = None
+    slip: float = 0.0
+    actions: int = 2
+    reward_std: float = 0.0
 
     def __post_init__(self) -> None:
         if self.length < 1:
@@ -39,31 +51,58 @@ class Chain(EnvironmentBuilder):
                 f"time_limit is {self.time_limit}, so the end of a Chain of length {self.length} is out of reach: "
                 f"use at least {self.length}."
             )
+        if not 0 <= self.slip <= 1:
+            raise InputError(f"slip is {self.slip}, but a probability lies in [0, 1]; the paper uses 0.")
+        if self.actions < 2:
+            raise InputError(f"actions is {self.actions}, but a Chain needs at least 2: a right one and a wrong one.")
+        if not 0 <= self.reward_std < math.inf:
+            raise InputError(f"reward_std is {self.reward_std}: use a finite number, 0 or more; the paper uses 0.")
 
     @property
     def success_return(self) -> float:
-        return 1.0
+        """The mean return of the best policy: 1 but for slips.
+
+        An episode's return, 0 or 1, reaches it with the end and never without, and a mean over episodes can reach it.
+        """
+        return math.inf if self.reward_std else max((1 - self.slip) ** self.length, LEAST)
 
     @property
-    def floor_episodes(self) -> float:
-        return self.length / 2 + 1
+    def floor_episodes(self) -> float | None:
+        return None if self.slip or self.reward_std else self.length * (self.actions - 1) / 2 + 1
 
     @property
     def preferences(self) -> Preferences:
         return Preferences(states=self.encoding)
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
-        drawn = jax.random.bernoulli(key, 0.5, (self.length,))
-        correct_action = jnp.where(self.ordered, True, drawn).astype(jnp.int32)
-        goes_on = jnp.arange(2)[None, :] == correct_action[:, None]
+        goes_on = jnp.arange(self.actions)[None, :] == self._right(key)[:, None]
         state = jnp.arange(self.length)[:, None]
         last = state == self.length - 1
+        next_state = jnp.where(goes_on & ~last, state + 1, state)[..., None]
+        reward = (goes_on & last).astype(jnp.float32)[..., None]
+        terminated = (~goes_on | last)[..., None]
+        probability = jnp.ones((self.length, self.actions, 1))
+        if self.slip:
+            slips = jnp.where(goes_on, self.slip, 0.0)[..., None]
+            next_state = jnp.concatenate([next_state, jnp.broadcast_to(state[..., None], slips.shape)], axis=-1)
+            reward = jnp.concatenate([reward, jnp.zeros_like(reward)], axis=-1)
+            terminated = jnp.concatenate([terminated, jnp.ones_like(terminated)], axis=-1)
+            probability = jnp.concatenate([1 - slips, slips], axis=-1)
         return FiniteMDP(
-            next_state=jnp.where(goes_on & ~last, state + 1, state)[..., None],
-            reward=(goes_on & last).astype(jnp.float32)[..., None],
-            terminated=(~goes_on | last)[..., None],
-            probability=jnp.ones((self.length, 2, 1)),
+            next_state=next_state,
+            reward=reward,
+            terminated=terminated,
+            probability=probability,
             start_state=jnp.zeros(1, jnp.int32),
             start_probability=jnp.ones(1),
             time_limit=self.time_limit or max(200, self.length),
+            reward_std=jnp.full_like(reward, self.reward_std) if self.reward_std else None,
         )
+
+    def _right(self, key: PRNGKeyArray) -> Int[Array, " length"]:
+        """The right action of each state."""
+        if self.actions == 2:  # as it was drawn before there were more: a seed's Chain stays the same
+            drawn = jax.random.bernoulli(key, 0.5, (self.length,))
+            return jnp.where(self.ordered, True, drawn).astype(jnp.int32)
+        drawn = jax.random.randint(key, (self.length,), 0, self.actions)
+        return jnp.where(self.ordered, 1, drawn).astype(jnp.int32)

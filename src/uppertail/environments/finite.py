@@ -14,6 +14,9 @@ from uppertail.types import TimeStep
 MOST_SWEEPS = 10_000
 """Sweeps after which value iteration ends, where neither its values nor a time limit have ended it."""
 
+NOISE = 2.0
+"""How many standard deviations of noise the range of the returns has room for, on each side."""
+
 
 class FiniteState(NamedTuple):
     """Where the episode is, and how many steps it has taken."""
@@ -25,7 +28,8 @@ class FiniteState(NamedTuple):
 class FiniteMDP(Environment):
     """For each state and action: where you go, what you earn, whether it ends; observations are the states.
 
-    A stochastic MDP has several weighted outcomes per entry, a deterministic one a single outcome.
+    A stochastic MDP has several weighted outcomes per entry, a deterministic one a single outcome. Noisy rewards are
+    normal: a table of a few outcomes would only share some of their moments.
 
     Args:
         next_state: index of the next state.
@@ -35,6 +39,7 @@ class FiniteMDP(Environment):
         start_state: states in which an episode may start.
         start_probability: probability of each of them.
         time_limit: steps after which an episode that has not terminated is truncated.
+        reward_std: standard deviation of the normal noise on each reward; None: there is none.
     """
 
     next_state: Int[Array, "states actions outcomes"]
@@ -44,6 +49,7 @@ class FiniteMDP(Environment):
     start_state: Int[Array, " starts"]
     start_probability: Float[Array, " starts"]
     time_limit: int = eqx.field(static=True)
+    reward_std: Float[Array, "states actions outcomes"] | None = None
 
     @property
     def observations(self) -> States:
@@ -63,18 +69,23 @@ class FiniteMDP(Environment):
         return FiniteState(state, jnp.zeros((), jnp.int32)), TimeStep(state, jnp.zeros(()), no, no)
 
     def step(self, key: PRNGKeyArray, state: FiniteState, action: Int[Array, ""]) -> tuple[FiniteState, TimeStep]:
-        outcome = _draw(key, self.probability[state.state, action])
+        keys = [key] if self.reward_std is None else [*jax.random.split(key)]
+        outcome = _draw(keys[0], self.probability[state.state, action])
         where = (state.state, action, outcome)
+        reward = self.reward[where]
+        if self.reward_std is not None:
+            reward = reward + self.reward_std[where] * jax.random.normal(keys[1])
         terminated = self.terminated[where]
         elapsed = state.elapsed + 1
         truncated = (elapsed >= self.time_limit) & ~terminated
         next_state = FiniteState(self.next_state[where], elapsed)
-        return next_state, TimeStep(next_state.state, self.reward[where], terminated, truncated)
+        return next_state, TimeStep(next_state.state, reward, terminated, truncated)
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Of every step that may be followed by the best there is: by value iteration over one episode's time limit.
 
-        What only a policy that errs again and again can lose is left out: it would set the scale of all else.
+        What only a policy that errs again and again can lose is left out: it would set the scale of all else. Noise
+        on the rewards counts with two standard deviations of the return.
         """
         possible = self.probability > 0
 
@@ -93,8 +104,28 @@ class FiniteMDP(Environment):
 
         start = (jnp.zeros(self.num_states), jnp.zeros((), bool), jnp.zeros((), jnp.int32))
         value, _, _ = jax.lax.while_loop(goes_on, sweep, start)
-        low, high = jnp.min(returns(value, jnp.inf)), jnp.max(returns(value, -jnp.inf))
+        if self.reward_std is None:
+            low, high = jnp.min(returns(value, jnp.inf)), jnp.max(returns(value, -jnp.inf))
+        else:
+            noise = NOISE * jnp.sqrt(self._variance(returns(value, -jnp.inf), discount))
+            low, high = jnp.min(returns(value, jnp.inf) - noise), jnp.max(returns(value, -jnp.inf) + noise)
         return jnp.minimum(low, 0.0), jnp.maximum(high, 0.0)
+
+    def _variance(
+        self, returns: Float[Array, "states actions outcomes"], discount: float
+    ) -> Float[Array, "states actions outcomes"]:
+        """What the noise on the rewards adds to the variance of each outcome's return, if the best of these follows."""
+        assert self.reward_std is not None
+        own, best = self.reward_std**2, jnp.argmax(returns.reshape(self.num_states, -1), axis=1)
+
+        def with_later(later: Float[Array, " states"]) -> Float[Array, "states actions outcomes"]:
+            return own + discount**2 * jnp.where(self.terminated, 0.0, later[self.next_state])
+
+        def sweep(_: Int[Array, ""], later: Float[Array, " states"]) -> Float[Array, " states"]:
+            return with_later(later).reshape(self.num_states, -1)[jnp.arange(self.num_states), best]
+
+        later = jax.lax.fori_loop(0, min(self.time_limit, MOST_SWEEPS) - 1, sweep, jnp.zeros(self.num_states))
+        return with_later(later)
 
 
 def _draw(key: PRNGKeyArray, probabilities: Float[Array, " outcomes"]) -> Int[Array, ""]:

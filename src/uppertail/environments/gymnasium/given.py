@@ -97,8 +97,8 @@ def builder_of(environment: object) -> EnvironmentBuilder:
     if isinstance(environment, gymnasium.Env | VectorEnv) or callable(environment):
         return Given(environment)  # pyright: ignore[reportArgumentType]
     raise InputError(
-        f"environment is {environment!r}: give a Chain, Toy, FrozenLake or Gym, a Gymnasium environment, or a function "
-        "that makes one."
+        f"environment is {environment!r}: give a Chain, DeepSea, Toy, FrozenLake or Gym, a Gymnasium environment, or a "
+        "function that makes one."
     )
 
 

@@ -1,0 +1,108 @@
+"""DeepSea (Osband et al. 2020, bsuite): the field's standard task for deep exploration."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from uppertail.encodings import Preferences, StateEncoding
+from uppertail.environments.base import EnvironmentBuilder
+from uppertail.environments.finite import FiniteMDP
+from uppertail.errors import InputError
+
+ROUNDING = 0.999
+"""Share of the treasure's return that counts as one: float32 adds up the costs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DeepSea(EnvironmentBuilder):
+    """A diver on a grid of size x size cells sinks one row per step, and moves one column to the left or to the right.
+
+    Which action moves right is drawn at random for each cell and seed. Each move to the right costs `move_cost` / size;
+    the treasure, a reward of 1, is for moving right in the last column, where only the diver arrives who has always
+    moved right. An episode starts in the first column and terminates after `size` steps. State: size * row + column.
+
+    As in bsuite 0.3.6, but for this: bsuite pays the reward in every row of the last column. No episode can be there
+    before the last row, so only that row pays here: else the range of the returns would be one that no episode has.
+
+    No agent first succeeds before episode size / 2 + 1 on average: on each cell of the diagonal its first guess is
+    wrong with probability 1/2, and each wrong one costs the episode. An agent that remembers, and keeps to the
+    diagonal, reaches it.
+
+    Args:
+        size: rows and columns N, at least 1; bsuite's sweep has 10 to 50.
+        stochastic: bsuite's stochastic version: a move to the right fails with probability 1 / size (its cost is paid),
+            and the rewards of the last row's first and last cell are noisy.
+        move_cost: what moving right all the way costs, in [0, 1); bsuite has 0.01.
+        reward_std: standard deviation of that noise; null: bsuite's, 1 in the stochastic version, else 0. With noise
+            no return says whether the treasure was found, so no episode counts as a success.
+        encoding: how a state enters the network.
+    """
+
+    size: int = 10
+    stochastic: bool = False
+    move_cost: float = 0.01
+    reward_std: float | None = None
+    encoding: StateEncoding = "one_hot"
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InputError(f"size is {self.size}, but a DeepSea needs at least 1 row; bsuite's sizes are 10 to 50.")
+        if not 0 <= self.move_cost < 1:
+            raise InputError(
+                f"move_cost is {self.move_cost}, but the treasure of 1 must be worth its cost, and nobody is paid to "
+                "move: use a number in [0, 1); bsuite has 0.01."
+            )
+        if self.reward_std is not None and not 0 <= self.reward_std < math.inf:
+            raise InputError(f"reward_std is {self.reward_std}: use a finite number, 0 or more, or leave it out.")
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the rewards of the last row's first and last cell."""
+        return float(self.stochastic) if self.reward_std is None else self.reward_std
+
+    @property
+    def success_return(self) -> float:
+        """In the stochastic version, that of the treasure times the chance of reaching it: the mean of the best policy.
+
+        An episode's return reaches it with the treasure and never without, and a mean over episodes can reach it.
+        """
+        chance = (1 - 1 / self.size) ** (self.size - 1) if self.stochastic else 1.0
+        return math.inf if self.noise else ROUNDING * chance * (1 - self.move_cost)
+
+    @property
+    def floor_episodes(self) -> float | None:
+        return None if self.stochastic or self.noise else self.size / 2 + 1
+
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(states=self.encoding)
+
+    def build(self, key: PRNGKeyArray) -> FiniteMDP:
+        size, states = self.size, self.size**2
+        right = jax.random.bernoulli(key, 0.5, (states,)).astype(jnp.int32)
+        moves_right = jnp.arange(2)[None, :] == right[:, None]
+        row, column = (index[:, None] for index in jnp.divmod(jnp.arange(states), size))
+        last_row, last_column = row == size - 1, column == size - 1
+        treasure = (moves_right & last_row & last_column).astype(jnp.float32)
+        reward = treasure - moves_right.astype(jnp.float32) * (self.move_cost / size)
+        moved = jnp.clip(jnp.where(moves_right, column + 1, column - 1), 0, size - 1)
+        columns, probability = moved[..., None], jnp.ones((states, 2, 1))
+        if self.stochastic:
+            fails = moves_right.astype(jnp.float32) / size
+            columns = jnp.stack([moved, jnp.where(moves_right, column, moved)], axis=-1)
+            probability = jnp.stack([1 - fails, fails], axis=-1)
+        shape = columns.shape
+        noisy = (last_row & ((column == 0) | last_column))[..., None]
+        return FiniteMDP(
+            next_state=size * jnp.minimum(row + 1, size - 1)[..., None] + columns,
+            reward=jnp.broadcast_to(reward[..., None], shape),
+            terminated=jnp.broadcast_to(last_row[..., None], shape),
+            probability=probability,
+            start_state=jnp.zeros(1, jnp.int32),
+            start_probability=jnp.ones(1),
+            time_limit=size,
+            reward_std=jnp.broadcast_to(jnp.where(noisy, self.noise, 0.0), shape) if self.noise else None,
+        )
