@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import equinox as eqx
 import jax
@@ -16,8 +16,8 @@ from uppertail.networks.by_action import by_action
 from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
 from uppertail.types import PyTree
 
-OutputInit = Literal["glorot", "zero"]
-"""The names of `--network.output_init`."""
+Start = Literal["glorot", "zero"]
+"""The names of `--network.input_init` and `--network.output_init`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,9 @@ class PerAction(NetworkBuilder):
         bias: whether the layers have biases. See docs/decisions for why they do not.
         activation: what hidden units go through: elu (the paper's), relu, tanh or silu.
         normalization: what is done to hidden units before that: none, layer or rms.
-        output_init: how the weights of the last layer start: glorot, or zero, where all states begin exactly alike.
+        input_init: how the weights of the first layer start: glorot; or zero, where all states begin exactly alike, and
+            one-hot states stay exactly as they began until they are learned from, whatever is learned of others.
+        output_init: how the weights of the last layer start: glorot; or zero, where all states begin exactly alike.
     """
 
     width: int = 256
@@ -38,7 +40,8 @@ class PerAction(NetworkBuilder):
     bias: bool = False
     activation: Activation = "elu"
     normalization: Normalization = "none"
-    output_init: OutputInit = "glorot"
+    input_init: Start = "glorot"
+    output_init: Start = "glorot"
 
     def __post_init__(self) -> None:
         for name in ("width", "hidden_layers"):
@@ -49,16 +52,33 @@ class PerAction(NetworkBuilder):
             raise InputError(f"bias is {self.bias!r}: use true or false.")
         require_choice("activation", self.activation, list(ACTIVATIONS))
         require_choice("normalization", self.normalization, list(NORMALIZATIONS))
-        require_choice("output_init", self.output_init, ["glorot", "zero"])
+        for name in ("input_init", "output_init"):
+            require_choice(name, getattr(self, name), list(get_args(Start)))
+        self._require_gradients()
+
+    def _require_gradients(self) -> None:
+        """With the first layer at zero a gradient reaches it only through what follows."""
+        if self.input_init != "zero":
+            return
+        if self.output_init == "zero":
+            raise InputError("input_init and output_init are both zero, and nothing would ever be learned: use one.")
+        if self.activation == "relu":
+            raise InputError("input_init is zero, where the activation relu has no slope: use elu, tanh or silu.")
+        if self.normalization != "none":
+            raise InputError(
+                f"input_init is zero, and normalization {self.normalization} would blow up the first step from there: "
+                "use none, or input_init glorot."
+            )
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "PerActionNetwork":
         encoder = encoding.init(jax.random.fold_in(key, num_actions))
         sizes = (encoding.num_features, *(self.width,) * self.hidden_layers, num_outputs)
         network = PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder)
-        if self.output_init == "zero":
-            weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
-            network = dataclasses.replace(network, weights=weights)
-        return dataclasses.replace(network, activation=self.activation, normalization=self.normalization)
+        first, *hidden, last = network.weights
+        weights = (_started(first, self.input_init), *hidden, _started(last, self.output_init))
+        return dataclasses.replace(
+            network, weights=weights, activation=self.activation, normalization=self.normalization
+        )
 
 
 class PerActionNetwork(Network):
@@ -149,3 +169,8 @@ class PerActionNetwork(Network):
                 hidden = hidden + biases[layer]
             hidden = activate(normalize(hidden)) @ weight
         return hidden + biases[-1] if biases else hidden
+
+
+def _started(glorot: Array, start: Start) -> Array:
+    """The weights of a layer before the first update."""
+    return jnp.zeros_like(glorot) if start == "zero" else glorot

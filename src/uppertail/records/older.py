@@ -10,7 +10,13 @@ from typing import Any
 
 BEFORE: dict[str, dict[str, Any]] = {
     "settings": {"adam_betas": [0.9, 0.999], "adam_epsilon": 1e-8},
-    "network": {"name": "PerAction", "activation": "elu", "normalization": "none", "output_init": "glorot"},
+    "network": {
+        "name": "PerAction",
+        "activation": "elu",
+        "normalization": "none",
+        "input_init": "glorot",
+        "output_init": "glorot",
+    },
     "replay": {"name": "Uniform"},
     "target": {"name": "Online"},
 }
