@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from uppertail.networks import Network, NetworkBuilder, PerAction
     from uppertail.policies import UCB, EpisodeUCB, EpsilonGreedy, ExplorationPolicy, Greedy, Memoryless, Thompson
     from uppertail.replay import Distinct, Prioritized, Replay, Uniform
-    from uppertail.targets import Online, Periodic, RunningMean, Target
+    from uppertail.targets import Graph, Online, Periodic, RunningMean, Target
     from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingFailedError, TrainingResult
     from uppertail.training.settings import Settings
@@ -76,6 +76,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "Given",
+    "Graph",
     "Greedy",
     "Gym",
     "HostBuilder",

@@ -44,7 +44,7 @@ class Agent:
         family: the family of return distributions.
         policy: the exploration policy that acts on them.
         network: builds the network.
-        target: which network bootstraps.
+        target: what bootstraps.
         encoding: how an observation enters the network.
         discount: gamma, per step.
         optimizer: turns gradients into updates.
@@ -75,7 +75,9 @@ class Agent:
     def init(self, key: PRNGKeyArray, num_actions: int) -> AgentState:
         """An agent that has learned nothing: its distributions are wide."""
         network = self.network.init(key, self.encoding, num_actions, self.family.num_outputs)
-        return AgentState(network, self.optimizer.init(_tree(network)), self.target.init(network))
+        return AgentState(
+            network, self.optimizer.init(_tree(network)), self.target.init(network, self.family.terminal())
+        )
 
     def returns(self, network: Network, observation: Array | int) -> PyTree:
         """p(Z | s, a) for one state: the family's parameters with leading axes [actions], or [members, actions]."""
@@ -100,15 +102,25 @@ class Agent:
         """The agent after it has seen a batch of observations (one leading axis), before it learns from them."""
         return state._replace(network=state.network.observe(observations))
 
-    def bootstrap(self, network: Network, key: PRNGKeyArray, transition: Transition) -> PyTree:
+    def sweep(self, state: AgentState, key: PRNGKeyArray, steps: Transition) -> AgentState:
+        """The agent after its target has taken in the steps of a rollout, before it learns from them."""
+
+        def backed_up(target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
+            return self.backup(self.bootstrap(state._replace(target=target), key, transition), transition)
+
+        return state._replace(target=self.target.after_steps(state.target, key, steps, backed_up))
+
+    def bootstrap(self, state: AgentState, key: PRNGKeyArray, transition: Transition) -> PyTree:
         """Z(s', a') of one transition by each member, which is surely 0 if the episode terminated."""
+        network = self.target.network(state.target, state.network)
+        said = self.returns_by_member(network, transition.next_observation)
 
         def of_member(z_next: PyTree) -> PyTree:
             chosen = self.policy.next_action(key, self.family, z_next)
             next_action = jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action)
             return where(transition.terminated, self.family.terminal(), take(z_next, next_action))
 
-        return jax.vmap(of_member)(self.returns_by_member(network, transition.next_observation))
+        return jax.vmap(of_member)(self.target.recall(state.target, transition.next_observation, said))
 
     def backup(self, bootstrap: PyTree, transition: Transition) -> PyTree:
         """q(Z | s, a) of one transition by each member: r + discount * Z(s', a')."""
@@ -144,9 +156,9 @@ class Agent:
         size = batch.action.shape[0]
         keys = jax.random.split(key, size)
         draw_keys = jax.random.split(jax.random.fold_in(key, size), size)  # `keys` are folds of 0 to size - 1
-        bootstrapping = self.target.network(state.target, state.network)
-        bootstraps = jax.vmap(self.bootstrap, in_axes=(None, 0, 0))(bootstrapping, keys, batch)
+        bootstraps = jax.vmap(self.bootstrap, in_axes=(None, 0, 0))(state, keys, batch)
         targets, outside = jax.vmap(self.backup)(bootstraps, batch), jax.vmap(self.outside)(bootstraps, batch)
+        target = self.target.after_backups(state.target, batch, targets)
 
         def loss_of(network: Network, action: Int[Array, ""], row: PyTree) -> Float[Array, ""]:
             draw_key, target, transition = row
@@ -157,7 +169,7 @@ class Agent:
         updates, optimizer = self.optimizer.update(_tree(gradient), state.optimizer, _tree(state.network))
         network = _tree(optax.apply_updates(_tree(state.network), updates))
         metrics = Metrics(loss, optax.tree.norm(gradient), jnp.mean(outside, dtype=jnp.float32))
-        after = AgentState(network, optimizer, self.target.after_update(state.target, network))
+        after = AgentState(network, optimizer, self.target.after_update(target, network))
         return after, metrics, losses
 
 

@@ -93,6 +93,7 @@ PARTS = {
             "Online": "uppertail.targets",
             "RunningMean": "uppertail.targets",
             "Periodic": "uppertail.targets",
+            "Graph": "uppertail.targets",
         },
     ),
 }

@@ -9,12 +9,8 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
 from uppertail.errors import InputError
 from uppertail.replay.base import Replay, Sample, rows_of, storage, written
-from uppertail.replay.fingerprints import fingerprints, mixed
+from uppertail.replay.fingerprints import PROBES, fingerprints, places_of
 from uppertail.types import Transition
-
-PROBES = 12
-"""Places of the lookup table that a pair may have. The table is at most a quarter full: a pair finds none free, and is
-kept twice, once in 10 million times."""
 
 EMPTY = -1
 
@@ -91,7 +87,7 @@ class Distinct(Replay):
         earlier = jnp.sum(jnp.tril(same, -1), axis=1, dtype=jnp.int32)
         in_batch = jnp.sum(same, axis=1, dtype=jnp.int32)
 
-        places = _places(own, state.lookup.shape[0])
+        places = places_of(own, state.lookup.shape[0])
         numbers = state.lookup[places]
         stays = (numbers != EMPTY) & (numbers >= state.pairs + size - slots)  # it keeps its slot through this batch
         hit = stays & jnp.all(state.known[numbers % slots] == own[:, None], axis=-1)
@@ -112,14 +108,6 @@ class Distinct(Replay):
             state.pairs + jnp.sum(new, dtype=jnp.int32),
             _listed(state.lookup, places, stays, new, number),
         )
-
-
-def _places(own: UInt32[Array, "batch 2"], places: int) -> Int[Array, "batch probes"]:
-    """Where the lookup table may hold each pair: double hashing."""
-    start = mixed(own[:, 0] + mixed(own[:, 1] + jnp.uint32(1)))
-    stride = mixed(start) | jnp.uint32(1)
-    probes = start[:, None] + stride[:, None] * jnp.arange(PROBES, dtype=jnp.uint32)
-    return (probes & jnp.uint32(places - 1)).astype(jnp.int32)
 
 
 def _listed(

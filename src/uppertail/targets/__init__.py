@@ -1,8 +1,9 @@
-"""Targets: which network bootstraps."""
+"""Targets: what bootstraps."""
 
 from uppertail.targets.base import Target
+from uppertail.targets.graph import Graph
 from uppertail.targets.online import Online
 from uppertail.targets.periodic import Periodic
 from uppertail.targets.running_mean import RunningMean
 
-__all__ = ["Online", "Periodic", "RunningMean", "Target"]
+__all__ = ["Graph", "Online", "Periodic", "RunningMean", "Target"]

@@ -10,6 +10,7 @@ from jaxtyping import Array, Int
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.targets.base import AnyNetwork, Target
+from uppertail.types import PyTree
 
 
 class Copied(NamedTuple):
@@ -33,7 +34,8 @@ class Periodic(Target):
         if isinstance(self.every, bool) or not isinstance(self.every, int) or not 1 <= self.every < 2**31:
             raise InputError(f"every is {self.every}: use a whole number of rollouts, 1 or more.")
 
-    def init(self, online: Network) -> Copied:
+    def init(self, online: Network, z: PyTree) -> Copied:
+        del z
         return Copied(jax.tree.map(jnp.copy, online), jnp.zeros((), jnp.int32))
 
     def network(self, state: Copied, online: AnyNetwork) -> AnyNetwork:

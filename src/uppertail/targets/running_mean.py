@@ -10,6 +10,7 @@ from jaxtyping import Array
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.targets.base import AnyNetwork, Target
+from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,8 @@ class RunningMean(Target):
         if not 0 <= self.decay < 1:
             raise InputError(f"decay is {self.decay}: use a number in [0, 1), for example 0.99.")
 
-    def init(self, online: Network) -> Network:
+    def init(self, online: Network, z: PyTree) -> Network:
+        del z
         return jax.tree.map(jnp.copy, online)
 
     def network(self, state: Any, online: AnyNetwork) -> AnyNetwork:

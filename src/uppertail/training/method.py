@@ -25,7 +25,7 @@ class Method:
         policy: the exploration policy.
         network: builds the network.
         replay: what is kept of the past, and drawn from it.
-        target: which network bootstraps.
+        target: what bootstraps.
     """
 
     distribution: ReturnDistribution[Any] = dataclasses.field(default_factory=Gaussian)
