@@ -41,7 +41,7 @@ def places_of(own: UInt32[Array, "batch 2"], places: int) -> Int[Array, "batch p
     """
     start = mixed(own[:, 0] + mixed(own[:, 1] + jnp.uint32(1)))
     stride = mixed(start) | jnp.uint32(1)
-    probes = start[:, None] + stride[:, None] * jnp.arange(PROBES, dtype=jnp.uint32)
+    probes = start[:, None] + stride[:, None] * jnp.arange(PROBES, dtype=jnp.uint32)[None]
     return (probes & jnp.uint32(places - 1)).astype(jnp.int32)
 
 
