@@ -142,16 +142,17 @@ def test_a_table_with_too_many_pairs_forgets_and_never_mistakes_one_for_another(
 
     @jax.jit
     def filled(steps: Transition) -> PairTable:
-        def enter(table: PairTable, row: Transition) -> tuple[PairTable, None]:
-            return entered(table, row, GaussianReturn(row.reward[None], row.reward[None])), None
+        def enter(table: PairTable, rows: Transition) -> tuple[PairTable, None]:
+            return entered(table, rows, GaussianReturn(rows.reward[:, None], rows.reward[:, None]))[0], None
 
-        return jax.lax.scan(enter, empty(8, 1, AGENT.family.terminal()), steps)[0]
+        batches = jax.tree.map(lambda leaf: leaf.reshape(-1, 5), steps)
+        return jax.lax.scan(enter, empty(8, 1, AGENT.family.terminal()), batches._replace(extra=()))[0]
 
     steps = steps_of(*((s, s % 2, float(s), False, s + 1) for s in range(count)))
     table = filled(steps)
-    places, listed = found(table, steps.observation, steps.action)
-    assert 0 < int(jnp.sum(listed)) <= table.status.shape[0] < count
-    np.testing.assert_array_equal(table.z.mean[places, 0][listed], steps.reward[listed])
+    places, stands = found(table, steps.observation, steps.action)
+    assert 0 < int(jnp.sum(stands)) <= table.status.shape[0] < count
+    np.testing.assert_array_equal(table.z.mean[places, 0][stands], steps.reward[stands])
     assert not jnp.any(table.status == DIFFERS)
     assert not jnp.any(found(table, steps.observation, 1 - steps.action)[1])
 

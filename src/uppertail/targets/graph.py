@@ -9,7 +9,7 @@ from jaxtyping import Array, PRNGKeyArray
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.targets.base import AnyNetwork, BackedUp, Target
-from uppertail.targets.pair_table import ALWAYS, PairTable, empty, entered, found
+from uppertail.targets.pair_table import ALWAYS, PairTable, empty, entered, found, written
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 
@@ -46,22 +46,25 @@ class Graph(Target):
 
     def after_steps(self, state: PairTable, key: PRNGKeyArray, steps: Transition, backed_up: BackedUp) -> PairTable:
         """Backs up the newest transition first: one pass carries news from the end of an episode to its start."""
+        first_key, pass_key = jax.random.split(key)
+        anew = steps._replace(next_action=jnp.full_like(steps.next_action, POLICY_CHOICE))
+        count = steps.action.shape[0]
+        nothing = empty(1, *_layout(state.z))  # remembering nothing: for new pairs, until the pass has come to them
+        z = jax.vmap(backed_up, in_axes=(None, 0, 0))(nothing, jax.random.split(first_key, count), anew)
+        table, places = entered(state, steps, z)
 
-        def step(table: PairTable, row: tuple[PRNGKeyArray, Transition]) -> tuple[PairTable, None]:
-            step_key, transition = row
-            anew = transition._replace(next_action=jnp.full_like(transition.next_action, POLICY_CHOICE))
-            # the barrier keeps the reads before the writes: else the whole table would be copied
-            z = jax.lax.optimization_barrier(backed_up(table, step_key, anew))
-            return entered(table, transition, z), None
+        def step(z: PyTree, row: tuple[Array, PRNGKeyArray, Transition]) -> tuple[PyTree, None]:
+            place, step_key, transition = row
+            return written(z, place, backed_up(table._replace(z=z), step_key, transition)), None
 
-        keys = jax.random.split(key, steps.action.shape[0])
-        return jax.lax.scan(step, state, (keys, steps), reverse=True)[0]
+        rows = (places, jax.random.split(pass_key, count), anew)
+        return table._replace(z=jax.lax.scan(step, table.z, rows, reverse=True)[0])
 
     def recall(self, state: PairTable, observation: Array, z: PyTree) -> PyTree:
         actions = jnp.arange(jax.tree.leaves(z)[0].shape[1])
         observations = jnp.broadcast_to(observation, (actions.shape[0], *observation.shape))
-        places, listed = found(state, observations, actions)
-        sure = listed & (state.status[places] == ALWAYS)
+        places, stands = found(state, observations, actions)
+        sure = stands & (state.status[places] == ALWAYS)
 
         def of_each(remembered: Array, said: Array) -> Array:
             known = jnp.moveaxis(remembered[places], 0, 1)  # [members, actions]
@@ -70,7 +73,11 @@ class Graph(Target):
         return jax.tree.map(of_each, state.z, z)
 
     def after_backups(self, state: PairTable, transitions: Transition, targets: PyTree) -> PairTable:
-        places, listed = found(state, transitions.observation, transitions.action)
-        kept = jnp.where(listed & (transitions.next_action == POLICY_CHOICE), places, state.status.shape[0])
-        z = jax.tree.map(lambda old, new: old.at[kept].set(new, mode="drop"), state.z, targets)
-        return state._replace(z=z)
+        places, stands = found(state, transitions.observation, transitions.action)
+        kept = jnp.where(stands & (transitions.next_action == POLICY_CHOICE), places, state.status.shape[0])
+        return state._replace(z=written(state.z, kept, targets))
+
+
+def _layout(stored: PyTree) -> tuple[int, PyTree]:
+    """The number of members, and one distribution, of what a table stores."""
+    return jax.tree.leaves(stored)[0].shape[1], jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[2:], leaf.dtype), stored)

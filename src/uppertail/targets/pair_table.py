@@ -40,35 +40,55 @@ def empty(pairs: int, members: int, z: PyTree) -> PairTable:
 def found(
     table: PairTable, observations: Array, actions: Int[Array, " batch"]
 ) -> tuple[Int[Array, " batch"], Bool[Array, " batch"]]:
-    """Where each pair stands, and whether it does; for one that does not, the place to put it.
+    """Where each pair stands, and whether it does.
 
-    That is the first of its places that is free; where none is, another pair loses its first one.
+    For one that does not, the place to put it: the first of its places that is free; where none is, another pair loses
+    its first one.
     """
     own = fingerprints(observations, actions)
     places = places_of(own, table.status.shape[0])
     status = table.status[places]
     here = (status != FREE) & jnp.all(table.known[places] == own[:, None], axis=-1)
-    listed = jnp.any(here, axis=1)
-    chosen = jnp.where(listed, jnp.argmax(here, axis=1), jnp.argmax(status == FREE, axis=1))  # none: the first
-    return jnp.take_along_axis(places, chosen[:, None], axis=1)[:, 0], listed
+    stands = jnp.any(here, axis=1)
+    chosen = jnp.where(stands, jnp.argmax(here, axis=1), jnp.argmax(status == FREE, axis=1))  # none: the first
+    return jnp.take_along_axis(places, chosen[:, None], axis=1)[:, 0], stands
 
 
-def entered(table: PairTable, transition: Transition, z: PyTree) -> PairTable:
-    """The table with one transition's pair, what it led to, and its distribution [members] in it."""
-    observation, action = transition.observation[None], transition.action[None]
-    place, listed = (each[0] for each in found(table, observation, action))
-    outcome = _outcome(transition)
-    differs = (table.status[place] == DIFFERS) | jnp.any(table.outcome[place] != outcome)
+def entered(table: PairTable, transitions: Transition, z: PyTree) -> tuple[PairTable, Int[Array, " batch"]]:
+    """The table with the pairs of a batch, and those that are new with these distributions; and the place of each.
+
+    Two new pairs may want one place: one gets it; the other has none, a place beyond the last, until it is seen again.
+    Each array is read before it is written, and what is written follows from what was read: else the compiled program
+    would copy the table.
+    """
+    own, outcome = fingerprints(transitions.observation, transitions.action), _outcomes(transitions)
+    places, stands = found(table, transitions.observation, transitions.action)
+    same = jnp.all(own[:, None] == own[None], axis=-1)
+    differs_in_batch = jnp.any(same & jnp.any(outcome[:, None] != outcome[None], axis=-1), axis=1)
+    differs_from_last = stands & jnp.any(table.outcome[places] != outcome, axis=-1)
+    differs = differs_in_batch | jnp.any(same & differs_from_last[None], axis=1)
+    differs |= stands & (table.status[places] == DIFFERS)
+
+    known = table.known.at[places].set(own)
+    beyond = table.status.shape[0]
+    has = jnp.where(jnp.all(known[places] == own, axis=-1), places, beyond)
+    to_tell = jnp.where(stands & ~differs_from_last, beyond, places)
+    status = jnp.where(differs, DIFFERS, ALWAYS).astype(jnp.uint8)
     return PairTable(
-        table.known.at[place].set(fingerprints(observation, action)[0]),
-        table.outcome.at[place].set(outcome),
-        table.status.at[place].set(jnp.where(listed & differs, DIFFERS, ALWAYS).astype(jnp.uint8)),
-        jax.tree.map(lambda old, new: old.at[place].set(new), table.z, z),
-    )
+        known,
+        table.outcome.at[to_tell].set(outcome, mode="drop"),
+        table.status.at[has].set(status, mode="drop"),
+        written(table.z, jnp.where(stands, beyond, has), z),
+    ), has
 
 
-def _outcome(transition: Transition) -> UInt32[Array, "2"]:
-    """The fingerprint of what followed: the next observation, the reward, whether it ended there."""
-    after = fingerprints(transition.next_observation[None], transition.terminated[None].astype(jnp.int32))[0]
-    reward = jax.lax.bitcast_convert_type(transition.reward.astype(jnp.float32) + jnp.float32(0), jnp.uint32)
-    return after ^ mixed(reward)
+def written(stored: PyTree, places: Int[Array, "*batch"], z: PyTree) -> PyTree:
+    """What a table stores, with these distributions [*batch, members] in these places; none beyond the last."""
+    return jax.tree.map(lambda old, new: old.at[places].set(new, mode="drop"), stored, z)
+
+
+def _outcomes(transitions: Transition) -> UInt32[Array, "batch 2"]:
+    """The fingerprints of what followed: the next observation, the reward, whether the episode terminated there."""
+    after = fingerprints(transitions.next_observation, transitions.terminated.astype(jnp.int32))
+    reward = jax.lax.bitcast_convert_type(transitions.reward.astype(jnp.float32) + jnp.float32(0), jnp.uint32)
+    return after ^ mixed(reward)[:, None]
