@@ -1,6 +1,5 @@
 """Targets over the graph of what was tried, against backups in a dictionary; and what stays with the network."""
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -161,41 +160,3 @@ def test_a_table_with_too_many_pairs_forgets_and_never_mistakes_one_for_another(
 def test_the_number_of_pairs_is_checked(pairs: Any) -> None:
     with pytest.raises(InputError, match=f"pairs is {pairs}"):
         Graph(pairs=pairs)
-
-
-@functools.cache
-def learned(input_init: Any) -> tuple[np.ndarray, np.ndarray]:
-    """What a network says of all pairs before and after it has learned of one state."""
-    network = PerAction(width=4, hidden_layers=2, input_init=input_init)
-    agent = dataclasses.replace(AGENT, network=network, optimizer=optax.adam(0.1))
-    begun = jax.jit(functools.partial(agent.init, num_actions=ACTIONS))(jax.random.key(0))
-    update = jax.jit(lambda state, key: agent.update(state, key, steps_of((2, 1, 5.0, True, 0)), jnp.ones(1))[0])
-    state = begun
-    for key in jax.random.split(jax.random.key(3), 20):
-        state = update(state, key)
-    said = jax.jit(jax.vmap(lambda network, s: network.outputs(s), in_axes=(None, 0)))
-    return tuple(np.asarray(said(each.network, jnp.arange(STATES))) for each in (begun, state))  # pyright: ignore
-
-
-def test_with_the_first_layer_at_zero_what_was_never_seen_stays_as_it_began() -> None:
-    before, after = learned("zero")
-    assert (before == 0).all()
-    assert (after[2, 1] != 0).all()
-    assert (np.delete(after.reshape(-1, after.shape[-1]), 2 * ACTIONS + 1, axis=0) == 0).all()
-    before, after = learned("glorot")
-    assert (before != 0).all()
-    assert (after[[0, 1, 3, 4, 5], 1] != before[[0, 1, 3, 4, 5], 1]).any()  # the layers behind are shared
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"input_init": "zero", "output_init": "zero"}, "nothing would ever be learned"),
-        ({"input_init": "zero", "activation": "relu"}, "relu"),
-        ({"input_init": "zero", "normalization": "rms"}, "normalization rms"),
-    ],
-    ids=str,
-)
-def test_a_start_from_which_nothing_moves_is_refused(settings: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        PerAction(**settings)

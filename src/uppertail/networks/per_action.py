@@ -2,7 +2,8 @@
 
 import dataclasses
 import itertools
-from typing import Any, Literal, Self, get_args
+import math
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -14,10 +15,8 @@ from uppertail.errors import InputError, require_choice
 from uppertail.networks.base import Network, NetworkBuilder, RowLoss
 from uppertail.networks.by_action import by_action
 from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
+from uppertail.networks.starts import Start, require_starts, started
 from uppertail.types import PyTree
-
-Start = Literal["glorot", "zero"]
-"""The names of `--network.input_init` and `--network.output_init`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +32,8 @@ class PerAction(NetworkBuilder):
         input_init: how the weights of the first layer start: glorot; or zero, where all states begin exactly alike, and
             one-hot states stay exactly as they began until they are learned from, whatever is learned of others.
         output_init: how the weights of the last layer start: glorot; or zero, where all states begin exactly alike.
+        input_gain: how many times larger a step of the first layer's weights counts, above 0; nothing else changes. A
+            one-hot state is in a minibatch so rarely that its own row has to learn faster than what all states share.
     """
 
     width: int = 256
@@ -42,6 +43,7 @@ class PerAction(NetworkBuilder):
     normalization: Normalization = "none"
     input_init: Start = "glorot"
     output_init: Start = "glorot"
+    input_gain: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("width", "hidden_layers"):
@@ -52,32 +54,22 @@ class PerAction(NetworkBuilder):
             raise InputError(f"bias is {self.bias!r}: use true or false.")
         require_choice("activation", self.activation, list(ACTIVATIONS))
         require_choice("normalization", self.normalization, list(NORMALIZATIONS))
-        for name in ("input_init", "output_init"):
-            require_choice(name, getattr(self, name), list(get_args(Start)))
-        self._require_gradients()
-
-    def _require_gradients(self) -> None:
-        """With the first layer at zero a gradient reaches it only through what follows."""
-        if self.input_init != "zero":
-            return
-        if self.output_init == "zero":
-            raise InputError("input_init and output_init are both zero, and nothing would ever be learned: use one.")
-        if self.activation == "relu":
-            raise InputError("input_init is zero, where the activation relu has no slope: use elu, tanh or silu.")
-        if self.normalization != "none":
-            raise InputError(
-                f"input_init is zero, and normalization {self.normalization} would blow up the first step from there: "
-                "use none, or input_init glorot."
-            )
+        require_starts(self.input_init, self.output_init, self.activation, self.normalization)
+        if not 0 < self.input_gain < math.inf:
+            raise InputError(f"input_gain is {self.input_gain}: use a number above 0; 1 has all layers learn alike.")
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "PerActionNetwork":
         encoder = encoding.init(jax.random.fold_in(key, num_actions))
         sizes = (encoding.num_features, *(self.width,) * self.hidden_layers, num_outputs)
         network = PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder)
         first, *hidden, last = network.weights
-        weights = (_started(first, self.input_init), *hidden, _started(last, self.output_init))
+        first = started(first, self.input_init) / self.input_gain
         return dataclasses.replace(
-            network, weights=weights, activation=self.activation, normalization=self.normalization
+            network,
+            weights=(first, *hidden, started(last, self.output_init)),
+            activation=self.activation,
+            normalization=self.normalization,
+            input_gain=self.input_gain,
         )
 
 
@@ -85,7 +77,8 @@ class PerActionNetwork(Network):
     """A multilayer perceptron for each action; the leading axis of every weight and bias is the action.
 
     `biases` is empty for a network without biases: then, with one-hot states, no parameter is shared by all states.
-    `encoder`, shared by all actions, is what the encoding of the observations learns or keeps of them.
+    `encoder`, shared by all actions, is what the encoding of the observations learns or keeps of them. The first
+    weights count `input_gain` times: they are kept divided by it.
     """
 
     weights: tuple[Float[Array, "actions _inputs _outputs"], ...]
@@ -94,6 +87,7 @@ class PerActionNetwork(Network):
     encoding: Encoding = eqx.field(static=True)
     activation: Activation = eqx.field(static=True, default="elu")
     normalization: Normalization = eqx.field(static=True, default="none")
+    input_gain: float = eqx.field(static=True, default=1.0)
 
     @classmethod
     def init(
@@ -163,14 +157,9 @@ class PerActionNetwork(Network):
     ) -> Float[Array, " outputs"]:
         """The outputs of one action's perceptron for one observation."""
         activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]
-        hidden = self.encoding.project(self.encoder, weights[0], observation)
+        hidden = self.input_gain * self.encoding.project(self.encoder, weights[0], observation)
         for layer, weight in enumerate(weights[1:]):
             if biases:
                 hidden = hidden + biases[layer]
             hidden = activate(normalize(hidden)) @ weight
         return hidden + biases[-1] if biases else hidden
-
-
-def _started(glorot: Array, start: Start) -> Array:
-    """The weights of a layer before the first update."""
-    return jnp.zeros_like(glorot) if start == "zero" else glorot

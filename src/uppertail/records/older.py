@@ -16,6 +16,7 @@ BEFORE: dict[str, dict[str, Any]] = {
         "normalization": "none",
         "input_init": "glorot",
         "output_init": "glorot",
+        "input_gain": 1.0,
     },
     "replay": {"name": "Uniform"},
     "target": {"name": "Online"},
