@@ -63,7 +63,7 @@ def values(state: AgentState) -> tuple[PyTree, PyTree]:
     def both(observation: jax.Array) -> tuple[PyTree, PyTree]:
         said = AGENT.returns_by_member(state.network, observation)
         recalled = AGENT.target.recall(state.target, observation, said)
-        return tuple(jax.tree.map(lambda leaf: leaf[0], z) for z in (said, recalled))  # pyright: ignore
+        return tuple(jax.tree.map(lambda leaf: leaf[0], z) for z in (said, recalled))
 
     return jax.vmap(both)(jnp.arange(STATES))
 
