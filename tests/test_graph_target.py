@@ -16,6 +16,7 @@ from uppertail.encodings import OneHot
 from uppertail.errors import InputError
 from uppertail.networks import PerAction
 from uppertail.policies import UCB
+from uppertail.replay.fingerprints import fingerprints
 from uppertail.targets import Graph
 from uppertail.targets.pair_table import DIFFERS, PairTable, empty, entered, found
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
@@ -105,7 +106,9 @@ def test_a_pair_that_led_elsewhere_is_the_networks_for_good(other: tuple[int, in
     state = swept(fresh_agent(), steps_of(*EPISODE))
     said, recalled = values(state)
     assert recalled.mean[2, 1] != said.mean[2, 1]
-    state = swept(swept(state, steps_of(other)), steps_of(*EPISODE))
+    state = swept(state, steps_of(other))
+    for _ in range(2):  # the second time it leads where it led the last time
+        state = swept(state, steps_of(*EPISODE))
     said, recalled = values(state)
     assert recalled.mean[2, 1] == said.mean[2, 1]
     assert recalled.mean[3, 0] != said.mean[3, 0]
@@ -154,6 +157,19 @@ def test_a_table_with_too_many_pairs_forgets_and_never_mistakes_one_for_another(
     np.testing.assert_array_equal(table.z.mean[places, 0][stands], steps.reward[stands])
     assert not jnp.any(table.status == DIFFERS)
     assert not jnp.any(found(table, steps.observation, 1 - steps.action)[1])
+
+
+def test_of_two_new_pairs_that_want_one_place_one_gets_it() -> None:
+    steps = steps_of(*((s, 0, 0.0, False, s + 1) for s in range(12)))
+    z = GaussianReturn(jnp.zeros((12, 1)), jnp.ones((12, 1)))
+    before = empty(1, 1, AGENT.family.terminal())
+    table, places = jax.jit(entered)(before, steps, z)
+    beyond = table.status.shape[0]
+    assert beyond < 12  # so that some must want the same
+    has = places < beyond
+    assert 0 < int(jnp.sum(has)) == np.unique(places[has]).size
+    expected = fingerprints(steps.observation, steps.action)[has]
+    np.testing.assert_array_equal(table.known[places[has]], expected)
 
 
 @pytest.mark.parametrize("pairs", [0, -1, True, 2**28])
