@@ -7,12 +7,12 @@ from typing import Any, Literal, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError, require_choice
-from uppertail.networks.base import Network, NetworkBuilder, RowLoss
-from uppertail.networks.by_action import by_action
+from uppertail.networks.base import NetworkBuilder
+from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
 from uppertail.types import PyTree
 
@@ -61,7 +61,7 @@ class PerAction(NetworkBuilder):
         return dataclasses.replace(network, activation=self.activation, normalization=self.normalization)
 
 
-class PerActionNetwork(Network):
+class PerActionNetwork(DividedNetwork):
     """A multilayer perceptron for each action; the leading axis of every weight and bias is the action.
 
     `biases` is empty for a network without biases: then, with one-hot states, no parameter is shared by all states.
@@ -113,12 +113,6 @@ class PerActionNetwork(Network):
 
     def observe(self, observations: Array) -> Self:
         return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
-
-    def loss_and_gradient(
-        self, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
-    ) -> tuple[Float[Array, ""], Float[Array, " batch"], Self]:
-        """As every network, but the perceptron of an action sees its own rows only."""
-        return by_action(self, loss, actions, rows, weights)
 
     @property
     def own(self) -> PyTree:
