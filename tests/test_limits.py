@@ -9,11 +9,14 @@ from uppertail import Settings
 from uppertail.agent import Metrics
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import StepRecord
+from uppertail.training.results import Progress
 
 NAN = math.nan
 
 
-def extended(settings: Settings, ended: list[list[list[int]]], values: list[list[list[float]]]) -> tuple[Ledger, object]:
+def extended(
+    settings: Settings, ended: list[list[list[int]]], values: list[list[list[float]]]
+) -> tuple[Ledger, Progress]:
     """A ledger after one chunk: [seeds, iterations, steps or updates]."""
     ledger = Ledger(settings, 1.0)
     ends, numbers = np.array(ended, bool), np.array(values, np.float32)
@@ -33,7 +36,10 @@ def extended(settings: Settings, ended: list[list[list[int]]], values: list[list
 def test_updates_count_up_to_the_iteration_in_which_a_seed_reaches_its_limit(limits, ended):
     """Seed 1 of the first case reaches its limit an iteration later; a limit of 3 steps is reached in the second."""
     later = "steps" not in limits
-    values = [[[0.5] * 2, [0.25] * 2, [NAN] * 2, [NAN] * 2], [[1.0] * 2, [0.75] * 2, [0.5 if later else NAN] * 2, [NAN] * 2]]
+    values = [
+        [[0.5] * 2, [0.25] * 2, [NAN] * 2, [NAN] * 2],
+        [[1.0] * 2, [0.75] * 2, [0.5 if later else NAN] * 2, [NAN] * 2],
+    ]
     settings = Settings(seeds=2, rollout_steps=2, updates_per_rollout=2, replay_size=2, batch_size=10, **limits)
     ledger, progress = extended(settings, ended, values)
     counted = [0.5, 0.25, 1.0, 0.75, *([0.5] if later else [])]
