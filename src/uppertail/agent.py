@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail import gradients
 from uppertail.distributions import ReturnDistribution
-from uppertail.encodings import Encoding
+from uppertail.encodings import Encoding, require_state
 from uppertail.errors import InputError
 from uppertail.networks import PerActionNetwork
 from uppertail.policies import ExplorationPolicy
@@ -73,6 +73,7 @@ class Agent:
 
     def returns(self, network: PerActionNetwork, observation: Array | int) -> Any:
         """p(Z | s, a) for one state: the family's parameters with a leading axis of actions."""
+        require_state(self.encoding, observation)
         return jax.vmap(self.family.from_outputs)(network(self.encoding, jnp.asarray(observation)))
 
     def act(

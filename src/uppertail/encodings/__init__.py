@@ -3,7 +3,7 @@
 from uppertail.encodings.base import Encoding
 from uppertail.encodings.image import Image
 from uppertail.encodings.random_features import RandomFeatures
-from uppertail.encodings.states import OneHot, Scalar, StateEncoding, Thermometer, state_encoding
+from uppertail.encodings.states import OneHot, Scalar, StateEncoding, Thermometer, require_state, state_encoding
 from uppertail.encodings.vector import Vector
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "StateEncoding",
     "Thermometer",
     "Vector",
+    "require_state",
     "state_encoding",
 ]

@@ -9,7 +9,7 @@ from jaxtyping import PRNGKeyArray
 from uppertail.encodings import StateEncoding, state_encoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
-from uppertail.errors import InputError
+from uppertail.errors import InputError, require_truth_values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Chain(EnvironmentBuilder):
     time_limit: int | None = None
 
     def __post_init__(self) -> None:
+        require_truth_values(self)
         if self.length < 1:
             raise InputError(f"length is {self.length}, but a Chain needs at least 1 state; the paper uses 10 to 100.")
         if self.time_limit is not None and self.time_limit < self.length:
