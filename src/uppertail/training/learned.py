@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from uppertail.training import checkpoint, tensors
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.results import TrainingResult, network_of
 from uppertail.training.run import Run
-from uppertail.training.saving import differences
+from uppertail.training.saving import differences, known
 
 AGAIN = "delete it and resume the run, or train it again"
 """What helps where the file is of no use."""
@@ -82,7 +82,7 @@ class LearnedFile:
         Raises:
             InputError: they are of another run.
         """
-        if different := list(differences(self.header.asked, _known(run.asked(), self.header.asked))):
+        if different := list(differences(self.header.asked, known(run.asked(), self.header.asked))):
             raise InputError(f"{self.path} was made with {different[0]}: {AGAIN}.")
         if self.header.environments != checkpoint.digest(tensors.named(run.driver.environments)):
             raise InputError(f"{self.path} was made in environments that are built otherwise here: {AGAIN}.")
@@ -118,10 +118,3 @@ def save(folder: Path, result: TrainingResult) -> None:
         hardware=record.hardware,
     )
     checkpoint.write(folder / records.NETWORKS, header, tensors.named(result.networks))
-
-
-def _known(now: Any, before: Any) -> Any:
-    """What there was before of what there is now; the rest came with a later version."""
-    if not isinstance(now, dict) or not isinstance(before, dict):
-        return now
-    return {name: _known(value, before[name]) for name, value in now.items() if name in before}

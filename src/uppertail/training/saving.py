@@ -96,8 +96,7 @@ class Saver:
     def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
         header, arrays = checkpoint.read(path)
         asked = json.loads(json.dumps(self.asked))
-        known = {name: asked[name] for name in asked if name in header.asked}  # others came with a later version
-        if different := list(differences(header.asked, known)):
+        if different := list(differences(header.asked, known(asked, header.asked))):
             raise UnusableCheckpointError(f"was made with {different[0]}")
         if header.environments != self._environments():
             raise UnusableCheckpointError("was made in environments that are built otherwise here")
@@ -113,6 +112,13 @@ class Saver:
 
 def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def known(now: Any, before: Any) -> Any:
+    """What there was before of what there is now; the rest came with a later version."""
+    if not isinstance(now, dict) or not isinstance(before, dict):
+        return now
+    return {name: known(value, before[name]) for name, value in now.items() if name in before}
 
 
 def differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
