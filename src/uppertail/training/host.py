@@ -53,6 +53,7 @@ class HostDriver(Driver):
             self.again, self.first = (
                 all_begun([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
             )
+            host_evaluation.rehearse(builder, seeds[0], self.first[0])
         except InputError:
             self.close()
             raise

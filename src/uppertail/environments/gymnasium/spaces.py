@@ -24,7 +24,7 @@ IMAGE_SIDE = 8
 
 
 class Reading(NamedTuple):
-    """How the observations of a space are read: an array of each, and its encoding."""
+    """How the observations of a space are read: an array of each, which is a copy, and its encoding."""
 
     array: Callable[[Any], np.ndarray]
     encoding: Encoding
@@ -63,7 +63,7 @@ def reading(space: spaces.Space[Any], states: StateEncoding, numbers: Numbers) -
         return Reading(functools.partial(_state, space), state_encoding(states, int(space.n)))
     if isinstance(space, spaces.Box) and (image := _image(space)):
         kind, shape = np.uint8 if space.dtype == np.uint8 else np.float32, space.shape
-        return Reading(lambda observation: np.asarray(observation, kind).reshape(shape), image)
+        return Reading(lambda observation: np.array(observation, kind).reshape(shape), image)
     try:
         flat = spaces.flatten_space(space)
     except NotImplementedError:
@@ -117,7 +117,8 @@ def _has_numbers(space: spaces.Space[Any]) -> bool:
 
 
 def _floats(observation: Any) -> np.ndarray:
-    return np.asarray(observation, np.float32)
+    """A copy: many environments write their next observation into the same array."""
+    return np.array(observation, np.float32)
 
 
 def _image(space: spaces.Box) -> Image | None:
