@@ -9,7 +9,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
-from uppertail.encodings import Encoding
+from uppertail.encodings import Encoding, require_state
 from uppertail.errors import InputError
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.policies import ExplorationPolicy
@@ -79,6 +79,7 @@ class Agent:
 
     def returns(self, network: Network, observation: Array | int) -> PyTree:
         """p(Z | s, a) for one state: the family's parameters with leading axes [actions], or [members, actions]."""
+        require_state(self.encoding, observation)
         z = self.returns_by_member(network, jnp.asarray(observation))
         return jax.tree.map(lambda leaf: leaf[0], z) if network.members is None else z
 

@@ -27,7 +27,7 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail evaluate`; a light parser is the same."""
     del light
     options = command_parser("evaluate", DESCRIPTION)
-    options.add_argument("folder", type=str | None, nargs="?", default=None, help="the run's folder")
+    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
     options.add_argument("--episodes", type=int, default=100, help="episodes of each seed")
     options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")

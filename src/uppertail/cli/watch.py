@@ -27,11 +27,11 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail watch`; a light parser is the same."""
     del light
     options = command_parser("watch", DESCRIPTION)
-    options.add_argument("folder", type=str | None, nargs="?", default=None, help="the run's folder")
+    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
     options.add_argument("--seed", type=int | None, default=None, help="which of the run's seeds (default: the first)")
     options.add_argument("--episodes", type=int, default=1, help="how many episodes")
     options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
-    options.add_argument("--gif", type=str | None, default=None, help="file for an animated GIF, instead of a window")
+    options.add_argument("--gif", type=str, default=None, help="file for an animated GIF, instead of a window")
     options.add_argument("--fps", type=int | None, default=None, help="frames per second (default: the environment's)")
     return options
 

@@ -1,7 +1,8 @@
 """What older versions wrote down, completed so that this version reads it: the one place that knows of them.
 
 A setting that a file does not have came with a later version. It takes the value in `BEFORE`, where one stands there,
-because its default is not what runs did before; else its default.
+because its default is not what runs did before; else its default. A fact that nobody sets, such as a checksum, cannot
+be compared with a file that does not have it.
 """
 
 import dataclasses
@@ -46,7 +47,7 @@ def completed(asked: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, A
         for field in dataclasses.fields(part):
             if field.repr and field.name not in was:
                 known = BEFORE.get(name, {})
-                was[field.name] = known.get(field.name, _default(field))
+                was[field.name] = known.get(field.name, _default(field) if field.init else getattr(part, field.name))
     return whole
 
 

@@ -145,14 +145,19 @@ class RunRecord:
 
 
 def write(folder: Path, record: RunRecord, prefix: str = "") -> None:
-    """Writes episodes.npz and summary.json, each at once or not at all.
+    """Writes episodes.npz and summary.json, each at once or not at all; the second also where the first is too large.
 
     Args:
         folder: an existing folder.
         record: the run.
         prefix: put before both names, where several runs share a folder.
+
+    Raises:
+        OSError: one of them cannot be written.
     """
     content = io.BytesIO()
     np.savez_compressed(content, **record.arrays())  # pyright: ignore[reportArgumentType]
-    write_bytes(folder / f"{prefix}{EPISODES}", content.getvalue())
-    write_text(folder / f"{prefix}{SUMMARY}", json.dumps(record.summary(), indent=2, allow_nan=False) + "\n")
+    try:
+        write_bytes(folder / f"{prefix}{EPISODES}", content.getvalue())
+    finally:
+        write_text(folder / f"{prefix}{SUMMARY}", json.dumps(record.summary(), indent=2, allow_nan=False) + "\n")

@@ -5,7 +5,7 @@ import math
 import numbers
 from typing import Literal, get_args
 
-from uppertail.errors import InputError
+from uppertail.errors import InputError, require_truth_values
 
 OnPolicy = Literal["fresh", "all", "none"]
 """The names of `Settings.on_policy`."""
@@ -64,6 +64,7 @@ class Settings:
     loss_samples: int = 0
 
     def __post_init__(self) -> None:
+        require_truth_values(self)
         for field in dataclasses.fields(self):
             if field.type in (int, int | None):
                 value = getattr(self, field.name)

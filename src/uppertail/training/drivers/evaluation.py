@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Array, Key
 
-from uppertail.environments import HostBuilder, HostEnvironment, all_begun, stepped
+from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, all_begun, stepped
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers.base import EVALUATION_STEPS, Played
@@ -15,11 +15,44 @@ from uppertail.training.drivers.host_programs import HostPrograms
 PLAYED_TOGETHER = 20
 """Environments of each seed in which evaluation episodes are played side by side, at the most."""
 
+REHEARSED = 2
+"""Environments in which that is tried before training."""
+
 EVALUATION = 2**31
 """Added to a seed, it is the seed of environments that are only evaluated in."""
 
 Choose = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
 """The actions [seeds, envs] at a step of the evaluation, from the observations and where an episode begins."""
+
+
+def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
+    """Takes a step where episodes will be played, so that what is wrong there is known before training.
+
+    Args:
+        builder: opens the environments.
+        seed: the seed.
+        first: the first observations of its training.
+
+    Raises:
+        EnvironmentFailedError: an environment raised an exception, gave what is no finite number, or gives other
+            observations than in training.
+        InputError: the environments cannot be made.
+    """
+    host = builder.open(EVALUATION + seed, REHEARSED, EVALUATION_STEPS)
+
+    def where() -> str:
+        return f"The environment of seed {seed}, as its evaluation was tried before training,"
+
+    try:
+        here = all_begun([host.reset], [seed], "at the first reset of its evaluation")[0]
+        if (here.shape[1:], here.dtype) != (first.shape[1:], first.dtype):
+            raise EnvironmentFailedError(
+                f"{where()} gave an observation of {here.dtype}{list(here.shape[1:])}, in training of {first.dtype}"
+                f"{list(first.shape[1:])}: give a function that makes the same environment at each call."
+            )
+        stepped(host, np.zeros(host.num_envs, np.int64), where)
+    finally:
+        host.close()
 
 
 def play(
