@@ -14,7 +14,9 @@ from gymnasium import spaces
 from uppertail import Chain, Checkpoints, Gaussian, Given, Settings, train
 from uppertail.environments.gymnasium.fingerprint import fingerprint
 from uppertail.errors import InputError
-from uppertail.training.saving import differences, known
+from uppertail.records import older
+from uppertail.records.described import described
+from uppertail.training.checkpoints.saver import differences
 
 PROGRAM = """
 import gymnasium
@@ -113,10 +115,12 @@ def test_checkpoints_of_another_function_are_not_taken_for_its_own(tmp_path: Any
 
 
 def test_what_a_later_version_adds_is_no_difference() -> None:
-    before, now = {"environment": {"id": "a"}}, {"environment": {"id": "a", "code": "b"}, "more": 1}
-    assert not list(differences(before, known(now, before)))
-    assert list(differences(before, known({"environment": {"id": "c", "code": "b"}}, before))) == ["id a, not c"]
-    assert list(differences(before, known({"environment": {}}, before)))
+    builder = Given(Ends(1))
+    now = {"environment": described(builder)}
+    older_run = {"environment": {name: value for name, value in now["environment"].items() if name != "code"}}
+    assert not list(differences(older.completed(older_run, {"environment": builder}), now))
+    other = {"environment": {**older_run["environment"], "id": "c"}}
+    assert list(differences(older.completed(other, {"environment": builder}), now)) == ["id c, not Ends"]
 
 
 def test_other_builders_are_described_as_before() -> None:
