@@ -79,10 +79,10 @@ PARTS = {
     ),
     "replay": Part(
         "uppertail.replay.Replay",
-        "Uniform",
+        "Distinct",
         {
-            "Uniform": "uppertail.replay",
             "Distinct": "uppertail.replay",
+            "Uniform": "uppertail.replay",
             "Prioritized": "uppertail.replay",
         },
     ),

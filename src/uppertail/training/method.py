@@ -7,7 +7,7 @@ from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.networks import NetworkBuilder, PerAction
 from uppertail.policies import UCB, ExplorationPolicy
-from uppertail.replay import Replay, Uniform
+from uppertail.replay import Distinct, Replay
 from uppertail.targets import Online, Target
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
@@ -31,7 +31,7 @@ class Method:
     distribution: ReturnDistribution[Any] = dataclasses.field(default_factory=Gaussian)
     policy: ExplorationPolicy = dataclasses.field(default_factory=UCB)
     network: NetworkBuilder = dataclasses.field(default_factory=PerAction)
-    replay: Replay = dataclasses.field(default_factory=Uniform)
+    replay: Replay = dataclasses.field(default_factory=Distinct)
     target: Target = dataclasses.field(default_factory=Online)
 
     def __post_init__(self) -> None:
