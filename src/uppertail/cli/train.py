@@ -11,6 +11,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from uppertail.cli.parsing import add_parts, command_parser, instantiate, later_options, parse
 from uppertail.errors import InputError
+from uppertail.presets import with_preset
 from uppertail.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder."""
 RUNS = Path("runs")
 """Where runs go that were not told where."""
 
-NOT_PART_OF_A_RUN = ("config", "out", "overwrite", "quiet")
+NOT_PART_OF_A_RUN = ("config", "preset", "out", "overwrite", "quiet")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,6 +100,12 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail train`; a light parser only shows help."""
     options = command_parser("train", DESCRIPTION)
     options.add_argument("--config", action="config", help="YAML file with any of these options")
+    options.add_argument(
+        "--preset",
+        type=str | None,
+        default=None,
+        help="a set of options: paper, the paper's own form; what is given beside it counts",
+    )
     add_parts(options, light)
     options.add_class_arguments(Settings, None)
     options.add_argument(
@@ -126,7 +133,7 @@ def requested(arguments: Sequence[str]) -> Request:
         InputError: one sentence about the first thing that is wrong with them.
     """
     options = parser()
-    config = parse(options, [*later_options(arguments), *_one_logger_option(arguments)])
+    config = parse(options, [*later_options(arguments), *with_preset(_one_logger_option(arguments))])
     saved = Namespace({name: value for name, value in config.items() if name not in NOT_PART_OF_A_RUN})
     return Request(instantiate(options, config), options.dump(saved, skip_unset=False))
 
