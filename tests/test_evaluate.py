@@ -331,7 +331,7 @@ def test_a_setting_that_came_with_a_later_version_is_no_obstacle(toy):
         ([], "Which run?"),
         (["DIR", "--episodes", "0"], "episodes is 0: use 1 to 100,000"),
         (["DIR", "--episodes", "1.5"], "episodes is 1.5"),
-        (["DIR", "--policy", "best"], "policy is best, but it must be one of"),
+        (["DIR", "--policy", "best"], "Unknown policy 'best': use UCB, EpisodeUCB, Thompson or EpsilonGreedy, or"),
         (["DIR", "--episode", "3"], "Did you mean --episodes?"),
     ],
 )
