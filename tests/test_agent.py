@@ -12,6 +12,7 @@ import numpy as np
 import optax
 import pytest
 import scipy.stats
+from uppertail.training.compiled import CompiledRun
 
 from uppertail import agent as agent_module
 from uppertail.agent import Agent
@@ -20,7 +21,6 @@ from uppertail.encodings import OneHot
 from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
 from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy
-from uppertail.training.compiled import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.types import POLICY_CHOICE, Transition
 

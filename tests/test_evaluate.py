@@ -18,7 +18,8 @@ import uppertail as ut
 from uppertail import records
 from uppertail.cli import main
 from uppertail.errors import InputError
-from uppertail.training import checkpoint, host
+from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training.drivers import host_world
 from uppertail.training.run import Run
 from uppertail.types import ReturnRange
 
@@ -151,7 +152,7 @@ def test_load_gives_what_training_gave():
 
 
 def test_what_was_measured_of_returns_is_not_measured_again(cart, monkeypatch):
-    monkeypatch.setattr(host, "measured_returns", lambda *_: ReturnRange(0.0, 12345.0, known=False))
+    monkeypatch.setattr(host_world, "measured_returns", lambda *_: ReturnRange(0.0, 12345.0, known=False))
     scale = json.loads((cart / "summary.json").read_text())["distribution"]["scale"]
     family = ut.load(cart).agent.family
     assert isinstance(family, ut.Gaussian)
@@ -330,7 +331,7 @@ def test_a_setting_that_came_with_a_later_version_is_no_obstacle(toy):
         ([], "Which run?"),
         (["DIR", "--episodes", "0"], "episodes is 0: use 1 to 100,000"),
         (["DIR", "--episodes", "1.5"], "episodes is 1.5"),
-        (["DIR", "--policy", "best"], "policy is best, but it must be one of"),
+        (["DIR", "--policy", "best"], "Unknown policy 'best': use UCB, EpisodeUCB, Thompson or EpsilonGreedy, or"),
         (["DIR", "--episode", "3"], "Did you mean --episodes?"),
     ],
 )

@@ -12,6 +12,7 @@ import optax
 import pytest
 import scipy.stats
 from hypothesis import given
+from uppertail.training.compiled import CompiledRun
 
 from uppertail import replay
 from uppertail.agent import Agent, AgentState, Metrics
@@ -19,7 +20,6 @@ from uppertail.distributions import Gaussian
 from uppertail.encodings import OneHot
 from uppertail.environments import Chain
 from uppertail.policies import UCB
-from uppertail.training.compiled import CompiledRun
 from uppertail.training.loop import Loop, RunState
 from uppertail.types import Transition
 

@@ -9,19 +9,22 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
-from uppertail import replay
 from uppertail.agent import Agent
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
-from uppertail.encodings import OneHot
+from uppertail.encodings import Preferences
 from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Gym, Toy
 from uppertail.errors import InputError
+from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Thompson
 from uppertail.records import write
-from uppertail.training import assembly
-from uppertail.training.compiled import CompiledRun
 from uppertail.records.described import described
+from uppertail.replay import Uniform
+from uppertail.targets import Online
+from uppertail.training import assembly
+from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.training.results import TrainingDivergedError
 from uppertail.training.settings import Settings
@@ -35,16 +38,25 @@ def small_train(environment=None, **settings: Any):
     return train(environment or Chain(length=5), Gaussian(), UCB(), Settings(**{**SMALL, **settings}))
 
 
+def agent_in(environment):
+    encoding = environment.observations.encoding(Preferences())
+    return Agent(Gaussian(), UCB(), PerAction(16, 1), Online(), encoding, 0.9, optax.adam(1e-3))
+
+
+def stored(capacity, transitions):
+    """A replay buffer with these transitions."""
+    return Uniform().add(Uniform().init(capacity, jax.tree.map(lambda leaf: leaf[0], transitions)), transitions)
+
+
+def minibatch(loop, fresh, buffer):
+    return loop.minibatch(jax.random.key(3), fresh, buffer, buffer.added).transitions
+
+
 @pytest.fixture(scope="module")
 def rollout():
     """Transitions and records of 64 steps on a slippery lake with a short time limit."""
-    import optax
-
     lake = FrozenLake(map_name="4x4", is_slippery=True, time_limit=4).build(jax.random.key(0))
-    agent = Agent(Gaussian(), UCB(), lake.encoding, 0.9, optax.adam(1e-3), (16,), False)
-    loop = Loop(
-        agent, rollout_steps=64, updates_per_rollout=1, batch_size=32, replay_size=64, episodes=10**6, steps=None
-    )
+    loop = Loop(agent_in(lake), Uniform(), 64, 1, 32, replay_size=64, episodes=10**6)
     run = CompiledRun(loop).init(jax.random.key(1), lake)
     rollout = jax.jit(CompiledRun(loop).rollout)
     _, transitions, records = rollout(jax.random.key(2), lake, run.agent.network, run.episode)
@@ -78,13 +90,8 @@ def test_truncation_is_not_termination(rollout):
 
 
 def test_returns_and_lengths_start_anew_with_each_episode():
-    import optax
-
     toy = Toy().build(jax.random.key(0))
-    agent = Agent(Gaussian(), UCB(), toy.encoding, 0.9, optax.adam(1e-3), (16,), False)
-    loop = Loop(
-        agent, rollout_steps=16, updates_per_rollout=1, batch_size=32, replay_size=64, episodes=10**6, steps=None
-    )
+    loop = Loop(agent_in(toy), Uniform(), 16, 1, 32, replay_size=64, episodes=10**6)
     run = CompiledRun(loop).init(jax.random.key(1), toy)
     rollout = jax.jit(CompiledRun(loop).rollout)
     _, transitions, records = rollout(jax.random.key(2), toy, run.agent.network, run.episode)
@@ -101,8 +108,8 @@ def test_returns_and_lengths_start_anew_with_each_episode():
 def test_a_minibatch_is_half_fresh_on_policy_and_half_replay_off_policy(rollout):
     loop, transitions, _ = rollout
     old = transitions._replace(reward=np.full_like(transitions.reward, 7.0))
-    buffer = replay.add(replay.init(64, jax.tree.map(lambda leaf: leaf[0], old)), old)
-    batch = jax.tree.map(np.asarray, loop.minibatch(jax.random.key(3), transitions, buffer))
+    buffer = stored(64, old)
+    batch = jax.tree.map(np.asarray, minibatch(loop, transitions, buffer))
     rows = {tuple(row) for row in np.stack([transitions.observation, transitions.action, transitions.next_action], 1)}
     fresh = np.stack([batch.observation, batch.action, batch.next_action], 1)[:16]
     assert {tuple(row) for row in fresh} <= rows
@@ -119,9 +126,9 @@ def test_a_minibatch_is_half_fresh_on_policy_and_half_replay_off_policy(rollout)
 def test_which_data_keep_the_next_action_that_was_taken(rollout, on_policy, keeps_fresh, keeps_replayed):
     loop, transitions, _ = rollout
     old = transitions._replace(reward=np.full_like(transitions.reward, 7.0))
-    buffer = replay.add(replay.init(64, jax.tree.map(lambda leaf: leaf[0], old)), old)
+    buffer = stored(64, old)
     loop = dataclasses.replace(loop, on_policy=on_policy)
-    batch = jax.tree.map(np.asarray, loop.minibatch(jax.random.key(3), transitions, buffer))
+    batch = jax.tree.map(np.asarray, minibatch(loop, transitions, buffer))
     assert (batch.reward == 7.0).tolist() == [False] * 16 + [True] * 16
     rows = {tuple(row) for row in np.stack([transitions.observation, transitions.action, transitions.next_action], 1)}
     for half, keeps in ((slice(16), keeps_fresh), (slice(16, 32), keeps_replayed)):
@@ -137,11 +144,9 @@ def test_until_replay_starts_a_minibatch_is_all_fresh(rollout, on_policy):
     loop, transitions, _ = rollout
     transitions = transitions._replace(reward=np.arange(64, dtype=np.float32))  # tells rows apart
     old = transitions._replace(reward=np.full(64, -1.0, np.float32))
-    buffer = replay.add(replay.init(128, jax.tree.map(lambda leaf: leaf[0], old)), old)
+    buffer = stored(128, old)
     started, waiting = (
-        dataclasses.replace(loop, on_policy=on_policy, replay_start=start).minibatch(
-            jax.random.key(3), transitions, buffer
-        )
+        minibatch(dataclasses.replace(loop, on_policy=on_policy, replay_start=start), transitions, buffer)
         for start in (64, 65)
     )
     assert (started.reward == -1.0).tolist() == [False] * 16 + [True] * 16
@@ -157,9 +162,9 @@ def test_until_replay_starts_a_minibatch_is_all_fresh(rollout, on_policy):
 def test_a_rollout_shorter_than_the_minibatch_is_repeated_until_replay_starts(rollout):
     loop, transitions, _ = rollout
     fresh = jax.tree.map(lambda leaf: leaf[:16], transitions._replace(reward=np.arange(64, dtype=np.float32)))
-    buffer = replay.add(replay.init(64, jax.tree.map(lambda leaf: leaf[0], fresh)), fresh)
+    buffer = stored(64, fresh)
     loop = dataclasses.replace(loop, rollout_steps=16, replay_start=17)
-    rows = np.asarray(loop.minibatch(jax.random.key(3), fresh, buffer).reward)
+    rows = np.asarray(minibatch(loop, fresh, buffer).reward)
     assert np.bincount(rows.astype(int)).tolist() == [2] * 16
 
 
@@ -168,8 +173,7 @@ def test_replay_starts_in_the_middle_of_a_run(rollout):
     chain, key = Chain(length=5).build(jax.random.key(0)), jax.random.key(1)
 
     def networks(replay_start):
-        agent = dataclasses.replace(rollout[0].agent, encoding=chain.encoding)
-        whole = CompiledRun(Loop(agent, 16, 1, 32, replay_size=256, replay_start=replay_start))
+        whole = CompiledRun(Loop(agent_in(chain), Uniform(), 16, 1, 32, replay_size=256, replay_start=replay_start))
         run, chunk = whole.init(key, chain), jax.jit(whole.chunk, static_argnums=3)
         for _ in range(8):
             run, _, _ = chunk(key, chain, run, 1)
@@ -278,7 +282,6 @@ class Corridor(EnvironmentBuilder):
             start_state=jnp.zeros(1, jnp.int32),
             start_probability=jnp.ones(1),
             time_limit=100,
-            encoding=OneHot(40),
         )
 
 
@@ -367,7 +370,7 @@ def test_settings_refuse_what_cannot_be(name, value):
         Settings(**{name: value})
 
 
-@pytest.mark.parametrize(("name", "value"), [("seeds", 2.0), ("steps", 1e3), ("width", None), ("seed", "0")])
+@pytest.mark.parametrize(("name", "value"), [("seeds", 2.0), ("steps", 1e3), ("batch_size", None), ("seed", "0")])
 def test_settings_refuse_what_is_no_whole_number(name, value):
     """As where nothing checks types at run time."""
     settings = Settings()

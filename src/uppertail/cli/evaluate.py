@@ -41,6 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError("Which run? `uppertail evaluate DIR`, with the folder that `uppertail train` wrote to.")
     if not 1 <= config.episodes <= MOST_EPISODES:
         raise InputError(f"episodes is {config.episodes}: use 1 to {MOST_EPISODES:,}.")
+    trained.check_policy(config.policy)
     return _evaluate(Path(config.folder), config.episodes, config.policy, config.quiet)
 
 

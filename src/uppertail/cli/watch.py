@@ -45,6 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError(f"episodes is {config.episodes}: use 1 or more.")
     if config.fps is not None and not 1 <= config.fps <= 1000:
         raise InputError(f"fps is {config.fps}: use 1 to 1000 frames per second.")
+    trained.check_policy(config.policy)
     gif = None if config.gif is None else _gif(config.gif)
     return _watch(Path(config.folder), config.seed, config.episodes, config.policy, gif, config.fps)
 
