@@ -27,7 +27,7 @@ bench: $(VENV)/.installed $(PEERS)/.installed ## Time training beside the peers,
 
 test: lint ## Install the package and its tools, then check everything and run the tests.
 	@echo "== pytest"
-	@$(BIN)/pytest --quiet -n $(WORKERS)
+	@$(BIN)/pytest --quiet -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/.installed-dev ## Check style, format, types and the direction of imports.
 	@echo "== ruff check"

@@ -137,9 +137,10 @@ def test_gymnasium_itself_gives_the_same_returns(cart):
 
 
 def test_load_gives_what_training_gave():
-    settings = ut.Settings(seeds=2, width=8, hidden_layers=1, steps=32, replay_size=99)
+    settings = ut.Settings(seeds=2, width=8, hidden_layers=1, episodes=1_000_000, steps=2048, replay_size=999)
     result = ut.train(ut.Chain(length=4), settings=settings)
-    chain = ["--env", "Chain", "--env.length", "4", *SMALL, "--seeds", "2", "--steps", "32"]
+    limits = ["--episodes", "1000000", "--steps", "2048", "--replay_size", "999"]
+    chain = ["--env", "Chain", "--env.length", "4", *SMALL, "--seeds", "2", *limits]
     assert main(["train", *chain, "--out", "chain"]) == 0
     over = ut.load("chain")
     for ours, theirs in ((over.networks, result.networks), (over.environments, result.environments)):

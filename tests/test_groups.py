@@ -20,7 +20,7 @@ from uppertail.training.drivers.groups import Groups
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
 
-SMALL: dict[str, Any] = {"episodes": 60, "width": 16, "batch_size": 16, "replay_size": 256}
+SMALL: dict[str, Any] = {"episodes": 60, "width": 16, "hidden_layers": 1, "batch_size": 16, "replay_size": 256}
 
 
 def run(seed: int, seeds: int) -> Any:

@@ -17,6 +17,7 @@ from uppertail.distributions.gaussian import GaussianReturn
 from uppertail.distributions.point_mass import PointMassReturn
 from uppertail.errors import InputError
 from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
+from uppertail.policies.base import highest
 
 DECISIONS = 20_000
 
@@ -154,6 +155,23 @@ def test_ties_below_the_highest_score_do_not_count() -> None:
     assert chosen[0] == chosen[2] == 0
     for action in (1, 3, 4):
         assert_frequency(chosen[action], 1 / 3)
+
+
+def test_the_highest_score_wins_however_the_compiler_rounds_it() -> None:
+    """A program that computes the scores twice may round them differently: that decides between equal ones at most."""
+
+    def scores(key: jax.Array, means: jax.Array, stds: jax.Array) -> jax.Array:
+        return means + stds * jax.random.normal(key, means.shape)
+
+    def decision(key: jax.Array, *moments: jax.Array) -> jax.Array:
+        return highest(key, scores(key, *moments))
+
+    keys = jax.random.split(jax.random.key(0), DECISIONS)
+    moments = jnp.array([0.0, 0.5, 0.2]), jnp.array([1.0, 0.7, 1.1])
+    chosen, found = (jax.jit(jax.vmap(f, in_axes=(0, None, None)))(keys, *moments) for f in (decision, scores))
+    of_chosen = np.take_along_axis(np.asarray(found), np.asarray(chosen)[:, None], axis=1)
+    assert (found - of_chosen).max() < 1e-5
+    assert set(np.asarray(chosen).tolist()) == {0, 1, 2}
 
 
 def test_an_action_is_an_integer_of_32_bits() -> None:

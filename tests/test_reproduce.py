@@ -47,7 +47,7 @@ def small(monkeypatch):
     monkeypatch.setattr(toy, "QUICK_SETTINGS", settings)
     monkeypatch.setattr(toy, "CONVERGED", 70)
     monkeypatch.setattr(chain_distributions, "SETTINGS", Settings(seeds=1, **TINY))
-    monkeypatch.setattr(chain_distributions, "MOMENTS", (1, 3))
+    monkeypatch.setattr(chain_distributions, "MOMENTS", (3,))
     monkeypatch.setattr(policy_evaluation, "SETTINGS", Settings(seeds=2, episodes=10**6, **TINY))
     monkeypatch.setattr(policy_evaluation, "ENVIRONMENTS", {"Toy": (policy_evaluation.ENVIRONMENTS["Toy"][0], 320)})
     monkeypatch.setattr(policy_evaluation, "DRAWS", 100)
