@@ -21,19 +21,22 @@ def tables_of(builder: EnvironmentBuilder, keys: Key[Array, " seeds"]) -> Finite
     Raises:
         InputError: there is none, or none that can be replayed.
     """
-    try:
-        mdps = jax.device_get(jax.jit(jax.vmap(builder.build))(keys))
-    except InputError as error:
-        raise InputError(f"The twin replays an environment's table, but {error}") from error
+    if isinstance(builder, HostBuilder) and not builder.compiles:
+        raise InputError(
+            f"The twin replays an environment's table, but {builder.label} is stepped in Python: use one that shows "
+            "its table, such as Chain, DeepSea or FrozenLake."
+        )
+    mdps = jax.device_get(jax.jit(jax.vmap(builder.build))(keys))
     name = type(builder).__name__
     if not isinstance(mdps, FiniteMDP):
         raise InputError(
             f"The twin replays an environment's table, but {name} builds none: use one that does, such as Chain, "
-            "DeepSea or a Gymnasium environment that shows its table."
+            "DeepSea or FrozenLake."
         )
     if mdps.reward_std is not None:
         raise InputError(
-            f"The twin replays what it has seen exactly, but the rewards of {name} are noisy: use --env.reward_std 0."
+            f"The twin replays what it has seen exactly, but the rewards of {name} are noisy: use --env.noise 0 for "
+            "DeepSea, --env.reward_std 0 for Chain."
         )
     return mdps
 
