@@ -225,7 +225,7 @@ def test_rounding_hides_no_treasure(size: int) -> None:
 
 def test_the_best_policy_of_slips_alone_counts_as_solved() -> None:
     """It reaches the treasure where no move but the last fails; a run is solved at nine tenths of that."""
-    sea = DeepSea(8, stochastic=True, reward_std=0.0)
+    sea = DeepSea(8, stochastic=True, noise=0.0)
     mdp = built(sea, KEY)
     reward = np.asarray(mdp.reward)[..., 0]
     right = np.eye(2)[np.where(np.arange(64) == 63, reward.argmax(axis=1), reward.argmin(axis=1))]
@@ -293,8 +293,8 @@ def test_noise_is_refused_where_nothing_is_made_of_it() -> None:
         (lambda: DeepSea(0), ["size is 0", "at least 1"]),
         (lambda: DeepSea(5, move_cost=-0.1), ["move_cost is -0.1", "[0, 1)"]),
         (lambda: DeepSea(5, move_cost=1.0), ["move_cost is 1.0", "[0, 1)"]),
-        (lambda: DeepSea(5, reward_std=-1.0), ["reward_std is -1.0", "0 or more"]),
-        (lambda: DeepSea(5, reward_std=math.inf), ["reward_std is inf", "finite"]),
+        (lambda: DeepSea(5, noise=-1.0), ["noise is -1.0", "0 or more"]),
+        (lambda: DeepSea(5, noise=math.inf), ["noise is inf", "finite"]),
     ],
 )
 def test_errors_name_the_argument_the_value_and_the_remedy(build: Callable[[], Any], words: list[str]) -> None:

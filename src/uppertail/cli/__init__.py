@@ -16,6 +16,7 @@ COMMANDS = {
     "evaluate": "play a run's learned networks for many episodes: returns, with an interval over seeds",
     "watch": "see a run's agent play, in Gymnasium's own pictures: in a window or in a GIF",
     "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
+    "twin": "run the same method with tables instead of networks: the limit of what a network can learn",
     "reproduce": "make a figure of the paper, or all of them, with intervals",
     "bench": "time training beside its peers, and beside the machine's own matrix products",
     "headline": "solve the randomized Chain of length 100: four methods, one table, one figure",

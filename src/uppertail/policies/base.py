@@ -10,7 +10,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.types import PyTree
 
-
 FIRST = 2
 """Folded into the key of a decision for the memory; `select` may split the key itself in two."""
 
