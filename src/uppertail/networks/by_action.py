@@ -5,7 +5,7 @@ the batch is drawn; a compiled program needs fixed shapes. Hence sizes in steps,
 """
 
 import functools
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ STEP, BRANCHES = 8, 8
 """Row counts are rounded up to a multiple of `STEP`, or of a multiple of it, so that at most `BRANCHES` + 1 differ."""
 
 
+@runtime_checkable
 class DividedByAction(Protocol):
     """A network whose arrays belong to one action each, or to all of them."""
 
