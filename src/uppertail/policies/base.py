@@ -10,6 +10,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.types import PyTree
 
+BEGIN = 2
+"""Folded into the key of a decision for the memory that an episode begins with; `select` may split the key itself."""
+
 
 class ExplorationPolicy(abc.ABC):
     """Chooses an action from the return distributions of one state. A policy is a frozen dataclass.
@@ -54,7 +57,7 @@ class ExplorationPolicy(abc.ABC):
             z: the distributions of one member at s', each array with a leading axis of actions.
         """
         alone = jax.tree.map(lambda leaf: leaf[None], z)
-        memory = self.begin(jax.random.fold_in(key, 0), 1, jax.tree.leaves(z)[0].shape[0])
+        memory = self.begin(jax.random.fold_in(key, BEGIN), 1, jax.tree.leaves(z)[0].shape[0])
         return self.select(key, memory, family, alone)
 
 
