@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from uppertail.encodings import Encoding, OneHot, Scalar, Thermometer
-from uppertail.networks import PerActionNetwork, elu
+from uppertail.networks import PerActionNetwork
+from uppertail.networks.layers import elu
 
 STATES, ACTIONS, OUTPUTS = 6, 3, 2
 FEATURES = {OneHot(STATES): np.eye(STATES), Thermometer(STATES): np.tri(STATES)}
@@ -20,16 +21,16 @@ FEATURES[Scalar(STATES)] = np.linspace(-1, 1, STATES)[:, None]
 def network_of(encoding: Encoding, hidden: tuple[int, ...], bias: bool) -> PerActionNetwork:
     """A network far from its initialization: no bias is zero."""
     sizes = (encoding.num_features, *hidden, OUTPUTS)
-    leaves, structure = jax.tree.flatten(PerActionNetwork.init(jax.random.key(0), sizes, ACTIONS, bias))
+    leaves, structure = jax.tree.flatten(PerActionNetwork.init(jax.random.key(0), encoding, sizes, ACTIONS, bias))
     keys = jax.random.split(jax.random.key(7), len(leaves))
     noise = [leaf + jax.random.normal(key, leaf.shape) for key, leaf in zip(keys, leaves, strict=True)]
     return jax.tree.unflatten(structure, noise)
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def outputs_of(network: PerActionNetwork, encoding: Encoding) -> jax.Array:
+@jax.jit
+def outputs_of(network: PerActionNetwork) -> jax.Array:
     """The outputs in every state."""
-    return jax.vmap(network, in_axes=(None, 0))(encoding, jnp.arange(STATES))
+    return jax.vmap(network.outputs)(jnp.arange(STATES))
 
 
 def forward(network: PerActionNetwork, feature: np.ndarray, action: int) -> np.ndarray:
@@ -51,7 +52,7 @@ def test_outputs_are_those_of_a_perceptron_per_action(encoding: Encoding, hidden
     network = network_of(encoding, hidden, bias)
     assert len(network.weights) == len(hidden) + 1
     assert len(network.biases) == (len(hidden) + 1 if bias else 0)
-    outputs = outputs_of(network, encoding)
+    outputs = outputs_of(network)
     assert outputs.shape == (STATES, ACTIONS, OUTPUTS)
     for s in range(STATES):
         for a in range(ACTIONS):
@@ -63,37 +64,37 @@ def test_outputs_are_those_of_a_perceptron_per_action(encoding: Encoding, hidden
 def test_actions_share_nothing(bias: bool) -> None:
     network = network_of(OneHot(STATES), (5, 4), bias)
     changed = jax.tree.map(lambda leaf: leaf.at[1].add(1.0), network)
-    before, after = np.asarray(outputs_of(network, OneHot(STATES))), np.asarray(outputs_of(changed, OneHot(STATES)))
+    before, after = np.asarray(outputs_of(network)), np.asarray(outputs_of(changed))
     np.testing.assert_array_equal(before[:, [0, 2]], after[:, [0, 2]])
     assert (before[:, 1] != after[:, 1]).all()
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def gradient_at(network: PerActionNetwork, encoding: Encoding, state: int) -> Any:
-    return jax.grad(lambda net: jnp.sum(net(encoding, jnp.asarray(state)) ** 2))(network)
+@functools.partial(jax.jit, static_argnums=1)
+def gradient_at(network: PerActionNetwork, state: int) -> Any:
+    return jax.grad(lambda net: jnp.sum(net.outputs(jnp.asarray(state)) ** 2))(network)
 
 
 def test_one_hot_states_share_no_row_of_the_first_layer() -> None:
-    gradient = gradient_at(network_of(OneHot(STATES), (5, 4), False), OneHot(STATES), 2)
+    gradient = gradient_at(network_of(OneHot(STATES), (5, 4), False), 2)
     touched = np.asarray(gradient.weights[0] != 0).any(axis=(0, 2))
     assert touched.tolist() == [s == 2 for s in range(STATES)]
     assert gradient.biases == ()
 
 
 def test_thermometer_states_share_the_rows_below_them() -> None:
-    gradient = gradient_at(network_of(Thermometer(STATES), (5, 4), False), Thermometer(STATES), 2)
+    gradient = gradient_at(network_of(Thermometer(STATES), (5, 4), False), 2)
     assert np.asarray(gradient.weights[0] != 0).any(axis=(0, 2)).tolist() == [s <= 2 for s in range(STATES)]
 
 
 def test_biases_are_shared_by_all_states() -> None:
-    gradient = gradient_at(network_of(OneHot(STATES), (5, 4), True), OneHot(STATES), 2)
+    gradient = gradient_at(network_of(OneHot(STATES), (5, 4), True), 2)
     assert all(np.asarray(bias != 0).any() for bias in gradient.biases)
 
 
 def test_weights_start_glorot_uniform_for_each_action_and_biases_at_zero() -> None:
     """Within sqrt(6 / (inputs + outputs)) of 0, and filling that range; a leading axis of actions changes nothing."""
     sizes = (300, 40, 20)
-    network = PerActionNetwork.init(jax.random.key(0), sizes, 4, True)
+    network = PerActionNetwork.init(jax.random.key(0), OneHot(300), sizes, 4, True)
     for weight, inputs, outputs in zip(network.weights, sizes[:-1], sizes[1:], strict=True):
         assert weight.shape == (4, inputs, outputs)
         bound = np.sqrt(6 / (inputs + outputs))
@@ -107,8 +108,8 @@ def test_weights_start_glorot_uniform_for_each_action_and_biases_at_zero() -> No
 
 
 def test_layers_and_keys_draw_their_own_weights() -> None:
-    network = PerActionNetwork.init(jax.random.key(0), (5, 5, 5), 2, False)
-    other = PerActionNetwork.init(jax.random.key(1), (5, 5, 5), 2, False)
+    network = PerActionNetwork.init(jax.random.key(0), OneHot(5), (5, 5, 5), 2, False)
+    other = PerActionNetwork.init(jax.random.key(1), OneHot(5), (5, 5, 5), 2, False)
     assert (network.weights[0] != network.weights[1]).all()
     assert (network.weights[0] != other.weights[0]).all()
 

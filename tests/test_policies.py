@@ -28,8 +28,9 @@ def gaussians(means: list[float], stds: list[float]) -> GaussianReturn:
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def decisions(policy: ExplorationPolicy, family: ReturnDistribution[Any], z: Any) -> jax.Array:
-    keys = jax.random.split(jax.random.key(0), DECISIONS)
-    return jax.vmap(policy.select, in_axes=(0, None, None))(keys, family, z)
+    """Many decisions of a policy that keeps nothing, for a network that stands alone."""
+    keys, alone = jax.random.split(jax.random.key(0), DECISIONS), jax.tree.map(lambda leaf: leaf[None], z)
+    return jax.vmap(policy.select, in_axes=(0, None, None, None))(keys, (), family, alone)
 
 
 def counts(policy: ExplorationPolicy, family: ReturnDistribution[Any], z: Any, num_actions: int) -> np.ndarray:
@@ -48,7 +49,7 @@ def test_ucb_scores_by_hand() -> None:
     z = gaussians([0.0, 1.0, -1.0], [1.0, 0.25, 2.0])
     scores = UCB(2.0, 2.0).scores(jax.random.key(0), Gaussian(), z)
     np.testing.assert_allclose(scores, [2.0, 1.5, 3.0], rtol=1e-6)
-    assert UCB(2.0, 2.0).select(jax.random.key(0), Gaussian(), z) == 2
+    assert (decisions(UCB(2.0, 2.0), Gaussian(), z) == 2).all()
 
 
 def test_ucb_scores_of_a_categorical_by_hand() -> None:

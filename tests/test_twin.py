@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
+from uppertail.training.compiled import CompiledDriver
+from uppertail.training.driver import Stopwatch
 
 from uppertail.cli import main
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
@@ -19,8 +21,6 @@ from uppertail.distributions.point_mass import PointMassReturn
 from uppertail.environments import Chain, DeepSea, EnvironmentBuilder, FiniteMDP, FrozenLake, Gym, Toy
 from uppertail.errors import InputError
 from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
-from uppertail.training.compiled import CompiledDriver
-from uppertail.training.driver import Stopwatch
 from uppertail.training.seeds import seed_keys
 from uppertail.twin import twin
 from uppertail.twin.environments import of_seed, tables_of

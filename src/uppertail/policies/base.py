@@ -10,8 +10,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.types import PyTree
 
-FIRST = 2
-"""Folded into the key of a decision for the memory; `select` may split the key itself in two."""
+BEGIN = 2
+"""Folded into the key of a decision for the memory that an episode begins with; `select` may split the key itself."""
 
 
 class ExplorationPolicy(abc.ABC):
@@ -57,7 +57,7 @@ class ExplorationPolicy(abc.ABC):
             z: the distributions of one member at s', each array with a leading axis of actions.
         """
         alone = jax.tree.map(lambda leaf: leaf[None], z)
-        memory = self.begin(jax.random.fold_in(key, FIRST), 1, jax.tree.leaves(z)[0].shape[0])
+        memory = self.begin(jax.random.fold_in(key, BEGIN), 1, jax.tree.leaves(z)[0].shape[0])
         return self.select(key, memory, family, alone)
 
 

@@ -9,11 +9,11 @@ from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.networks import Network
-from uppertail.policies import ExplorationPolicy
+from uppertail.policies import BEGIN, ExplorationPolicy
 from uppertail.types import PyTree
 
-BEGIN, ADVANCE = 2, 3
-"""Folded into the key of a decision for the policy's memory; `select` may split the key itself in two."""
+ADVANCE = 3
+"""Folded into the key of a decision for the memory after it, as `BEGIN` is for the memory of an episode's start."""
 
 
 class Decision(NamedTuple):
