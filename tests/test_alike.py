@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from uppertail.environments import EnvironmentFailedError, Given
 from uppertail.environments.gymnasium.alike import AlikeMaker, _end_later
-from uppertail.training import host_evaluation
+from uppertail.training.drivers import evaluation
 
 SIZES = {"vector": (3,), "image": (8, 8)}
 
@@ -74,7 +74,7 @@ def test_what_a_single_environment_may_do_it_may_do_beside_others() -> None:
         for name, each in one._asdict().items():
             np.testing.assert_array_equal(getattr(three, name)[1], each[0], err_msg=name)
             assert getattr(three, name).dtype == each.dtype
-    host_evaluation.rehearse(builder, 0, alone.reset())
+    evaluation.rehearse(builder, 0, alone.reset())
 
 
 def test_a_vector_environment_gets_actions_of_one_type() -> None:
@@ -94,7 +94,7 @@ def test_a_vector_environment_gets_actions_of_one_type() -> None:
 def test_other_observations_in_evaluation_are_known_before_training() -> None:
     builder = Given(Reusing)
     with pytest.raises(EnvironmentFailedError, match=r"seed 7, as its evaluation .* float32\[3\], in .*\[5\]"):
-        host_evaluation.rehearse(builder, 7, np.zeros((1, 5), np.float32))
+        evaluation.rehearse(builder, 7, np.zeros((1, 5), np.float32))
 
     class Later(Reusing):
         def __init__(self) -> None:
@@ -103,7 +103,7 @@ def test_other_observations_in_evaluation_are_known_before_training() -> None:
 
     made: list[Any] = []
     with pytest.raises(EnvironmentFailedError, match="reshape"):
-        host_evaluation.rehearse(Given(Later), 0, np.zeros((1, 3), np.float32))
+        evaluation.rehearse(Given(Later), 0, np.zeros((1, 3), np.float32))
 
 
 def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,10 +96,12 @@ def test_a_state_that_there_is_not_is_refused_where_it_is_known(encoding: Any) -
 
 
 def test_an_agent_refuses_it() -> None:
-    from uppertail import UCB, Gaussian
+    from uppertail import Gaussian
+    from uppertail.networks import PerAction
     from uppertail.training.assembly import loop_of
+    from uppertail.training.method import Method
 
-    agent = loop_of(Gaussian(scale=1.0), UCB(), OneHot(5), Settings(width=4, hidden_layers=1)).agent
+    agent = loop_of(Method(Gaussian(scale=1.0), network=PerAction(4, 1)), OneHot(5), Settings()).agent
     network = agent.init(jax.random.key(0), 2).network
     assert agent.returns(network, 4).mean.shape == (2,)
     with pytest.raises(InputError, match="observation is 99"):

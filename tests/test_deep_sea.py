@@ -169,7 +169,6 @@ def test_the_failure_and_the_noise_of_a_step_have_nothing_to_do_with_each_other(
         start_state=mdp.start_state,
         start_probability=mdp.start_probability,
         time_limit=1,
-        encoding=mdp.encoding,
         reward_std=jnp.ones((2, 1, 2)),
     )
     now = draws(two, 1, 0, 0, 0, DRAWS)
@@ -270,7 +269,6 @@ def test_noise_adds_up_along_an_episode() -> None:
         start_state=jnp.zeros(1, jnp.int32),
         start_probability=jnp.ones(1),
         time_limit=10,
-        encoding=built(DeepSea(1), KEY).encoding,
         reward_std=0.5 * ones,
     )
     low, high = range_of(mdp, 0.9)

@@ -58,7 +58,8 @@ def batch_of(observations: Any, actions: Any, first: int) -> Transition:
     """Transitions that are told apart by their reward, 1, 2, ... over the whole stream."""
     number = np.arange(first, first + len(actions), dtype=np.int32)
     fields: Any = (observations, np.asarray(actions, np.int32), number.astype(np.float32), number % 2 == 0)
-    return Transition(*fields, observations, number)  # pyright: ignore[reportArgumentType]
+    rest: Any = (observations, number)
+    return Transition(*fields, *rest)
 
 
 def contents(state: PairBuffer) -> list[list[int]]:

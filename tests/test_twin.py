@@ -1,5 +1,7 @@
 """The exact twin: by closed forms, by hand, and against value iteration."""
 
+import dataclasses
+import io
 import json
 import math
 from collections.abc import Callable
@@ -9,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import rich.console
 import scipy.stats
-from uppertail.training.compiled import CompiledDriver
-from uppertail.training.driver import Stopwatch
 
 from uppertail.cli import main
+from uppertail.cli.twin import shown
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
 from uppertail.distributions.categorical import CategoricalReturn
 from uppertail.distributions.gaussian_losses import GaussianReturn
@@ -21,12 +23,15 @@ from uppertail.distributions.point_mass import PointMassReturn
 from uppertail.environments import Chain, DeepSea, EnvironmentBuilder, FiniteMDP, FrozenLake, Gym, Toy
 from uppertail.errors import InputError
 from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
+from uppertail.records import Episodes
+from uppertail.training.drivers.compiled import CompiledWorld
 from uppertail.training.seeds import seed_keys
-from uppertail.twin import twin
-from uppertail.twin.environments import of_seed, tables_of
+from uppertail.twin import TwinResult, twin
+from uppertail.twin.environments import of_seed, returns_of, tables_of
 from uppertail.twin.mixture import mixed
 from uppertail.twin.order import backward_order
 from uppertail.twin.tables import Layers, TabularAgent
+from uppertail.types import ReturnRange
 
 CONSTANT = UCB(2.0, 2.0)
 
@@ -134,7 +139,6 @@ def test_a_shortcut_does_not_put_a_state_before_what_leads_to_it() -> None:
         start_state=toy.start_state,
         start_probability=toy.start_probability,
         time_limit=9,
-        encoding=toy.encoding,
     )
     order = backward_order(mdp)
     assert (order.layer_of.tolist(), order.sweeps) == ([0, 1, 2], 1)
@@ -176,7 +180,7 @@ def test_it_counts_what_happens() -> None:
 
 def test_its_environments_are_those_of_training() -> None:
     keys = jax.jit(jax.vmap(seed_keys))(jnp.array([5, 6]))
-    trained = CompiledDriver(Chain(8), keys, 1, Stopwatch()).environments
+    trained = CompiledWorld(Chain(8), keys, None).environments
     for run in range(2):
         ours = table(Chain(8), 5 + run)
         theirs = jax.tree.map(lambda leaf, row=run: leaf[row], trained)
@@ -252,35 +256,36 @@ def test_errors_name_the_argument_the_value_and_the_remedy(ask: Callable[[], Any
 
 
 def test_returns_that_were_given_set_the_scale() -> None:
-    given = twin(Gym("FrozenLake-v1", returns=(-1.0, 3.0), success=1.0), policy=UCB(), seeds=1, episodes=3)
-    assert given.distribution["scale"] == 4
+    builder = Gym("FrozenLake-v1", returns=(-1.0, 3.0), success=1.0)
+    assert returns_of(builder, table(builder, 0), 0.9) == ReturnRange(-1.0, 3.0)
 
 
-def test_the_command_prints_json_and_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        "twin",
-        "--env",
-        "Chain",
-        "--env.length",
-        "5",
-        "--seeds",
-        "2",
-        "--policy.low",
-        "2",
-        "--policy.high",
-        "2",
-    ]
-    assert main([*arguments, "--json"]) == 0
+def test_what_a_result_says_of_its_episodes() -> None:
+    """Two seeds of three and of four episodes, the first of which succeeds in its second."""
+    returns = (np.array([0, 1, 0], np.float32), np.array([0, 0, 0, 0], np.float32))
+    episodes = [Episodes(row, np.ones(row.size, np.int64), np.arange(1, row.size + 1)) for row in returns]
+    parts = ({"name": "Chain"}, {"name": "Gaussian"}, {"name": "UCB"})
+    result = TwinResult(*parts, 0.9, [3, 4], 1.0, 4.0, episodes, 1.0)
+    assert (result.first_success_episode, result.success_rate_after) == ([2, None], [0.0, None])
+    assert (result.median, result.median_over_floor) == (None, None)
+    alone = dataclasses.replace(result, episodes=episodes[:1], seeds=[3])
+    assert (alone.median, alone.median_over_floor, alone.document()["episodes"]) == (2, 0.5, [3])
+    with io.StringIO() as out:
+        rich.console.Console(file=out, width=80).print(shown(result))
+        text = out.getvalue()
+    rows = [line.split() for line in text.splitlines()]
+    assert ["3", "2", "0.5", "0.000"] in rows and ["4", "never", "never", "-"] in rows
+    assert "The exact twin: Chain, Gaussian, UCB, discount 0.9" in " ".join(text.split())
+
+
+def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--env", "Chain", "--env.length", "5", "--seeds", "2", "--policy.low", "2", "--policy.high", "2"]
+    assert main(["twin", *arguments, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     first = document["first_success_episode"]
     assert len(first) == 2 and all(1 <= episode <= 6 for episode in first)
     assert document["median_first_success"] == sum(first) / 2
     assert document["median_over_floor"] == pytest.approx(document["median_first_success"] / 3.5)
     assert (document["env"]["length"], document["policy"]["high"], document["seeds"]) == (5, 2, [0, 1])
-    assert main(arguments) == 0
-    shown = capsys.readouterr().out
-    assert "The exact twin: Chain, Gaussian, UCB" in shown
-    rows = [line.split() for line in shown.splitlines()]
-    assert [row[1] for row in rows if row and row[0] in ("0", "1")] == [str(episode) for episode in first]
     assert main(["twin", "--env", "Gym", "--env.id", "CartPole-v1"]) == 2
     assert "CartPole-v1 is stepped in Python" in capsys.readouterr().err

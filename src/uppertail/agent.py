@@ -18,9 +18,9 @@ from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 
 class AgentState(NamedTuple):
-    """All that an agent learns, and what its targets are made with."""
+    """All that an agent learns, a Network, and what its targets are made with."""
 
-    network: Network
+    network: Any
     optimizer: optax.OptState
     target: PyTree
 

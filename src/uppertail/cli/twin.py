@@ -55,17 +55,19 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     from rich.console import Console
 
-    names = [part["name"] for part in (result.environment, result.distribution, result.policy)]
-    Console().print(_table(f"The exact twin: {', '.join(names)}, discount {result.discount:g}", result))
+    Console().print(shown(result))
     return 0
 
 
-def _table(title: str, result: "TwinResult") -> "Table":
+def shown(result: "TwinResult") -> "Table":
+    """The result as a table: one row for each seed, and the median."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from uppertail.records import episode_text
 
+    names = [part["name"] for part in (result.environment, result.distribution, result.policy)]
+    title = f"The exact twin: {', '.join(names)}, discount {result.discount:g}"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("seed", "first\nsuccess", "times\nfloor", "success rate\nafter it"):
         table.add_column(heading, justify="right", no_wrap=True)
