@@ -93,7 +93,7 @@ def test_a_vector_environment_gets_actions_of_one_type() -> None:
 
 def test_other_observations_in_evaluation_are_known_before_training() -> None:
     builder = Given(Reusing)
-    with pytest.raises(EnvironmentFailedError, match=r"seed 7, as its evaluation .* float32\[3\], in .*\[5\]"):
+    with pytest.raises(EnvironmentFailedError, match=r"seed 7, at the first reset of its .* float32\[3\], in .*\[5\]"):
         evaluation.rehearse(builder, 7, np.zeros((1, 5), np.float32))
 
     class Later(Reusing):

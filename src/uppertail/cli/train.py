@@ -183,10 +183,11 @@ def _train(request: Request) -> int:
     planned, every = request.folder(), request.checkpoint_every
     loggers = request.loggers(planned)  # what is wrong with them is said before anything is made
     run = request.run()
+    checkpoints = None if every is None else Checkpoints(planned, every, complain)
     folder = request.claimed()
-    if folder != planned:
+    if folder != planned:  # another process was faster
         loggers = request.loggers(folder)
-    checkpoints = None if every is None else Checkpoints(folder, every, complain)
+        checkpoints = checkpoints and dataclasses.replace(checkpoints, folder=folder)
     with locked(folder):
         records.write_text(folder / records.CONFIG, request.config)
         return running.drive(run, folder, checkpoints, loggers, request.built.quiet)

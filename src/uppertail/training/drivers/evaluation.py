@@ -26,7 +26,7 @@ Choose = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
 
 
 def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
-    """Takes a step where episodes will be played, so that what is wrong there is known before training.
+    """Begins an episode where they will be played, so that what is wrong there is known before training.
 
     Args:
         builder: opens the environments.
@@ -34,23 +34,19 @@ def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
         first: the first observations of its training.
 
     Raises:
-        EnvironmentFailedError: an environment raised an exception, gave what is no finite number, or gives other
-            observations than in training.
+        EnvironmentFailedError: an environment raised an exception, or its observation is not finite, or is another kind
+            of array than in training.
         InputError: the environments cannot be made.
     """
-    host = builder.open(EVALUATION + seed, REHEARSED, EVALUATION_STEPS)
-
-    def where() -> str:
-        return f"The environment of seed {seed}, as its evaluation was tried before training,"
-
+    host, when = builder.open(EVALUATION + seed, REHEARSED, EVALUATION_STEPS), "at the first reset of its evaluation"
     try:
-        here = all_begun([host.reset], [seed], "at the first reset of its evaluation")[0]
+        here = all_begun([host.reset], [seed], when)[0]
         if (here.shape[1:], here.dtype) != (first.shape[1:], first.dtype):
             raise EnvironmentFailedError(
-                f"{where()} gave an observation of {here.dtype}{list(here.shape[1:])}, in training of {first.dtype}"
-                f"{list(first.shape[1:])}: give a function that makes the same environment at each call."
+                f"The environment of seed {seed}, {when}, gave an observation of {here.dtype}{list(here.shape[1:])}, "
+                f"in training of {first.dtype}{list(first.shape[1:])}: give a function that makes the same environment "
+                "at each call."
             )
-        stepped(host, np.zeros(host.num_envs, np.int64), where)
     finally:
         host.close()
 
