@@ -388,8 +388,9 @@ def test_what_a_network_knows_of_bounds_is_what_it_learned_from(monkeypatch: pyt
     for seed in range(2):
         observed = np.concatenate(seen[seed])
         assert observed.shape == (1024, 2)
-        np.testing.assert_array_equal(result.network(seed).encoder.low, observed.min(axis=0))
-        np.testing.assert_array_equal(result.network(seed).encoder.high, observed.max(axis=0))
+        network: Any = result.network(seed)
+        np.testing.assert_array_equal(network.encoder.low, observed.min(axis=0))
+        np.testing.assert_array_equal(network.encoder.high, observed.max(axis=0))
 
 
 @pytest.mark.parametrize("episodes", [20, 50])

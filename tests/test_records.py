@@ -92,7 +92,8 @@ def test_summary_has_every_promised_key_and_is_json():
     promised = {
         "env", "distribution", "policy", "seeds", "episodes", "env_steps", "wall_seconds", "compile_seconds",
         "steps_per_second", "first_success_episode", "solved_episode", "final_success_rate", "final_greedy_return",
-        "floor_episodes", "first_success_over_floor", "failed", "targets_outside_support", "network", "replay", "target",
+        "floor_episodes", "first_success_over_floor", "failed", "targets_outside_support",
+        "network", "replay", "target",
     }  # fmt: skip
     assert promised <= summary.keys()
     assert summary["first_success_episode"] == [4, None]
