@@ -15,6 +15,7 @@ import safetensors.numpy
 
 from uppertail import Categorical, Chain, Checkpoints, Distinct, InputError, Periodic, Settings, Thompson, load, train
 from uppertail.cli import main
+from uppertail.cli.train import requested
 from uppertail.records import older
 from uppertail.training.checkpoints import tensors
 from uppertail.training.method import Method
@@ -137,3 +138,14 @@ def test_a_config_of_ones_own_takes_todays_defaults(monkeypatch):
     assert older.completed_options(written)["adam_epsilon"] == 0.5
     assert older.completed_options({**written, "adam_epsilon": 0.1})["adam_epsilon"] == 0.1
     assert older.completed_options({"width": 8}) == {"width": 8}
+
+
+def test_an_older_config_is_completed_before_it_is_read(monkeypatch):
+    """What it says itself holds, and what is said beside it."""
+    monkeypatch.setitem(older.BEFORE, "settings", {"adam_epsilon": 0.5, "adam_betas": [0.5, 0.5]})
+    monkeypatch.setitem(older.BEFORE, "network", {"name": "PerAction", "activation": "relu"})
+    config = str(STORED / "chain" / "config.yaml")
+    built = requested(["--config", config, "--adam_betas", "[0.5, 0.75]"]).built
+    assert (built.adam_epsilon, built.adam_betas, built.width) == (0.5, (0.5, 0.75), 4)
+    assert (built.network.activation, built.network.normalization) == ("relu", "none")
+    assert requested([]).built.adam_epsilon == 1e-8
