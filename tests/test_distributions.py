@@ -8,7 +8,6 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
@@ -74,9 +73,11 @@ def over(families: list[Any]) -> Any:
 
 
 def outputs_of(family: ReturnDistribution[Any], data: st.DataObject, size: float = 3.0) -> jax.Array:
-    """Unconstrained outputs of a network for one state-action pair."""
-    numbers = hnp.arrays(np.float32, family.num_outputs, elements=st.floats(-size, size, width=32))
-    return jnp.asarray(data.draw(numbers))
+    """Unconstrained outputs of a network for one state-action pair: of any size, now and then 0 or an extreme."""
+    random = np.random.default_rng(data.draw(seeds))
+    outputs = random.uniform(-size, size, family.num_outputs)
+    special = random.choice([-size, 0.0, size], family.num_outputs)
+    return jnp.asarray(np.where(random.random(family.num_outputs) < 0.2, special, outputs), jnp.float32)
 
 
 def number(x: float) -> jax.Array:
