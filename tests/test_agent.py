@@ -29,8 +29,14 @@ from uppertail.training.loop import Loop
 from uppertail.types import POLICY_CHOICE, Transition
 
 DISCOUNT = 0.5
-FAMILIES = [Gaussian(), Categorical(31, -2.0, 3.0), GaussianMixture(), PointMass()]
-WITH_DENSITY = [Gaussian(), Gaussian(scale=5.0), Categorical(31, -2.0, 3.0), GaussianMixture(), GaussianMixture(2)]
+FAMILIES = [Gaussian(distance="cross_entropy"), Categorical(31, -2.0, 3.0), GaussianMixture(), PointMass()]
+WITH_DENSITY = [
+    Gaussian(distance="cross_entropy"),
+    Gaussian(distance="cross_entropy", scale=5.0),
+    Categorical(31, -2.0, 3.0),
+    GaussianMixture(),
+    GaussianMixture(2),
+]
 STATES, ACTIONS = 3, 2
 DRAWS = 50_000
 

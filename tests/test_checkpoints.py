@@ -298,8 +298,8 @@ DAMAGE = {
         r"iteration is int64\[2\], not int32\[2\]",
     ),
     "an array less": (
-        lambda path: rewrite(path, arrays=lambda old: {k: v for k, v in old.items() if k != "run/replay/added"}),
-        "replay/added is missing",
+        lambda path: rewrite(path, arrays=lambda old: {k: v for k, v in old.items() if k != "run/replay/pairs"}),
+        "replay/pairs is missing",
     ),
     "another config": (
         lambda path: rewrite(
@@ -308,7 +308,7 @@ DAMAGE = {
                 old, asked={**old.asked, "settings": {**old.asked["settings"], "learning_rate": 0.25}}
             ),
         ),
-        "was made with learning_rate 0.25, not 0.0005",
+        "was made with learning_rate 0.25, not 0.001",
     ),
     "another environment": (
         lambda path: rewrite(path, lambda old: dataclasses.replace(old, environments="0")),

@@ -52,6 +52,9 @@ def test_a_run_leaves_its_files(trained):
         "ordered": False,
         "encoding": "one_hot",
         "time_limit": None,
+        "slip": 0.0,
+        "actions": 2,
+        "reward_std": 0.0,
     }
 
 

@@ -337,7 +337,7 @@ def test_loss_is_least_at_its_target(family: ReturnDistribution[Any], data: st.D
 
 @given(data=st.data())
 def test_gaussian_cross_entropy_is_its_integral(data: st.DataObject) -> None:
-    family = Gaussian(beta=0.0)
+    family = Gaussian(beta=0.0, distance="cross_entropy")
     do = compiled(family)
     target, prediction = (do.from_outputs(outputs_of(family, data)) for _ in range(2))
     density, p = exact_density(family, target), exact(prediction)
@@ -354,7 +354,7 @@ def test_gaussian_cross_entropy_is_its_integral(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_gaussian_beta_weights_the_cross_entropy(beta: float, data: st.DataObject) -> None:
     """Value and gradient are the cross-entropy's times std^(2 beta): the weight itself has no gradient."""
-    weighted, plain = compiled(Gaussian(beta=beta)), compiled(Gaussian(beta=0.0))
+    weighted, plain = (compiled(Gaussian(beta=each, distance="cross_entropy")) for each in (beta, 0.0))
     outputs = outputs_of(Gaussian(), data)
     target = plain.from_outputs(outputs_of(Gaussian(), data))
     weight = float(plain.std(plain.from_outputs(outputs))) ** (2 * beta)

@@ -13,7 +13,19 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from uppertail import Categorical, Chain, Checkpoints, Distinct, InputError, Periodic, Settings, Thompson, load, train
+from uppertail import (
+    Categorical,
+    Chain,
+    Checkpoints,
+    Distinct,
+    InputError,
+    Periodic,
+    Settings,
+    Thompson,
+    Uniform,
+    load,
+    train,
+)
 from uppertail.cli import main
 from uppertail.cli.train import requested
 from uppertail.records import older
@@ -21,7 +33,16 @@ from uppertail.training.checkpoints import tensors
 from uppertail.training.method import Method
 
 STORED = Path(__file__).parent / "data" / "older"
-PYTHON = Settings(seeds=2, width=4, hidden_layers=1, bias=True, replay_size=64, steps=512, episodes=100_000)
+DEFAULTS: dict[str, Any] = {
+    "learning_rate": 5e-4,
+    "adam_betas": (0.9, 0.999),
+    "adam_epsilon": 1e-8,
+    "batch_size": 32,
+    "updates_per_rollout": 2,
+}
+"""What that version did if nothing was said."""
+
+PYTHON = Settings(seeds=2, width=4, hidden_layers=1, bias=True, replay_size=64, steps=512, episodes=100_000, **DEFAULTS)
 """The settings of the run in `python`."""
 
 
@@ -34,7 +55,9 @@ def folder(tmp_path):
 def on_in_python(folder, settings=PYTHON, **parts: Any):
     lines: list[str] = []
     place = Checkpoints(folder / "python", say=lines.append)
-    result = train(Chain(3), Categorical(bins=5), Thompson(), settings, checkpoints=place, **parts)
+    result = train(
+        Chain(3), Categorical(bins=5), Thompson(), settings, checkpoints=place, **{"replay": Uniform(), **parts}
+    )
     assert not [line for line in lines if "on other ground" not in line]
     return result
 
@@ -119,7 +142,10 @@ def test_what_was_not_asked_takes_what_runs_did_before(monkeypatch):
     method = Method()
     asked = {"settings": {"width": 3, "hidden_layers": 1, "bias": True, "discount": 0.25}, "replay": {"name": "Mine"}}
     whole = older.completed(asked, {**method.parts, "settings": Settings()})
-    assert (whole["settings"]["adam_epsilon"], whole["settings"]["adam_betas"]) == (0.5, [0.9, 0.999])
+    assert (whole["settings"]["adam_epsilon"], whole["settings"]["adam_betas"]) == (
+        0.5,
+        list(Settings().adam_betas),
+    )
     assert (whole["settings"]["discount"], whole["settings"]["width"]) == (0.25, 3)
     assert {name: whole["network"][name] for name in ("name", "width", "hidden_layers", "bias")} == {
         "name": "PerAction",

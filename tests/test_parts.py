@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from uppertail import InputError, Online, PerAction, Settings, Uniform
+from uppertail import Distinct, InputError, Online, PerAction, Settings
 from uppertail.cli import main
 from uppertail.cli.train import requested
 from uppertail.networks import Network, NetworkBuilder
@@ -122,7 +122,7 @@ def test_what_is_asked_for_reaches_the_parts(own):
     assert type(built.policy).__name__ == "EpisodeUCB"
     assert requested(["--network", "test_parts.Own", "--network.bias", "true"]).built.network.bias is True
     nothing = requested([]).built
-    assert (nothing.network, nothing.replay, nothing.target) == (PerAction(), Uniform(), Online())
+    assert (nothing.network, nothing.replay, nothing.target) == (PerAction(), Distinct(), Online())
 
 
 def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_them_all(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ HEADINGS = (
     "first\nsuccess",
     "solved\nat",
     "times\nfloor",
-    "kept\n(worst)",
+    "\nkept",
     "greedy\nreturn",
     "steps\nper s",
 )
@@ -51,7 +51,13 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[["TrainingProgres
 def results_table(title: str, runs: dict[str, RunRecord]) -> Table:
     """One row per run: seeds solved, median episodes, what the worst seed kept of its solution, speed of all seeds."""
     table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, show_edge=False
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
     )
     table.add_column("\nmethod", no_wrap=True)
     for heading in HEADINGS:
