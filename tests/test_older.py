@@ -174,4 +174,4 @@ def test_an_older_config_is_completed_before_it_is_read(monkeypatch):
     built = requested(["--config", config, "--adam_betas", "[0.5, 0.75]"]).built
     assert (built.adam_epsilon, built.adam_betas, built.width) == (0.5, (0.5, 0.75), 4)
     assert (built.network.activation, built.network.normalization) == ("relu", "none")
-    assert requested([]).built.adam_epsilon == 1e-8
+    assert requested([]).built.adam_epsilon == Settings().adam_epsilon

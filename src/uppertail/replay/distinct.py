@@ -74,7 +74,7 @@ class Distinct(Replay):
     def init(self, capacity: int, example: Transition) -> PairBuffer:
         latest = min(self.latest, capacity)
         slots = capacity // latest
-        places = min(1 << (4 * slots - 1).bit_length(), 2**31)
+        places = min(1 << (4 * slots - 1).bit_length(), 2**30)
         return PairBuffer(
             storage(slots * latest, example),
             jnp.zeros((slots, 2), jnp.uint32),
