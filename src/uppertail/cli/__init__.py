@@ -15,6 +15,7 @@ COMMANDS = {
     "evaluate": "play a run's learned networks for many episodes: returns, with an interval over seeds",
     "watch": "see a run's agent play, in Gymnasium's own pictures: in a window or in a GIF",
     "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
+    "study": "run many settings from one file, on one machine or many, and compare them",
     "reproduce": "make a figure of the paper, or all of them, with intervals",
     "bench": "time training beside its peers, and beside the machine's own matrix products",
     "headline": "solve the randomized Chain of length 100: four methods, one table, one figure",
@@ -40,7 +41,10 @@ def wants_help(arguments: Sequence[str]) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0, 2 for a request that cannot be met, 130 after Ctrl-C."""
+    """Runs one command and returns its exit code.
+
+    It is 0, 1 where some cells of a study failed, 2 for a request that cannot be met, 130 after Ctrl-C.
+    """
     command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
     if command in ("-h", "--help"):
         print(USAGE)

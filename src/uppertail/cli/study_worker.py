@@ -1,0 +1,33 @@
+"""A worker process of `uppertail study`: `python -m uppertail.cli.study_worker FOLDER`."""
+
+import os
+import sys
+from pathlib import Path
+
+from uppertail.cli import main as command
+from uppertail.errors import InputError
+from uppertail.studies.crew import SETTINGS, end_with_parent
+
+
+def work_in(folder: str) -> int:
+    """Works in a study's folder until every cell has come to its end; the exit code."""
+    from uppertail.studies.definition import Definition
+    from uppertail.studies.folder import StudyFolder
+    from uppertail.studies.worker import work
+
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    study = StudyFolder(Path(folder))
+    try:
+        definition = Definition.read(study.definition)
+        return 0 if work(definition.cells, study.cells, study.claims(), command) else 130
+    except InputError as error:
+        print(f"uppertail: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    sys.exit(work_in(sys.argv[1]))
