@@ -4,7 +4,7 @@ import datetime
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse import ArgumentParser
 
@@ -31,6 +31,9 @@ def parser(light: bool = False) -> ArgumentParser:
     options.add_argument("--out", type=str | None, default=None, help="the study's folder (default: runs/NAME)")
     options.add_argument(
         "--workers", type=int | None, default=None, help="cells side by side (default: the cores that are usable)"
+    )
+    options.add_argument(
+        "--launcher", type=Literal["here", "slurm"], default="here", help="where the workers are: here, or Slurm's jobs"
     )
     options.add_argument("--dry-run", action="store_true", help="only say how many cells, and about how long")
     options.add_argument(
@@ -65,6 +68,8 @@ def main(arguments: Sequence[str]) -> int:
     folder.make(definition)
     for line in folder.release(definition):
         say(line)
+    if config.launcher == "slurm" and _left(definition, folder):
+        return _submit(definition, folder, config.workers, say)
     _run(definition, folder, workers, config.quiet)
     return _conclude(definition, folder, settings, config.quiet)
 
@@ -148,6 +153,21 @@ def _foretell(definition: Definition, folder: StudyFolder, workers: int) -> int:
     return 0
 
 
+def _left(definition: Definition, folder: StudyFolder) -> int:
+    """How many cells have not come to their end."""
+    return sum(standing.state in ("waiting", "running") for standing in folder.standings(definition).values())
+
+
+def _submit(definition: Definition, folder: StudyFolder, workers: int | None, say: Callable[[str], object]) -> int:
+    from uppertail.cli.study_worker import work_in
+    from uppertail.studies.slurm import submit
+
+    jobs = submit(folder.path, work_in, workers or _left(definition, folder), definition.slurm)
+    say(f"Slurm has {len(jobs)} jobs: {', '.join(job.job_id for job in jobs)}.")
+    say(f"`uppertail study {folder.path} --dry-run` says how far they are, and without --dry-run sums up at their end.")
+    return 0
+
+
 def _run(definition: Definition, folder: StudyFolder, workers: int, quiet: bool) -> None:
     from rich.console import Console
 
@@ -155,10 +175,10 @@ def _run(definition: Definition, folder: StudyFolder, workers: int, quiet: bool)
 
     claims = folder.claims()
     names = [cell.name for cell in definition.cells]
-    left = [s for s in claims.standings(names).values() if s.state in ("waiting", "running")]
+    left = _left(definition, folder)
     if not left:
         return
-    crew = Crew([sys.executable, "-m", "uppertail.cli.study_worker", str(folder.path)], min(workers, len(left)))
+    crew = Crew([sys.executable, "-m", "uppertail.cli.study_worker", str(folder.path)], min(workers, left))
     with Console(stderr=True, quiet=quiet).status("") as status:
 
         def show() -> None:

@@ -1,4 +1,4 @@
-"""What a study's file asks for: YAML with `base`, `grid` and `cells`."""
+"""What a study's file asks for: YAML with `base`, `grid` and `cells`, and `slurm` for its workers."""
 
 import dataclasses
 import difflib
@@ -15,7 +15,8 @@ from uppertail.errors import InputError
 from uppertail.studies.cells import NAME, Cell, name_of
 from uppertail.studies.settings import is_environments
 
-KEYS = ("base", "grid", "cells")
+CELLS = ("base", "grid", "cells")
+KEYS = (*CELLS, "slurm")
 OWN = {
     "out": "every cell has a folder of its own within the study's",
     "overwrite": "a study does what is missing, and keeps what is there",
@@ -32,10 +33,12 @@ class Definition:
     Args:
         text: the file as it is.
         cells: its cells, in order; names and options differ between any two.
+        slurm: what is asked of Slurm for a worker.
     """
 
     text: str
     cells: Sequence[Cell]
+    slurm: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -54,14 +57,14 @@ class Definition:
             where = f" at line {mark.line + 1}" if mark else ""
             raise InputError(f"The study {str(path)!r} is not valid YAML{where}: mend it there.") from error
         try:
-            return cls(content, _cells(document))
+            return cls(content, _cells(document), _options("slurm", document))
         except InputError as error:
             raise InputError(f"In the study {str(path)!r}: {error}") from error
 
 
 def _cells(document: Any) -> list[Cell]:
-    if not isinstance(document, dict) or not document.keys() & set(KEYS):
-        raise InputError(f"it is not a study: it has none of the keys {', '.join(KEYS)}.")
+    if not isinstance(document, dict) or not document.keys() & set(CELLS):
+        raise InputError(f"it is not a study: it has none of the keys {', '.join(CELLS)}.")
     for key in document:
         if key not in KEYS:
             raise InputError(f"there is no key {key!r}: use {', '.join(KEYS)}.{_hint(str(key))}")

@@ -61,8 +61,12 @@ def _run(cell: Cell, folder: Path, claim: Claim, command: Command) -> bool:
     """Runs a cell that has been claimed, and says how it ended; False if the worker shall end."""
     began = time.monotonic()
     message, code = "", 0
-    if results.finished(folder) is None:
-        code, message = _trained(cell, folder, command)
+    try:
+        if results.finished(folder) is None:
+            code, message = _trained(cell, folder, command)
+    except BaseException:  # Ctrl-C, or a time limit: others need not wait until this process is known to be dead
+        _end(claim, "released")
+        raise
     if code == INTERRUPTED:
         _end(claim, "released")
         return False
