@@ -4,12 +4,13 @@ Usage: python benchmarks/study_kills.py [--kills 20] [--out results/study_kills.
 
 Two commands `uppertail study` share a folder of cells, with one worker process each. At random moments one of the four
 processes, drawn at random, is killed by SIGKILL: a command, which takes its worker with it, or a worker, which its
-command replaces. A command that was killed is called again. At the end every cell must be done; none may have been begun
-again once it was done, nor while another process worked on it; and the episodes and networks of each must be those of
-the study that was not killed, to the bit. Takes ten to twenty minutes on two CPU cores.
+command replaces. A command that was killed is called again. At the end every cell must be done; none may have been
+begun again once it was done, nor while another process worked on it; and the episodes and networks of each must be
+those of the study that was not killed, to the bit. Takes ten to twenty minutes on two CPU cores.
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -109,7 +110,7 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
     overlapping = [
         name
         for name, each in found.items()
-        for before, after in zip(each, each[1:], strict=False)
+        for before, after in itertools.pairwise(each)
         if before[1:] and before[1]["ended"] > after[0]["began"]
     ]
     return {

@@ -1,5 +1,6 @@
 """Claims and workers: with what trains replaced, and with real processes that are killed."""
 
+import functools
 import json
 import os
 import signal
@@ -16,20 +17,21 @@ from uppertail.errors import InputError
 from uppertail.studies import claim as claiming
 from uppertail.studies.cells import Cell
 from uppertail.studies.claims import LOSSES, Claims
-from uppertail.studies.worker import work
+from uppertail.studies.worker import run_cell, work
 
 SCRIPT = """
-import sys, time
+import functools, sys, time
 from pathlib import Path
 from uppertail.studies.claims import Claims
-from uppertail.studies.worker import work
+from uppertail.studies.worker import run_cell, work
 sys.path.insert(0, {tests!r})
 from test_study_claims import cells, run_of
 folder = Path({folder!r})
 def command(arguments):
     time.sleep({seconds})
     return run_of(arguments)
-work(cells({count}), folder / "cells", Claims(folder / "claims"), command, poll=0.01)
+claims = Claims(folder / "claims")
+work(cells({count}), claims, functools.partial(run_cell, folder / "cells", command), poll=0.01)
 """
 
 
@@ -66,6 +68,10 @@ def folder(tmp_path):
 @pytest.fixture
 def claims(folder):
     return Claims(folder / "claims", beat=0.02)
+
+
+def worked(count, folder, claims, command):
+    return work(cells(count), claims, functools.partial(run_cell, folder / "cells", command), poll=0.01)
 
 
 def standing(claims, cell="cell-0"):
@@ -124,7 +130,7 @@ def test_a_process_that_is_killed_loses_its_cell_at_once(folder, claims):
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert standing(claims).state == "waiting"
-    assert work(cells(1), folder / "cells", claims, run_of)
+    assert worked(1, folder, claims, run_of)
     first, second = begins(folder).values()
     assert len(first) == 1 and second[1]["outcome"] == "done"
 
@@ -214,7 +220,7 @@ def test_kills_lose_no_cell_and_do_none_twice(folder, claims):
             wait_for(lambda before=before: len(begins(folder)) > before)
             time.sleep(0.15)
             process.kill()
-    assert work(cells(count), folder / "cells", claims, run_of, poll=0.01)
+    assert worked(count, folder, claims, run_of)
     found = begins(folder)
     done = [name for name, lines in found.items() if lines[1:] and lines[1]["outcome"] == "done"]
     assert len(done) == len({name.partition(".")[0] for name in done}) == count
@@ -230,7 +236,7 @@ def test_a_failing_cell_does_not_stop_the_others(folder, claims, capsys):
             return 2
         return run_of(arguments)
 
-    assert work(cells(4), folder / "cells", claims, command)
+    assert worked(4, folder, claims, command)
     standings = claims.standings([cell.name for cell in cells(4)])
     assert [each.state for each in standings.values()] == ["done", "failed", "failed", "done"]
     assert standings["cell-1"].message == "RuntimeError: a bug of one's own"
@@ -239,7 +245,7 @@ def test_a_failing_cell_does_not_stop_the_others(folder, claims, capsys):
 
 
 def test_ctrl_c_lets_go_of_the_cell(folder, claims):
-    assert not work(cells(2), folder / "cells", claims, lambda arguments: 130)
+    assert not worked(2, folder, claims, lambda arguments: 130)
     assert standing(claims).state == "waiting"
     assert len(begins(folder)) == 1
 
@@ -254,14 +260,14 @@ def test_a_cell_with_a_checkpoint_is_resumed(folder, claims):
     (folder / "cells" / "cell-0" / "checkpoints").mkdir(parents=True)
     (folder / "cells" / "cell-0" / "config.yaml").touch()
     (folder / "cells" / "cell-0" / "checkpoints" / "step-000000512.safetensors").touch()
-    assert work(cells(1), folder / "cells", claims, command)
+    assert worked(1, folder, claims, command)
     assert asked == [["resume", str(folder / "cells" / "cell-0"), "--quiet"]]
 
 
 def test_a_cell_that_was_finished_as_its_process_died_is_not_done_again(folder, claims):
     run_of(["--seed=0", "--out", str(folder / "cells" / "cell-0")])
     asked = []
-    assert work(cells(1), folder / "cells", claims, lambda arguments: asked.append(arguments) or 1)
+    assert worked(1, folder, claims, lambda arguments: asked.append(arguments) or 1)
     assert not asked
     assert standing(claims).state == "done"
 
@@ -272,5 +278,5 @@ def test_a_full_disk_is_said(folder, claims, monkeypatch):
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(InputError, match=r"cannot be written \(No space left on device\): what is done is kept"):
-        work(cells(1), folder / "cells", claims, run_of)
+        worked(1, folder, claims, run_of)
     assert not list((folder / "claims").iterdir())

@@ -1,5 +1,6 @@
 """`uppertail study`: many runs of `uppertail train` from one file, on one machine or many."""
 
+import dataclasses
 import datetime
 import sys
 from collections.abc import Callable, Sequence
@@ -15,6 +16,10 @@ from uppertail.studies.definition import Definition
 from uppertail.studies.folder import StudyFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from uppertail.studies.claims import Standing
+    from uppertail.studies.space import Space
     from uppertail.studies.summary import Settings
 
 DESCRIPTION = """Runs every cell of a study, each a run folder of `uppertail train`, and writes study.json. The file is
@@ -61,6 +66,8 @@ def main(arguments: Sequence[str]) -> int:
     definition = Definition.read(file)
     folder.exists()
     settings = _checked(definition, folder)
+    if definition.space is not None:
+        _check_search(definition.space, folder)
     workers = min(config.workers or _cores(), len(definition.cells))
     if config.dry_run:
         return _foretell(definition, folder, workers)
@@ -98,26 +105,41 @@ def _checked(definition: Definition, folder: StudyFolder) -> dict[str, dict[str,
     from uppertail.cli import train
     from uppertail.studies.settings import flat
     from uppertail.training.checkpoints import Checkpoints
+    from uppertail.training.settings import Settings
 
     found: dict[str, dict[str, Any]] = {}
-    for cell in definition.cells:
+    for cell in definition.cells if definition.space is None else definition.space.probes():
         place = folder.cell(cell)
         try:
             request = train.requested(cell.arguments)
+            Settings(**{name: request.built[name] for name in Settings.__dataclass_fields__})
             Checkpoints(place, request.checkpoint_every)
             if request.built.logger:
                 request.loggers(place)
         except InputError as error:
             raise InputError(f"In the cell {cell.name}: {error}") from error
         asked = flat(yaml.safe_load(request.config))
-        if same := next((name for name, settings in found.items() if settings == asked), None):
-            raise InputError(f"The cells {same} and {cell.name} ask for the same: leave one of them out.")
+        same = [name for name, settings in found.items() if settings == asked]
+        if same and definition.space is None:
+            raise InputError(f"The cells {same[0]} and {cell.name} ask for the same: leave one of them out.")
         found[cell.name] = asked
         if other := _other(place, asked):
             raise InputError(
                 f"The cell folder {place} is of other settings ({other}): choose another --out, or remove it."
             )
     return found
+
+
+def _check_search(space: "Space", folder: StudyFolder) -> None:
+    """Refuses a search without Optuna, and one in the folder of another."""
+    from uppertail.studies.search import require_optuna
+
+    require_optuna()
+    if not folder.definition.is_file():
+        return
+    other = Definition.read(folder.definition).space
+    if other is None or dataclasses.replace(other, trials=space.trials) != space:
+        raise InputError(f"The study in {folder.path} is not this search: choose another --out.")
 
 
 def _other(place: Path, asked: dict[str, Any]) -> str | None:
@@ -196,24 +218,35 @@ def _conclude(definition: Definition, folder: StudyFolder, settings: "Settings",
     """Writes study.json, shows a table, and lists the cells that failed."""
     import json
 
-    from uppertail.cli.study_tables import show_cells
+    from uppertail.cli.study_tables import show_cells, show_trials
     from uppertail.studies.folder import SUMMARY
-    from uppertail.studies.results import finished
-    from uppertail.studies.summary import summary
+    from uppertail.studies.search import found
 
     standings = folder.standings(definition)
-    over = [cell for cell in definition.cells if standings[cell.name].state in ("done", "failed")]
-    results = {cell.name: result for cell in over if (result := finished(folder.cell(cell)))}
-    document = summary(definition, settings, standings, results)
+    if definition.space is not None:
+        document = found(folder.path, definition.space)
+    else:
+        document = _summary(definition, folder, settings, standings)
     folder.write(SUMMARY, json.dumps(document, indent=1, allow_nan=False) + "\n")
     if not quiet:
-        show_cells(document)
+        (show_cells if definition.space is None else show_trials)(document)
         line = progress.line(standings, 1, datetime.datetime.now(datetime.UTC))
         print(f"{line}; all numbers in {folder.path / SUMMARY}")
     for name, standing in standings.items():
         if standing.state == "failed":
             print(f"uppertail: The cell {name} failed: {standing.message}", file=sys.stderr)
     return 0 if all(standing.state == "done" for standing in standings.values()) else 1
+
+
+def _summary(
+    definition: Definition, folder: StudyFolder, settings: "Settings", standings: "Mapping[str, Standing]"
+) -> dict[str, Any]:
+    from uppertail.studies.results import finished
+    from uppertail.studies.summary import summary
+
+    over = [cell for cell in definition.cells if standings[cell.name].state in ("done", "failed")]
+    results = {cell.name: result for cell in over if (result := finished(folder.cell(cell)))}
+    return summary(definition, settings, standings, results)
 
 
 def _compare(study: str | None, out: str | None, a: str, b: str) -> int:

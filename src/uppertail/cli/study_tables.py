@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from uppertail.records import episode_text
+from uppertail.studies.cells import text
 from uppertail.studies.comparison import verdict
 from uppertail.studies.runs import FINAL_RETURN, FIRST_SUCCESS, SOLVED
 
@@ -36,6 +37,19 @@ def show_cells(document: Mapping[str, Any]) -> None:
                 print(
                     f"{row['method']}: episodes until {NAMES[metric]} grow with {row['over']} to the power {interval}."
                 )
+
+
+def show_trials(document: Mapping[str, Any], rows: int = 10) -> None:
+    """A row for each of the best trials of a search."""
+    trials = document["trials"]
+    table = _table("trial", NAMES[document["metric"]], "options")
+    for trial in [each for each in trials if each["value"] is not None][:rows]:
+        options = ", ".join(f"{name}={text(value)}" for name, value in trial["options"].items())
+        table.add_row(trial["name"], f"{trial['value']:.4g}", options)
+    if table.rows:
+        Console().print(table)
+    pruned = sum(trial["state"] == "pruned" for trial in trials)
+    print(f"Means over seeds, the best first; {pruned} of {len(trials)} trials were ended early.")
 
 
 def show_comparison(a: str, b: str, document: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """A worker process of `uppertail study`: `python -m uppertail.cli.study_worker FOLDER`."""
 
+import functools
 import os
 import sys
 from pathlib import Path
@@ -13,14 +14,18 @@ def work_in(folder: str) -> int:
     """Works in a study's folder until every cell has come to its end; the exit code."""
     from uppertail.studies.definition import Definition
     from uppertail.studies.folder import StudyFolder
-    from uppertail.studies.worker import work
+    from uppertail.studies.search import Search, opened
+    from uppertail.studies.worker import run_cell, work
 
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     study = StudyFolder(Path(folder))
     try:
         definition = Definition.read(study.definition)
-        return 0 if work(definition.cells, study.cells, study.claims(), command) else 130
+        run = functools.partial(run_cell, study.cells, command)
+        if definition.space is not None:
+            run = Search(opened(study.path), definition.space, study.cells, command)
+        return 0 if work(definition.cells, study.claims(), run) else 130
     except InputError as error:
         print(f"uppertail: {error}", file=sys.stderr)
         return 2

@@ -19,7 +19,7 @@ SETTINGS = {
 }
 """A cell has one thread of work, so that as many cells as cores go side by side; several share an accelerator."""
 
-ENDED, REFUSED, INTERRUPTED = 0, 2, 130
+ENDED, REFUSED = 0, 2
 """Exit codes of a worker that is not to be replaced."""
 
 
@@ -88,7 +88,7 @@ class Crew:
         if code is None:
             return worker
         _let_go(worker)
-        if code in (ENDED, INTERRUPTED):
+        if code == ENDED:
             return None
         if code == REFUSED or not claimed(worker.pid):
             raise InputError(

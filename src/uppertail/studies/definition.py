@@ -1,4 +1,4 @@
-"""What a study's file asks for: YAML with `base`, `grid` and `cells`, and `slurm` for its workers."""
+"""What a study's file asks for: YAML with `base`, `grid` and `cells`, or `search`, and `slurm` for its workers."""
 
 import dataclasses
 import difflib
@@ -14,9 +14,10 @@ import yaml
 from uppertail.errors import InputError
 from uppertail.studies.cells import NAME, Cell, name_of
 from uppertail.studies.settings import is_environments
+from uppertail.studies.space import Space
 
-CELLS = ("base", "grid", "cells")
-KEYS = (*CELLS, "slurm")
+CELLS = ("base", "grid", "cells", "search")
+KEYS = (*CELLS, "search", "trials", "metric", "slurm")
 OWN = {
     "out": "every cell has a folder of its own within the study's",
     "overwrite": "a study does what is missing, and keeps what is there",
@@ -34,11 +35,13 @@ class Definition:
         text: the file as it is.
         cells: its cells, in order; names and options differ between any two.
         slurm: what is asked of Slurm for a worker.
+        space: what is searched, if the cells are the trials of a search; else None.
     """
 
     text: str
     cells: Sequence[Cell]
     slurm: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    space: Space | None = None
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -57,17 +60,29 @@ class Definition:
             where = f" at line {mark.line + 1}" if mark else ""
             raise InputError(f"The study {str(path)!r} is not valid YAML{where}: mend it there.") from error
         try:
-            return cls(content, _cells(document), _options("slurm", document))
+            _require_study(document)
+            slurm = _options("slurm", document)
+            if "search" not in document:
+                return cls(content, _cells(document), slurm)
+            space = Space.of(document, _options("base", document), _options("search", document))
+            return cls(content, space.cells(), slurm, space)
         except InputError as error:
             raise InputError(f"In the study {str(path)!r}: {error}") from error
 
 
-def _cells(document: Any) -> list[Cell]:
+def _require_study(document: Any) -> None:
+    """Refuses what is not a study, and keys that there are not."""
     if not isinstance(document, dict) or not document.keys() & set(CELLS):
         raise InputError(f"it is not a study: it has none of the keys {', '.join(CELLS)}.")
     for key in document:
         if key not in KEYS:
             raise InputError(f"there is no key {key!r}: use {', '.join(KEYS)}.{_hint(str(key))}")
+    for key in ("trials", "metric"):
+        if key in document and "search" not in document:
+            raise InputError(f"it has {key}, but no search: leave {key} out.")
+
+
+def _cells(document: Mapping[str, Any]) -> list[Cell]:
     base, grid, listed = _options("base", document), _grid(document), _listed(document)
     if not grid and "cells" not in document:
         raise InputError("it has neither grid nor cells: list the values of an option under grid.")

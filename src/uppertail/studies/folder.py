@@ -103,7 +103,7 @@ class StudyFolder:
             standing = claims.standings([cell.name])[cell.name]
             folder = self.cell(cell)
             wrong = None
-            if standing.state == "done":
+            if standing.state == "done" and not standing.ended.get("pruned"):
                 wrong = results.damage(folder, standing.ended.get("sha256", {}))
             elif standing.state != "running" and (folder / CONFIG).exists() and results.settings(folder) is None:
                 wrong = f"{CONFIG} cannot be read"

@@ -4,14 +4,14 @@ import contextlib
 import io
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from uppertail.errors import InputError
 from uppertail.studies import results
 from uppertail.studies.cells import Cell
-from uppertail.studies.claim import Claim
+from uppertail.studies.claim import Claim, Outcome
 from uppertail.studies.claims import Claims
 
 POLL = 0.5
@@ -23,16 +23,19 @@ Command = Callable[[Sequence[str]], int]
 """The command line: takes arguments, such as train and its options, and gives an exit code."""
 
 
-def work(cells: Sequence[Cell], place: Path, claims: Claims, command: Command, poll: float = POLL) -> bool:
+Run = Callable[[Cell, Claim], bool]
+"""Runs a cell that has been claimed, and ends the claim; False if the worker shall end."""
+
+
+def work(cells: Sequence[Cell], claims: Claims, run: Run, poll: float = POLL) -> bool:
     """Runs cells until each is done or has failed, here or elsewhere.
 
     It takes those that nobody works on, also those of processes that died, and waits for the others.
 
     Args:
-        cells: all cells of the study.
-        place: the folder of their run folders.
+        cells: all cells of the study, in the order in which they are taken.
         claims: who works on what.
-        command: what trains.
+        run: runs one.
         poll: seconds between two looks while there is nothing to take.
 
     Returns:
@@ -46,41 +49,55 @@ def work(cells: Sequence[Cell], place: Path, claims: Claims, command: Command, p
         standings = claims.standings(open_cells)
         waiting = [name for name, standing in standings.items() if standing.state == "waiting"]
         open_cells = {name: open_cells[name] for name in standings if standings[name].state in ("waiting", "running")}
-        claim = None
-        for name in waiting:
-            if claim := claims.take(name, standings[name]):
-                if not _run(open_cells[name], place / name, claim, command):
-                    return False
-                break
-        if claim is None and open_cells:
+        taken = ((name, claim) for name in waiting if (claim := claims.take(name, standings[name])))
+        name, claim = next(taken, (None, None))
+        if name is not None and claim is not None:
+            if not run(open_cells[name], claim):
+                return False
+        elif open_cells:
             time.sleep(poll)
     return True
 
 
-def _run(cell: Cell, folder: Path, claim: Claim, command: Command) -> bool:
-    """Runs a cell that has been claimed, and says how it ended; False if the worker shall end."""
+def run_cell(place: Path, command: Command, cell: Cell, claim: Claim) -> bool:
+    """Trains a cell that has been claimed, and says how it ended; False after Ctrl-C.
+
+    Args:
+        place: the folder of all run folders.
+        command: what trains.
+        cell: the cell.
+        claim: its claim.
+    """
+    folder = place / cell.name
     began = time.monotonic()
     message, code = "", 0
-    try:
+    with released_if_cut_off(claim):
         if results.finished(folder) is None:
-            code, message = _trained(cell, folder, command)
-    except BaseException:  # Ctrl-C, or a time limit: others need not wait until this process is known to be dead
-        _end(claim, "released")
-        raise
+            code, message = trained(cell, folder, command)
     if code == INTERRUPTED:
-        _end(claim, "released")
+        end(claim, "released")
         return False
     result = results.finished(folder)
     if result is None or result.trouble:
         trouble = result.trouble if result else None
-        _end(claim, "failed", message=message or trouble or f"it ended with exit code {code}, and without results")
+        end(claim, "failed", message=message or trouble or f"it ended with exit code {code}, and without results")
         return True
     seconds = max(time.monotonic() - began, result.summary["wall_seconds"])
-    _end(claim, "done", seconds=round(seconds, 3), sha256=results.checksums(folder))
+    end(claim, "done", seconds=round(seconds, 3), sha256=results.checksums(folder))
     return True
 
 
-def _trained(cell: Cell, folder: Path, command: Command) -> tuple[int, str]:
+@contextlib.contextmanager
+def released_if_cut_off(claim: Claim) -> Iterator[None]:
+    """Lets go of a cell at once on Ctrl-C or at a time limit: others need not wait until this process is dead."""
+    try:
+        yield
+    except BaseException:
+        end(claim, "released")
+        raise
+
+
+def trained(cell: Cell, folder: Path, command: Command) -> tuple[int, str]:
     """Trains, from the last checkpoint if there is one; the exit code, and what was said of errors."""
     if results.checkpointed(folder):
         arguments = ["resume", str(folder), "--quiet"]
@@ -96,7 +113,12 @@ def _trained(cell: Cell, folder: Path, command: Command) -> tuple[int, str]:
     return code, said.getvalue().strip().removeprefix("uppertail: ")
 
 
-def _end(claim: Claim, outcome: Any, **details: Any) -> None:
+def end(claim: Claim, outcome: Outcome, **details: Any) -> None:
+    """Ends a claim.
+
+    Raises:
+        InputError: that cannot be written.
+    """
     try:
         claim.end(outcome, **details)
     except OSError as error:
