@@ -2,6 +2,10 @@
 
 import datetime
 import json
+import re
+import sys
+import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +21,7 @@ from uppertail.studies.claims import Standing
 from uppertail.studies.definition import Definition
 from uppertail.studies.settings import differences, flat
 
+DOCUMENTATION = Path(__file__).parents[1] / "docs"
 TINY = {"seeds": 1, "episodes": 3, "width": 4, "hidden_layers": 1, "replay_size": 99}
 
 
@@ -47,8 +52,6 @@ def written(text):
 
 
 def read(**document):
-    from pathlib import Path
-
     return Definition.read(Path(study(**document))).cells
 
 
@@ -124,8 +127,6 @@ def test_every_cell_is_checked_before_anything_runs(document, said, capsys, tmp_
     assert main(["study", study(**document), "--out", "there"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("uppertail: ")
-    import re
-
     assert re.search(said, error), error
     assert not (tmp_path / "there").exists()
 
@@ -151,6 +152,16 @@ def test_bad_calls_are_said(arguments, said, capsys, tmp_path):
     (tmp_path / "folder" / "thesis.tex").touch()
     assert main(["study", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_files_in_the_documentation_are_studies(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "optuna", types.ModuleType("optuna"))
+    blocks = re.findall(r"```yaml\n(.*?)```", (DOCUMENTATION / "studies.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) == 4
+    for block in blocks:
+        assert main(["study", written(block), "--dry-run"]) == 0
+    counts = re.findall(r"(\d+) cells", capsys.readouterr().out)
+    assert counts == ["4", "12", "9", "40"]
 
 
 def test_a_dry_run_says_how_many_and_writes_nothing(capsys, tmp_path):
@@ -274,8 +285,6 @@ def test_failed_cells_are_listed_and_tried_again_by_the_next_command(inline, cap
 
 
 def test_a_full_disk_is_a_sentence(there, capsys, monkeypatch):
-    from pathlib import Path
-
     def full(self, *_, **__):
         raise OSError(28, "No space left on device")
 
