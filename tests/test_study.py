@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from test_study_claims import run_of, save_episodes
-from uppertail.cli import main, study_worker, train
-from uppertail.cli import study as command
+from uppertail.cli import main, study_running, study_worker, train
 from uppertail.errors import InputError
 from uppertail.studies import progress
 from uppertail.studies.cells import Cell, name_of
@@ -37,7 +36,7 @@ def inline(monkeypatch):
     def run(definition, folder, workers, quiet):
         study_worker.work_in(str(folder.path))
 
-    monkeypatch.setattr(command, "_run", run)
+    monkeypatch.setattr(study_running, "run", run)
     return lambda trains: monkeypatch.setattr(study_worker, "command", trains)
 
 

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from test_study_claims import run_of, save_episodes
-from uppertail.cli import main, study_worker
-from uppertail.cli import study as command
+from uppertail.cli import main, study_running, study_worker
 from uppertail.errors import InputError
 from uppertail.studies.definition import Definition
 
@@ -66,7 +65,7 @@ def test_without_optuna_its_extra_is_named(monkeypatch, capsys):
 @pytest.fixture
 def inline(monkeypatch):
     pytest.importorskip("optuna", reason="Optuna is not installed")
-    monkeypatch.setattr(command, "_run", lambda definition, folder, *_: study_worker.work_in(str(folder.path)))
+    monkeypatch.setattr(study_running, "run", lambda definition, folder, *_: study_worker.work_in(str(folder.path)))
     return lambda trains: monkeypatch.setattr(study_worker, "command", trains)
 
 
@@ -144,3 +143,21 @@ def test_a_trial_that_looks_poor_is_ended_early(inline):
         signal.signal(signal.SIGINT, previous)
     states = [trial["state"] for trial in json.loads(Path("out/study.json").read_text())["trials"]]
     assert states == ["complete"] * 5 + ["pruned"]
+
+
+def test_a_trial_that_failed_counts_and_is_not_tried_again(inline, capsys):
+    inline(lambda arguments: 1)
+    for _ in range(2):
+        assert main(["study", written(search=SEARCH, trials=2), "--out", "out", "--quiet"]) == 1
+    assert capsys.readouterr().err.count("The cell trial-0001 failed: it ended without results") == 2
+    assert len(list(Path("out/claims").iterdir())) == 2
+
+
+def test_a_trial_whose_process_died_once_it_was_told_is_not_run_again(inline):
+    inline(trains)
+    assert main(["study", written(search=SEARCH, trials=1), "--out", "out", "--quiet"]) == 0
+    (claim,) = Path("out/claims").iterdir()
+    claim.write_bytes(claim.read_bytes().splitlines(keepends=True)[0])
+    inline(lambda arguments: pytest.fail("it is over"))
+    assert main(["study", "mine.yaml", "--out", "out", "--quiet"]) == 0
+    assert len(list(Path("out/claims").iterdir())) == 2

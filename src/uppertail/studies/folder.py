@@ -86,24 +86,31 @@ class StudyFolder:
                 partial.unlink(missing_ok=True)
 
     def standings(self, definition: Definition) -> Mapping[str, Standing]:
-        """How each cell stands; a run folder that has come without its claim counts as done."""
+        """How each cell stands."""
         names = [cell.name for cell in definition.cells]
         if not (self.path / CLAIMS).is_dir():
             return {name: Standing("waiting", 0, {}, {}) for name in names}
         return self.claims().standings(names)
 
+    def left(self, definition: Definition) -> int:
+        """How many cells have not come to their end."""
+        return sum(standing.state in ("waiting", "running") for standing in self.standings(definition).values())
+
     def release(self, definition: Definition) -> Iterator[str]:
-        """Lets damaged cells be done again, and failed ones be tried again.
+        """Lets damaged cells be done again, and failed ones be tried again; a trial of a search counts as it is.
 
         Yields:
             A sentence about each damaged cell.
         """
+        if definition.space is not None:
+            return
         claims = self.claims()
+        standings = claims.standings(cell.name for cell in definition.cells)
         for cell in definition.cells:
-            standing = claims.standings([cell.name])[cell.name]
+            standing = standings[cell.name]
             folder = self.cell(cell)
             wrong = None
-            if standing.state == "done" and not standing.ended.get("pruned"):
+            if standing.state == "done":
                 wrong = results.damage(folder, standing.ended.get("sha256", {}))
             elif standing.state != "running" and (folder / CONFIG).exists() and results.settings(folder) is None:
                 wrong = f"{CONFIG} cannot be read"

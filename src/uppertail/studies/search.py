@@ -74,10 +74,15 @@ class Search:
 
     def __call__(self, cell: Cell, claim: Claim) -> bool:
         """Runs a trial; False if the worker shall end."""
+        number = int(cell.name.rpartition("-")[2])
         with released_if_cut_off(claim):
-            trial = self._trial(int(cell.name.rpartition("-")[2]))
+            trial = self._trial(number)
         if trial is None:
             end(claim, "released")
+            return True
+        state = self.study.get_trials(deepcopy=False)[number].state
+        if state.is_finished():  # its process died when it had just told Optuna
+            end(claim, "failed" if state.name == "FAIL" else "done", pruned=state.name == "PRUNED")
             return True
         return self._run(trial, self.space.cell(trial.number, self._suggested(trial)), claim)
 
