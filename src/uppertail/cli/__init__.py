@@ -17,6 +17,7 @@ COMMANDS = {
     "watch": "see a run's agent play, in Gymnasium's own pictures: in a window or in a GIF",
     "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
     "twin": "run the same method with tables instead of networks: the limit of what a network can learn",
+    "study": "run many settings from one file, on one machine or many, and compare them",
     "reproduce": "make a figure of the paper, or all of them, with intervals",
     "bench": "time training beside its peers, and beside the machine's own matrix products",
     "headline": "solve the randomized Chain of length 100: four methods, one table, one figure",
@@ -45,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Returns:
-        The exit code: 0, 2 for a request that cannot be met, 130 after Ctrl-C, 143 after SIGTERM.
+        The exit code: 0, 1 where some cells of a study failed, 2 for a request that cannot be met, 130 after Ctrl-C,
+        143 after SIGTERM.
     """
     with output.forgiving() as lost:
         code = _main([*(sys.argv[1:] if arguments is None else arguments)])
