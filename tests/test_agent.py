@@ -303,7 +303,13 @@ def test_the_sample_based_loss_is_the_cross_entropy_on_average(family: ReturnDis
 
 
 @pytest.mark.parametrize(
-    "family", [Gaussian(beta=0.0), Gaussian(beta=0.0, scale=5.0), Categorical(31, -2.0, 3.0)], ids=str
+    "family",
+    [
+        Gaussian(beta=0.0, distance="cross_entropy"),
+        Gaussian(beta=0.0, distance="cross_entropy", scale=5.0),
+        Categorical(31, -2.0, 3.0),
+    ],
+    ids=str,
 )
 def test_the_sample_based_loss_has_the_gradient_of_the_closed_form_on_average(family: ReturnDistribution[Any]) -> None:
     sampled, closed = (agent_of(family, loss_samples=count) for count in (DRAWS, 0))
