@@ -289,7 +289,7 @@ def test_short_forms_are_of_networks_that_have_them() -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class DeepSea(EnvironmentBuilder):
+class SmallSea(EnvironmentBuilder):
     """A grid that sinks by a row each step; moving right costs a little, and only always right pays (Osband 2019)."""
 
     size: int = 3
@@ -325,8 +325,8 @@ class DeepSea(EnvironmentBuilder):
 
 def test_a_new_environment_trains() -> None:
     settings = dataclasses.replace(TINY, seeds=2, episodes=300, steps=1024, width=16, hidden_layers=1)
-    result = ut.train(DeepSea(), ut.Gaussian(), ut.UCB(), settings)
-    assert result.record.environment == {"name": "DeepSea", "size": 3}
+    result = ut.train(SmallSea(), ut.Gaussian(), ut.UCB(), settings)
+    assert result.record.environment == {"name": "SmallSea", "size": 3}
     assert all((seed.lengths == 3).all() for seed in result.record.episodes)
     assert all(seed.returns.max() == pytest.approx(0.99) for seed in result.record.episodes)
     network: Any = result.network(0)
