@@ -6,8 +6,8 @@ Each case of same_bytes_cases.py, a small training run on the CPU, is run by the
 AFTER/src, with this interpreter and the same environment variables. Said is whether episodes.npz holds the same arrays,
 and whether networks.safetensors does: their names, types, shapes and bytes. The exit code is 1 if the episodes of any
 case differ, or a case did not run. With --keep, the results of BEFORE are kept for later calls on this machine, if its
-src is as committed. One side takes 4 to 12 minutes on two CPU cores, the first time, when programs are compiled, the
-longest.
+src is as committed. On two CPU cores, shared with other work, one side takes 6 minutes if its programs are compiled
+already, and 20 if not.
 """
 
 import argparse
