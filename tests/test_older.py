@@ -3,8 +3,10 @@
 tests/data/older/README.md says how they were made.
 """
 
+import dataclasses
 import io
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from uppertail import (
 from uppertail.cli import main
 from uppertail.cli.train import requested
 from uppertail.records import older
+from uppertail.records.described import described
 from uppertail.training.checkpoints import tensors
 from uppertail.training.method import Method
 
@@ -155,6 +158,22 @@ def test_what_was_not_asked_takes_what_runs_did_before(monkeypatch):
     }
     assert (whole["target"], whole["replay"]) == ({"name": "Online"}, {"name": "Mine"})
     assert asked["settings"] == {"width": 3, "hidden_layers": 1, "bias": True, "discount": 0.25}
+
+
+@dataclasses.dataclass(frozen=True)
+class Later:
+    """A part that has more settings today."""
+
+    needed: int
+    pair: tuple[float, ...] = (1.0, math.inf)
+    each: dict[str, int] = dataclasses.field(default_factory=lambda: {"a": 1})
+    hidden: int = dataclasses.field(default=3, repr=False)
+
+
+def test_defaults_are_completed_as_files_hold_them():
+    whole = older.completed({"replay": {"name": "Later"}}, {"replay": Later(2)})
+    assert whole["replay"] == {"name": "Later", "needed": None, "pair": [1.0, "inf"], "each": {"a": 1}}
+    assert whole["replay"] == {**described(Later(2)), "needed": None}
 
 
 def test_a_config_of_ones_own_takes_todays_defaults(monkeypatch):

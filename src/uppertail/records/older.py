@@ -9,6 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from uppertail.records.described import plain
+
 BEFORE: dict[str, dict[str, Any]] = {
     "settings": {"adam_betas": [0.9, 0.999], "adam_epsilon": 1e-8},
     "network": {"name": "PerAction", "activation": "elu", "normalization": "none", "output_init": "glorot"},
@@ -80,5 +82,7 @@ def _before(name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _default(field: Any) -> Any:
-    default = field.default
-    return list(default) if isinstance(default, tuple) else default
+    """A setting's default as files hold it; None if it has none."""
+    if field.default_factory is not dataclasses.MISSING:
+        return plain(field.default_factory())
+    return None if field.default is dataclasses.MISSING else plain(field.default)
