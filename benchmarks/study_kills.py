@@ -77,7 +77,7 @@ def outcome(cell: Path) -> tuple[bytes, str]:
 def begins(folder: Path) -> dict[str, list[list[dict[str, Any]]]]:
     """The claims of each cell, in order, without those by which a command lets a failed cell be tried again."""
     found: dict[str, list[list[dict[str, Any]]]] = {}
-    for path in sorted((folder / "claims").iterdir()):
+    for path in sorted((folder / "claims").glob("*.jsonl")):
         lines = claim.lines(path.read_bytes())
         if not (lines[1:] and "after" in lines[1]):
             found.setdefault(path.name.split(".jsonl")[0].rpartition(".")[0], []).append(lines)

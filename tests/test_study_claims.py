@@ -124,7 +124,7 @@ def test_a_released_cell_is_claimed_again_and_a_failed_one_is_not(claims):
 
 def test_a_process_that_is_killed_loses_its_cell_at_once(folder, claims):
     with started(folder, 1, 60) as process:
-        wait_for(lambda: standing(claims).state == "running")
+        wait_for(lambda: standing(claims).began)
         process.send_signal(signal.SIGSTOP)  # a process that sleeps is alive
         assert standing(claims).state == "running"
         process.send_signal(signal.SIGKILL)
@@ -217,7 +217,7 @@ def test_kills_lose_no_cell_and_do_none_twice(folder, claims):
     for _ in range(kills):
         with started(folder, count, 0.1) as process:
             before = len(begins(folder))
-            wait_for(lambda before=before: len(begins(folder)) > before)
+            wait_for(lambda before=before: len([each for each in begins(folder).values() if each]) > before)
             time.sleep(0.15)
             process.kill()
     assert worked(count, folder, claims, run_of)
@@ -280,3 +280,16 @@ def test_a_full_disk_is_said(folder, claims, monkeypatch):
     with pytest.raises(InputError, match=r"cannot be written \(No space left on device\): what is done is kept"):
         worked(1, folder, claims, run_of)
     assert not list((folder / "claims").iterdir())
+
+
+def test_who_ended_while_it_was_looked_at_is_not_taken_for_dead(folder, claims, monkeypatch):
+    """The claim is read, its owner ends it and lets go, and only then the lock is looked at."""
+    claim = taken(claims)
+    alive = claims._alive
+
+    def late(*arguments):
+        claim.end("done", seconds=1.0)
+        return alive(*arguments)
+
+    monkeypatch.setattr(claims, "_alive", late)
+    assert standing(claims).state == "done"

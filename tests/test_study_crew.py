@@ -59,11 +59,22 @@ if not (folder / "first").exists():
     assert (tmp_path / "second").exists()
 
 
-def test_a_worker_that_cannot_even_begin_stops_the_study(tmp_path, capfd):
+def test_workers_that_cannot_even_begin_stop_the_study(tmp_path, capfd):
     crew = Crew(worker(tmp_path, "raise ImportError('not here')"), 2)
     with pytest.raises(InputError, match="ended with exit code 1, so the study stops"):
         crew.run(lambda process: False, lambda: None, poll=0.01)
-    assert "ImportError: not here" in capfd.readouterr().err
+    assert capfd.readouterr().err.count("ImportError: not here") == 3
+
+
+def test_a_worker_that_is_killed_before_it_claims_a_cell_is_replaced_too(tmp_path):
+    act = """
+import os
+number = len(list(folder.iterdir()))
+(folder / str(number)).touch()
+os.kill(os.getpid(), 9 if number < 2 else 0)
+"""
+    Crew(worker(tmp_path, act), 1).run(lambda process: False, lambda: None, poll=0.01)
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")

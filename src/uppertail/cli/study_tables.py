@@ -21,7 +21,7 @@ def show_cells(document: Mapping[str, Any]) -> None:
     rows = [cell for cell in document["cells"] if "seeds" in cell]
     for cell in rows:
         table.add_row(
-            cell["name"],
+            cell["name"].replace(",", ", "),  # so that a line ends between options
             f"{cell[SOLVED]['seeds']}/{cell['seeds']}",
             *(_median(cell[metric]) for metric in (FIRST_SUCCESS, SOLVED)),
             "" if cell[FINAL_RETURN] is None else _interval(*cell[FINAL_RETURN].values()),
@@ -44,7 +44,7 @@ def show_trials(document: Mapping[str, Any], rows: int = 10) -> None:
     trials = document["trials"]
     table = _table("trial", NAMES[document["metric"]], "options")
     for trial in [each for each in trials if each["value"] is not None][:rows]:
-        options = ", ".join(f"{name}={text(value)}" for name, value in trial["options"].items())
+        options = ", ".join(f"{name}={_short(value)}" for name, value in trial["options"].items())
         table.add_row(trial["name"], f"{trial['value']:.4g}", options)
     if table.rows:
         Console().print(table)
@@ -69,6 +69,10 @@ def show_comparison(a: str, b: str, document: Mapping[str, Any]) -> None:
         print(f"{name.capitalize()}: {verdict(numbers)}.")
     if document["left_out"]:
         print(f"Left out, as only one of them was run there: {'; '.join(document['left_out'])}.")
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else text(value)
 
 
 def _table(*headings: str) -> Table:

@@ -21,6 +21,8 @@ SETTINGS = {
 
 ENDED, REFUSED = 0, 2
 """Exit codes of a worker that is not to be replaced."""
+IN_VAIN = 3
+"""If so many in a row end without having claimed a cell, no other is begun."""
 
 
 def end_with_parent() -> None:
@@ -43,11 +45,11 @@ class Crew:
     """
 
     def __init__(self, command: Sequence[str], count: int) -> None:
-        self._command = command
+        self._command, self._in_vain = command, 0
         self._workers = [self._begin() for _ in range(count)]
 
     def run(self, claimed: Callable[[int], bool], show: Callable[[], object], poll: float = 0.2) -> None:
-        """Waits until all have come to their end; one that is killed is replaced, unless it never claimed a cell.
+        """Waits until all have come to their end; one that is killed is replaced.
 
         Args:
             claimed: whether the process of this number has claimed a cell.
@@ -90,7 +92,8 @@ class Crew:
         _let_go(worker)
         if code == ENDED:
             return None
-        if code == REFUSED or not claimed(worker.pid):
+        self._in_vain = 0 if claimed(worker.pid) else self._in_vain + 1
+        if code == REFUSED or self._in_vain == IN_VAIN:
             raise InputError(
                 f"A worker ended with exit code {code}, so the study stops, and what is done is kept: "
                 "mend what is said above, then call the same command again."
