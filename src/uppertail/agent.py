@@ -66,9 +66,17 @@ class Agent:
                 f"loss_samples is {self.loss_samples}, but {type(self.family).__name__} has no density to learn draws "
                 "by: use 0, its own loss, or a family with a density, for example Gaussian."
             )
-        if self.policy.needs_members and self.network.members is None:
+        self.require_members(self.policy)
+
+    def require_members(self, policy: ExplorationPolicy) -> None:
+        """Does nothing if the network has the members that a policy needs.
+
+        Raises:
+            InputError: it has none.
+        """
+        if policy.needs_members and self.network.members is None:
             raise InputError(
-                f"The policy {type(self.policy).__name__} needs a network with members, and "
+                f"The policy {type(policy).__name__} needs a network with members, and "
                 f"{type(self.network).__name__} has none: use an ensemble, or another policy, for example UCB."
             )
 

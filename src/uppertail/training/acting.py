@@ -38,11 +38,17 @@ class Actor:
         agent: the algorithm.
         policy: the policy that acts; the agent's own in training.
         num_actions: number of discrete actions.
+
+    Raises:
+        InputError: the policy needs members, and the agent's network has none.
     """
 
     agent: Agent
     policy: ExplorationPolicy
     num_actions: int
+
+    def __post_init__(self) -> None:
+        self.agent.require_members(self.policy)
 
     def begin(self, key: PRNGKeyArray) -> PyTree:
         """What the policy keeps at the start of an episode."""
