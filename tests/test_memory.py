@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from typing import Any, ClassVar
 
 import gymnasium
@@ -18,10 +19,10 @@ from uppertail import Checkpoints, Gaussian, Given, Gym, Periodic, Prioritized, 
 from uppertail.agent import Agent
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import OneHot
-from uppertail.environments import Chain
+from uppertail.environments import Chain, FiniteMDP
 from uppertail.environments.watched import WatchedEnvironment, WatchedStep
 from uppertail.networks import PerAction
-from uppertail.policies import EpisodeUCB, ExplorationPolicy
+from uppertail.policies import UCB, EpisodeUCB, ExplorationPolicy, Thompson
 from uppertail.policies.base import highest
 from uppertail.replay import Uniform
 from uppertail.targets import Online
@@ -78,7 +79,8 @@ def test_a_compiled_run_keeps_c_for_an_episode_and_draws_it_anew_for_the_next() 
     run, key, environment = CompiledRun(loop), jax.random.key(1), Chain(5).build(jax.random.key(0))
 
     def body(state: Any, _: None) -> Any:
-        after, record, _ = run.iterate(key, environment, state)
+        after, record, metrics = run.iterate(key, environment, state)
+        del metrics
         return after, (state.episode.memory, after.episode.memory, record.ended[0])
 
     start = run.init(key, environment)
@@ -92,9 +94,10 @@ def test_a_compiled_run_keeps_c_for_an_episode_and_draws_it_anew_for_the_next() 
     assert len(np.unique(np.asarray(after), axis=0)) == ended.sum() + 1
 
 
-def test_the_first_decision_is_that_of_a_replayed_next_action() -> None:
+@pytest.mark.parametrize("policy", [EpisodeUCB(0.0, 9.0), Thompson()], ids=["EpisodeUCB", "Thompson"])
+def test_the_first_decision_is_that_of_a_replayed_next_action(policy: ExplorationPolicy) -> None:
     """With one key: the memory of an episode's start, then the decision."""
-    agent = Agent(Gaussian(scale=1.0), EpisodeUCB(0.0, 9.0), PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.1))
+    agent = Agent(Gaussian(scale=1.0), policy, PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.1))
     network, actor = agent.init(jax.random.key(0), 4).network, Actor(agent, agent.policy, 4)
     keys = jax.random.split(jax.random.key(1), 200)
     first = jax.jit(jax.vmap(lambda key: actor.first(key, network, jnp.asarray(2)).action))(keys)
@@ -102,6 +105,27 @@ def test_the_first_decision_is_that_of_a_replayed_next_action() -> None:
     replayed = jax.jit(jax.vmap(lambda key: agent.policy.next_action(key, agent.family, z)))(keys)
     np.testing.assert_array_equal(first, replayed)
     assert set(np.asarray(first).tolist()) == {0, 1, 2, 3}
+
+
+def test_an_episode_played_in_a_compiled_environment_holds_one_action() -> None:
+    """Action a pays a at each of three steps: returns are 3 a, and not those of one episode again and again."""
+    environment = FiniteMDP(
+        next_state=jnp.zeros((1, MANY, 1), jnp.int32),
+        reward=jnp.arange(MANY, dtype=jnp.float32)[None, :, None],
+        terminated=jnp.zeros((1, MANY, 1), bool),
+        probability=jnp.ones((1, MANY, 1)),
+        start_state=jnp.zeros(1, jnp.int32),
+        start_probability=jnp.ones(1),
+        time_limit=3,
+    )
+    agent = Agent(Gaussian(scale=1.0), UCB(), PerAction(2, 1), Online(), OneHot(1), 0.9, optax.sgd(0.1))
+    loop = Loop(agent, Uniform(), rollout_steps=1, updates_per_rollout=1, batch_size=2, replay_size=8)
+    network = agent.init(jax.random.key(0), MANY).network
+    play = jax.jit(lambda key: CompiledRun(loop).play(key, environment, network, Held(), 30))
+    returns, lengths = map(np.asarray, play(jax.random.key(0)))
+    np.testing.assert_array_equal(lengths, 3)
+    np.testing.assert_array_equal(returns % 3, 0)
+    assert len(np.unique(returns)) > 15
 
 
 # Host runs
@@ -112,7 +136,7 @@ class Logging(gymnasium.Env[Any, Any]):
 
     observation_space = spaces.Discrete(5)
     action_space = spaces.Discrete(MANY)
-    played: ClassVar[list[list[int]]] = []
+    played: ClassVar[list[tuple[int, list[int]]]] = []
 
     def __init__(self) -> None:
         self.count, self.actions = 0, list[int]()
@@ -120,7 +144,7 @@ class Logging(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
         self.actions, self.count = [], self.count + 1
-        type(self).played.append(self.actions)
+        type(self).played.append((id(self), self.actions))
         return 0, {}
 
     def step(self, action: Any) -> Any:
@@ -130,13 +154,17 @@ class Logging(gymnasium.Env[Any, Any]):
 
 
 def assert_held(count: int) -> None:
-    """In each of at least so many episodes that were begun since the last time one action only, and not always one."""
-    episodes = [actions for actions in Logging.played if actions]
+    """In each of at least so many episodes since the last time one action only, and another in the next of its kind."""
+    by_environment: dict[int, list[list[int]]] = {}
+    for environment, actions in Logging.played:
+        by_environment.setdefault(environment, []).extend([actions] if actions else [])
     Logging.played.clear()
+    episodes = [actions for each in by_environment.values() for actions in each]
     assert len(episodes) >= count
     assert max(len(actions) for actions in episodes) >= 3
     assert all(len(set(actions)) == 1 for actions in episodes)
-    assert len({actions[0] for actions in episodes}) > len(episodes) / 2
+    following = [pair for each in by_environment.values() for pair in itertools.pairwise(each)]
+    assert sum(one[0] == other[0] for one, other in following) <= 0.2 * len(following)
 
 
 PROGRAMS: dict[Any, Any] = {}

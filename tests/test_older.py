@@ -91,6 +91,17 @@ def test_a_setting_with_no_word_on_before_takes_its_default() -> None:
     assert whole["policy"] == {"name": "Policy", "low": 3.0, "pair": [1.0, 2.0]}
 
 
+def test_what_runs_did_before_holds_where_the_default_is_another() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Later:
+        adam_betas: tuple[float, float] = (0.0, 0.5)
+        adam_epsilon: float = 1e-3
+        new: int = 4
+
+    whole = completed({"settings": {"seeds": 2}}, {"settings": Later()})
+    assert whole["settings"] == {"seeds": 2, "adam_betas": [0.9, 0.999], "adam_epsilon": 1e-8, "new": 4}
+
+
 def test_old_options_are_completed_to_what_runs_did_before() -> None:
     old = dict.fromkeys(FIRST_OPTIONS, 0)
     options = completed_options(old)

@@ -170,10 +170,10 @@ def ensemble(means: list[list[float]], stds: list[list[float]]) -> GaussianRetur
 
 
 def test_an_ensemble_is_scored_by_the_mean_over_its_members() -> None:
-    """Two of three members prefer action 0, but the mean over them prefers action 1."""
-    z = ensemble([[1.0, 0.0], [1.0, 0.0], [0.0, 9.0]], [[1.0, 1.0]] * 3)
-    for policy in (Greedy(), UCB(2.0, 2.0), EpsilonGreedy(0.0)):
-        assert (selections(policy, z) == 1).all()
+    """Two of three members prefer action 0, but the mean over them action 1; nor does the highest of all decide."""
+    for means, action in (([[1.0, 0.0], [1.0, 0.0], [0.0, 9.0]], 1), ([[1.0, 2.0], [1.0, 0.0], [1.0, 0.0]], 0)):
+        for policy in (Greedy(), UCB(2.0, 2.0), EpsilonGreedy(0.0), EpisodeUCB(2.0, 2.0)):
+            assert (selections(policy, ensemble(means, [[1.0, 1.0]] * 3)) == action).all()
     spread = ensemble([[0.5, 0.0]] * 2, [[0.0, 0.0], [0.0, 1.0]])  # 0.5 against mean 2 * (0 + 1) / 2 = 1
     assert (selections(UCB(2.0, 2.0), spread) == 1).all()
     assert (selections(Greedy(), spread) == 0).all()
@@ -192,9 +192,13 @@ def test_all_members_are_scored_with_the_same_randomness() -> None:
 
 @functools.partial(jax.jit, static_argnums=0)
 def selections(policy: ExplorationPolicy, z: Any) -> jax.Array:
-    """A hundred decisions of a policy that keeps nothing."""
-    keys = jax.random.split(jax.random.key(0), 100)
-    return jax.vmap(policy.select, in_axes=(0, None, None, None))(keys, (), Gaussian(), z)
+    """A hundred decisions, each the first of an episode."""
+    members, num_actions = z.mean.shape
+
+    def first(key: jax.Array) -> jax.Array:
+        return policy.select(key, policy.begin(key, members, num_actions), Gaussian(), z)
+
+    return jax.vmap(first)(jax.random.split(jax.random.key(0), 100))
 
 
 # Memory

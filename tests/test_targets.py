@@ -93,8 +93,10 @@ def test_the_bootstrap_of_an_update_is_the_targets_and_the_prediction_the_online
     """Squared distance by hand: 1/2 (r + discount * target's value at (s', a') - online value at (s, a))^2."""
     agent = agent_of(Periodic(100))
     state, other = (agent.init(jax.random.key(seed), 2) for seed in range(2))
+    before: Any = state.network
     state = state._replace(target=other.target)
     fields = jnp.array([0, 2]), jnp.array([1, 0]), jnp.array([0.5, -1.0]), jnp.array([False, False]), jnp.array([1, 1])
+    after: Any
     after, metrics, losses = jax.jit(agent.update)(
         state, jax.random.key(0), Transition(*fields, jnp.array([0, POLICY_CHOICE])), jnp.ones(2)
     )
@@ -109,7 +111,7 @@ def test_the_bootstrap_of_an_update_is_the_targets_and_the_prediction_the_online
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
     np.testing.assert_allclose(metrics.loss, np.mean(expected), rtol=1e-5)
     jax.tree.map(np.testing.assert_array_equal, after.target.network, other.network)
-    assert any((ours != was).any() for ours, was in zip(after.network.weights, state.network.weights, strict=True))
+    assert any((ours != was).any() for ours, was in zip(after.network.weights, before.weights, strict=True))
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
@@ -117,7 +119,7 @@ def test_a_run_moves_its_target_and_a_checkpoint_holds_it(target: Target) -> Non
     """Three rollouts of two updates; then through named arrays and back, bit for bit."""
     loop = Loop(agent_of(target), Uniform(), rollout_steps=4, updates_per_rollout=2, batch_size=4, replay_size=8)
     run, key, environment = CompiledRun(loop), jax.random.key(0), Toy().build(jax.random.key(0))
-    states = [run.init(key, environment)]
+    states: list[Any] = [run.init(key, environment)]
     iterate = jax.jit(lambda state: run.iterate(key, environment, state)[0])
     for _ in range(3):
         states.append(iterate(states[-1]))
