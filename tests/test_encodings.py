@@ -11,7 +11,7 @@ import numpy as np
 import optax
 import pytest
 
-from uppertail.agent import Agent, AgentState
+from uppertail.agent import Agent
 from uppertail.distributions import Gaussian
 from uppertail.encodings import Encoding, Image, RandomFeatures, Vector
 from uppertail.encodings.random_features import Waves, cosine
@@ -241,7 +241,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (6, 8, 8), np.uint8)
 
 
 @functools.cache
-def after_updates(encoding: Encoding) -> tuple[AgentState, AgentState, Any]:
+def after_updates(encoding: Encoding) -> tuple[Any, Any, Any]:
     """An agent that has seen its data, after five updates, and the gradient of the first."""
     agent, data = agent_of(encoding), transitions(IMAGES if encoding == IMAGE else OBSERVATIONS)
     begun = agent.observe(agent.init(jax.random.key(0), ACTIONS), data.observation)
@@ -284,6 +284,7 @@ def test_what_random_features_drew_has_no_gradient_and_no_update_moves_it() -> N
 def test_no_update_moves_bounds_that_are_still_infinite() -> None:
     agent, data = agent_of(VECTOR), transitions(OBSERVATIONS)
     begun = agent.init(jax.random.key(0), ACTIONS)
+    state: Any
     state, metrics, _ = jax.jit(agent.update)(begun, jax.random.key(1), data, jnp.ones(len(data.action)))
     assert np.isfinite(metrics.gradient_norm)
     np.testing.assert_array_equal(state.network.encoder.low, INF)

@@ -15,7 +15,7 @@ import scipy.stats
 from hypothesis import given
 
 from uppertail.agent import Agent, AgentState, Metrics
-from uppertail.distributions import Gaussian
+from uppertail.distributions import Gaussian, PointMass
 from uppertail.encodings import OneHot
 from uppertail.environments import Chain
 from uppertail.networks import PerAction
@@ -164,6 +164,23 @@ def test_batched_over_seeds_it_is_the_same(part: Replay) -> None:
         alone = jax.jit(kept)(keys[row], stream)
         for ours, expected in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
             np.testing.assert_allclose(ours[row], expected, rtol=1e-6)
+
+
+def test_the_losses_that_come_back_are_those_of_the_drawn_transitions() -> None:
+    """Nothing is learned, and next actions are kept: then a transition has one loss, whenever it is drawn."""
+    agent = Agent(PointMass(), UCB(), PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.0))
+    part = Prioritized(alpha=1.0)
+    loop = Loop(agent, part, rollout_steps=4, updates_per_rollout=2, batch_size=8, replay_size=40, on_policy="all")
+    run, key, environment = CompiledRun(loop), jax.random.key(0), Chain(5).build(jax.random.key(0))
+    state, iterate = run.init(key, environment), jax.jit(lambda state: run.iterate(key, environment, state)[0])
+    for _ in range(10):
+        state = iterate(state)
+    stored = state.replay.ring.transitions
+    *_, losses = jax.jit(agent.update)(state.agent, key, stored, jnp.ones(40))
+    priorities = np.asarray(state.replay.priorities).reshape(-1)[:40]
+    drawn = priorities != float(state.replay.highest)
+    assert drawn.sum() > 20
+    np.testing.assert_allclose(priorities[drawn], np.asarray(losses)[drawn] + 1e-6, rtol=1e-4, atol=1e-8)
 
 
 # The ring buffer

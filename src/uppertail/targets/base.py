@@ -10,7 +10,7 @@ AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
 
 class Target(abc.ABC):
-    """Which network the targets r + discount * Z(s', a') are made with; actions are always the online network's.
+    """Which network the targets r + discount * Z(s', a') are made with; what acts is always the online network.
 
     A target is a frozen dataclass of settings; what it keeps is its state, a tree of arrays.
     """
