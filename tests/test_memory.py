@@ -255,7 +255,7 @@ def test_memory_is_the_same_compiled_and_stepped_in_python(policy: ExplorationPo
     settings = Settings(seeds=1, seed=5, steps=10**6, width=4, hidden_layers=1, replay_size=256)
     stored, played = [], []
     for compiles in ("auto", "never"):
-        run = Run(dataclasses.replace(lake, compile=compiles), Method(Gaussian(), policy), settings)
+        run = Run(dataclasses.replace(lake, compile=compiles), Method(Gaussian(), policy, replay=Uniform()), settings)
         run.driver.iterations = 16  # pyright: ignore[reportAttributeAccessIssue]
         try:
             state, *_ = run.driver.advance(run.driver.start())
