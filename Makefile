@@ -6,7 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 WORKERS ?= 2
+PYTEST := pytest --quiet -n $(WORKERS) --dist worksteal
 PEERS := .venv-peers
+
+# The newest Python here and the newest packages, in an environment of its own, and some tests of each floor.
+NEWEST = $(shell .ci/newest-python)
+NEWEST_VENV := .venv-newest
+QUICK := $(patsubst %,tests/test_%.py,checkpoints cli exact figures gaussian_losses gymnasium networks policies records replay)
 
 # Pyright runs as it was installed: it looks for no newer version and downloads nothing.
 export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := 1
@@ -14,10 +20,10 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run bench test lint format install hooks clean
+.PHONY: help run bench test test-newest lint format install hooks clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## Install the package, then run its headline experiment.
 	@$(BIN)/uppertail headline
@@ -27,7 +33,12 @@ bench: $(VENV)/.installed $(PEERS)/.installed ## Time training beside the peers,
 
 test: lint ## Install the package and its tools, then check everything and run the tests.
 	@echo "== pytest"
-	@$(BIN)/pytest --quiet -n $(WORKERS)
+	@$(BIN)/$(PYTEST)
+
+test-newest: ## Run some of the tests with the newest Python here and the newest packages.
+	@if [ -z "$(NEWEST)" ]; then echo "== no Python above 3.11 here: nothing more to test with"; \
+	else $(MAKE) --no-print-directory $(NEWEST_VENV)/.installed && echo "== pytest, $$($(NEWEST_VENV)/bin/python --version)" \
+	&& $(NEWEST_VENV)/bin/$(PYTEST) $(QUICK); fi
 
 lint: $(VENV)/.installed-dev ## Check style, format, types and the direction of imports.
 	@echo "== ruff check"
@@ -49,7 +60,7 @@ hooks: $(VENV)/.installed-dev ## Run the checks of `make lint` before each commi
 	@$(BIN)/pre-commit install
 
 clean: ## Remove the virtual environment, the caches and the builds; results stay.
-	@rm -rf $(VENV) $(PEERS) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(PEERS) $(NEWEST_VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -66,6 +77,12 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "== installing UpperTail and its tools"
 	@$(PIP) install --constraint constraints.txt --editable ".[dev]"
 	@touch $(VENV)/.installed $@
+
+$(NEWEST_VENV)/.installed: pyproject.toml
+	@echo "== creating $(NEWEST_VENV)"
+	@$(NEWEST) -m venv --clear $(NEWEST_VENV)
+	@$(NEWEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --editable ".[test]"
+	@touch $@
 
 $(PEERS)/.installed: benchmarks/peers.txt | $(BIN)/python
 	@echo "== creating $(PEERS)"

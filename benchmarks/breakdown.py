@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 import uppertail as ut
-from uppertail import gradients, replay
 from uppertail.bench import machine
 from uppertail.records import write_text
-from uppertail.training.compiled import CompiledRun
+from uppertail.training.drivers.compiled_run import CompiledRun
+from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware
 from uppertail.training.run import Run
 
@@ -48,17 +49,17 @@ def microseconds(part: Callable[[Any, Any], Any], carried: Any) -> float:
 def breakdown(hidden_layers: int) -> dict[str, float]:
     """Microseconds of each part of an iteration: 16 environment steps and an update."""
     settings = ut.Settings(seeds=1, episodes=10**9, hidden_layers=hidden_layers, updates_per_rollout=1)
-    run = Run(ut.Chain(LENGTH), ut.Gaussian(), ut.UCB(), settings)
+    run = Run(ut.Chain(LENGTH), Method(ut.Gaussian(), ut.UCB()), settings)
     loop, agent, whole = run.loop, run.loop.agent, CompiledRun(run.loop)
     key, environment, state = jax.tree.map(
-        lambda leaf: leaf[0], (run.keys.run, run.driver.environments, run.driver.gathered(run.driver.start()))
+        lambda leaf: leaf[0], (run.keys.run, run.world.environments, run.driver.gather(run.driver.start()))
     )
     episode, fresh, records = whole.rollout(key, environment, state.agent.network, state.episode)
-    buffer = replay.add(state.replay, fresh)
-    batch = loop.minibatch(key, fresh, buffer)
+    buffer, stored = loop.replay.add(state.replay, fresh), jnp.asarray(loop.rollout_steps)
+    batch, _, weights = loop.minibatch(key, fresh, buffer, stored)
     keys = jax.random.split(key, loop.batch_size)
-    network, optimizer = state.agent
-    targets = jax.vmap(agent.target)(jax.vmap(agent.bootstrap, in_axes=(None, 0, 0))(network, keys, batch), batch)
+    network, optimizer, _ = state.agent
+    targets = jax.vmap(agent.backup)(jax.vmap(agent.bootstrap, in_axes=(None, 0, 0))(network, keys, batch), batch)
 
     def elsewhere(observation: Any, number: Any) -> Any:
         """Other states in every call, so that nothing can be computed once for all of them."""
@@ -68,8 +69,8 @@ def breakdown(hidden_layers: int) -> dict[str, float]:
         return whole.rollout(jax.random.fold_in(key, number), environment, network, episode)[0]
 
     def data(carried: Any, number: Any) -> Any:
-        kept = replay.add(carried[0], fresh)
-        return kept, loop.minibatch(jax.random.fold_in(key, number), fresh, kept)
+        kept = loop.replay.add(carried[0], fresh)
+        return kept, loop.minibatch(jax.random.fold_in(key, number), fresh, kept, stored).transitions
 
     def bootstraps(_: Any, number: Any) -> Any:
         moved = batch._replace(next_observation=elsewhere(batch.next_observation, number))
@@ -81,7 +82,7 @@ def breakdown(hidden_layers: int) -> dict[str, float]:
             return agent.loss(network, key, target, transition._replace(action=action))
 
         moved = batch._replace(observation=elsewhere(batch.observation, number))
-        return gradients.mean_loss(loss, network, batch.action, (targets, moved))[1]
+        return network.loss_and_gradient(loss, batch.action, (targets, moved), weights)[2]
 
     def adam(carried: Any, _: Any) -> Any:
         updates, state = agent.optimizer.update(network, carried[1], carried[0])

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from uppertail import UCB, Chain, Checkpoints, Gaussian, Settings
-from uppertail.training import tensors
+from uppertail.training.checkpoints import tensors
+from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware
 from uppertail.training.run import Run
 
@@ -37,8 +38,8 @@ def seconds(action: Callable[[], object]) -> list[float]:
 
 def measure(folder: Path) -> dict[str, Any]:
     """Makes the checkpoint of a run before its first step, whose arrays are as large as any later ones."""
-    run = Run(Chain(length=100), Gaussian(), UCB(), SETTINGS)
-    state = run.start()
+    run = Run(Chain(length=100), Method(Gaussian(), UCB()), SETTINGS)
+    state = run.driver.start()
     saver = run.saver(Checkpoints(folder))
     made = seconds(lambda: saver.save(state))
     path = saver.checkpoints.files()[0]
@@ -53,7 +54,7 @@ def measure(folder: Path) -> dict[str, Any]:
 
     content = path.read_bytes()
     parts: dict[str, int] = {}
-    for name, array in tensors.named(state).items():
+    for name, array in tensors.named(run.driver.gather(state)).items():
         part = name.partition("/")[0]
         parts[part] = parts.get(part, 0) + array.nbytes
     disk = seconds(raw)

@@ -16,6 +16,7 @@ import numpy as np
 
 import uppertail as ut
 from uppertail.records import write_text
+from uppertail.training.method import Method
 from uppertail.training.run import Run
 
 EPISODES = 100
@@ -65,7 +66,7 @@ def solve(env: str, seed: int, seeds: int) -> dict[str, Any]:
     """Trains all seeds, and plays greedily with what they learned."""
     task = TASKS[env]
     settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**6, **task.settings)
-    run = Run(ut.Gym(env, **task.environment), task.family, task.policy, settings)
+    run = Run(ut.Gym(env, **task.environment), Method(task.family, task.policy), settings)
     result = run.drive(
         lambda progress: print(f"{env}: {progress.fraction:.0%}, return {progress.mean_return:.1f}", end="\r")
     )

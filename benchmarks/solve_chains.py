@@ -1,4 +1,4 @@
-"""The Chain of lengths 10, 25, 50, 100 with every method: the runs that the README's table is made of.
+"""The Chain of lengths 10, 25, 50, 100 with every method: the runs that docs/results.md is made of.
 
 Usage: python benchmarks/solve_chains.py [--out results/chain] [--methods Gaussian Categorical] [--hidden_layers 2]
 
@@ -22,10 +22,10 @@ METHODS = {
     ],
     "PointMass": ["--distribution", "PointMass", "--policy", "EpsilonGreedy"],
 }
-SETTINGS = ["--seeds", "10", "--episodes", "3000", "--quiet"]
+SETTINGS = ["--seeds", "10", "--quiet"]
 
 
-def solve(out: Path, methods: list[str], hidden_layers: int, updates: int, lengths: list[int]) -> None:
+def solve(out: Path, methods: list[str], hidden_layers: int, updates: int, lengths: list[int], episodes: int) -> None:
     """Runs the cells that are not there yet."""
     for method in methods:
         for length in lengths:
@@ -33,6 +33,7 @@ def solve(out: Path, methods: list[str], hidden_layers: int, updates: int, lengt
             if (folder / "summary.json").exists():
                 continue
             network = ["--hidden_layers", str(hidden_layers), "--updates_per_rollout", str(updates)]
+            network += ["--episodes", str(episodes)]
             cell = ["--env", "Chain", "--env.length", str(length), *METHODS[method], *network]
             code = main(["train", *cell, *SETTINGS, "--overwrite", "--out", str(folder)])
             print(f"{folder.name}: exit code {code}", flush=True)
@@ -43,7 +44,8 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=Path("results/chain"))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--hidden_layers", type=int, default=2)
-    parser.add_argument("--updates", type=int, default=2)
+    parser.add_argument("--updates", type=int, default=4)
+    parser.add_argument("--episodes", type=int, default=3000)
     parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS))
     given = parser.parse_args()
-    solve(given.out, given.methods, given.hidden_layers, given.updates, given.lengths)
+    solve(given.out, given.methods, given.hidden_layers, given.updates, given.lengths, given.episodes)

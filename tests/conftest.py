@@ -1,13 +1,26 @@
 """Stricter rules for every test: runtime types and shapes, no silent promotion, reproducible examples."""
 
+import importlib.metadata
 import os
+import tempfile
 from collections.abc import Callable
 from typing import Any, Self
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # no test depends on what ran before
-# compiling is nearly all of the time: the programs stay the same, their machine code is optimized less
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Compiled programs are kept for one session, and shared by its workers and the processes that tests start: no test
+# depends on what ran before the session. A worker of pytest-xdist gets the folder from the process that started it.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    PROGRAMS = tempfile.TemporaryDirectory(prefix="uppertail-tests-")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = PROGRAMS.name
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "0"
+# Compiling is most of the time: the programs stay the same, their machine code is optimized less and emitted sooner.
+# A jaxlib that does not know a flag ends the process.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0"
+    + " --xla_cpu_use_fusion_emitters=false" * importlib.metadata.version("jaxlib").startswith("0.10."),
+)
 
 import beartype
 import hypothesis

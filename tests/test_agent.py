@@ -14,31 +14,65 @@ import pytest
 import scipy.stats
 
 from uppertail import agent as agent_module
-from uppertail.agent import Agent
+from uppertail.agent import Agent, AgentState, Metrics
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
 from uppertail.encodings import OneHot
 from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
+from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy
-from uppertail.training.compiled import CompiledRun
+from uppertail.replay import Uniform
+from uppertail.targets import Online
+from uppertail.training.acting import Actor
+from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.types import POLICY_CHOICE, Transition
 
 DISCOUNT = 0.5
-FAMILIES = [Gaussian(), Categorical(31, -2.0, 3.0), GaussianMixture(), PointMass()]
-WITH_DENSITY = [Gaussian(), Gaussian(scale=5.0), Categorical(31, -2.0, 3.0), GaussianMixture(), GaussianMixture(2)]
+FAMILIES = [Gaussian(distance="cross_entropy"), Categorical(31, -2.0, 3.0), GaussianMixture(), PointMass()]
+WITH_DENSITY = [
+    Gaussian(distance="cross_entropy"),
+    Gaussian(distance="cross_entropy", scale=5.0),
+    Categorical(31, -2.0, 3.0),
+    GaussianMixture(),
+    GaussianMixture(2),
+]
 STATES, ACTIONS = 3, 2
 DRAWS = 50_000
 
 
 def agent_of(family: ReturnDistribution[Any], policy: ExplorationPolicy | None = None, loss_samples: int = 0) -> Agent:
     optimizer = optax.chain(optax.clip(1.0), optax.adam(0.01))
-    return Agent(family, policy or Greedy(), OneHot(STATES), DISCOUNT, optimizer, (16,), False, loss_samples)
+    return agent_with(family, policy or Greedy(), optimizer, loss_samples)
+
+
+def agent_with(
+    family: ReturnDistribution[Any],
+    policy: ExplorationPolicy,
+    optimizer: optax.GradientTransformation,
+    loss_samples: int = 0,
+) -> Agent:
+    return Agent(family, policy, PerAction(16, 1), Online(), OneHot(STATES), DISCOUNT, optimizer, loss_samples)
+
+
+def targets_of(agent: Agent, network: Any, key: jax.Array, transition: Transition) -> Any:
+    """q(Z | s, a) with the bootstrap of this network, with the leading axis of its one member."""
+    return agent.backup(agent.bootstrap(AgentState(network, (), ()), key, transition), transition)
 
 
 def target_of(agent: Agent, network: Any, key: jax.Array, transition: Transition) -> Any:
-    """q(Z | s, a) with the bootstrap of this network."""
-    return agent.target(agent.bootstrap(network, key, transition), transition)
+    """The same without that axis."""
+    return jax.tree.map(lambda leaf: leaf[0], targets_of(agent, network, key, transition))
+
+
+def by_members(target: Any) -> Any:
+    """The target of a network that stands alone."""
+    return jax.tree.map(lambda leaf: leaf[None], target)
+
+
+def update(agent: Agent, state: AgentState, key: jax.Array, batch: Transition) -> tuple[AgentState, Metrics]:
+    """An update in which every transition counts alike."""
+    return agent.update(state, key, batch, jnp.ones(batch.action.shape[0]))[:2]
 
 
 @functools.cache
@@ -49,7 +83,7 @@ def compiled(family: ReturnDistribution[Any], loss_samples: int = 0) -> SimpleNa
         init=jax.jit(lambda key: agent.init(key, ACTIONS)),
         returns=jax.jit(agent.returns),
         target=jax.jit(functools.partial(target_of, agent)),
-        update=jax.jit(agent.update),
+        update=jax.jit(functools.partial(update, agent)),
         backup=jax.jit(family.backup),
     )
 
@@ -137,8 +171,12 @@ def test_act_follows_the_policy_or_the_one_that_is_named() -> None:
     agent = agent_of(Gaussian(), EpsilonGreedy(1.0))
     network = agent.init(jax.random.key(0), ACTIONS).network
     keys = jax.random.split(jax.random.key(1), 100)
-    random = jax.jit(jax.vmap(lambda key: agent.act(network, key, jnp.asarray(2))))(keys)
-    greedy = jax.jit(jax.vmap(lambda key: agent.act(network, key, jnp.asarray(2), Greedy())))(keys)
+    random, greedy = (
+        jax.jit(jax.vmap(lambda key, p=policy: Actor(agent, p, ACTIONS).first(key, network, jnp.asarray(2)).action))(
+            keys
+        )
+        for policy in (agent.policy, Greedy())
+    )
     assert set(np.asarray(random).tolist()) == {0, 1}
     means = jax.vmap(agent.family.mean)(agent.returns(network, jnp.asarray(2)))
     assert (np.asarray(greedy) == int(np.argmax(means))).all()
@@ -150,13 +188,13 @@ def test_loss_is_of_the_action_that_was_taken() -> None:
     target = PointMass().from_outputs(jnp.ones(1))
     for action in range(ACTIONS):
         prediction = agent.returns(network, jnp.asarray(2)).mean[action]
-        loss = agent.loss(network, jax.random.key(1), target, transition(observation=2, action=action))
+        loss = agent.loss(network, jax.random.key(1), by_members(target), transition(observation=2, action=action))
         np.testing.assert_allclose(loss, 0.5 * (1 - float(prediction)) ** 2, rtol=1e-5)
 
 
 def test_update_steps_down_the_gradient_with_targets_held_still(family: ReturnDistribution[Any]) -> None:
     """Plain gradient descent with a step of 1: the network's change is the gradient, and none flows through targets."""
-    agent = Agent(family, Greedy(), OneHot(STATES), DISCOUNT, optax.sgd(1.0), (16,), False)
+    agent = agent_with(family, Greedy(), optax.sgd(1.0))
     state = agent.init(jax.random.key(0), ACTIONS)
     data, key = batch(), jax.random.key(1)
 
@@ -164,7 +202,7 @@ def test_update_steps_down_the_gradient_with_targets_held_still(family: ReturnDi
     def gradients(network: Any) -> Any:
         def targets(network: Any) -> Any:
             keys = jax.random.split(key, data.action.shape[0])
-            return jax.vmap(functools.partial(target_of, agent), in_axes=(None, 0, 0))(network, keys, data)
+            return jax.vmap(functools.partial(targets_of, agent), in_axes=(None, 0, 0))(network, keys, data)
 
         def mean_loss(network: Any, fixed: Any) -> jax.Array:
             return jnp.mean(jax.vmap(agent.loss, in_axes=(None, None, 0, 0))(network, key, fixed, data))
@@ -172,7 +210,7 @@ def test_update_steps_down_the_gradient_with_targets_held_still(family: ReturnDi
         return jax.value_and_grad(mean_loss)(network, targets(network))
 
     loss, held = gradients(state.network)
-    after, metrics = jax.jit(agent.update)(state, key, data)
+    after, metrics = jax.jit(functools.partial(update, agent))(state, key, data)
     change = jax.tree.map(lambda before, now: before - now, state.network, after.network)
     for ours, expected in zip(jax.tree.leaves(change), jax.tree.leaves(held), strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=2e-6)
@@ -215,7 +253,7 @@ def test_every_transition_and_update_has_its_own_randomness() -> None:
 
     def losses(size: int) -> np.ndarray:
         data = jax.tree.map(lambda leaf: jnp.stack([leaf] * size), transition(next_action=POLICY_CHOICE))
-        return np.asarray(jax.jit(jax.vmap(lambda key: agent.update(state, key, data)[1].loss))(keys))
+        return np.asarray(jax.jit(jax.vmap(lambda key: update(agent, state, key, data)[1].loss))(keys))
 
     alone, together = np.unique(losses(1)), losses(32)
     assert len(alone) == 2
@@ -259,13 +297,19 @@ def test_the_sample_based_loss_is_the_cross_entropy_on_average(family: ReturnDis
     for action, key in enumerate(jax.random.split(jax.random.key(2), ACTIONS)):
         prediction = jax.tree.map(lambda leaf, a=action: leaf[a], agent.returns(network, 2))
         expected, spread = surprise(family, target, log_density_of(family, prediction))
-        loss = agent.loss(network, key, target, transition(observation=2, action=action))
+        loss = agent.loss(network, key, by_members(target), transition(observation=2, action=action))
         np.testing.assert_allclose(loss, expected, atol=5 * spread / math.sqrt(DRAWS) + 1e-4)
         assert spread > 0.05
 
 
 @pytest.mark.parametrize(
-    "family", [Gaussian(beta=0.0), Gaussian(beta=0.0, scale=5.0), Categorical(31, -2.0, 3.0)], ids=str
+    "family",
+    [
+        Gaussian(beta=0.0, distance="cross_entropy"),
+        Gaussian(beta=0.0, distance="cross_entropy", scale=5.0),
+        Categorical(31, -2.0, 3.0),
+    ],
+    ids=str,
 )
 def test_the_sample_based_loss_has_the_gradient_of_the_closed_form_on_average(family: ReturnDistribution[Any]) -> None:
     sampled, closed = (agent_of(family, loss_samples=count) for count in (DRAWS, 0))
@@ -274,7 +318,7 @@ def test_the_sample_based_loss_has_the_gradient_of_the_closed_form_on_average(fa
         family.from_outputs(jnp.linspace(1.0, -1.0, family.num_outputs)), jnp.asarray(1.0), jnp.asarray(DISCOUNT)
     )
     by_draws, in_closed_form = (
-        jax.jit(jax.grad(agent.loss))(network, jax.random.key(2), target, transition(observation=2))
+        jax.jit(jax.grad(agent.loss))(network, jax.random.key(2), by_members(target), transition(observation=2))
         for agent in (sampled, closed)
     )
     for ours, expected in zip(jax.tree.leaves(by_draws), jax.tree.leaves(in_closed_form), strict=True):
@@ -300,7 +344,7 @@ def test_every_transition_has_its_own_draws() -> None:
 
     def spread(size: int) -> float:
         data = jax.tree.map(lambda leaf: jnp.stack([leaf] * size), transition(next_action=0))
-        return float(np.std(jax.jit(jax.vmap(lambda key: agent.update(state, key, data)[1].loss))(keys)))
+        return float(np.std(jax.jit(jax.vmap(lambda key: update(agent, state, key, data)[1].loss))(keys)))
 
     np.testing.assert_allclose(spread(64), spread(1) / 8, rtol=0.2)
 
@@ -314,9 +358,9 @@ def test_draws_are_independent_of_the_policys_choice() -> None:
     # the reward is far from the prediction, so that the loss tells a high draw from a low one
     data = jax.tree.map(lambda leaf: leaf[None], transition(reward=3.0, next_action=POLICY_CHOICE))
     keys = jax.random.split(jax.random.key(1), 4000)
-    losses = jax.jit(jax.vmap(lambda key: agent.update(state, key, data)[1].loss))(keys)
+    losses = jax.jit(jax.vmap(lambda key: update(agent, state, key, data)[1].loss))(keys)
     z_next = agent.returns(network, 1)
-    choices = jax.vmap(lambda key: agent.policy.select(jax.random.split(key, 1)[0], agent.family, z_next))(keys)
+    choices = jax.vmap(lambda key: agent.policy.next_action(jax.random.split(key, 1)[0], agent.family, z_next))(keys)
     first, second = (np.asarray(losses)[np.asarray(choices) == action] for action in range(ACTIONS))
     assert scipy.stats.kstest(first, second).pvalue > 1e-4
 
@@ -345,7 +389,6 @@ def table(rewards: list[list[float]], next_state: list[list[int]], terminated: l
         start_state=jnp.zeros(1, jnp.int32),
         start_probability=jnp.ones(1),
         time_limit=3,
-        encoding=OneHot(STATES),
     )
 
 
@@ -378,7 +421,14 @@ def test_probes_are_learned(family: ReturnDistribution[Any], subtests: pytest.Su
     policy = EpsilonGreedy(0.1) if isinstance(family, PointMass) else UCB()
     agent = agent_of(family, policy)
     loop = Loop(
-        agent, rollout_steps=4, updates_per_rollout=2, batch_size=16, replay_size=200, episodes=10**6, steps=None
+        agent,
+        Uniform(),
+        rollout_steps=4,
+        updates_per_rollout=2,
+        batch_size=16,
+        replay_size=200,
+        episodes=10**6,
+        steps=None,
     )
     probe_run = CompiledRun(loop)
     environments = jax.tree.map(lambda *leaves: jnp.stack(leaves), *PROBES.values())

@@ -18,11 +18,15 @@ from uppertail.agent import Metrics
 from uppertail.errors import InputError
 from uppertail.locks import LOCK, locked
 from uppertail.policies import UCB
-from uppertail.training import assembly, checkpoint, tensors
-from uppertail.training.checkpoint import UnusableCheckpointError
-from uppertail.training.compiled import CompiledDriver
+from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training.checkpoints import tensors
+from uppertail.training.checkpoints.file import UnusableCheckpointError
+from uppertail.training.drivers import compiled
+from uppertail.training.drivers.compiled import CompiledWorld
 from uppertail.training.ledger import StartReturn
 from uppertail.training.loop import StepRecord
+from uppertail.training.method import Method
+from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.training.run import Run
 
 CHAIN = Chain(length=5)
@@ -46,20 +50,26 @@ PROGRAMS: dict[Any, Any] = {}
 @pytest.fixture(autouse=True)
 def _short_chunks_compiled_once(monkeypatch):
     """Equal programs are compiled once for all tests; those that take killed processes compile each their own."""
-    monkeypatch.setattr(assembly, "CHUNK_STEPS", 32)
-    monkeypatch.setattr(CompiledDriver, "compiled", compile_once)
+    monkeypatch.setattr(compiled, "CHUNK_STEPS", 32)
+    monkeypatch.setattr(CompiledWorld, "driver", driver)
+    monkeypatch.setattr(Stopwatch, "compiled", compile_once)
+
+
+def driver(self, loop, seconds, new=CompiledWorld.driver):
+    seconds.loop = loop
+    return new(self, loop, seconds)
 
 
 def compile_once(self, function, *arguments, donate=()):
     shapes = str(jax.tree.map(jnp.shape, arguments))
-    what = (shapes, donate, self.iterations, self.loop.episodes, self.loop.steps)
+    what = (shapes, donate, compiled.CHUNK_STEPS, self.loop.episodes, self.loop.steps)
     if what not in PROGRAMS:
         PROGRAMS[what] = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
     return PROGRAMS[what]
 
 
 def new_run(**changes: Any) -> Run:
-    return Run(CHAIN, Gaussian(), UCB(), dataclasses.replace(SETTINGS, **changes))
+    return Run(CHAIN, Method(Gaussian(), UCB()), dataclasses.replace(SETTINGS, **changes))
 
 
 def complain(line: str) -> None:
@@ -118,7 +128,7 @@ def test_a_run_killed_at_every_chunk_boundary_ends_like_one_that_was_not(whole, 
 
 @pytest.mark.parametrize("steps", [16, 1024])
 def test_chunks_change_nothing(whole, steps, monkeypatch):
-    monkeypatch.setattr(assembly, "CHUNK_STEPS", steps)
+    monkeypatch.setattr(compiled, "CHUNK_STEPS", steps)
     assert_same(new_run().drive(lambda progress: None), whole[0])
 
 
@@ -206,8 +216,9 @@ def saved(tmp_path_factory):
         return Stop("enough") if len(calls) == 2 else None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "CHUNK_STEPS", 32)
-        patch.setattr(CompiledDriver, "compiled", compile_once)
+        patch.setattr(compiled, "CHUNK_STEPS", 32)
+        patch.setattr(CompiledWorld, "driver", driver)
+        patch.setattr(Stopwatch, "compiled", compile_once)
         new_run().drive(stop, Checkpoints(folder, every=1))
     return folder
 
@@ -248,7 +259,7 @@ def test_what_is_saved_is_what_is_restored(folder):
     assert {name.partition("/")[0] for name in arrays} == {"run", "episodes"}
     jax.tree.map(
         np.testing.assert_array_equal,
-        {f"run/{name}": array for name, array in tensors.named(run.driver.gathered(state)).items()},
+        {f"run/{name}": array for name, array in tensors.named(run.driver.gather(state)).items()},
         {name: array for name, array in arrays.items() if name.startswith("run/")},
     )
     assert run.ledger.seconds.training == header.seconds["training"] > 0
@@ -287,8 +298,8 @@ DAMAGE = {
         r"iteration is int64\[2\], not int32\[2\]",
     ),
     "an array less": (
-        lambda path: rewrite(path, arrays=lambda old: {k: v for k, v in old.items() if k != "run/replay/added"}),
-        "replay/added is missing",
+        lambda path: rewrite(path, arrays=lambda old: {k: v for k, v in old.items() if k != "run/replay/pairs"}),
+        "replay/pairs is missing",
     ),
     "another config": (
         lambda path: rewrite(
@@ -297,7 +308,7 @@ DAMAGE = {
                 old, asked={**old.asked, "settings": {**old.asked["settings"], "learning_rate": 0.25}}
             ),
         ),
-        "was made with learning_rate 0.25, not 0.0005",
+        "was made with learning_rate 0.25, not 0.001",
     ),
     "another environment": (
         lambda path: rewrite(path, lambda old: dataclasses.replace(old, environments="0")),

@@ -12,7 +12,8 @@ import pytest
 
 from uppertail.cli import main
 
-TINY = ["--env.length", "4", "--seeds", "2", "--episodes", "40", "--width", "8", "--hidden_layers", "1"]
+SMALL = ["--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "99"]
+TINY = ["--env.length", "4", "--episodes", "40", *SMALL]
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +52,9 @@ def test_a_run_leaves_its_files(trained):
         "ordered": False,
         "encoding": "one_hot",
         "time_limit": None,
+        "slip": 0.0,
+        "actions": 2,
+        "reward_std": 0.0,
     }
 
 
@@ -112,7 +116,7 @@ def test_a_class_in_the_current_folder_is_found(tmp_path):
 
 def test_a_run_without_out_finds_a_folder(tmp_path):
     for folder in ("Toy-Gaussian-UCB", "Toy-Gaussian-UCB-2"):
-        assert main(["train", "--env", "Toy", "--seeds", "1", "--steps", "16", "--width", "8", "--quiet"]) == 0
+        assert main(["train", "--env", "Toy", "--steps", "16", *SMALL, "--quiet"]) == 0
         assert (tmp_path / "runs" / folder / "summary.json").exists()
 
 
@@ -248,19 +252,29 @@ def test_help_does_not_import_jax(arguments):
     assert "usage: uppertail" in done.stdout
 
 
-def test_the_headline_ends_with_a_table_and_one_picture(tmp_path, monkeypatch, capsys):
+def small_headline(monkeypatch):
+    """The experiment with the sizes of the other tests."""
     from uppertail.environments import Chain
     from uppertail.experiments import headline
     from uppertail.training.settings import Settings
 
-    monkeypatch.setattr(headline, "ENVIRONMENT", Chain(length=3))
-    monkeypatch.setattr(headline, "SETTINGS", Settings(seeds=2, episodes=10, width=8, hidden_layers=1))
+    monkeypatch.setattr(headline, "ENVIRONMENT", Chain(length=4))
+    settings = Settings(seeds=2, episodes=40, width=8, hidden_layers=1, replay_size=99)
+    monkeypatch.setattr(headline, "SETTINGS", settings)
+    return headline
+
+
+def test_the_headline_ends_with_a_table_and_one_picture(tmp_path, monkeypatch, capsys):
+    headline = small_headline(monkeypatch)
+    assert list(headline.METHODS)[1:3] == ["Categorical, UCB", "GaussianMixture, UCB"]
+    kept = {method: parts for number, (method, parts) in enumerate(headline.METHODS.items()) if number not in (1, 2)}
+    monkeypatch.setattr(headline, "METHODS", kept)
     assert main(["headline", "--out", "h"]) == 0
     printed = capsys.readouterr().out
-    for method in headline.METHODS:
+    for method in ("Gaussian, UCB", "PointMass, epsilon-greedy"):
         assert method in printed
     assert (tmp_path / "h" / "curves.png").read_bytes().startswith(b"\x89PNG")
-    for family in ("Gaussian", "Categorical", "GaussianMixture", "PointMass"):
+    for family in ("Gaussian", "PointMass"):
         assert json.loads((tmp_path / "h" / f"{family}-summary.json").read_text())["seeds"] == 2
     assert main(["headline", "--out", "h"]) == 2
     assert "--overwrite" not in capsys.readouterr().err  # which it does not have
@@ -268,12 +282,7 @@ def test_the_headline_ends_with_a_table_and_one_picture(tmp_path, monkeypatch, c
 
 @pytest.mark.parametrize("arguments", [["train", "--quiet"], ["headline", "--quiet"]])
 def test_a_quiet_run_prints_nothing(arguments, capfd, monkeypatch):
-    from uppertail.environments import Chain
-    from uppertail.experiments import headline
-    from uppertail.training.settings import Settings
-
-    monkeypatch.setattr(headline, "ENVIRONMENT", Chain(length=3))
-    monkeypatch.setattr(headline, "SETTINGS", Settings(seeds=1, episodes=5, width=8, hidden_layers=1))
+    headline = small_headline(monkeypatch)
     monkeypatch.setattr(headline, "METHODS", dict(list(headline.METHODS.items())[:1]))
     assert main([*arguments, *(TINY if arguments[0] == "train" else [])]) == 0
     captured = capfd.readouterr()

@@ -169,7 +169,6 @@ def test_the_failure_and_the_noise_of_a_step_have_nothing_to_do_with_each_other(
         start_state=mdp.start_state,
         start_probability=mdp.start_probability,
         time_limit=1,
-        encoding=mdp.encoding,
         reward_std=jnp.ones((2, 1, 2)),
     )
     now = draws(two, 1, 0, 0, 0, DRAWS)
@@ -225,7 +224,7 @@ def test_rounding_hides_no_treasure(size: int) -> None:
 
 def test_the_best_policy_of_slips_alone_counts_as_solved() -> None:
     """It reaches the treasure where no move but the last fails; a run is solved at nine tenths of that."""
-    sea = DeepSea(8, stochastic=True, reward_std=0.0)
+    sea = DeepSea(8, stochastic=True, noise=0.0)
     mdp = built(sea, KEY)
     reward = np.asarray(mdp.reward)[..., 0]
     right = np.eye(2)[np.where(np.arange(64) == 63, reward.argmax(axis=1), reward.argmin(axis=1))]
@@ -270,7 +269,6 @@ def test_noise_adds_up_along_an_episode() -> None:
         start_state=jnp.zeros(1, jnp.int32),
         start_probability=jnp.ones(1),
         time_limit=10,
-        encoding=built(DeepSea(1), KEY).encoding,
         reward_std=0.5 * ones,
     )
     low, high = range_of(mdp, 0.9)
@@ -293,8 +291,8 @@ def test_noise_is_refused_where_nothing_is_made_of_it() -> None:
         (lambda: DeepSea(0), ["size is 0", "at least 1"]),
         (lambda: DeepSea(5, move_cost=-0.1), ["move_cost is -0.1", "[0, 1)"]),
         (lambda: DeepSea(5, move_cost=1.0), ["move_cost is 1.0", "[0, 1)"]),
-        (lambda: DeepSea(5, reward_std=-1.0), ["reward_std is -1.0", "0 or more"]),
-        (lambda: DeepSea(5, reward_std=math.inf), ["reward_std is inf", "finite"]),
+        (lambda: DeepSea(5, noise=-1.0), ["noise is -1.0", "0 or more"]),
+        (lambda: DeepSea(5, noise=math.inf), ["noise is inf", "finite"]),
     ],
 )
 def test_errors_name_the_argument_the_value_and_the_remedy(build: Callable[[], Any], words: list[str]) -> None:

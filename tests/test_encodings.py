@@ -11,13 +11,15 @@ import numpy as np
 import optax
 import pytest
 
-from uppertail.agent import Agent, AgentState
+from uppertail.agent import Agent
 from uppertail.distributions import Gaussian
 from uppertail.encodings import Encoding, Image, RandomFeatures, Vector
 from uppertail.encodings.random_features import Waves, cosine
 from uppertail.encodings.vector import Bounds
 from uppertail.errors import InputError
+from uppertail.networks import PerAction
 from uppertail.policies import Greedy
+from uppertail.targets import Online
 from uppertail.types import POLICY_CHOICE, Transition
 
 INF = math.inf
@@ -218,7 +220,8 @@ def test_random_features_refuse_what_cannot_be(count: int, length_scale: float, 
 
 
 def agent_of(encoding: Encoding) -> Agent:
-    return Agent(Gaussian(), Greedy(), encoding, 0.5, optax.chain(optax.clip(1.0), optax.adam(0.01)), (8,), False)
+    optimizer = optax.chain(optax.clip(1.0), optax.adam(0.01))
+    return Agent(Gaussian(), Greedy(), PerAction(8, 1), Online(), encoding, 0.5, optimizer)
 
 
 def transitions(observations: np.ndarray) -> Transition:
@@ -238,18 +241,18 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (6, 8, 8), np.uint8)
 
 
 @functools.cache
-def after_updates(encoding: Encoding) -> tuple[AgentState, AgentState, Any]:
+def after_updates(encoding: Encoding) -> tuple[Any, Any, Any]:
     """An agent that has seen its data, after five updates, and the gradient of the first."""
     agent, data = agent_of(encoding), transitions(IMAGES if encoding == IMAGE else OBSERVATIONS)
     begun = agent.observe(agent.init(jax.random.key(0), ACTIONS), data.observation)
 
     def loss(network: Any) -> jax.Array:
-        outputs = jax.vmap(network, in_axes=(None, 0))(encoding, data.observation)
+        outputs = jax.vmap(network.outputs)(data.observation)
         return jnp.sum(outputs**2)
 
     gradient, update, state = jax.jit(jax.grad(loss))(begun.network), jax.jit(agent.update), begun
     for key in jax.random.split(jax.random.key(1), 5):
-        state, metrics = update(state, key, data)
+        state, metrics, _ = update(state, key, data, jnp.ones(len(data.action)))
         assert np.isfinite(metrics.loss)
         assert np.isfinite(metrics.gradient_norm)
     return begun, state, gradient
@@ -281,7 +284,8 @@ def test_what_random_features_drew_has_no_gradient_and_no_update_moves_it() -> N
 def test_no_update_moves_bounds_that_are_still_infinite() -> None:
     agent, data = agent_of(VECTOR), transitions(OBSERVATIONS)
     begun = agent.init(jax.random.key(0), ACTIONS)
-    state, metrics = jax.jit(agent.update)(begun, jax.random.key(1), data)
+    state: Any
+    state, metrics, _ = jax.jit(agent.update)(begun, jax.random.key(1), data, jnp.ones(len(data.action)))
     assert np.isfinite(metrics.gradient_norm)
     np.testing.assert_array_equal(state.network.encoder.low, INF)
     np.testing.assert_array_equal(state.network.encoder.high, -INF)
@@ -299,4 +303,4 @@ def test_kernels_are_learned_and_shared_by_all_actions() -> None:
     for action in range(ACTIONS):
         hidden = inputs @ np.asarray(network.weights[0][action], np.float64)
         expected = np.where(hidden > 0, hidden, np.expm1(hidden)) @ np.asarray(network.weights[1][action], np.float64)
-        np.testing.assert_allclose(network(IMAGE, image)[action], expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(network.outputs(image)[action], expected, rtol=1e-4, atol=1e-5)

@@ -67,7 +67,6 @@ def one_table(rewards: Any, next_state: Any, terminated: Any, time_limit: int) -
         start_state=jnp.zeros(1, jnp.int32),
         start_probability=jnp.ones(1),
         time_limit=time_limit,
-        encoding=OneHot(rewards.shape[0]),
     )
 
 
@@ -229,7 +228,6 @@ def random_table(seed: int, time_limit: int) -> FiniteMDP:
         start_state=jnp.zeros(1, jnp.int32),
         start_probability=jnp.ones(1),
         time_limit=time_limit,
-        encoding=OneHot(3),
     )
 
 
@@ -278,7 +276,6 @@ def test_return_range_ignores_outcomes_of_probability_zero() -> None:
         start_state=jnp.zeros(1, jnp.int32),
         start_probability=jnp.ones(1),
         time_limit=5,
-        encoding=OneHot(1),
     )
     assert environment.return_range(0.9) == (0.0, 1.0)
 
@@ -295,7 +292,6 @@ def test_outcomes_of_probability_zero_are_never_drawn(
         start_state=jnp.zeros(1, jnp.int32),
         start_probability=jnp.ones(1),
         time_limit=5,
-        encoding=OneHot(4),
     )
     monkeypatch.setattr(jax.random, "uniform", lambda key: jnp.asarray(draw, jnp.float32))
     state, _ = environment.reset(KEY)
@@ -336,7 +332,7 @@ def test_frozen_lake_has_gymnasiums_table(name: str, is_slippery: bool) -> None:
     builder = FrozenLake(LAKES[name].map_name, LAKES[name].desc, is_slippery)
     environment, theirs = builder.build(KEY), gymnasium_lake(name, is_slippery)
     assert (environment.num_states, environment.num_actions) == (len(theirs.P), 4)
-    assert environment.encoding.num_features == len(theirs.P)
+    assert environment.observations.encoding(builder.preferences).num_features == len(theirs.P)
     fields = (environment.probability, environment.next_state, environment.reward, environment.terminated)
     probability, next_state, reward, terminated = map(np.asarray, fields)
     for s, a in itertools.product(theirs.P, range(4)):
@@ -393,7 +389,7 @@ def test_builders_take_the_encoding_by_name(encoding: Any) -> None:
         (FrozenLake("4x4", None, False, encoding), 16),
     ):
         expected = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}[encoding](states)
-        assert builder.build(KEY).encoding == expected
+        assert builder.build(KEY).observations.encoding(builder.preferences) == expected
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ import uppertail as ut
 from uppertail import records
 from uppertail.cli import main
 from uppertail.errors import InputError
-from uppertail.training import checkpoint, host
+from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training.drivers import host_world
 from uppertail.training.run import Run
 from uppertail.types import ReturnRange
 
@@ -136,9 +137,10 @@ def test_gymnasium_itself_gives_the_same_returns(cart):
 
 
 def test_load_gives_what_training_gave():
-    settings = ut.Settings(seeds=2, width=8, hidden_layers=1, steps=32, replay_size=99)
+    settings = ut.Settings(seeds=2, width=8, hidden_layers=1, episodes=1_000_000, steps=2048, replay_size=999)
     result = ut.train(ut.Chain(length=4), settings=settings)
-    chain = ["--env", "Chain", "--env.length", "4", *SMALL, "--seeds", "2", "--steps", "32"]
+    limits = ["--episodes", "1000000", "--steps", "2048", "--replay_size", "999"]
+    chain = ["--env", "Chain", "--env.length", "4", *SMALL, "--seeds", "2", *limits]
     assert main(["train", *chain, "--out", "chain"]) == 0
     over = ut.load("chain")
     for ours, theirs in ((over.networks, result.networks), (over.environments, result.environments)):
@@ -151,7 +153,7 @@ def test_load_gives_what_training_gave():
 
 
 def test_what_was_measured_of_returns_is_not_measured_again(cart, monkeypatch):
-    monkeypatch.setattr(host, "measured_returns", lambda *_: ReturnRange(0.0, 12345.0, known=False))
+    monkeypatch.setattr(host_world, "measured_returns", lambda *_: ReturnRange(0.0, 12345.0, known=False))
     scale = json.loads((cart / "summary.json").read_text())["distribution"]["scale"]
     family = ut.load(cart).agent.family
     assert isinstance(family, ut.Gaussian)
@@ -330,7 +332,7 @@ def test_a_setting_that_came_with_a_later_version_is_no_obstacle(toy):
         ([], "Which run?"),
         (["DIR", "--episodes", "0"], "episodes is 0: use 1 to 100,000"),
         (["DIR", "--episodes", "1.5"], "episodes is 1.5"),
-        (["DIR", "--policy", "best"], "policy is best, but it must be one of"),
+        (["DIR", "--policy", "best"], "Unknown policy 'best': use UCB, EpisodeUCB, Thompson or EpsilonGreedy, or"),
         (["DIR", "--episode", "3"], "Did you mean --episodes?"),
     ],
 )

@@ -16,7 +16,6 @@ from uppertail.analysis.discrete import ExactReturn, merged
 from uppertail.analysis.exact import exact_returns, optimal_policy, uniform_policy
 from uppertail.analysis.markov import MarkovReward
 from uppertail.cli import main
-from uppertail.encodings import OneHot
 from uppertail.environments import Chain, FiniteMDP, FrozenLake, Toy
 from uppertail.errors import InputError
 
@@ -35,7 +34,6 @@ def tables(next_state: Any, reward: Any, terminated: Any, probability: Any) -> F
         start_state=jnp.zeros(1, jnp.int32),
         start_probability=jnp.ones(1),
         time_limit=10,
-        encoding=OneHot(len(next_state)),
     )
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import equinox as eqx
 import jax
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import scipy.stats
@@ -90,21 +89,19 @@ def test_a_drawing_is_an_svg_and_a_png_with_the_same_bytes_twice(draw, tmp_path)
         assert (tmp_path / f"a-0.5.{kind}").read_bytes() == (tmp_path / f"b-0.5.{kind}").read_bytes()
     missing = [text for text in DRAWINGS[draw] if f">{text}</" not in svg(tmp_path / "a-0.5")]
     assert not missing
-    assert not plt.get_fignums()
 
 
-def test_save_closes_the_figure_and_fails_without_a_trace_on_earlier_files(tmp_path, monkeypatch):
+def test_save_fails_without_a_trace_on_earlier_files(tmp_path, monkeypatch):
     draw_chain_domain(tmp_path / "a")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
-        save(plt.figure(), tmp_path / "a")
+        save(Figure(), tmp_path / "a")
     assert {path.name: path.read_bytes() for path in tmp_path.glob("a.*")} == before
     monkeypatch.setattr(Figure, "savefig", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        save(plt.figure(), tmp_path / "b")
+        save(Figure(), tmp_path / "b")
     assert not list(tmp_path.glob("*b.*"))
-    assert not plt.get_fignums()
 
 
 def test_one_method_has_one_style_whatever_panel_it_is_in():

@@ -15,12 +15,12 @@ from uppertail.distributions import Gaussian
 from uppertail.environments import Chain
 from uppertail.errors import InputError
 from uppertail.policies import UCB
-from uppertail.training import groups
-from uppertail.training.groups import Groups
+from uppertail.training.drivers import groups
+from uppertail.training.drivers.groups import Groups
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
 
-SMALL: dict[str, Any] = {"episodes": 60, "width": 16, "batch_size": 16, "replay_size": 256}
+SMALL: dict[str, Any] = {"episodes": 60, "width": 16, "hidden_layers": 1, "batch_size": 16, "replay_size": 256}
 
 
 def run(seed: int, seeds: int) -> Any:
@@ -67,7 +67,7 @@ SCRIPT = """
     import jax
     import numpy as np
     import uppertail as ut
-    from uppertail.training import groups
+    from uppertail.training.drivers import groups
 
     if sys.argv[1] == "batched":
         groups.ALONE = ()

@@ -16,12 +16,12 @@ from gymnasium import spaces, wrappers
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from uppertail.encodings import Encoding, Image, OneHot, RandomFeatures, Scalar, Thermometer, Vector
+from uppertail.encodings import Encoding, Image, OneHot, Preferences, RandomFeatures, Scalar, Thermometer, Vector
 from uppertail.environments import Given, Gym, HostStep, builder_of, measured_returns
 from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium import vector as vector_module
 from uppertail.environments.gymnasium.single import Single, episode_seed
-from uppertail.environments.gymnasium.spaces import Numbers, actions_of, reading
+from uppertail.environments.gymnasium.spaces import actions_of, reading
 from uppertail.environments.host import HostEnvironment
 from uppertail.environments.measured import MEASURED_EPISODES, MEASURED_STEPS
 from uppertail.errors import InputError
@@ -29,7 +29,7 @@ from uppertail.types import ReturnRange
 
 KEY = jax.random.key(0)
 INF = math.inf
-SCALED = Numbers(features="scaled")
+SCALED = Preferences(features="scaled")
 IDS = [
     *("CartPole-v1", "MountainCar-v0", "Acrobot-v1"),
     *("Taxi-v4", "CliffWalking-v1", "FrozenLake-v1", "Blackjack-v1"),
@@ -135,8 +135,8 @@ def _registered() -> Any:
 
 @pytest.mark.parametrize(("name", "kind"), [("one_hot", OneHot), ("scalar", Scalar), ("thermometer", Thermometer)])
 def test_a_discrete_space_is_its_states_counted_from_0(name: Any, kind: Any) -> None:
-    read = reading(spaces.Discrete(5, start=3), name, Numbers())
-    assert read.encoding == kind(5)
+    read = reading(spaces.Discrete(5, start=3))
+    assert read.space.encoding(Preferences(name)) == kind(5)
     for state in (3, np.int64(5), 7):
         assert read.array(state) == state - 3
         assert read.array(state).dtype == np.int32
@@ -164,7 +164,8 @@ NUMBERS = {
 @pytest.mark.parametrize("space", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("scaling", ["auto", "running"])
 def test_other_spaces_are_read_as_gymnasium_flattens_them(space: spaces.Space[Any], scaling: Any) -> None:
-    read, flat = reading(space, "one_hot", Numbers(scaling, "scaled")), spaces.flatten_space(space)
+    read, flat = reading(space), spaces.flatten_space(space)
+    encoding = read.space.encoding(Preferences(scaling=scaling, features="scaled"))
     assert isinstance(flat, spaces.Box)
     space.seed(0)
     for _ in range(5):
@@ -172,24 +173,24 @@ def test_other_spaces_are_read_as_gymnasium_flattens_them(space: spaces.Space[An
         array = read.array(sample)
         assert array.dtype == np.float32
         np.testing.assert_array_equal(array, np.asarray(spaces.flatten(space, sample), np.float32))
-    assert isinstance(read.encoding, Vector)
+    assert isinstance(encoding, Vector)
     low, high = (np.asarray(bound, float).reshape(-1) for bound in (flat.low, flat.high))
     declared = np.isfinite(low) & np.isfinite(high) & (scaling == "auto")
-    np.testing.assert_array_equal(read.encoding.low, np.where(declared, low, -INF))
-    np.testing.assert_array_equal(read.encoding.high, np.where(declared, high, INF))
+    np.testing.assert_array_equal(encoding.low, np.where(declared, low, -INF))
+    np.testing.assert_array_equal(encoding.high, np.where(declared, high, INF))
 
 
 def test_a_bound_that_is_only_a_large_number_is_none() -> None:
     space = spaces.Box(np.array([-3.4e38, -1e9]), np.array([3.4e38, 1e9]), dtype=np.float64)
-    assert reading(space, "one_hot", SCALED).encoding == Vector((-INF, -1e9), (INF, 1e9))
+    assert reading(space).space.encoding(SCALED) == Vector((-INF, -1e9), (INF, 1e9))
 
 
 @pytest.mark.parametrize(("features", "always"), [("auto", None), ("random", True), ("scaled", False)])
 def test_numbers_enter_as_random_features_where_there_is_a_box(features: Any, always: bool | None) -> None:
     for name, space in NUMBERS.items():
         has_box = name not in ("MultiDiscrete", "MultiBinary")
-        numbers = Numbers(features=features, num_features=7, length_scale=0.5, feature_norm=9.0)
-        encoding, scaled = (reading(space, "one_hot", each).encoding for each in (numbers, SCALED))
+        numbers = Preferences(features=features, num_features=7, length_scale=0.5, feature_norm=9.0)
+        encoding, scaled = (reading(space).space.encoding(each) for each in (numbers, SCALED))
         assert isinstance(scaled, Vector)
         random = has_box if always is None else always
         assert encoding == (RandomFeatures(scaled, 7, 0.5, 9.0) if random else scaled)
@@ -207,8 +208,8 @@ def test_numbers_enter_as_random_features_where_there_is_a_box(features: Any, al
     ids=str,
 )
 def test_boxes_of_many_rows_and_columns_are_images(space: spaces.Box, expected: Image) -> None:
-    read = reading(space, "one_hot", Numbers())
-    assert read.encoding == expected
+    read = reading(space)
+    assert read.space.encoding(Preferences()) == expected
     space.seed(0)
     image = space.sample()
     np.testing.assert_array_equal(read.array(image), image)
@@ -223,7 +224,7 @@ def test_boxes_of_many_rows_and_columns_are_images(space: spaces.Box, expected: 
 )
 def test_a_space_without_a_fixed_number_of_numbers_is_refused(space: spaces.Space[Any]) -> None:
     with pytest.raises(InputError, match=r"^Observations of the space .* cannot be flattened to numbers: wrap .*\.$"):
-        reading(space, "one_hot", Numbers())
+        reading(space)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_every_classic_environment_builds_steps_and_resets(name: str) -> None:
     host, random = builder.open(3, 1), np.random.default_rng(0)
     try:
         observation = host.reset()
-        assert finite(builder.observations, observation[0])
+        assert finite(builder.observations.encoding(builder.preferences), observation[0])
         shape, dtype, ends = observation.shape, observation.dtype, 0
         step = host.step(np.zeros(1, int))
         for _ in range(520):
@@ -283,7 +284,7 @@ def test_every_classic_environment_builds_steps_and_resets(name: str) -> None:
             assert np.isfinite(step.reward).all()
             assert step.real.all()
             ends += int(step.terminated[0] or step.truncated[0])
-        assert finite(builder.observations, step.observation[0])
+        assert finite(builder.observations.encoding(builder.preferences), step.observation[0])
         assert ends >= 1 or name == "CliffWalking-v1"  # has no time limit
     finally:
         host.close()
@@ -368,7 +369,7 @@ KINDS = [(2, True, False), (3, False, True), (5, True, True), (1, True, False)]
 
 def vector_of(mode: AutoresetMode, vectors: type[SyncVectorEnv] = SyncVectorEnv) -> vector_module.Vector:
     env = vectors([functools.partial(Counting, *kind) for kind in KINDS], autoreset_mode=mode)
-    return vector_module.Vector(env, reading(Counting.observation_space, "one_hot", SCALED), 0, 0)
+    return vector_module.Vector(env, reading(Counting.observation_space), 0, 0)
 
 
 def real_transitions(host: HostEnvironment, steps: int) -> list[list[tuple[float, ...]]]:
@@ -411,7 +412,7 @@ def test_a_vector_environment_makes_the_steps_of_single_ones_in_every_mode(mode:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_single_environment_makes_the_same_steps(kind: tuple[int, bool, bool]) -> None:
-    host = Single(Counting(*kind), reading(Counting.observation_space, "one_hot", SCALED), 0, 0)
+    host = Single(Counting(*kind), reading(Counting.observation_space), 0, 0)
     assert real_transitions(host, 17) == [by_hand(kind, 17)]
 
 
@@ -606,7 +607,7 @@ def test_environments_that_show_their_table_are_compiled(name: str) -> None:
         assert builder.note is None
     never = Gym(name, compile="never")
     assert (never.compiles, never.note) == (False, None)
-    assert never.observations == TABLES[name].build(KEY).encoding
+    assert never.observations == TABLES[name].build(KEY).observations
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "MountainCar-v0", "Acrobot-v1", "Blackjack-v1"])
@@ -780,7 +781,7 @@ def test_a_vector_environment_can_be_given() -> None:
     builder = builder_of(lambda: SyncVectorEnv([functools.partial(Counting, 3)] * 2))
     assert isinstance(builder, Given)
     assert not builder.compiles
-    assert isinstance(builder.observations, RandomFeatures)
+    assert isinstance(builder.observations.encoding(builder.preferences), RandomFeatures)
     assert builder.num_actions == 2
     host = builder.open(0, 1)
     assert host.num_envs == 2
@@ -839,7 +840,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["FrozenLake-v1 cannot be made (KeyError: '5x5')."],
     ),
     "bounds": (
-        lambda: Gym("CartPole-v1", scaling="declared").compiles,
+        lambda: Gym("CartPole-v1").observations.encoding(Gym("CartPole-v1", scaling="declared").preferences),
         ["have no bounds at [1, 3], and scaling is declared: use auto or running"],
     ),
     "returns": (

@@ -16,7 +16,8 @@ from uppertail.distributions import Categorical, Gaussian, GaussianMixture, Poin
 from uppertail.distributions.gaussian import GaussianReturn
 from uppertail.distributions.point_mass import PointMassReturn
 from uppertail.errors import InputError
-from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
+from uppertail.policies import UCB, EpisodeUCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
+from uppertail.policies.base import highest
 
 DECISIONS = 20_000
 
@@ -27,8 +28,9 @@ def gaussians(means: list[float], stds: list[float]) -> GaussianReturn:
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def decisions(policy: ExplorationPolicy, family: ReturnDistribution[Any], z: Any) -> jax.Array:
-    keys = jax.random.split(jax.random.key(0), DECISIONS)
-    return jax.vmap(policy.select, in_axes=(0, None, None))(keys, family, z)
+    """Many decisions of a policy that keeps nothing, for a network that stands alone."""
+    keys, alone = jax.random.split(jax.random.key(0), DECISIONS), jax.tree.map(lambda leaf: leaf[None], z)
+    return jax.vmap(policy.select, in_axes=(0, None, None, None))(keys, (), family, alone)
 
 
 def counts(policy: ExplorationPolicy, family: ReturnDistribution[Any], z: Any, num_actions: int) -> np.ndarray:
@@ -47,7 +49,7 @@ def test_ucb_scores_by_hand() -> None:
     z = gaussians([0.0, 1.0, -1.0], [1.0, 0.25, 2.0])
     scores = UCB(2.0, 2.0).scores(jax.random.key(0), Gaussian(), z)
     np.testing.assert_allclose(scores, [2.0, 1.5, 3.0], rtol=1e-6)
-    assert UCB(2.0, 2.0).select(jax.random.key(0), Gaussian(), z) == 2
+    assert (decisions(UCB(2.0, 2.0), Gaussian(), z) == 2).all()
 
 
 def test_ucb_scores_of_a_categorical_by_hand() -> None:
@@ -156,8 +158,100 @@ def test_ties_below_the_highest_score_do_not_count() -> None:
         assert_frequency(chosen[action], 1 / 3)
 
 
+def test_the_highest_score_wins_however_the_compiler_rounds_it() -> None:
+    """A program that computes the scores twice may round them differently: that decides between equal ones at most."""
+
+    def scores(key: jax.Array, means: jax.Array, stds: jax.Array) -> jax.Array:
+        return means + stds * jax.random.normal(key, means.shape)
+
+    def decision(key: jax.Array, *moments: jax.Array) -> jax.Array:
+        return highest(key, scores(key, *moments))
+
+    keys = jax.random.split(jax.random.key(0), DECISIONS)
+    moments = jnp.array([0.0, 0.5, 0.2]), jnp.array([1.0, 0.7, 1.1])
+    chosen, found = (jax.jit(jax.vmap(f, in_axes=(0, None, None)))(keys, *moments) for f in (decision, scores))
+    of_chosen = np.take_along_axis(np.asarray(found), np.asarray(chosen)[:, None], axis=1)
+    assert (found - of_chosen).max() < 1e-5
+    assert set(np.asarray(chosen).tolist()) == {0, 1, 2}
+
+
 def test_an_action_is_an_integer_of_32_bits() -> None:
     assert decisions(UCB(), Gaussian(), gaussians([0.0, 0.0], [1.0, 1.0])).dtype == jnp.int32
+
+
+# Ensembles
+
+
+def ensemble(means: list[list[float]], stds: list[list[float]]) -> GaussianReturn:
+    """Gaussians of [members, actions]."""
+    return GaussianReturn(jnp.array(means), jnp.array(stds))
+
+
+def test_an_ensemble_is_scored_by_the_mean_over_its_members() -> None:
+    """Two of three members prefer action 0, but the mean over them action 1; nor does the highest of all decide."""
+    for means, action in (([[1.0, 0.0], [1.0, 0.0], [0.0, 9.0]], 1), ([[1.0, 2.0], [1.0, 0.0], [1.0, 0.0]], 0)):
+        for policy in (Greedy(), UCB(2.0, 2.0), EpsilonGreedy(0.0), EpisodeUCB(2.0, 2.0)):
+            assert (selections(policy, ensemble(means, [[1.0, 1.0]] * 3)) == action).all()
+    spread = ensemble([[0.5, 0.0]] * 2, [[0.0, 0.0], [0.0, 1.0]])  # 0.5 against mean 2 * (0 + 1) / 2 = 1
+    assert (selections(UCB(2.0, 2.0), spread) == 1).all()
+    assert (selections(Greedy(), spread) == 0).all()
+    by_hand = jnp.array([2.0, 2.0]), jnp.array([2.0, 0.4])  # c of each action: 0.5 against 1, 0.5 against 0.2
+    for c, action in zip(by_hand, (1, 0), strict=True):
+        assert EpisodeUCB().select(jax.random.key(0), c, Gaussian(), spread) == action
+
+
+def test_all_members_are_scored_with_the_same_randomness() -> None:
+    """Equal members decide as one of them would: with randomness of their own, their mean would vary less."""
+    one = ensemble([[0.0, 0.3]], [[1.0, 0.9]])
+    many = jax.tree.map(lambda leaf: jnp.repeat(leaf, 4, axis=0), one)
+    for policy in (UCB(), Thompson(), EpsilonGreedy(0.5)):
+        np.testing.assert_array_equal(selections(policy, many), selections(policy, one))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def selections(policy: ExplorationPolicy, z: Any) -> jax.Array:
+    """A hundred decisions, each the first of an episode."""
+    members, num_actions = z.mean.shape
+
+    def first(key: jax.Array) -> jax.Array:
+        return policy.select(key, policy.begin(key, members, num_actions), Gaussian(), z)
+
+    return jax.vmap(first)(jax.random.split(jax.random.key(0), 100))
+
+
+# Memory
+
+
+def test_episode_ucb_draws_c_for_each_action_as_an_episode_begins() -> None:
+    c = np.asarray(EpisodeUCB(1.0, 3.0).begin(jax.random.key(0), 1, 500))
+    assert c.min() >= 1.0 and c.max() <= 3.0
+    assert scipy.stats.kstest(c, scipy.stats.uniform(1.0, 2.0).cdf).pvalue > 1e-4
+    assert (c != EpisodeUCB(1.0, 3.0).begin(jax.random.key(1), 1, 500)).all()
+
+
+def test_episode_ucb_keeps_c_and_acts_on_it() -> None:
+    """mean + c std by hand, whatever the key; ties at random."""
+    policy, z = EpisodeUCB(), ensemble([[0.0, 1.0, -1.0]], [[1.0, 0.25, 2.0]])
+    for c, action in (
+        (jnp.array([2.0, 2.0, 2.0]), 2),
+        (jnp.array([2.0, 5.0, 0.0]), 1),
+        (jnp.array([9.0, 0.0, 4.0]), 0),
+    ):
+        for seed in range(3):
+            assert policy.select(jax.random.key(seed), c, Gaussian(), z) == action
+        assert policy.advance(jax.random.key(0), c, jnp.asarray(0)) is c
+    tied = ensemble([[1.0, 1.0]], [[1.0, 1.0]])
+    keys = jax.random.split(jax.random.key(0), DECISIONS)
+    chosen = jax.vmap(lambda key: policy.select(key, jnp.array([2.0, 2.0]), Gaussian(), tied))(keys)
+    assert_frequency(int(chosen.sum()), 0.5)
+
+
+def test_a_replayed_next_action_is_chosen_with_a_fresh_memory() -> None:
+    """As often as UCB, which draws c for every decision, would: P by quadrature."""
+    z, keys = gaussians([0.0, 0.3], [1.0, 0.9]), jax.random.split(jax.random.key(0), DECISIONS)
+    chosen = jax.jit(jax.vmap(lambda key: EpisodeUCB().next_action(key, Gaussian(), z)))(keys)
+    probability, _ = scipy.integrate.quad(lambda c1: np.clip((0.3 + 0.9 * c1 - 1.7) / 0.6, 0, 1) / 0.6, 1.7, 2.3)
+    assert_frequency(int(chosen.sum()), probability)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +265,9 @@ def test_an_action_is_an_integer_of_32_bits() -> None:
         (lambda: UCB(2.0, 1.0), ["[2.0, 1.0]", "0 <= low <= high"]),
         (lambda: UCB(2.0, math.inf), ["[2.0, inf]", "finite"]),
         (lambda: UCB(math.nan, 2.0), ["[nan, 2.0]", "0 <= low <= high"]),
+        (lambda: EpisodeUCB(-1.0, 2.0), ["EpisodeUCB", "[-1.0, 2.0]", "0 <= low <= high"]),
+        (lambda: EpisodeUCB(2.0, 1.0), ["EpisodeUCB", "[2.0, 1.0]", "0 <= low <= high"]),
+        (lambda: EpisodeUCB(2.0, math.inf), ["EpisodeUCB", "[2.0, inf]", "finite"]),
     ],
 )
 def test_errors_name_the_argument_the_value_and_the_remedy(build: Callable[[], Any], words: list[str]) -> None:

@@ -6,6 +6,7 @@ import sys
 import zlib
 from pathlib import Path
 
+import matplotlib
 import pytest
 
 from uppertail.cli import programs
@@ -25,9 +26,9 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 
 def run(cache: Path, out: Path) -> bytes:
-    others = {"MPLCONFIGDIR": str(out.parent), "JAX_ENABLE_COMPILATION_CACHE": "true"}
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), **others}
-    words = ["train", "--env=Toy", "--seeds=1", "--episodes=20", "--width=8", "--quiet", f"--out={out}"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": matplotlib.get_cachedir()}
+    sizes = ["--seeds=1", "--episodes=20", "--width=8", "--hidden_layers=1", "--replay_size=99"]
+    words = ["train", "--env=Toy", *sizes, "--quiet", f"--out={out}"]
     done = subprocess.run(
         [sys.executable, "-m", "uppertail", *words], env=environment, capture_output=True, text=True, check=False
     )

@@ -20,6 +20,9 @@ def record_of(*seeds, **changes):
         "environment": {"name": "Chain", "length": 10},
         "distribution": {"name": "Gaussian"},
         "policy": {"name": "UCB"},
+        "network": {"name": "PerAction"},
+        "replay": {"name": "Uniform"},
+        "target": {"name": "Online"},
         "settings": {},
         "success_return": 1.0,
         "floor_episodes": 6.0,
@@ -90,6 +93,7 @@ def test_summary_has_every_promised_key_and_is_json():
         "env", "distribution", "policy", "seeds", "episodes", "env_steps", "wall_seconds", "compile_seconds",
         "steps_per_second", "first_success_episode", "solved_episode", "final_success_rate", "final_greedy_return",
         "floor_episodes", "first_success_over_floor", "failed", "targets_outside_support",
+        "network", "replay", "target",
     }  # fmt: skip
     assert promised <= summary.keys()
     assert summary["first_success_episode"] == [4, None]

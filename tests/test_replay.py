@@ -1,6 +1,7 @@
-"""The ring buffer, against a deque; and no copy of it in a compiled run."""
+"""Laws of every replay buffer, the ring buffer against a deque; and no copy of a buffer in a compiled run."""
 
 import collections
+import functools
 import re
 from typing import Any
 
@@ -13,25 +14,42 @@ import pytest
 import scipy.stats
 from hypothesis import given
 
-from uppertail import replay
 from uppertail.agent import Agent, AgentState, Metrics
-from uppertail.distributions import Gaussian
+from uppertail.distributions import Gaussian, PointMass
 from uppertail.encodings import OneHot
 from uppertail.environments import Chain
+from uppertail.networks import PerAction
 from uppertail.policies import UCB
-from uppertail.training.compiled import CompiledRun
+from uppertail.replay import Distinct, Prioritized, Replay, Sample, Uniform
+from uppertail.targets import Online
+from uppertail.training.acting import iteration_keys
+from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.loop import Loop, RunState
 from uppertail.types import Transition
 
+PARTS = [Uniform(), Distinct(), Distinct(latest=3), Prioritized()]
 CAPACITY = 7
 DRAWS = 20_000
+BATCHES = [[1], [3], [5, 1], [5, 2], [5, 5], [4, 4, 4, 4]]
 
-add = jax.jit(replay.add)
-sample = jax.jit(replay.sample, static_argnums=2)
+
+@pytest.fixture(params=PARTS, ids=str)
+def part(request: pytest.FixtureRequest) -> Replay:
+    return request.param
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def add(part: Replay, state: Any, batch: Transition) -> Any:
+    return part.add(state, batch)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 3))
+def sample(part: Replay, state: Any, key: jax.Array, count: int) -> Sample:
+    return part.sample(state, key, count)
 
 
 def transitions(first: int, count: int) -> Transition:
-    """Transitions that can be told apart in every field."""
+    """Transitions that can be told apart in every field; no (observation, action) pair comes twice."""
     number = jnp.arange(first, first + count, dtype=jnp.int32)
     return Transition(
         observation=number,
@@ -40,54 +58,148 @@ def transitions(first: int, count: int) -> Transition:
         terminated=number % 2 == 0,
         next_observation=number + 1,
         next_action=-number,
+        extra={"mask": number[:, None] * 10 + jnp.arange(2, dtype=jnp.int32)[None]},
     )
 
 
-def filled(batches: list[int]) -> replay.Replay:
-    buffer = replay.init(CAPACITY, jax.tree.map(lambda leaf: leaf[0], transitions(1, 1)))
+def filled(part: Replay, batches: list[int]) -> Any:
+    state = part.init(CAPACITY, jax.tree.map(lambda leaf: leaf[0], transitions(1, 1)))
     first = 1
     for count in batches:
-        buffer = add(buffer, transitions(first, count))
+        state = add(part, state, transitions(first, count))
         first += count
-    return buffer
+    return state
 
 
-def test_an_empty_buffer_keeps_shapes_and_types() -> None:
+def held(part: Replay, total: int) -> range:
+    """Which of so many transitions, no two of one pair, it holds."""
+    room = CAPACITY // part.latest if isinstance(part, Distinct) else CAPACITY
+    return range(max(total - room, 0) + 1, total + 1)
+
+
+def test_an_empty_buffer_keeps_shapes_and_types(part: Replay) -> None:
     example = Transition(
         jnp.zeros((2, 3), jnp.uint8), jnp.array(1), jnp.array(1.0), jnp.array(True), jnp.zeros((2, 3)), jnp.array(1)
     )
-    buffer = replay.init(CAPACITY, example)
-    assert buffer.added == 0
-    for stored, leaf in zip(buffer.transitions, example, strict=True):
-        assert (stored.shape, stored.dtype) == ((CAPACITY, *leaf.shape), leaf.dtype)
+    state = part.init(CAPACITY, example)
+    full = add(part, state, jax.tree.map(lambda leaf: jnp.stack([leaf] * 5), example))
+    assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state) == jax.tree.map(
+        lambda leaf: (leaf.shape, leaf.dtype), full
+    )
+    drawn = sample(part, full, jax.random.key(0), 4)
+    for stored, leaf in zip(drawn.transitions, example, strict=True):
+        if not isinstance(leaf, tuple):
+            assert (stored.shape, stored.dtype) == ((4, *leaf.shape), leaf.dtype)
+    assert drawn.indices.shape == drawn.weights.shape == (4,)
+    assert drawn.indices.dtype == jnp.int32
+    assert drawn.weights.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("batches", BATCHES, ids=str)
+def test_sampling_is_uniform_over_what_is_held(part: Replay, batches: list[int]) -> None:
+    """Whole transitions, none that was never written or already overwritten, all of them equally often."""
+    stored = held(part, sum(batches))
+    drawn = sample(part, filled(part, batches), jax.random.key(0), DRAWS)
+    observations = np.asarray(drawn.transitions.observation)
+    assert set(observations.tolist()) == set(stored)
+    rows = observations - stored[0]
+    for leaf, expected in zip(
+        jax.tree.leaves(drawn.transitions), jax.tree.leaves(transitions(stored[0], len(stored))), strict=True
+    ):
+        np.testing.assert_array_equal(leaf, np.asarray(expected)[rows])
+    if len(stored) > 1:
+        assert scipy.stats.chisquare(np.bincount(rows)).pvalue > 1e-4
+    np.testing.assert_array_equal(drawn.weights, 1.0)
+
+
+def test_an_index_stands_for_one_transition_within_the_capacity(part: Replay) -> None:
+    drawn = sample(part, filled(part, [5, 5]), jax.random.key(1), 500)
+    indices, numbers = np.asarray(drawn.indices), np.asarray(drawn.transitions.observation)
+    assert indices.min() >= 0 and indices.max() < CAPACITY
+    by_index = dict(zip(indices.tolist(), numbers.tolist(), strict=True))
+    assert numbers.tolist() == [by_index[index] for index in indices.tolist()]
+    assert len(set(by_index.values())) == len(by_index)
+
+
+def test_draws_differ_by_key_and_count(part: Replay) -> None:
+    state = filled(part, [5, 5])
+    one, other = (np.asarray(sample(part, state, jax.random.key(k), 500).indices) for k in range(2))
+    assert (one != other).any()
+    np.testing.assert_array_equal(one, sample(part, state, jax.random.key(0), 500).indices)
+
+
+def test_an_update_changes_neither_shapes_nor_what_is_held(part: Replay) -> None:
+    state = filled(part, [5, 5])
+    after = part.update(state, jnp.array([2, 0, 2]), jnp.array([0.5, 3.0, -1.0]))
+    assert jax.tree.structure(after) == jax.tree.structure(state)
+    for now, was in zip(jax.tree.leaves(after), jax.tree.leaves(state), strict=True):
+        assert (now.shape, now.dtype) == (was.shape, was.dtype)
+    drawn = sample(part, after, jax.random.key(0), DRAWS).transitions.observation
+    assert set(np.asarray(drawn).tolist()) == set(held(part, 10))
+
+
+def test_an_index_beyond_every_buffer_is_ignored(part: Replay) -> None:
+    """Data that did not come from it, before replay starts: however large their losses are."""
+    state = filled(part, [5])
+    after = part.update(state, jnp.full(3, jnp.iinfo(jnp.int32).max), jnp.array([1e3, 1.0, 7.0]))
+    jax.tree.map(np.testing.assert_array_equal, after, state)
+
+
+def test_batched_over_seeds_it_is_the_same(part: Replay) -> None:
+    """Two seeds whose streams differ, each as it is alone."""
+    firsts, example = (1, 40), jax.tree.map(lambda leaf: leaf[0], transitions(1, 1))
+    empty = part.init(CAPACITY, example)
+
+    def kept(key: jax.Array, batches: tuple[Transition, ...]) -> Any:
+        state = empty
+        for batch in batches:
+            state = part.add(state, batch)
+        drawn = part.sample(state, key, 9)
+        return part.update(state, drawn.indices, drawn.transitions.reward), drawn
+
+    keys = jax.random.split(jax.random.key(0), 2)
+    streams = [(transitions(first, 5), transitions(first + 3, 5)) for first in firsts]
+    together = jax.jit(jax.vmap(kept))(keys, jax.tree.map(lambda *leaves: jnp.stack(leaves), *streams))
+    for row, stream in enumerate(streams):
+        alone = jax.jit(kept)(keys[row], stream)
+        for ours, expected in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
+            np.testing.assert_allclose(ours[row], expected, rtol=1e-6)
+
+
+def test_the_losses_that_come_back_are_those_of_the_drawn_transitions() -> None:
+    """Nothing is learned, and next actions are kept: then a transition has one loss, whenever it is drawn."""
+    agent = Agent(PointMass(), UCB(), PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.0))
+    part = Prioritized(alpha=1.0)
+    loop = Loop(agent, part, rollout_steps=4, updates_per_rollout=2, batch_size=8, replay_size=40, on_policy="all")
+    run, key, environment = CompiledRun(loop), jax.random.key(0), Chain(5).build(jax.random.key(0))
+    state, iterate = run.init(key, environment), jax.jit(lambda state: run.iterate(key, environment, state)[0])
+    for _ in range(10):
+        state = iterate(state)
+    stored = state.replay.ring.transitions
+    *_, losses = jax.jit(agent.update)(state.agent, key, stored, jnp.ones(40))
+    priorities = np.asarray(state.replay.priorities).reshape(-1)[:40]
+    drawn = priorities != float(state.replay.highest)
+    assert drawn.sum() > 20
+    np.testing.assert_allclose(priorities[drawn], np.asarray(losses)[drawn] + 1e-6, rtol=1e-4, atol=1e-8)
+
+
+# The ring buffer
 
 
 @given(batches=st.lists(st.integers(1, 5), max_size=12))
-def test_the_buffer_holds_the_last_transitions(batches: list[int]) -> None:
-    buffer = filled(batches)
+def test_the_ring_buffer_holds_the_last_transitions(batches: list[int]) -> None:
+    buffer = filled(Uniform(), batches)
     model = collections.deque(range(1, sum(batches) + 1), maxlen=CAPACITY)
     assert buffer.added == sum(batches)
     size = len(model)
     stored = jax.tree.map(lambda leaf: np.asarray(leaf)[:size], buffer.transitions)
     order = np.argsort(stored.observation)
     assert stored.observation[order].tolist() == list(model)
-    for kept, expected in zip(stored, transitions(model[0] if model else 1, size), strict=True):
-        np.testing.assert_array_equal(kept[order], expected)
+    expected = transitions(model[0] if model else 1, size)
+    jax.tree.map(lambda kept, whole: np.testing.assert_array_equal(kept[order], whole), stored, expected)
 
 
-@pytest.mark.parametrize("batches", [[1], [3], [5, 1], [5, 2], [5, 5], [4, 4, 4, 4]], ids=str)
-def test_sampling_is_uniform_over_what_is_stored(batches: list[int]) -> None:
-    """Whole transitions, none that was never written or already overwritten, all of them equally often."""
-    total = sum(batches)
-    stored = range(max(total - CAPACITY, 0) + 1, total + 1)
-    drawn = sample(filled(batches), jax.random.key(0), DRAWS)
-    observations = np.asarray(drawn.observation)
-    assert set(observations.tolist()) == set(stored)
-    rows = observations - stored[0]
-    for leaf, expected in zip(drawn, transitions(stored[0], len(stored)), strict=True):
-        np.testing.assert_array_equal(leaf, np.asarray(expected)[rows])
-    if len(stored) > 1:
-        assert scipy.stats.chisquare(np.bincount(rows)).pvalue > 1e-4
+# No copy of a buffer
 
 
 class SampleFirst(CompiledRun):
@@ -95,14 +207,16 @@ class SampleFirst(CompiledRun):
 
     def iterate(self, run_key: Any, environment: Any, run: RunState) -> Any:
         loop = self.loop
-        act_key, learn_key = loop.keys(run_key, run.iteration)
+        act_key, learn_key = iteration_keys(run_key, run.iteration)
         episode, fresh, records = self.rollout(act_key, environment, run.agent.network, run.episode)
+        stored = (run.iteration + 1) * loop.rollout_steps
 
         def learn(state: AgentState, key: Any) -> tuple[AgentState, Metrics]:
             batch_key, update_key = jax.random.split(key)
-            return loop.agent.update(state, update_key, loop.minibatch(batch_key, fresh, run.replay))
+            batch = loop.minibatch(batch_key, fresh, run.replay, stored)
+            return loop.agent.update(state, update_key, batch.transitions, batch.weights)[:2]
 
-        buffer = replay.add(run.replay, fresh)
+        buffer = loop.replay.add(run.replay, fresh)
         agent_state, metrics = jax.lax.scan(learn, run.agent, jax.random.split(learn_key, loop.updates_per_rollout))
         after = run._replace(agent=agent_state, replay=buffer, episode=episode, iteration=run.iteration + 1)
         return after, records, metrics
@@ -117,21 +231,24 @@ class BranchingAdd(CompiledRun):
         return after._replace(replay=buffer), records, metrics
 
 
-def small_loop(capacity: int) -> Loop:
-    agent = Agent(Gaussian(), UCB(), OneHot(5), 0.9, optax.sgd(0.01), (4,), False)
-    return Loop(agent, rollout_steps=2, updates_per_rollout=1, batch_size=4, replay_size=capacity)
+def small_loop(part: Replay, capacity: int) -> Loop:
+    agent = Agent(Gaussian(), UCB(), PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.01))
+    return Loop(agent, part, rollout_steps=2, updates_per_rollout=1, batch_size=4, replay_size=capacity)
 
 
-def program(run_type: type[CompiledRun], seeds: int, capacity: int) -> str:
-    """The optimized program of a chunk of a run, its buffers donated."""
-    run = run_type(small_loop(capacity))
+def program(run_type: type[CompiledRun], part: Replay, seeds: int, capacity: int) -> tuple[str, tuple[int, ...]]:
+    """The optimized program of a chunk of a run, its buffers donated, and the lengths of its buffer's arrays."""
+    run = run_type(small_loop(part, capacity))
     keys = jax.random.split(jax.random.key(0), seeds)
     environments = jax.vmap(Chain(5).build)(keys)
     runs = jax.eval_shape(jax.vmap(run.init), keys, environments)
     chunk = jax.jit(jax.vmap(run.chunk, in_axes=(0, 0, 0, None)), static_argnums=3, donate_argnums=2)
     text = chunk.lower(keys, environments, runs, 5).compile().as_text()
     assert text is not None
-    return text
+    lengths = {
+        leaf.shape[1] for leaf in jax.tree.leaves(runs.replay) if leaf.ndim > 1 and leaf.shape[1] > capacity // 4
+    }
+    return text, (*sorted(lengths), *(seeds * length for length in sorted(lengths)))
 
 
 def whole_writes(text: str, sizes: tuple[int, ...]) -> list[str]:
@@ -160,11 +277,12 @@ def whole_writes(text: str, sizes: tuple[int, ...]) -> list[str]:
 SEEDS, LARGE = 3, 49_999
 
 
-def test_a_compiled_run_never_copies_its_buffer() -> None:
-    assert whole_writes(program(CompiledRun, SEEDS, LARGE), (LARGE, SEEDS * LARGE)) == []
+def test_a_compiled_run_never_copies_its_buffer(part: Replay) -> None:
+    """Prioritized reads its table of priorities whole; nobody writes a whole array."""
+    assert whole_writes(*program(CompiledRun, part, SEEDS, LARGE)) == []
 
 
 @pytest.mark.parametrize(("trap", "opcode"), [(SampleFirst, "copy"), (BranchingAdd, "select")])
 def test_a_copy_of_the_buffer_would_be_seen(trap: type[CompiledRun], opcode: str) -> None:
-    found = whole_writes(program(trap, SEEDS, LARGE), (LARGE, SEEDS * LARGE))
+    found = whole_writes(*program(trap, Uniform(), SEEDS, LARGE))
     assert any(line.startswith(opcode) for line in found), found

@@ -47,7 +47,7 @@ def small(monkeypatch):
     monkeypatch.setattr(toy, "QUICK_SETTINGS", settings)
     monkeypatch.setattr(toy, "CONVERGED", 70)
     monkeypatch.setattr(chain_distributions, "SETTINGS", Settings(seeds=1, **TINY))
-    monkeypatch.setattr(chain_distributions, "MOMENTS", (1, 3))
+    monkeypatch.setattr(chain_distributions, "MOMENTS", (3,))
     monkeypatch.setattr(policy_evaluation, "SETTINGS", Settings(seeds=2, episodes=10**6, **TINY))
     monkeypatch.setattr(policy_evaluation, "ENVIRONMENTS", {"Toy": (policy_evaluation.ENVIRONMENTS["Toy"][0], 320)})
     monkeypatch.setattr(policy_evaluation, "DRAWS", 100)
@@ -66,7 +66,7 @@ def calls(small, trained, monkeypatch):
     """Training that costs nothing, and what it was called with."""
     calls = []
 
-    def train_at_once(*arguments):
+    def train_at_once(*arguments, **parts):
         calls.append(arguments)
         return trained
 
@@ -156,7 +156,7 @@ def test_a_cell_of_other_settings_is_computed_again(calls, tmp_path, capsys, mon
 
 
 def test_ctrl_c_keeps_the_finished_cells(calls, trained, tmp_path, capsys, monkeypatch):
-    def interrupted_the_second_time(*arguments):
+    def interrupted_the_second_time(*arguments, **parts):
         calls.append(arguments)
         if len(calls) == 2:
             raise KeyboardInterrupt
@@ -173,13 +173,13 @@ def test_ctrl_c_keeps_the_finished_cells(calls, trained, tmp_path, capsys, monke
 
 def test_a_training_run_that_was_stopped_is_no_finished_cell(small, trained, tmp_path, monkeypatch):
     stopped = dataclasses.replace(trained, record=dataclasses.replace(trained.record, interrupted=True))
-    monkeypatch.setattr(training_cell, "train", lambda *arguments: stopped)
+    monkeypatch.setattr(training_cell, "train", lambda *arguments, **parts: stopped)
     assert reproduce("chain", tmp_path / "chain", "--quiet") == 130
     assert not (tmp_path / "chain" / "cells").exists()
 
 
 def test_ctrl_c_when_a_cell_is_nearly_done_keeps_it_and_stops(calls, trained, tmp_path, monkeypatch):
-    def trained_and_interrupted(*arguments):
+    def trained_and_interrupted(*arguments, **parts):
         with interruptible():  # as training does, which then finds nothing left to stop
             signal.raise_signal(signal.SIGINT)
         calls.append(arguments)
@@ -192,7 +192,7 @@ def test_ctrl_c_when_a_cell_is_nearly_done_keeps_it_and_stops(calls, trained, tm
 
 
 def test_all_interrupted_goes_on_with_the_command_that_it_names(small, tmp_path, capsys, monkeypatch):
-    def interrupted(*arguments):
+    def interrupted(*arguments, **parts):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:

@@ -14,8 +14,8 @@ import pytest
 from uppertail import Chain, Checkpoints, Settings, records, train
 from uppertail.cli import main
 from uppertail.locks import locked
-from uppertail.training import checkpoint
-from uppertail.training.compiled import CompiledDriver
+from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training.drivers.compiled import CompiledDriver
 from uppertail.training.run import Run
 
 TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]

@@ -12,7 +12,8 @@ from uppertail.training.process import threads
 POOL = """
 from pathlib import Path
 from uppertail.cli.train import main
-main(["--env=Chain", "--env.length=2", "--seeds={seeds}", "--episodes=1", "--width=8", "--quiet", "--out={out}"])
+sizes = ["--steps=16", "--width=8", "--hidden_layers=1", "--replay_size=99"]
+main(["--env=Toy", "--seeds={seeds}", *sizes, "--quiet", "--out={out}"])
 print(sum("XLAEigen" in file.read_text() for file in Path("/proc/self/task").glob("*/comm")))
 """
 

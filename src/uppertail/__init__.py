@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from uppertail.errors import InputError
     from uppertail.networks import Network, NetworkBuilder, PerAction
     from uppertail.policies import UCB, EpisodeUCB, EpsilonGreedy, ExplorationPolicy, Greedy, Memoryless, Thompson
-    from uppertail.replay import Distinct, Prioritized, Replay, Uniform
+    from uppertail.replay import Distinct, Prioritized, Replay, Sample, Uniform
     from uppertail.targets import Graph, Online, Periodic, RunningMean, Target
     from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingFailedError, TrainingResult
@@ -38,7 +38,7 @@ _HOMES = {
     "uppertail.errors": ("InputError",),
     "uppertail.networks": ("Network", "NetworkBuilder"),
     "uppertail.policies": ("ExplorationPolicy", "Greedy", "Memoryless"),
-    "uppertail.replay": ("Replay",),
+    "uppertail.replay": ("Replay", "Sample"),
     "uppertail.targets": ("Target",),
     "uppertail.training.settings": ("Settings",),
     "uppertail.training.checkpoints.folder": ("Checkpoints",),
@@ -93,6 +93,7 @@ __all__ = [
     "Replay",
     "ReturnDistribution",
     "RunningMean",
+    "Sample",
     "Settings",
     "Stop",
     "Target",

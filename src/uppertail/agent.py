@@ -9,7 +9,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
-from uppertail.encodings import Encoding
+from uppertail.encodings import Encoding, require_state
 from uppertail.errors import InputError
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.policies import ExplorationPolicy
@@ -18,9 +18,9 @@ from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 
 class AgentState(NamedTuple):
-    """All that an agent learns, and what its targets are made with."""
+    """All that an agent learns, a Network, and what its targets are made with."""
 
-    network: Network
+    network: Any
     optimizer: optax.OptState
     target: PyTree
 
@@ -66,9 +66,17 @@ class Agent:
                 f"loss_samples is {self.loss_samples}, but {type(self.family).__name__} has no density to learn draws "
                 "by: use 0, its own loss, or a family with a density, for example Gaussian."
             )
-        if self.policy.needs_members and self.network.members is None:
+        self.require_members(self.policy)
+
+    def require_members(self, policy: ExplorationPolicy) -> None:
+        """Does nothing if the network has the members that a policy needs.
+
+        Raises:
+            InputError: it has none.
+        """
+        if policy.needs_members and self.network.members is None:
             raise InputError(
-                f"The policy {type(self.policy).__name__} needs a network with members, and "
+                f"The policy {type(policy).__name__} needs a network with members, and "
                 f"{type(self.network).__name__} has none: use an ensemble, or another policy, for example UCB."
             )
 
@@ -81,6 +89,7 @@ class Agent:
 
     def returns(self, network: Network, observation: Array | int) -> PyTree:
         """p(Z | s, a) for one state: the family's parameters with leading axes [actions], or [members, actions]."""
+        require_state(self.encoding, observation)
         z = self.returns_by_member(network, jnp.asarray(observation))
         return jax.tree.map(lambda leaf: leaf[0], z) if network.members is None else z
 

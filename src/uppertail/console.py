@@ -17,6 +17,7 @@ HEADINGS = (
     "first\nsuccess",
     "solved\nat",
     "times\nfloor",
+    "\nkept",
     "greedy\nreturn",
     "steps\nper s",
 )
@@ -48,9 +49,15 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[["TrainingProgres
 
 
 def results_table(title: str, runs: dict[str, RunRecord]) -> Table:
-    """One row per run: seeds solved; median episode of the first success and of solving; speed of all seeds."""
+    """One row per run: seeds solved, median episodes, what the worst seed kept of its solution, speed of all seeds."""
     table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, show_edge=False
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
     )
     table.add_column("\nmethod", no_wrap=True)
     for heading in HEADINGS:
@@ -66,10 +73,16 @@ def results_table(title: str, runs: dict[str, RunRecord]) -> Table:
             label,
             *(successes if math.isfinite(record.success_return) else "---"),  # nobody has said what a success is
             "-" if record.floor_episodes is None else episode_text(record.first_success_over_floor, ".1f"),
+            _share(min((kept for kept in record.kept if kept is not None), default=None)),
             f"{sum(record.greedy_returns) / len(record.greedy_returns):.2f}",
             f"{record.steps_per_second:,.0f}",
         )
     return table
+
+
+def _share(value: float | None) -> str:
+    """A share, never rounded up to the whole."""
+    return "-" if value is None else f"{math.floor(value * 1000) / 10:.4g}%"
 
 
 def figure_table(rows: list[dict[str, str]]) -> Table:

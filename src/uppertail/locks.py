@@ -40,6 +40,33 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def hold(descriptor: int) -> None:
+    """Locks an open file for as long as this process lives or has it open; nothing where there are no such locks."""
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def held(path: Path) -> bool | None:
+    """Whether a process of this machine has locked a file; None where that cannot be known.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    if fcntl is None:
+        return None
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that ask do not see each other
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _acquire(path: Path) -> int:
     """An open file that is locked, and that is still the one of that name: whoever had it before removed theirs."""
     while True:

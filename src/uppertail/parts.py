@@ -12,11 +12,13 @@ class Part(NamedTuple):
 
     Args:
         contract: where the class is that all of its kinds fulfil.
+        meaning: what it is, for help.
         default: the kind that is used if nothing is said.
         kinds: the module of each built-in kind.
     """
 
     contract: str
+    meaning: str
     default: str
     kinds: dict[str, str]
 
@@ -42,6 +44,7 @@ class Part(NamedTuple):
 PARTS = {
     "env": Part(
         "uppertail.environments.EnvironmentBuilder",
+        "the environment",
         "Chain",
         {
             "Chain": "uppertail.environments",
@@ -54,6 +57,7 @@ PARTS = {
     ),
     "distribution": Part(
         "uppertail.distributions.ReturnDistribution",
+        "the family of return distributions that is learned",
         "Gaussian",
         {
             "Gaussian": "uppertail.distributions",
@@ -64,6 +68,7 @@ PARTS = {
     ),
     "policy": Part(
         "uppertail.policies.ExplorationPolicy",
+        "how actions are chosen",
         "UCB",
         {
             "UCB": "uppertail.policies",
@@ -74,20 +79,23 @@ PARTS = {
     ),
     "network": Part(
         "uppertail.networks.NetworkBuilder",
+        "the network that gives the distributions of a state",
         "PerAction",
         {"PerAction": "uppertail.networks"},
     ),
     "replay": Part(
         "uppertail.replay.Replay",
-        "Uniform",
+        "what is kept of the past, and drawn from it",
+        "Distinct",
         {
-            "Uniform": "uppertail.replay",
             "Distinct": "uppertail.replay",
+            "Uniform": "uppertail.replay",
             "Prioritized": "uppertail.replay",
         },
     ),
     "target": Part(
         "uppertail.targets.Target",
+        "which network the targets are made with",
         "Online",
         {
             "Online": "uppertail.targets",

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from uppertail.analysis import drawing
-from uppertail.analysis.figures import COLOURS, save
+from uppertail.analysis.figures import COLOURS, own_style, save
 from uppertail.analysis.learned_panel import SHAPE, shape, span
 from uppertail.analysis.moments import LearnedReturn, Moment
 from uppertail.analysis.transitions import Transition, chain_walk, transitions
@@ -22,6 +22,7 @@ WRONG = {"edgecolor": COLOURS[1], "linewidth": 1.0, "linestyle": (0, (4, 2))}
 SMALL = 7.5
 
 
+@own_style
 def chain_distributions_figure(stem: Path, mdp: FiniteMDP, moments: list[Moment]) -> None:
     """Draws a block for each moment: successive states from left to right, a row for each action.
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from uppertail.analysis import drawing
-from uppertail.analysis.figures import COLOURS, save
+from uppertail.analysis.figures import COLOURS, own_style, save
 from uppertail.analysis.transitions import Transition, chain_walk, transitions
 from uppertail.environments import FiniteMDP
 
@@ -20,6 +20,7 @@ TOP = 0.45
 GOES_ON, ENDS = COLOURS[2], COLOURS[1]
 
 
+@own_style
 def chain_domain_figure(stem: Path, mdps: dict[str, FiniteMDP]) -> None:
     """Draws each Chain as a row: the correct action goes on to the right, the others end the episode.
 

@@ -1,10 +1,8 @@
 """Learning curves from records."""
 
-import io
 import itertools
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,19 +10,21 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
 
-from uppertail.analysis.figures import DPI, Style, save, styles
+from uppertail.analysis.figures import Style, own_style, save, save_png, styles
 from uppertail.analysis.statistics import learning_curve
 from uppertail.errors import InputError
-from uppertail.records import Episodes, write_bytes
+from uppertail.records import Episodes
 
 SMOOTHING_WINDOW = 50
 TRIANGLE = 6.5
 """Points."""
 
 
+@own_style
 def learning_curves(path: Path, title: str, methods: dict[str, list[Episodes]]) -> None:
-    """Draws the mean return against the episode, one line per method with its 95% interval over seeds."""
-    figure, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
+    """Draws the mean return against the episode, one line per method with its 95% interval over seeds, as a PNG."""
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.subplots()
     for (label, seeds), style in zip(methods.items(), styles(methods).values(), strict=True):
         if finished := _finished(seeds):
             _curve(axes, finished, style, SMOOTHING_WINDOW, f"{label}\n({_seeds({len(finished)})})")
@@ -34,12 +34,10 @@ def learning_curves(path: Path, title: str, methods: dict[str, list[Episodes]]) 
     if axes.lines:
         axes.set_xlim(left=0)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format=path.suffix.removeprefix("."), dpi=DPI)
-    write_bytes(path, drawn.getvalue())
-    plt.close(figure)
+    save_png(figure, path)
 
 
+@own_style
 def curve_panels(
     stem: Path,
     title: str,

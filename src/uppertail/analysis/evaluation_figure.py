@@ -8,11 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from uppertail.analysis.figures import COLOURS, save
+from uppertail.analysis.figures import COLOURS, own_style, save
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
+@own_style
 def evaluation_figure(stem: Path, documents: list[dict[str, Any]]) -> None:
     """Draws one row per environment; every point is a state and action of one seed.
 

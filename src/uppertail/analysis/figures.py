@@ -1,17 +1,17 @@
 """How every figure looks and becomes files."""
 
+import functools
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
+import matplotlib.style
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from uppertail.errors import InputError, said
 from uppertail.records import write_bytes
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -21,6 +21,14 @@ DASHES: tuple[Dash, ...] = ("-", "--", "-.", ":")
 DPI = 150
 
 
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+class PictureError(InputError):
+    """A figure that cannot be drawn; its text says which, and why."""
+
+
 class Style(NamedTuple):
     """How one method is drawn, wherever it is drawn."""
 
@@ -28,21 +36,59 @@ class Style(NamedTuple):
     dash: Dash
 
 
+def own_style(draw: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """What draws figures, whatever a user's matplotlibrc says: LaTeX that is not there, other fonts, other sizes."""
+
+    @functools.wraps(draw)
+    def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        with matplotlib.style.context("default"):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
 def save(figure: Figure, stem: Path) -> None:
-    """Writes stem.svg and stem.png, each at once or not at all, and closes the figure.
+    """Writes stem.svg and stem.png, each at once or not at all.
 
     The same figure gives the same bytes, and text stays text in the SVG, so that it can be searched and read aloud.
+
+    Raises:
+        PictureError: it cannot be drawn.
+        OSError: a file cannot be written.
     """
-    try:
-        content = {kind: io.BytesIO() for kind in ("svg", "png")}
-        with matplotlib.rc_context({"svg.hashsalt": "uppertail", "svg.fonttype": "none"}):
-            figure.savefig(content["svg"], format="svg", metadata={"Date": None})
-            figure.savefig(content["png"], format="png", dpi=DPI)
-    finally:
-        plt.close(figure)
+    with matplotlib.rc_context({"svg.hashsalt": "uppertail", "svg.fonttype": "none"}):
+        content = {
+            "svg": rendered(figure, stem.name, format="svg", metadata={"Date": None}),
+            "png": rendered(figure, stem.name, format="png", dpi=DPI),
+        }
     for kind, drawn in content.items():
         # the name may hold dots ("discount-0.99"), which with_suffix would cut off
-        write_bytes(stem.with_name(f"{stem.name}.{kind}"), drawn.getvalue())
+        write_bytes(stem.with_name(f"{stem.name}.{kind}"), drawn)
+
+
+def save_png(figure: Figure, path: Path) -> None:
+    """Writes a PNG, at once or not at all.
+
+    Raises:
+        PictureError: it cannot be drawn.
+        OSError: it cannot be written.
+    """
+    write_bytes(path, rendered(figure, path.name, format="png", dpi=DPI))
+
+
+def rendered(figure: Figure, name: str, **how: Any) -> bytes:
+    """The bytes of a figure's file.
+
+    Raises:
+        PictureError: it cannot be drawn.
+    """
+    FigureCanvasAgg(figure)  # no backend of the surroundings has a part in it
+    drawn = io.BytesIO()
+    try:
+        figure.savefig(drawn, **how)
+    except Exception as error:  # a font that is damaged, a library that is missing
+        raise PictureError(f"The picture {name} cannot be drawn ({type(error).__name__}: {said(error)}).") from error
+    return drawn.getvalue()
 
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:

@@ -2,22 +2,19 @@
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from uppertail.analysis.discrete import ExactReturn
-from uppertail.analysis.figures import COLOURS
+from uppertail.analysis.figures import COLOURS, own_style, save_png
 
 PANELS = 24
 FEW_ATOMS = 30
 BINS = 60
 
 
+@own_style
 def return_panels(path: Path, title: str, returns: dict[tuple[int, int], ExactReturn]) -> None:
     """Draws the first 24 distributions, the actions of a state beside each other, on one axis of returns.
 
@@ -27,9 +24,8 @@ def return_panels(path: Path, title: str, returns: dict[tuple[int, int], ExactRe
     actions = 1 + max(action for _, action in returns)
     columns = min(actions * max(1, 4 // actions), 6, len(shown))
     rows = -(-len(shown) // columns)
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(max(2.1 * columns, 4.2), 1.45 * rows + 1.2), layout="constrained", squeeze=False
-    )
+    figure = Figure(figsize=(max(2.1 * columns, 4.2), 1.45 * rows + 1.2), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
     low = min(z.atoms[0] for z in shown.values())
     high = max(z.atoms[-1] for z in shown.values())
     margin = 0.06 * ((high - low) or 1.0)
@@ -43,8 +39,7 @@ def return_panels(path: Path, title: str, returns: dict[tuple[int, int], ExactRe
     figure.suptitle(f"{title}{note}", fontsize=10, wrap=True)
     figure.supxlabel("Return (dashed: its mean)", fontsize=9)
     figure.supylabel("Probability", fontsize=9)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    save_png(figure, path)
 
 
 def _panel(axes: Axes, z: ExactReturn, low: float, high: float) -> None:

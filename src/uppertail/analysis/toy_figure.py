@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from uppertail.analysis import drawing
-from uppertail.analysis.figures import COLOURS, save
+from uppertail.analysis.figures import COLOURS, own_style, save
 from uppertail.analysis.learned_panel import shape, span
 from uppertail.analysis.moments import LearnedReturn, Moment
 from uppertail.analysis.transitions import start, transitions
@@ -24,6 +24,7 @@ MEAN = COLOURS[1]
 SMALL = 7.5
 
 
+@own_style
 def toy_figure(
     stem: Path,
     mdp: FiniteMDP,

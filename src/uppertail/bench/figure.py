@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from uppertail.analysis.figures import COLOURS, save
+from uppertail.analysis.figures import COLOURS, Figure, own_style, save
 
 OURS, PEERS = COLOURS[0], "0.6"
 
 
+@own_style
 def bars(stem: Path, document: dict[str, Any]) -> None:
     """Draws a bar for each row of a contest.
 

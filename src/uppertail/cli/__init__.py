@@ -3,10 +3,11 @@
 import importlib
 import importlib.metadata
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
-from uppertail.cli import programs
+from uppertail.cli import output, programs
 from uppertail.errors import InputError
 
 COMMANDS = {
@@ -15,6 +16,8 @@ COMMANDS = {
     "evaluate": "play a run's learned networks for many episodes: returns, with an interval over seeds",
     "watch": "see a run's agent play, in Gymnasium's own pictures: in a window or in a GIF",
     "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
+    "twin": "run the same method with tables instead of networks: the limit of what a network can learn",
+    "study": "run many settings from one file, on one machine or many, and compare them",
     "reproduce": "make a figure of the paper, or all of them, with intervals",
     "bench": "time training beside its peers, and beside the machine's own matrix products",
     "headline": "solve the randomized Chain of length 100: four methods, one table, one figure",
@@ -40,30 +43,48 @@ def wants_help(arguments: Sequence[str]) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0, 2 for a request that cannot be met, 130 after Ctrl-C."""
-    command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
+    """Runs one command.
+
+    Returns:
+        The exit code: 0, 1 where some cells of a study failed, 2 for a request that cannot be met, 130 after Ctrl-C,
+        143 after SIGTERM.
+    """
+    with output.forgiving() as lost:
+        code = _main([*(sys.argv[1:] if arguments is None else arguments)])
+    for line in lost:
+        output.complain(line)
+    return code or (2 if lost else 0)
+
+
+def _main(arguments: Sequence[str]) -> int:
+    try:
+        code = _command(*(arguments or ["--help"]))
+        print(end="", flush=True)  # what cannot be written is known while it can be dealt with
+        return code
+    except InputError as error:
+        output.complain(str(error))
+        return 2
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt as error:
+        output.complain("interrupted.")
+        return 128 + (error.args[0] if error.args else signal.SIGINT)
+
+
+def _command(command: str, *rest: str) -> int:
     if command in ("-h", "--help"):
         print(USAGE)
         return 0
     if command == "--version":
         print(f"uppertail {importlib.metadata.version('uppertail')}")
         return 0
-    try:
-        if command not in COMMANDS:
-            raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.")
-        if not wants_help(rest):
-            programs.keep()
-        module = importlib.import_module(f"uppertail.cli.{command}")
-        if wants_help(rest):
-            module.parser(light=True).print_help()
-            return 0
-        return module.main(rest)
-    except InputError as error:
-        print(f"uppertail: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if command not in COMMANDS:
+        raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.")
+    if not wants_help(rest):
+        programs.keep()
+    module = importlib.import_module(f"uppertail.cli.{command}")
+    if wants_help(rest):
+        module.parser(light=True).print_help()
         return 0
-    except KeyboardInterrupt:
-        print("uppertail: interrupted.", file=sys.stderr)
-        return 130
+    return module.main(rest)

@@ -7,6 +7,7 @@ from typing import Any
 
 from jsonargparse import ArgumentParser
 
+from uppertail.cli.output import picture
 from uppertail.cli.parsing import command_parser, parse
 from uppertail.errors import InputError
 
@@ -19,9 +20,7 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail bench`; a light parser is the same."""
     del light
     options = command_parser("bench", DESCRIPTION)
-    options.add_argument(
-        "--peer", type=str | None, default=None, help="Python with the packages of benchmarks/peers.txt"
-    )
+    options.add_argument("--peer", type=str, default=None, help="Python with the packages of benchmarks/peers.txt")
     options.add_argument("--out", type=str, default="runs/bench", help="folder for the results")
     options.add_argument("--repetitions", type=int, default=5, help="turns of each contestant")
     options.add_argument("--seconds", type=float, default=2.0, help="how long a turn takes, about")
@@ -45,7 +44,6 @@ def _bench(config: Any) -> int:
     from rich.console import Console
 
     from uppertail.bench.contest import contest, contestants
-    from uppertail.bench.figure import bars
     from uppertail.bench.load import Load
     from uppertail.records import output_errors, write_text
 
@@ -63,10 +61,13 @@ def _bench(config: Any) -> int:
     console = Console(quiet=config.quiet)
     with console.status("") as status:
         document = contest(entrants, Load(), config.repetitions, config.seconds, status.update)
-    if not config.quiet:
-        _show(console, document)
     with output_errors(folder):
         write_text(folder / "bench.json", json.dumps(document, indent=2) + "\n")
+    if not config.quiet:
+        _show(console, document)
+    with output_errors(folder), picture(folder / "bench.png"):
+        from uppertail.bench.figure import bars
+
         bars(folder / "bench", document)
     if not config.quiet:
         print(f"Results in {folder / 'bench.json'}, bars in {folder / 'bench.png'}")

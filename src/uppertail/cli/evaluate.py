@@ -27,7 +27,7 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail evaluate`; a light parser is the same."""
     del light
     options = command_parser("evaluate", DESCRIPTION)
-    options.add_argument("folder", type=str | None, nargs="?", default=None, help="the run's folder")
+    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
     options.add_argument("--episodes", type=int, default=100, help="episodes of each seed")
     options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
@@ -41,6 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError("Which run? `uppertail evaluate DIR`, with the folder that `uppertail train` wrote to.")
     if not 1 <= config.episodes <= MOST_EPISODES:
         raise InputError(f"episodes is {config.episodes}: use 1 to {MOST_EPISODES:,}.")
+    trained.check_policy(config.policy)
     return _evaluate(Path(config.folder), config.episodes, config.policy, config.quiet)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser, Namespace
 
+from uppertail.cli.output import picture
 from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
 from uppertail.errors import InputError
 
@@ -22,6 +23,7 @@ stationary policy: by enumeration where no state comes back, else on a grid with
 and draws exact.png. A time limit is ignored."""
 
 POLICY = "uniform, optimal (of the highest expected return, ties shared), or a .npy file of [states, actions]"
+FIGURE = "exact.png"
 ROWS = 24
 SHORT = 4
 
@@ -39,7 +41,7 @@ def parser(light: bool = False) -> ArgumentParser:
         help="largest Wasserstein-1 error wanted of a grid (default: 0.001 of the range of returns)",
     )
     options.add_argument("--seed", type=int, default=0, help="what the environment of this seed draws at random")
-    options.add_argument("--out", type=str | None, default=None, help="folder for the figure (default: runs/exact-ENV)")
+    options.add_argument("--out", type=str, default=None, help="folder for the figure (default: runs/exact-ENV)")
     options.add_argument(
         "--json", action="store_true", help="print all atoms and probabilities as JSON; draw only with --out"
     )
@@ -58,7 +60,6 @@ def main(arguments: Sequence[str]) -> int:
 def _exact(built: Namespace) -> int:
     from uppertail import records
     from uppertail.analysis.exact import exact_returns
-    from uppertail.analysis.return_figure import return_panels
     from uppertail.environments import FiniteMDP
     from uppertail.training.seeds import seed_keys
 
@@ -67,18 +68,32 @@ def _exact(built: Namespace) -> int:
     if not isinstance(mdp, FiniteMDP):
         raise InputError(f"{env} builds no table of a finite MDP, so its returns cannot be computed exactly.")
     policy = _policy(built.policy, mdp, built.discount)
+    if built.out:
+        records.require_unused(Path(built.out))  # said before the work is done
     returns = exact_returns(mdp, policy, built.discount, built.tolerance)
     title = f"{env}, policy {Path(built.policy).name}, discount {built.discount:g}"
-    folder = Path(built.out) if built.out else records.unused_folder(Path("runs"), f"exact-{env}")
-    if built.out or not built.json:
-        records.claim_folder(folder)
-        return_panels(folder / "exact.png", title, returns)
     if built.json:
         print(json.dumps(_document(built, returns)))
     else:
         _show(title, returns)
-        print(f"Figure in {folder / 'exact.png'}")
+    if built.out or not built.json:
+        _draw(built.out, env, title, returns, quiet=built.json)
     return 0
+
+
+def _draw(out: str | None, env: str, title: str, returns: dict[tuple[int, int], "ExactReturn"], quiet: bool) -> None:
+    """Draws the figure, after what was computed is printed."""
+    from uppertail import records
+
+    folder = Path(out) if out else records.claim_unused(Path("runs"), f"exact-{env}")
+    if out:
+        records.claim_folder(folder)
+    with records.disk_errors(folder), picture(folder / FIGURE):
+        from uppertail.analysis.return_figure import return_panels
+
+        return_panels(folder / FIGURE, title, returns)
+        if not quiet:
+            print(f"Figure in {folder / FIGURE}")
 
 
 def _show(title: str, returns: dict[tuple[int, int], "ExactReturn"]) -> None:
@@ -102,10 +117,14 @@ def _policy(name: str, mdp: "FiniteMDP", discount: float) -> Any:
         return optimal_policy(mdp, discount)
     if not name.endswith(".npy"):
         raise InputError(f"Unknown policy {name!r}: use {POLICY}.")
+    unreadable = f"The policy file {name!r} cannot be read as an array of numbers: use {POLICY}."
     try:
-        return np.load(name, allow_pickle=False).astype(np.float64)
-    except (OSError, EOFError, ValueError, AttributeError) as error:  # the last: several arrays in one file
-        raise InputError(f"The policy file {name!r} cannot be read as an array of numbers: use {POLICY}.") from error
+        policy: Any = np.load(name, allow_pickle=False)
+        if policy.dtype.kind not in "biuf":
+            raise InputError(unreadable)
+        return policy.astype(np.float64)
+    except Exception as error:  # whatever NumPy makes of a damaged header; a size that no memory holds
+        raise InputError(unreadable) from error
 
 
 def _method(z: "ExactReturn") -> str:

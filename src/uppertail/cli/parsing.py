@@ -26,6 +26,11 @@ KINDS = {
     "bool": "true or false",
     "str": "text",
     "dict[str, typing.Any]": "a mapping like '{name: 1}'",
+    "tuple": "a list like '[1, 2]'",
+    "tuple with 2 elements": "a list of two like '[1, 2]'",
+    "tuple[float, float]": "two numbers like '[1, 2]'",
+    "tuple[str, ...]": "a list like '[SFF, FHG]'",
+    "NoneType": "null",
 }
 """What a person calls the types of settings."""
 
@@ -53,10 +58,14 @@ def add_parts(parser: ArgumentParser, light: bool, options: Sequence[str] = tupl
     """
     for option in options:
         part = PARTS[option]
-        text = f"{part.choices}, or the import path of your own class; settings as --{option}.NAME VALUE"
+        text = (
+            f"{part.meaning}: {part.choices}, or the import path of your own class; its settings: --{option}.NAME VALUE"
+        )
         if light:
             parser.add_argument(f"--{option}", type=str, default=part.default, help=text)
-            parser.add_argument(f"--{option}.help", metavar="CLASS", help=f"list the settings of a class of {option}")
+            parser.add_argument(
+                f"--{option}.help", metavar="CLASS", default=argparse.SUPPRESS, help="list the settings of one of these"
+            )
         else:
             kind = part.load()
             parser.add_argument(f"--{option}", type=kind, default={"class_path": part.default_path}, help=text)
@@ -163,15 +172,14 @@ def _sentence(message: str, parser: ArgumentParser) -> str:
         hint = _suggest(unknown[1].lstrip("-"), _options(parser), "--") or f" `{parser.prog} --help` lists them."
         return f"There is no option {unknown[1]}.{hint}"
     if unknown := re.search(r"(?:Option|Key|Nested key|Group key) '([\w.]+)' is not (?:accepted|expected)", text):
-        owner = re.search(r"class_path '[\w.]*?(\w+)'", text)
-        where = f"{owner[1]} has no setting" if owner else "There is no option"
-        remedy = (
-            f" `{parser.prog} --{option}.help {owner[1]}` lists its settings; to set those of another class, "
+        owner = re.search(r"class_path '([\w.]*?(\w+))'", text)
+        if not (owner and option):
+            return f"There is no option {unknown[1]!r}.{_suggest(unknown[1], _options(parser), '')}"
+        hint = _suggest(unknown[1], _settings(owner[1]), f"--{option}.") or (
+            f" `{parser.prog} --{option}.help {owner[2]}` lists its settings; to set those of another class, "
             f"name it before them, with --{option}."
-            if owner and option
-            else ""
         )
-        return f"{where} {unknown[1]!r}.{remedy or _suggest(unknown[1], _options(parser), '')}"
+        return f"{owner[2]} has no setting {unknown[1]!r}.{hint}"
     if option and (
         value := re.search(r"(?:Expected a dot import path string|Unexpected import path format): ?(\S*)", text)
     ):
@@ -206,8 +214,13 @@ def _choices(option: str) -> str:
 def _kind(shown: str) -> str:
     """A type as jsonargparse shows it, in a person's words."""
     name = shown.replace("<class '", "").replace("'>", "")
-    words = {**KINDS, "NoneType": "null", "tuple[str, ...]": "a list like '[SFF, FHG]'"}
-    return words.get(name, f"of type {name}")
+    return KINDS.get(name, f"of type {name}")
+
+
+def _settings(path: str) -> list[str]:
+    """The settings of a class."""
+    kind = pydoc.locate(path)
+    return list(inspect.signature(kind).parameters) if isinstance(kind, type) else []
 
 
 def _options(parser: ArgumentParser) -> list[str]:

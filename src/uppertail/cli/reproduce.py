@@ -41,8 +41,8 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail reproduce`; a light parser is the same."""
     del light
     options = command_parser("reproduce", DESCRIPTION, argparse.RawDescriptionHelpFormatter)
-    options.add_argument("name", type=str | None, nargs="?", default=None, help="the figure")
-    options.add_argument("--out", type=str | None, default=None, help="folder for it (default: runs/reproduce-NAME)")
+    options.add_argument("name", type=str, nargs="?", default=None, help="the figure")
+    options.add_argument("--out", type=str, default=None, help="folder for it (default: runs/reproduce-NAME)")
     options.add_argument("--quick", action="store_true", help="a version of a minute or two, not the paper's sizes")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options

@@ -19,7 +19,7 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail resume`; a light parser is the same."""
     del light
     options = command_parser("resume", DESCRIPTION)
-    options.add_argument("folder", type=str | None, nargs="?", default=None, help="the run's folder")
+    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
 
@@ -66,13 +66,14 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 def _go_on(folder: Path, config: Path, quiet: bool) -> int:
     from uppertail.cli import running
+    from uppertail.cli.output import complain
     from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.process import threads
 
     request = train.requested_in(config)
     threads.limit(request.built.seeds)
     loggers = request.loggers(folder)
-    checkpoints = Checkpoints(folder, request.checkpoint_every, running.complain)
+    checkpoints = Checkpoints(folder, request.checkpoint_every, complain)
     files = checkpoints.files()
     if not files and request.checkpoint_every is None:
         raise InputError(

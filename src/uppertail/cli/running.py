@@ -8,9 +8,11 @@ from pathlib import Path
 from rich.console import Console
 
 from uppertail import records
+from uppertail.cli.output import complain, picture
 from uppertail.console import progress_bar, results_table
 from uppertail.environments import EnvironmentBuilder, HostBuilder
 from uppertail.loggers import JSONL, Logger
+from uppertail.loggers.jsonl import NotALogError
 from uppertail.training import trained
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.process.interrupt import interruptible
@@ -22,7 +24,7 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
     """Trains, and writes log.jsonl, episodes.npz, summary.json, networks.safetensors and curve.png to a locked folder.
 
     Returns:
-        The exit code: 0, or 130 after Ctrl-C.
+        The exit code: 0, 130 after Ctrl-C, or 143 after SIGTERM.
 
     Raises:
         InputError: a log, a checkpoint or the networks cannot be written, or no checkpoint that there is can be used.
@@ -32,10 +34,11 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
     env, label = name_of(run.builder), f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
     if isinstance(run.builder, HostBuilder) and run.builder.note:
         complain(run.builder.note)
-    with interruptible():  # what has been learned is written, whatever happens meanwhile
+    log = _log(folder)
+    with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
         try:
             with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
-                callbacks = [show, *map(logs.enter_context, (JSONL(folder / records.LOG), *loggers))]
+                callbacks = [show, *map(logs.enter_context, (log, *loggers))]
                 result = run.drive(lambda progress: [callback(progress) for callback in callbacks], checkpoints)
         except TrainingFailedError as error:
             _write(folder, error.result, env, label)
@@ -48,7 +51,7 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
             print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
         Console().print(results_table(f"{env}, seeds: {len(record.episodes)}", {label: record}))
         print(f"Results in {folder}")
-    return 130 if record.interrupted else 0
+    return asked_to_stop.exit_code if record.interrupted else 0
 
 
 def name_of(environment: EnvironmentBuilder) -> str:
@@ -56,18 +59,26 @@ def name_of(environment: EnvironmentBuilder) -> str:
     return environment.label if isinstance(environment, HostBuilder) else type(environment).__name__
 
 
-def complain(line: str) -> None:
-    """Says a line where errors go."""
-    print(f"uppertail: {line}", file=sys.stderr)
+def _log(folder: Path) -> JSONL:
+    """The run's log; one that is damaged is kept under another name, and begun anew."""
+    path = folder / records.LOG
+    try:
+        return JSONL(path)
+    except NotALogError:
+        with records.disk_errors(folder):
+            path.replace(folder / records.DAMAGED_LOG)
+        complain(f"{path} is damaged: it is kept as {records.DAMAGED_LOG}, and a new log begins.")
+        return JSONL(path)
 
 
 def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
     """The curve last: a folder with a curve and a summary has all of its files, of one moment."""
-    from uppertail.analysis.curves import learning_curves  # what draws takes a second that no first step should wait
-
     with records.disk_errors(folder):
         for path in (folder / records.CURVE, *folder.glob(records.EVALUATION)):  # those are of other networks
             path.unlink(missing_ok=True)
         records.write(folder, result.record)
         trained.save(folder, result)
-        learning_curves(folder / records.CURVE, env, {label: result.record.episodes})
+        with picture(folder / records.CURVE):
+            from uppertail.analysis.curves import learning_curves  # it takes a second that no first step should wait
+
+            learning_curves(folder / records.CURVE, env, {label: result.record.episodes})

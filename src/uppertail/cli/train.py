@@ -11,6 +11,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from uppertail.cli.parsing import add_parts, command_parser, instantiate, later_options, parse
 from uppertail.errors import InputError
+from uppertail.presets import with_preset
 from uppertail.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 DESCRIPTION = """Trains one method on one environment, all seeds at once, and writes config.yaml, log.jsonl,
 episodes.npz, summary.json, networks.safetensors and curve.png to a folder."""
 
-NOT_PART_OF_A_RUN = ("config", "out", "overwrite", "quiet")
+RUNS = Path("runs")
+"""Where runs go that were not told where."""
+
+NOT_PART_OF_A_RUN = ("config", "preset", "out", "overwrite", "quiet")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,20 +68,44 @@ class Request:
         names = [self.built.logger] if isinstance(self.built.logger, str) else self.built.logger
         return [named(name, folder) for name in dict.fromkeys(names)]
 
-    def folder(self) -> Path:
-        """Where its results go."""
+    @property
+    def name(self) -> str:
+        """What its folder is called where nobody says."""
         from uppertail.cli.running import name_of
-        from uppertail.records import unused_folder
 
         environment = re.sub(r"[^\w.-]+", "-", name_of(self.built.env))
-        name = "-".join((environment, type(self.built.distribution).__name__, type(self.built.policy).__name__))
-        return Path(self.built.out) if self.built.out else unused_folder(Path("runs"), name)
+        return "-".join((environment, type(self.built.distribution).__name__, type(self.built.policy).__name__))
+
+    def folder(self) -> Path:
+        """Where its results are to go."""
+        from uppertail.records import unused_folder
+
+        return unused_folder(RUNS, self.name) if not self.built.out else Path(self.built.out)
+
+    def claimed(self) -> Path:
+        """Where its results go, made for them; without --out, another process may have taken `folder()` by now.
+
+        Raises:
+            InputError: it exists and may not be overwritten, or cannot be written.
+        """
+        from uppertail.records import claim_folder, claim_unused
+
+        if not self.built.out:
+            return claim_unused(RUNS, self.name)
+        claim_folder(folder := Path(self.built.out), self.built.overwrite)
+        return folder
 
 
 def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail train`; a light parser only shows help."""
     options = command_parser("train", DESCRIPTION)
     options.add_argument("--config", action="config", help="YAML file with any of these options")
+    options.add_argument(
+        "--preset",
+        type=str | None,
+        default=None,
+        help="a set of options: paper, the paper's own form; what is given beside it counts",
+    )
     add_parts(options, light)
     options.add_class_arguments(Settings, None)
     options.add_argument(
@@ -92,7 +120,7 @@ def parser(light: bool = False) -> ArgumentParser:
         default=[],
         help="beside log.jsonl: tensorboard, wandb, or the import path of your own class; may be given several times",
     )
-    options.add_argument("--out", type=str | None, default=None, help="folder for the results (default: runs/NAME)")
+    options.add_argument("--out", type=str, default=None, help="folder for the results (default: runs/NAME)")
     options.add_argument("--overwrite", action="store_true", help="replace the results in that folder")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
@@ -105,7 +133,7 @@ def requested(arguments: Sequence[str]) -> Request:
         InputError: one sentence about the first thing that is wrong with them.
     """
     options = parser()
-    config = parse(options, [*later_options(arguments), *_one_logger_option(arguments)])
+    config = parse(options, [*later_options(arguments), *with_preset(_one_logger_option(arguments))])
     saved = Namespace({name: value for name, value in config.items() if name not in NOT_PART_OF_A_RUN})
     return Request(instantiate(options, config), options.dump(saved, skip_unset=False))
 
@@ -146,16 +174,20 @@ def main(arguments: Sequence[str]) -> int:
 def _train(request: Request) -> int:
     from uppertail import records
     from uppertail.cli import running
+    from uppertail.cli.output import complain
     from uppertail.locks import locked
     from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.process import threads
 
     threads.limit(request.built.seeds)
-    folder, every = request.folder(), request.checkpoint_every
-    loggers = request.loggers(folder)
+    planned, every = request.folder(), request.checkpoint_every
+    loggers = request.loggers(planned)  # what is wrong with them is said before anything is made
     run = request.run()
-    checkpoints = None if every is None else Checkpoints(folder, every, running.complain)
-    records.claim_folder(folder, request.built.overwrite)
+    checkpoints = None if every is None else Checkpoints(planned, every, complain)
+    folder = request.claimed()
+    if folder != planned:  # another process was faster
+        loggers = request.loggers(folder)
+        checkpoints = checkpoints and dataclasses.replace(checkpoints, folder=folder)
     with locked(folder):
         records.write_text(folder / records.CONFIG, request.config)
         return running.drive(run, folder, checkpoints, loggers, request.built.quiet)

@@ -80,7 +80,21 @@ def _policy(text: str) -> "ExplorationPolicy":
     """
     options = command_parser("evaluate", "")
     add_parts(options, False, ("policy",))
-    return instantiate(options, parse(options, [f"--policy={text}"])).policy
+    try:
+        return instantiate(options, parse(options, [f"--policy={text}"])).policy
+    except InputError as error:
+        short = f" Short names are {', '.join(NAMES)}." if str(error).startswith("Unknown policy") else ""
+        raise InputError(f"{error}{short}") from error
+
+
+def check_policy(name: str) -> None:
+    """Refuses a policy that there is none of, before a run is opened for it.
+
+    Raises:
+        InputError: there is none of this name, or not with these settings.
+    """
+    if name not in NAMES:
+        _policy(name)
 
 
 @contextlib.contextmanager

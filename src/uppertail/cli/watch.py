@@ -27,11 +27,11 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail watch`; a light parser is the same."""
     del light
     options = command_parser("watch", DESCRIPTION)
-    options.add_argument("folder", type=str | None, nargs="?", default=None, help="the run's folder")
+    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
     options.add_argument("--seed", type=int | None, default=None, help="which of the run's seeds (default: the first)")
     options.add_argument("--episodes", type=int, default=1, help="how many episodes")
     options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
-    options.add_argument("--gif", type=str | None, default=None, help="file for an animated GIF, instead of a window")
+    options.add_argument("--gif", type=str, default=None, help="file for an animated GIF, instead of a window")
     options.add_argument("--fps", type=int | None, default=None, help="frames per second (default: the environment's)")
     return options
 
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError(f"episodes is {config.episodes}: use 1 or more.")
     if config.fps is not None and not 1 <= config.fps <= 1000:
         raise InputError(f"fps is {config.fps}: use 1 to 1000 frames per second.")
+    trained.check_policy(config.policy)
     gif = None if config.gif is None else _gif(config.gif)
     return _watch(Path(config.folder), config.seed, config.episodes, config.policy, gif, config.fps)
 

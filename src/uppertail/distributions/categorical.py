@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.scale import range_of
-from uppertail.errors import InputError
+from uppertail.errors import InputError, require_truth_values
 from uppertail.types import ReturnRange
 
 MARGIN = 0.2
@@ -45,6 +45,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
     printed_projection: bool = False
 
     def __post_init__(self) -> None:
+        require_truth_values(self)
         if self.bins < 2:
             raise InputError(f"bins is {self.bins}, but a distribution needs at least 2; the paper uses 7 or 31.")
         for name, edge in (("low", self.low), ("high", self.high)):

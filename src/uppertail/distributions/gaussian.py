@@ -28,15 +28,16 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
         terminal_std: standard deviation after the end of an episode, in units of the scale; above 0.
         beta: cross-entropy and KL are weighted by std_p^(2 beta), held still (Seitzer et al. 2022, beta-NLL). 0 is the
             paper's loss, whose gradient explodes as distributions narrow: a solved run falls. In [0, 1].
-        distance: the loss, from the target to the prediction: cross_entropy (the paper's), kl, bhattacharyya, hellinger
-            (squared) or wasserstein (squared, of order 2); beta is for the first two only.
+        distance: the loss, from the target to the prediction: wasserstein (squared, of order 2: its gradient vanishes
+            with the error, so a solved run stays solved), cross_entropy (the paper's), kl, bhattacharyya or hellinger
+            (squared); beta is for cross_entropy and kl only.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
     """
 
     std_bias: float = 1.0
     terminal_std: float = 1e-4
     beta: float = 0.5
-    distance: GaussianDistance = "cross_entropy"
+    distance: GaussianDistance = "wasserstein"
     scale: float | None = None
 
     def __post_init__(self) -> None:

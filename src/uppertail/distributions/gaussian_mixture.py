@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.gaussian import gaussian_log_density
 from uppertail.distributions.scale import range_of, require_scale
-from uppertail.errors import InputError
+from uppertail.errors import InputError, require_truth_values
 from uppertail.types import ReturnRange
 
 NARROWEST = 1e-6
@@ -53,6 +53,7 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
     scale: float | None = None
 
     def __post_init__(self) -> None:
+        require_truth_values(self)
         if self.components < 1:
             raise InputError(f"components is {self.components}, but a mixture needs at least 1; the paper uses 5.")
         if not self.spread >= 0:

@@ -12,7 +12,7 @@ from uppertail.encodings.spaces import (
     Scaling,
     States,
 )
-from uppertail.encodings.states import OneHot, Scalar, StateEncoding, Thermometer, state_encoding
+from uppertail.encodings.states import OneHot, Scalar, StateEncoding, Thermometer, require_state, state_encoding
 from uppertail.encodings.vector import Vector
 
 __all__ = [
@@ -31,5 +31,6 @@ __all__ = [
     "States",
     "Thermometer",
     "Vector",
+    "require_state",
     "state_encoding",
 ]

@@ -1,13 +1,14 @@
 """Observations that are integer states. What states share in their encoding, they learn together."""
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
-from uppertail.errors import require_choice
+from uppertail.errors import InputError, require_choice
 
 
 class OfStates(Encoding):
@@ -20,6 +21,21 @@ class OfStates(Encoding):
     def observe(self, encoder: tuple[()], observations: Int[Array, " batch"]) -> tuple[()]:
         del observations
         return encoder
+
+
+def require_state(encoding: Encoding, observation: object) -> None:
+    """Refuses a number that is none of the states: an index beyond an array's end would be taken for the last one.
+
+    Within compiled programs, where it is no number yet, and for other observations, it does nothing.
+
+    Raises:
+        InputError: there is no such state.
+    """
+    if not isinstance(encoding, OneHot | Scalar | Thermometer) or isinstance(observation, Tracer):
+        return
+    state: Any = observation
+    if jnp.ndim(state) or not 0 <= state < encoding.num_states:
+        raise InputError(f"observation is {observation}: give one state, from 0 to {encoding.num_states - 1}.")
 
 
 @dataclasses.dataclass(frozen=True)

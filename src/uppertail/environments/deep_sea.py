@@ -36,7 +36,7 @@ class DeepSea(EnvironmentBuilder):
         stochastic: bsuite's stochastic version: a move to the right fails with probability 1 / size (its cost is paid),
             and the rewards of the last row's first and last cell are noisy.
         move_cost: what moving right all the way costs, in [0, 1); bsuite has 0.01.
-        reward_std: standard deviation of that noise; null: bsuite's, 1 in the stochastic version, else 0. With noise
+        noise: standard deviation of that noise; null: bsuite's, 1 in the stochastic version, else 0. With noise
             no return says whether the treasure was found, so no episode counts as a success.
         encoding: how a state enters the network.
     """
@@ -44,7 +44,7 @@ class DeepSea(EnvironmentBuilder):
     size: int = 10
     stochastic: bool = False
     move_cost: float = 0.01
-    reward_std: float | None = None
+    noise: float | None = None
     encoding: StateEncoding = "one_hot"
 
     def __post_init__(self) -> None:
@@ -55,13 +55,13 @@ class DeepSea(EnvironmentBuilder):
                 f"move_cost is {self.move_cost}, but the treasure of 1 must be worth its cost, and nobody is paid to "
                 "move: use a number in [0, 1); bsuite has 0.01."
             )
-        if self.reward_std is not None and not 0 <= self.reward_std < math.inf:
-            raise InputError(f"reward_std is {self.reward_std}: use a finite number, 0 or more, or leave it out.")
+        if self.noise is not None and not 0 <= self.noise < math.inf:
+            raise InputError(f"noise is {self.noise}: use a finite number, 0 or more, or leave it out.")
 
     @property
-    def noise(self) -> float:
+    def reward_std(self) -> float:
         """Standard deviation of the rewards of the last row's first and last cell."""
-        return float(self.stochastic) if self.reward_std is None else self.reward_std
+        return float(self.stochastic) if self.noise is None else self.noise
 
     @property
     def success_return(self) -> float:
@@ -70,11 +70,11 @@ class DeepSea(EnvironmentBuilder):
         An episode's return reaches it with the treasure and never without, and a mean over episodes can reach it.
         """
         chance = (1 - 1 / self.size) ** (self.size - 1) if self.stochastic else 1.0
-        return math.inf if self.noise else ROUNDING * chance * (1 - self.move_cost)
+        return math.inf if self.reward_std else ROUNDING * chance * (1 - self.move_cost)
 
     @property
     def floor_episodes(self) -> float | None:
-        return None if self.stochastic or self.noise else self.size / 2 + 1
+        return None if self.stochastic or self.reward_std else self.size / 2 + 1
 
     @property
     def preferences(self) -> Preferences:
@@ -104,5 +104,5 @@ class DeepSea(EnvironmentBuilder):
             start_state=jnp.zeros(1, jnp.int32),
             start_probability=jnp.ones(1),
             time_limit=size,
-            reward_std=jnp.broadcast_to(jnp.where(noisy, self.noise, 0.0), shape) if self.noise else None,
+            reward_std=jnp.broadcast_to(jnp.where(noisy, self.reward_std, 0.0), shape) if self.reward_std else None,
         )

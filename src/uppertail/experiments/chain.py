@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from uppertail.analysis.curves import curve_panels
-from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
+from uppertail.distributions import Categorical, GaussianMixture, PointMass
 from uppertail.environments import Chain
 from uppertail.experiments.cells import Cell, CellResult
+from uppertail.experiments.form import paper_gaussian, paper_settings
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.training_cell import numbers, training_cell, training_row
 from uppertail.policies import UCB, EpsilonGreedy
 from uppertail.records import Episodes
-from uppertail.training.settings import Settings
 
 METHODS = {
-    "Gaussian, UCB": (Gaussian(), UCB()),
+    "Gaussian, UCB": (paper_gaussian(), UCB()),
     "Categorical, UCB": (Categorical(bins=7, low=-0.2, high=1.2), UCB()),
     "GaussianMixture, UCB": (GaussianMixture(), UCB()),
     "PointMass, epsilon-greedy": (PointMass(), EpsilonGreedy()),
@@ -23,7 +23,7 @@ METHODS = {
 """Fig. 2's legend; the paper does not say which output its epsilon-greedy curve has."""
 
 LENGTHS = (10, 25, 50, 100)
-SETTINGS = Settings(seeds=10, episodes=3000, updates_per_rollout=1)
+SETTINGS = paper_settings(seeds=10, episodes=3000, updates_per_rollout=1)
 """The paper's sizes; one update per 16 steps, so that fresh data are learned once, with as much replay."""
 
 RELEASED = {

@@ -10,23 +10,23 @@ import numpy as np
 
 from uppertail.analysis.curves import curve_panels
 from uppertail.analysis.exact import exact_returns, optimal_policy
-from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
+from uppertail.distributions import Categorical, GaussianMixture, PointMass
 from uppertail.environments import FrozenLake
 from uppertail.experiments.cells import Cell, CellResult
+from uppertail.experiments.form import paper_gaussian, paper_settings
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.training_cell import numbers, training_cell, training_row
 from uppertail.policies import EpsilonGreedy, Thompson
 from uppertail.records import FINAL_WINDOW, Episodes
-from uppertail.training.settings import Settings
 
 ENVIRONMENT = FrozenLake(map_name="8x8", is_slippery=False)
 METHODS = {
-    "Gaussian, Thompson": (Gaussian(), Thompson()),
+    "Gaussian, Thompson": (paper_gaussian(), Thompson()),
     "Categorical, Thompson": (Categorical(bins=31), Thompson()),
     "GaussianMixture, Thompson": (GaussianMixture(), Thompson()),
     "PointMass, epsilon-greedy": (PointMass(), EpsilonGreedy()),
 }
-SETTINGS = Settings(seeds=5, episodes=3000, hidden_layers=1, updates_per_rollout=4)
+SETTINGS = paper_settings(seeds=5, episodes=3000, hidden_layers=1, updates_per_rollout=4)
 """Five repetitions as in the paper; one hidden layer and four passes over the data as in the released job."""
 
 QUICK_SETTINGS = dataclasses.replace(SETTINGS, seeds=2, episodes=300)

@@ -16,13 +16,13 @@ from uppertail.distributions import Categorical, Gaussian, GaussianMixture, Retu
 from uppertail.environments import Chain, EnvironmentBuilder, FrozenLake, Toy
 from uppertail.experiments.against_exact import against_exact
 from uppertail.experiments.cells import Cell, CellResult, Report
+from uppertail.experiments.form import paper_gaussian, paper_settings
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.snapshots import Snapshot
 from uppertail.experiments.training_cell import whole_run
 from uppertail.policies import EpsilonGreedy
 from uppertail.records.described import described
 from uppertail.training.process.hardware import hardware
-from uppertail.training.settings import Settings
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)
 ENVIRONMENTS: dict[str, tuple[EnvironmentBuilder, int]] = {
@@ -33,9 +33,9 @@ ENVIRONMENTS: dict[str, tuple[EnvironmentBuilder, int]] = {
 """Each with the environment steps per seed."""
 
 FAMILIES: dict[str, tuple[ReturnDistribution[Any], int]] = {
-    "Gaussian": (Gaussian(beta=0.0, scale=1.0), 0),
+    "Gaussian": (paper_gaussian(beta=0.0, scale=1.0), 0),
     "Gaussian, expected sd": (Gaussian(distance="wasserstein", scale=1.0), 0),
-    "Gaussian, sampled loss": (Gaussian(beta=0.0, scale=1.0), 4),
+    "Gaussian, sampled loss": (paper_gaussian(beta=0.0, scale=1.0), 4),
     "Categorical": (Categorical(bins=51), 0),
     "Categorical, sampled loss": (Categorical(bins=51), 4),
     "GaussianMixture": (GaussianMixture(scale=1.0), 0),
@@ -48,7 +48,7 @@ distance with one sampled next action has its minimum there. Cross-entropy has i
 next actions, which are those of the return.
 """
 
-SETTINGS = Settings(
+SETTINGS = paper_settings(
     seeds=5,
     episodes=10**6,
     learning_rate=1e-4,

@@ -69,7 +69,7 @@ def make(
         progress: shows a cell's progress, given its name.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; finished cells are kept.
+        KeyboardInterrupt: Ctrl-C or SIGTERM, whose number it holds; finished cells are kept.
     """
     wanted, results = figure.cells(quick), {}
     for cell in wanted:
@@ -80,7 +80,7 @@ def make(
                     result = cell.compute(report)
                 cells.write(folder / CELLS, cell, result)
             if asked_to_stop.is_set():
-                raise KeyboardInterrupt
+                raise KeyboardInterrupt(asked_to_stop.signal_number)
         results[cell.name] = result
     summary = {
         "figure": figure.name,

@@ -14,6 +14,10 @@ from uppertail.errors import InputError
 from uppertail.loggers.base import Logger
 
 
+class NotALogError(InputError):
+    """A file that holds something else than a log."""
+
+
 @final
 class JSONL(Logger):
     """Lines like `{"step": 1024, "return/mean": 0.5, ...}`, each written through at once; NaN is null.
@@ -22,7 +26,8 @@ class JSONL(Logger):
         path: the file.
 
     Raises:
-        InputError: the file holds something else than a log, or cannot be read.
+        NotALogError: the file holds something else than a log.
+        InputError: it cannot be read.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -61,7 +66,7 @@ class JSONL(Logger):
         try:
             return float(json.loads(line)["step"])
         except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{self.path} is not a log (it holds {line[:40]!r}): choose another file.") from error
+            raise NotALogError(f"{self.path} is not a log (it holds {line[:40]!r}): choose another file.") from error
 
     @contextlib.contextmanager
     def _in_a_sentence(self) -> Iterator[None]:

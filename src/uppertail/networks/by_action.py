@@ -4,49 +4,60 @@ Networks of different actions share nothing, so each has to see only its own row
 the batch is drawn; a compiled program needs fixed shapes. Hence sizes in steps, and a branch for each.
 """
 
+import abc
 import functools
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from uppertail.networks.base import RowLoss, of_all_rows
+from uppertail.networks.base import Network, RowLoss, of_all_rows
 from uppertail.types import PyTree
 
 STEP, BRANCHES = 8, 8
 """Row counts are rounded up to a multiple of `STEP`, or of a multiple of it, so that at most `BRANCHES` + 1 differ."""
 
 
-class DividedByAction(Protocol):
+class DividedNetwork(Network):
     """A network whose arrays belong to one action each, or to all of them."""
 
     @property
+    @abc.abstractmethod
     def num_actions(self) -> int:
         """Number of actions."""
-        ...
 
     @property
+    @abc.abstractmethod
     def own(self) -> PyTree:
         """The arrays that belong to one action each; their leading axis is the action."""
-        ...
 
     @property
+    @abc.abstractmethod
     def shared(self) -> PyTree:
         """The arrays that belong to all actions."""
-        ...
 
+    @abc.abstractmethod
     def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
         """A network of this kind from other arrays."""
-        ...
+
+    def loss_and_gradient(
+        self, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
+    ) -> tuple[Float[Array, ""], Float[Array, " batch"], Self]:
+        """As every network, but the arrays of an action see its own rows only."""
+        return by_action(self, loss, actions, rows, weights)
 
 
 def by_action(
-    network: Any, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
+    network: DividedNetwork,
+    loss: RowLoss,
+    actions: Int[Array, " batch"],
+    rows: PyTree,
+    weights: Float[Array, " batch"],
 ) -> tuple[Float[Array, ""], Float[Array, " batch"], Any]:
     """What `Network.loss_and_gradient` gives, for a network that is divided by action."""
 
-    def value_and_gradient(network: DividedByAction, actions: Array, rows: PyTree, weights: Array) -> Any:
+    def value_and_gradient(network: DividedNetwork, actions: Array, rows: PyTree, weights: Array) -> Any:
         if network.num_actions == 1:
             return of_all_rows(network, loss, actions, rows, weights)
         return _of_own_rows(network, loss, actions, rows, weights)
@@ -64,7 +75,7 @@ def by_action(
     return computed(network, actions, rows, weights)
 
 
-def _of_own_rows(network: DividedByAction, loss: RowLoss, actions: Array, rows: PyTree, weights: Array) -> Any:
+def _of_own_rows(network: DividedNetwork, loss: RowLoss, actions: Array, rows: PyTree, weights: Array) -> Any:
     """Sorts the rows by action; each network sees its own, the last one again where a piece is too long."""
     size, num_actions = actions.shape[0], network.num_actions
     order = jnp.argsort(actions)

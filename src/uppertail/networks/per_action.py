@@ -3,17 +3,17 @@
 import dataclasses
 import itertools
 import math
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError, require_choice
-from uppertail.networks.base import Network, NetworkBuilder, RowLoss
-from uppertail.networks.by_action import by_action
+from uppertail.networks.base import NetworkBuilder
+from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
 from uppertail.networks.starts import Start, require_starts, started
 from uppertail.types import PyTree
@@ -54,6 +54,8 @@ class PerAction(NetworkBuilder):
             raise InputError(f"bias is {self.bias!r}: use true or false.")
         require_choice("activation", self.activation, list(ACTIVATIONS))
         require_choice("normalization", self.normalization, list(NORMALIZATIONS))
+        for name in ("input_init", "output_init"):
+            require_choice(name, getattr(self, name), list(get_args(Start)))
         require_starts(self.input_init, self.output_init, self.activation, self.normalization)
         if not 0 < self.input_gain < math.inf:
             raise InputError(f"input_gain is {self.input_gain}: use a number above 0; 1 has all layers learn alike.")
@@ -73,7 +75,7 @@ class PerAction(NetworkBuilder):
         )
 
 
-class PerActionNetwork(Network):
+class PerActionNetwork(DividedNetwork):
     """A multilayer perceptron for each action; the leading axis of every weight and bias is the action.
 
     `biases` is empty for a network without biases: then, with one-hot states, no parameter is shared by all states.
@@ -127,12 +129,6 @@ class PerActionNetwork(Network):
 
     def observe(self, observations: Array) -> Self:
         return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
-
-    def loss_and_gradient(
-        self, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
-    ) -> tuple[Float[Array, ""], Float[Array, " batch"], Self]:
-        """As every network, but the perceptron of an action sees its own rows only."""
-        return by_action(self, loss, actions, rows, weights)
 
     @property
     def own(self) -> PyTree:

@@ -10,6 +10,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.types import PyTree
 
+BEGIN = 2
+"""Folded into the key of a decision for the memory that an episode begins with; `select` may split the key itself."""
+
 
 class ExplorationPolicy(abc.ABC):
     """Chooses an action from the return distributions of one state. A policy is a frozen dataclass.
@@ -54,7 +57,7 @@ class ExplorationPolicy(abc.ABC):
             z: the distributions of one member at s', each array with a leading axis of actions.
         """
         alone = jax.tree.map(lambda leaf: leaf[None], z)
-        memory = self.begin(jax.random.fold_in(key, 0), 1, jax.tree.leaves(z)[0].shape[0])
+        memory = self.begin(jax.random.fold_in(key, BEGIN), 1, jax.tree.leaves(z)[0].shape[0])
         return self.select(key, memory, family, alone)
 
 
@@ -82,6 +85,19 @@ class Memoryless(ExplorationPolicy):
 
 
 def highest(key: PRNGKeyArray, scores: Float[Array, " actions"]) -> Int[Array, ""]:
-    """The action with the highest score; ties are broken at random."""
-    tie_breaks = jax.random.uniform(key, scores.shape)
-    return jnp.argmax(jnp.where(scores == jnp.max(scores), tie_breaks, -1.0)).astype(jnp.int32)
+    """The action with the highest score; ties are broken at random.
+
+    It never asks for `scores == max(scores)`: a compiler may compute the scores twice, round them differently, and find
+    none that is equal.
+    """
+    actions = jnp.arange(scores.shape[0], dtype=jnp.int32)
+    candidates = scores, jax.random.uniform(key, scores.shape), actions
+    return jax.lax.reduce(candidates, (-jnp.inf, -1.0, 0), _better, (0,))[2]
+
+
+def _better(one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Of two candidates (score, tie break, action) the one with the higher score, or the higher tie break."""
+    (score, tie_break, action), (other_score, other_tie_break, other_action) = one, other
+    goes_first = (tie_break > other_tie_break) | ((tie_break == other_tie_break) & (action < other_action))
+    wins = (score > other_score) | ((score == other_score) & goes_first)
+    return tuple(jnp.where(wins, ours, theirs) for ours, theirs in zip(one, other, strict=True))

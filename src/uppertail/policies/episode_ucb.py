@@ -40,4 +40,4 @@ class EpisodeUCB(ExplorationPolicy):
         self, key: PRNGKeyArray, memory: Float[Array, " actions"], family: ReturnDistribution[Any], z: Any
     ) -> Int[Array, ""]:
         mean, std = (jax.vmap(jax.vmap(moment))(z) for moment in (family.mean, family.std))
-        return highest(key, jnp.mean(mean + memory * std, axis=0))
+        return highest(key, jnp.mean(mean + memory[None] * std, axis=0))

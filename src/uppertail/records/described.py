@@ -10,17 +10,17 @@ import numpy as np
 def described(part: Any) -> dict[str, Any]:
     """Class name and settings of a part, as summary.json shows them."""
     shown = [field.name for field in dataclasses.fields(part) if field.repr]
-    return {"name": type(part).__name__, **{name: _plain(getattr(part, name)) for name in shown}}
+    return {"name": type(part).__name__, **{name: plain(getattr(part, name)) for name in shown}}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A setting as JSON can hold it: tuples and arrays as lists, and what JSON has no word for as Python shows it."""
     if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if isinstance(value, int | float | str | None) else repr(value)

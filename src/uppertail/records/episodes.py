@@ -76,6 +76,24 @@ class Episodes:
         reached = np.flatnonzero(means >= needed - 1e-9)
         return int(reached[0]) + SOLVED_WINDOW if reached.size else None
 
+    def kept(self, success_return: float) -> float | None:
+        """Share of all episodes after the seed was solved that succeed; None if it was not, or none followed."""
+        after = self._after_solved(success_return)
+        return float(np.mean(after)) if after.size else None
+
+    def longest_fall(self, success_return: float) -> int | None:
+        """The most episodes in a row that failed after the seed was solved; None where `kept` is."""
+        after = self._after_solved(success_return)
+        if not after.size:
+            return None
+        ends = np.flatnonzero(np.concatenate([[True], after, [True]]))
+        return int(np.max(np.diff(ends))) - 1
+
+    def _after_solved(self, success_return: float) -> Bool[np.ndarray, " episodes"]:
+        """Which of the episodes after the seed was solved succeed."""
+        solved = self.solved(success_return)
+        return (self.returns if solved is not None else self.returns[:0])[solved or 0 :] >= success_return
+
     def final_success_rate(self, success_return: float) -> float | None:
         """Share of the last 100 episodes that succeed; None before the first episode."""
         last = self.returns[-FINAL_WINDOW:]

@@ -15,6 +15,8 @@ EVALUATION = "evaluation-*.json"
 """What `evaluate` adds to the folder of a run, one file for each policy; it is of the networks that were there then."""
 LOG, WANDB_ID = "log.jsonl", "wandb-id.txt"
 """What loggers keep of a run: its numbers chunk by chunk, and its name at Weights & Biases."""
+DAMAGED_LOG = f"{LOG}.damaged"
+"""Where a log goes that a resumed run cannot read."""
 CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
 TENSORBOARD = "tensorboard"
 FOLDERS = {CHECKPOINTS: (CHECKPOINT_PATTERN, f".{CHECKPOINT_PATTERN}"), TENSORBOARD: ("events.out.tfevents.*",)}
@@ -26,8 +28,27 @@ LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, WANDB_ID)))
 
 def unused_folder(parent: Path, name: str) -> Path:
     """The first of parent/name, parent/name-2, parent/name-3, ... that does not exist."""
-    candidates = (parent / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
-    return next(folder for folder in candidates if not folder.exists())
+    return next(folder for folder in _candidates(parent, name) if not folder.exists())
+
+
+def claim_unused(parent: Path, name: str) -> Path:
+    """Makes the first of parent/name, parent/name-2, ... that there is not: two processes never get the same one.
+
+    Raises:
+        InputError: it cannot be made or written.
+    """
+    with output_errors(parent / name):
+        parent.mkdir(parents=True, exist_ok=True)
+        for folder in _candidates(parent, name):
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                _probe(folder)
+                return folder
+    raise AssertionError("there is always another number")
+
+
+def _candidates(parent: Path, name: str) -> Iterator[Path]:
+    return (parent / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
 
 
 @contextlib.contextmanager
@@ -70,18 +91,36 @@ def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
         InputError: it exists and may not be overwritten, is not the folder of a run, or cannot be written.
     """
     with output_errors(folder):
+        if not overwrite:
+            require_unused(folder, None if overwrite is None else "add --overwrite")
         if folder.exists():
-            if not overwrite:
-                remedy = "choose another --out" + ("" if overwrite is None else ", or add --overwrite")
-                raise InputError(f"The output {folder} exists already: {remedy}.")
-            if not folder.is_dir() or not _holds_only_a_run(folder):
-                raise InputError(f"The output {folder} holds more than a run's files, so it is not overwritten.")
+            _require_a_run(folder)
             with locked(folder):
                 _empty(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / PROBE
-        probe.touch()
-        probe.unlink()
+        _probe(folder)
+
+
+def require_unused(folder: Path, otherwise: str | None = None) -> None:
+    """Refuses a folder that exists.
+
+    Args:
+        folder: where results are to go.
+        otherwise: what helps beside another folder.
+
+    Raises:
+        InputError: it exists, or its name is none.
+    """
+    with output_errors(folder):
+        if folder.exists():
+            remedy = "choose another --out" + (f", or {otherwise}" if otherwise else "")
+            raise InputError(f"The output {folder} exists already: {remedy}.")
+
+
+def _probe(folder: Path) -> None:
+    probe = folder / PROBE
+    probe.touch()
+    probe.unlink()
 
 
 def config_of(folder: Path) -> Path:
@@ -96,17 +135,35 @@ def config_of(folder: Path) -> Path:
     return config
 
 
-def _holds_only_a_run(folder: Path) -> bool:
-    if {entry.name for entry in folder.iterdir()} - {*_files(folder), *FOLDERS}:
-        return False
-    places = [folder / name for name in FOLDERS if (folder / name).exists()]
-    return all(place.is_dir() and set(place.iterdir()) == _contents(place) for place in places)
+def _require_a_run(folder: Path) -> None:
+    """Refuses to empty a folder unless all that is in it is what a run writes, each thing of its own kind.
+
+    Raises:
+        InputError: it holds something else.
+    """
+    more = InputError(f"The output {folder} holds more than a run's files, so it is not overwritten.")
+    if not folder.is_dir() or {entry.name for entry in folder.iterdir()} - {*_files(folder), *FOLDERS}:
+        raise more
+    for place in (folder / name for name in FOLDERS):
+        if place.is_symlink():  # what is in it lies elsewhere, and may be someone else's
+            raise InputError(
+                f"The output {folder} has a link in place of its folder {place.name}, so it is not overwritten: "
+                "remove the link, or choose another --out."
+            )
+        if place.exists() and (not place.is_dir() or set(place.iterdir()) != _contents(place)):
+            raise more
+    files = [
+        *(folder / name for name in _files(folder)),
+        *(path for name in FOLDERS for path in _contents(folder / name)),
+    ]
+    if any(path.is_dir() and not path.is_symlink() for path in files):
+        raise more
 
 
 def _files(folder: Path) -> set[str]:
     """The files that a run may leave in its folder."""
     evaluations = (path.name for pattern in (EVALUATION, f".{EVALUATION}") for path in folder.glob(pattern))
-    return {*FILES, *evaluations, LOG, WANDB_ID, *LEFTOVERS}
+    return {*FILES, *evaluations, LOG, DAMAGED_LOG, WANDB_ID, *LEFTOVERS}
 
 
 def _contents(place: Path) -> set[Path]:

@@ -1,12 +1,15 @@
 """What older versions wrote down, completed so that this version reads it: the one place that knows of them.
 
 A setting that a file does not have came with a later version. It takes the value in `BEFORE`, where one stands there,
-because its default is not what runs did before; else its default.
+because its default is not what runs did before; else its default. A fact that nobody sets, such as a checksum, cannot
+be compared with a file that does not have it.
 """
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
+
+from uppertail.records.described import plain
 
 BEFORE: dict[str, dict[str, Any]] = {
     "settings": {"adam_betas": [0.9, 0.999], "adam_epsilon": 1e-8},
@@ -53,7 +56,7 @@ def completed(asked: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, A
         for field in dataclasses.fields(part):
             if field.repr and field.name not in was:
                 known = BEFORE.get(name, {})
-                was[field.name] = known.get(field.name, _default(field))
+                was[field.name] = known.get(field.name, _default(field) if field.init else getattr(part, field.name))
     return whole
 
 
@@ -86,5 +89,7 @@ def _before(name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _default(field: Any) -> Any:
-    default = field.default
-    return list(default) if isinstance(default, tuple) else default
+    """A setting's default as files hold it; None if it has none."""
+    if field.default_factory is not dataclasses.MISSING:
+        return plain(field.default_factory())
+    return None if field.default is dataclasses.MISSING else plain(field.default)

@@ -77,6 +77,16 @@ class RunRecord:
         return [seed.solved(self.success_return) for seed in self.episodes]
 
     @property
+    def kept(self) -> list[float | None]:
+        """For each seed, the share of successes among all episodes after it was solved."""
+        return [seed.kept(self.success_return) for seed in self.episodes]
+
+    @property
+    def longest_fall(self) -> list[int | None]:
+        """For each seed, the most episodes in a row that failed after it was solved."""
+        return [seed.longest_fall(self.success_return) for seed in self.episodes]
+
+    @property
     def first_success_over_floor(self) -> float | None:
         """Median over seeds, as a multiple of the floor; None where there is no floor, or no median."""
         median = median_episode(self.first_success_episode)
@@ -111,6 +121,8 @@ class RunRecord:
             "targets_outside_support": round(self.outside_share, 6),
             "first_success_episode": self.first_success_episode,
             "solved_episode": self.solved_episode,
+            "kept": self.kept,
+            "longest_fall": self.longest_fall,
             "final_success_rate": [seed.final_success_rate(self.success_return) for seed in self.episodes],
             "final_greedy_return": [None if np.isnan(value) else float(value) for value in self.greedy_returns],
             "hardware": self.hardware,
@@ -133,14 +145,19 @@ class RunRecord:
 
 
 def write(folder: Path, record: RunRecord, prefix: str = "") -> None:
-    """Writes episodes.npz and summary.json, each at once or not at all.
+    """Writes episodes.npz and summary.json, each at once or not at all; the second also where the first is too large.
 
     Args:
         folder: an existing folder.
         record: the run.
         prefix: put before both names, where several runs share a folder.
+
+    Raises:
+        OSError: one of them cannot be written.
     """
     content = io.BytesIO()
     np.savez_compressed(content, **record.arrays())  # pyright: ignore[reportArgumentType]
-    write_bytes(folder / f"{prefix}{EPISODES}", content.getvalue())
-    write_text(folder / f"{prefix}{SUMMARY}", json.dumps(record.summary(), indent=2, allow_nan=False) + "\n")
+    try:
+        write_bytes(folder / f"{prefix}{EPISODES}", content.getvalue())
+    finally:
+        write_text(folder / f"{prefix}{SUMMARY}", json.dumps(record.summary(), indent=2, allow_nan=False) + "\n")

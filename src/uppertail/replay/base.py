@@ -52,7 +52,13 @@ class Replay(abc.ABC):
         """`count` transitions with replacement, from a buffer that holds at least one."""
 
     def update(self, state: PyTree, indices: Int[Array, " count"], losses: Float[Array, " count"]) -> PyTree:
-        """The buffer after these of its transitions were learned from with these losses; as it was by default."""
+        """The buffer after these of its transitions were learned from with these losses; as it was by default.
+
+        Args:
+            state: the buffer.
+            indices: as `sample` gave them. One beyond the last row stands for data of another origin: it is ignored.
+            losses: the loss of each.
+        """
         del indices, losses
         return state
 

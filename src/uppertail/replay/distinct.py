@@ -14,6 +14,9 @@ from uppertail.types import Transition
 
 EMPTY = -1
 
+ROW = 2
+"""Folded into the key of a draw for the rows within pairs; the pairs themselves are drawn as `Uniform` draws rows."""
+
 
 class PairBuffer(NamedTuple):
     """The latest transitions of each pair.
@@ -34,6 +37,16 @@ class PairBuffer(NamedTuple):
     pairs: Int[Array, ""]
     lookup: Int[Array, " places"]
 
+    @property
+    def slots(self) -> int:
+        """How many pairs it holds."""
+        return self.counts.shape[0]
+
+    @property
+    def latest(self) -> int:
+        """How many transitions it keeps of each pair."""
+        return self.transitions.action.shape[0] // self.slots
+
 
 @dataclasses.dataclass(frozen=True)
 class Distinct(Replay):
@@ -44,7 +57,8 @@ class Distinct(Replay):
     observation ever repeats, every transition is a pair of its own: then this is `Uniform`.
 
     Args:
-        latest: how many transitions it keeps of each pair; more than 1 where the same action leads to different places.
+        latest: how many transitions it keeps of each pair, at most as many as the buffer holds; more than 1 where the
+            same action leads to different places.
     """
 
     latest: int = 1
@@ -54,10 +68,11 @@ class Distinct(Replay):
             raise InputError(f"latest is {self.latest}: use a whole number, 1 or more.")
 
     def init(self, capacity: int, example: Transition) -> PairBuffer:
-        slots = max(capacity // self.latest, 1)
-        places = 1 << (4 * slots - 1).bit_length()
+        latest = min(self.latest, capacity)
+        slots = capacity // latest
+        places = min(1 << (4 * slots - 1).bit_length(), 2**30)
         return PairBuffer(
-            storage(slots * self.latest, example),
+            storage(slots * latest, example),
             jnp.zeros((slots, 2), jnp.uint32),
             jnp.zeros(slots, jnp.int32),
             jnp.zeros((), jnp.int32),
@@ -65,22 +80,21 @@ class Distinct(Replay):
         )
 
     def add(self, state: PairBuffer, transitions: Transition) -> PairBuffer:
-        size, slots = transitions.action.shape[0], state.counts.shape[0]
+        size, slots = transitions.action.shape[0], state.slots
         for start in range(0, size, slots):  # a batch with more new pairs than slots would meet itself
             piece = jax.tree.map(lambda leaf, start=start: leaf[start : start + slots], transitions)
             state = self._added(state, piece)
         return state
 
     def sample(self, state: PairBuffer, key: PRNGKeyArray, count: int) -> Sample:
-        pair_key, row_key = jax.random.split(key)
-        slots = jax.random.randint(pair_key, (count,), 0, jnp.minimum(state.pairs, state.counts.shape[0]))
-        kept = jnp.minimum(state.counts[slots], self.latest)
-        rows = slots * self.latest + jax.random.randint(row_key, (count,), 0, kept)
+        slots = jax.random.randint(key, (count,), 0, jnp.minimum(state.pairs, state.slots))
+        kept = jnp.minimum(state.counts[slots], state.latest)
+        rows = slots * state.latest + jax.random.randint(jax.random.fold_in(key, ROW), (count,), 0, kept)
         return Sample(rows_of(state.transitions, rows), rows, jnp.ones(count))
 
     def _added(self, state: PairBuffer, batch: Transition) -> PairBuffer:
         """The buffer with a batch of at most as many transitions as it has slots."""
-        size, slots = batch.action.shape[0], state.counts.shape[0]
+        size, slots, latest = batch.action.shape[0], state.slots, state.latest
         own = fingerprints(batch.observation, batch.action)
         same = jnp.all(own[:, None] == own[None, :], axis=-1)  # of the batch among itself
         first = jnp.argmax(same, axis=1)
@@ -88,53 +102,63 @@ class Distinct(Replay):
         in_batch = jnp.sum(same, axis=1, dtype=jnp.int32)
 
         places = places_of(own, state.lookup.shape[0])
-        numbers = state.lookup[places]
-        stays = (numbers != EMPTY) & (numbers >= state.pairs + size - slots)  # it keeps its slot through this batch
-        hit = stays & jnp.all(state.known[numbers % slots] == own[:, None], axis=-1)
-        new = ~jnp.any(hit, axis=1) & (first == jnp.arange(size))
-        number = jnp.where(
-            new,
-            state.pairs + jnp.cumsum(new, dtype=jnp.int32) - 1,
-            jnp.take_along_axis(numbers, jnp.argmax(hit, axis=1)[:, None], axis=1)[:, 0],
-        )[first]
+        listed, oldest = state.lookup[places], state.pairs - slots
+        hit = (listed >= jnp.maximum(oldest, 0)) & jnp.all(state.known[listed % slots] == own[:, None], axis=-1)
+        number = jnp.max(jnp.where(hit, listed, EMPTY), axis=1)
+        begins = first == jnp.arange(size)
+        stays_from = jnp.maximum(oldest + _needed(jnp.where(number == EMPTY, -1, number - oldest), begins), 0)
+        new = begins & (number < stays_from)
+        number = jnp.where(new, state.pairs + jnp.cumsum(new, dtype=jnp.int32) - 1, number)[first]
         slot = number % slots
         before = jnp.where(new[first], 0, state.counts[slot])
-        rows = slot * self.latest + (before + earlier) % self.latest
-        last_ones = in_batch - earlier <= self.latest
+        rows = slot * latest + (before + earlier) % latest
+        last_ones = in_batch - earlier <= latest
         return PairBuffer(
-            written(state.transitions, jnp.where(last_ones, rows, slots * self.latest), batch),
+            written(state.transitions, jnp.where(last_ones, rows, slots * latest), batch),
             state.known.at[slot].set(own),
             state.counts.at[slot].set(before + in_batch),
             state.pairs + jnp.sum(new, dtype=jnp.int32),
-            _listed(state.lookup, places, stays, new, number),
+            state.lookup.at[_free_places(places, listed < stays_from, new, state.lookup.shape[0])].set(
+                number, mode="drop"
+            ),
         )
 
 
-def _listed(
-    lookup: Int[Array, " places"],
-    places: Int[Array, "batch probes"],
-    stays: Bool[Array, "batch probes"],
-    new: Bool[Array, " batch"],
-    number: Int[Array, " batch"],
-) -> Int[Array, " places"]:
-    """The lookup table with the new pairs in it, each in the first of its places that is free.
+def _needed(ages: Int[Array, " batch"], begins: Bool[Array, " batch"]) -> Int[Array, ""]:
+    """How many slots a batch takes, free ones first and then the oldest: the smallest number that is enough.
 
-    Two new pairs may want one place: the one with the higher number gets it, the other tries its next in another round.
+    A pair that the buffer does not hold needs a slot; so does one of the batch whose own slot is among those taken.
+
+    Args:
+        ages: how many slots are taken before that of each pair is; below 0: the buffer does not hold it.
+        begins: whether the pair has not come before in the batch.
     """
-    nowhere, first_new = lookup.shape[0], jnp.min(jnp.where(new, number, jnp.iinfo(jnp.int32).max))
-    nth_free = jnp.where(stays, 0, jnp.cumsum(~stays, axis=1))
+    in_order = jnp.sort(jnp.where(begins, ages, jnp.iinfo(jnp.int32).max))
+    enough = in_order >= jnp.arange(ages.shape[0])
+    return jnp.where(jnp.any(enough), jnp.argmax(enough), ages.shape[0]).astype(jnp.int32)
+
+
+def _free_places(
+    places: Int[Array, "batch probes"], free: Bool[Array, "batch probes"], new: Bool[Array, " batch"], nowhere: int
+) -> Int[Array, " batch"]:
+    """The first of its places that is free, for each new pair; `nowhere` for all others, and where none is free.
+
+    Two new pairs may want one place: the earlier one gets it, the other tries its next in another round. The table
+    itself stays out of the loop, which under `vmap` would copy it.
+    """
+    nth_free = jnp.where(free, jnp.cumsum(free, axis=1), 0)
 
     def waits(carry: tuple[Array, Array, Array]) -> Bool[Array, ""]:
         return jnp.any(carry[1])
 
     def settle(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        table, waiting, attempt = carry
-        chosen = nth_free == attempt
-        place = jnp.where(waiting & jnp.any(chosen, axis=1), jnp.sum(places * chosen, axis=1), nowhere)
-        taken = table.at[place].get(mode="fill", fill_value=EMPTY) >= first_new  # by a new pair, in an earlier round
-        claimed = jnp.where(taken, nowhere, place)
-        table = table.at[claimed].max(number, mode="drop")
-        settled = table.at[claimed].get(mode="fill", fill_value=EMPTY) == number
-        return table, waiting & ~settled & (attempt < PROBES), attempt + 1
+        found, waiting, attempt = carry
+        chosen = (nth_free == attempt) & waiting[:, None]
+        wanted = jnp.where(jnp.any(chosen, axis=1), jnp.sum(jnp.where(chosen, places, 0), axis=1), nowhere)
+        taken = jnp.any(wanted[:, None] == found[None, :], axis=1)
+        contested = jnp.any(jnp.tril(wanted[:, None] == wanted[None, :], -1), axis=1)
+        got = (wanted != nowhere) & ~taken & ~contested
+        return jnp.where(got, wanted, found), waiting & ~got & (attempt < PROBES), attempt + 1
 
-    return jax.lax.while_loop(waits, settle, (lookup, new, jnp.ones((), jnp.int32)))[0]
+    start = (jnp.full(new.shape, nowhere, jnp.int32), new, jnp.ones((), jnp.int32))
+    return jax.lax.while_loop(waits, settle, start)[0]

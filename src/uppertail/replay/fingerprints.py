@@ -27,7 +27,7 @@ def fingerprints(observations: Array, actions: Int[Array, " batch"]) -> UInt32[A
     words, action = _words(observations), actions.astype(jnp.uint32)
     if words.shape[1] == 1 and jnp.issubdtype(observations.dtype, jnp.integer):
         return jnp.stack([words[:, 0], action], axis=1)
-    place = jnp.arange(1, words.shape[1] + 1, dtype=jnp.uint32)
+    place = jnp.arange(1, words.shape[1] + 1, dtype=jnp.uint32)[None]
     hashed = [jnp.sum(mixed(words + place * jnp.uint32(stride)), axis=1, dtype=jnp.uint32) for stride in STRIDES]
     return jnp.stack([mixed(word + (action + 1) * jnp.uint32(STRIDES[0])) for word in hashed], axis=1)
 
@@ -56,5 +56,6 @@ def _words(observations: Array) -> UInt32[Array, "batch words"]:
     """The numbers of each observation, one word each; 0 and -0 are the same."""
     flat = observations.reshape(observations.shape[0], -1)
     if jnp.issubdtype(flat.dtype, jnp.floating):
-        return jax.lax.bitcast_convert_type(flat.astype(jnp.float32) + jnp.float32(0), jnp.uint32)
+        numbers = flat.astype(jnp.float32)
+        return jax.lax.bitcast_convert_type(jnp.where(numbers == 0, jnp.float32(0), numbers), jnp.uint32)
     return flat.astype(jnp.uint32)

@@ -79,8 +79,10 @@ class Prioritized(Replay):
         self, state: PriorityBuffer, indices: Int[Array, " count"], losses: Float[Array, " count"]
     ) -> PriorityBuffer:
         new = (jnp.abs(losses) + SMALLEST) ** self.alpha
-        priorities = state.priorities.at[self._places(state, indices)].set(new)
-        return PriorityBuffer(state.ring, priorities, jnp.maximum(state.highest, jnp.max(new)))
+        own = indices < state.ring.transitions.action.shape[0]
+        places = self._places(state, jnp.where(own, indices, state.priorities.size))
+        priorities = state.priorities.at[places].set(new, mode="drop")
+        return PriorityBuffer(state.ring, priorities, jnp.maximum(state.highest, jnp.max(jnp.where(own, new, 0.0))))
 
     @staticmethod
     def _places(state: PriorityBuffer, rows: Int[Array, " count"]) -> tuple[Array, Array]:

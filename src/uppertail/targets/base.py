@@ -16,7 +16,7 @@ BackedUp = Callable[[Any, PRNGKeyArray, Transition], PyTree]
 
 
 class Target(abc.ABC):
-    """What the targets r + discount * Z(s', a') are made with; actions are always the online network's.
+    """What the targets r + discount * Z(s', a') are made with; what acts is always the online network.
 
     A target is a frozen dataclass of settings; what it keeps is its state, a tree of arrays. Most only say which
     network bootstraps; one may also remember what it has backed up before.

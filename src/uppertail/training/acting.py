@@ -9,11 +9,11 @@ from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.networks import Network
-from uppertail.policies import ExplorationPolicy
+from uppertail.policies import BEGIN, ExplorationPolicy
 from uppertail.types import PyTree
 
-BEGIN, ADVANCE = 2, 3
-"""Folded into the key of a decision for the policy's memory; `select` may split the key itself in two."""
+ADVANCE = 3
+"""Folded into the key of a decision for the memory after it, as `BEGIN` is for the memory of an episode's start."""
 
 
 class Decision(NamedTuple):
@@ -38,11 +38,17 @@ class Actor:
         agent: the algorithm.
         policy: the policy that acts; the agent's own in training.
         num_actions: number of discrete actions.
+
+    Raises:
+        InputError: the policy needs members, and the agent's network has none.
     """
 
     agent: Agent
     policy: ExplorationPolicy
     num_actions: int
+
+    def __post_init__(self) -> None:
+        self.agent.require_members(self.policy)
 
     def begin(self, key: PRNGKeyArray) -> PyTree:
         """What the policy keeps at the start of an episode."""

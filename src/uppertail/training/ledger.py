@@ -72,16 +72,17 @@ class Ledger:
     def extend(self, records: StepRecord, metrics: Metrics, at_start: StartReturn) -> Progress:
         """Adds what a chunk of the seeds' runs did, with leading axes [seeds, iterations, steps or updates]."""
         running = ~self.finished
-        self.diverged = self._first_divergence(np.asarray(metrics.loss), running)
+        counted = self._counted(np.asarray(records.ended))
+        self.diverged = self._first_divergence(np.asarray(metrics.loss), counted)
         flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(leaf.shape[0], -1), records)
         for row in np.flatnonzero(running):
             grown = self.episodes[row].extended(flat.ended[row], flat.ret[row], flat.length[row], self.step + 1)
             self.episodes[row] = grown.until(self.settings.episodes, self.settings.steps)
         self.step += flat.ended.shape[1]
-        outside = np.asarray(metrics.outside)[running]
+        outside = np.asarray(metrics.outside)[counted]
         self.targets += outside.size * self.settings.batch_size
         self.targets_outside += float(np.sum(outside, dtype=np.float64)) * self.settings.batch_size
-        return self._progress(metrics, flat.exploratory, at_start, running)
+        return self._progress(metrics, np.asarray(records.exploratory), at_start, running, counted)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The episodes, as a checkpoint holds them."""
@@ -108,11 +109,23 @@ class Ledger:
             return int(seed.end_steps[-1])
         return self.step if self.settings.steps is None else min(self.step, self.settings.steps)
 
+    def _counted(self, ended: Bool[np.ndarray, "seeds iterations steps"]) -> Bool[np.ndarray, "seeds iterations"]:
+        """Which iterations each seed began before its limit: the network that it keeps comes out of the last of them.
+
+        A chunk goes on beyond the limits of its seeds, and what happens there is no part of the run.
+        """
+        settings, (_, iterations, steps) = self.settings, ended.shape
+        here = np.array([seed.returns.size for seed in self.episodes])[:, None]
+        of_each = ended.sum(axis=2)
+        before = here + np.cumsum(of_each, axis=1) - of_each
+        steps_before = self.step + steps * np.arange(iterations)
+        return (before < settings.episodes) & (settings.steps is None or steps_before < settings.steps)
+
     def _first_divergence(
-        self, losses: Float[np.ndarray, "seeds iterations updates"], running: Bool[np.ndarray, " seeds"]
+        self, losses: Float[np.ndarray, "seeds iterations updates"], counted: Bool[np.ndarray, "seeds iterations"]
     ) -> tuple[int, int] | None:
-        """Seed and environment step of the first loss that is not finite, among the seeds still running."""
-        bad = ~np.isfinite(losses).all(axis=-1) & running[:, None]
+        """Seed and environment step of the first loss that is not finite, among those that count."""
+        bad = ~np.isfinite(losses).all(axis=-1) & counted
         if not bad.any():
             return None
         iteration, row = np.argwhere(bad.T)[0]
@@ -121,9 +134,10 @@ class Ledger:
     def _progress(
         self,
         metrics: Metrics,
-        exploratory: Bool[np.ndarray, "seeds steps"],
+        exploratory: Bool[np.ndarray, "seeds iterations steps"],
         at_start: StartReturn,
         running: Bool[np.ndarray, " seeds"],
+        counted: Bool[np.ndarray, "seeds iterations"],
     ) -> Progress:
         steps = sum(self.env_steps)
         fractions = [seed.returns.size / self.settings.episodes for seed in self.episodes]
@@ -137,22 +151,22 @@ class Ledger:
             fraction=min(1.0, max(min(fractions), by_steps)),
             env_steps=steps,
             steps_per_second=steps / max(self.seconds.training, 1e-9),
-            loss=_mean(metrics.loss, running),
-            gradient_norm=_mean(metrics.gradient_norm, running),
-            outside=_mean(metrics.outside, running),
-            exploratory=_mean(exploratory, running),
+            loss=_mean(metrics.loss, counted),
+            gradient_norm=_mean(metrics.gradient_norm, counted),
+            outside=_mean(metrics.outside, counted),
+            exploratory=_mean(exploratory, counted),
             mean_return=_over_seeds([seed.returns[-FINAL_WINDOW:] for seed in begun]),
             mean_length=_over_seeds([seed.lengths[-FINAL_WINDOW:] for seed in begun]),
             start_mean=_mean(at_start.mean, running),
             start_std=_mean(at_start.std, running),
             step=self.step,
-            chunk_steps=exploratory.shape[1],
+            chunk_steps=exploratory.shape[1] * exploratory.shape[2],
         )
 
 
-def _mean(values: Any, running: Bool[np.ndarray, " seeds"]) -> float:
-    """Mean over the seeds that are running; NaN if there is nothing."""
-    chosen = np.asarray(values)[running]
+def _mean(values: Any, counted: Bool[np.ndarray, " seeds"] | Bool[np.ndarray, "seeds iterations"]) -> float:
+    """Mean over the seeds, or their iterations, that count; NaN if there is nothing."""
+    chosen = np.asarray(values)[counted]
     return float(np.mean(chosen, dtype=np.float64)) if chosen.size else math.nan
 
 

@@ -7,13 +7,22 @@ from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.networks import NetworkBuilder, PerAction
 from uppertail.policies import UCB, ExplorationPolicy
-from uppertail.replay import Replay, Uniform
+from uppertail.replay import Distinct, Replay
 from uppertail.targets import Online, Target
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
 SHORT_FORMS = ("width", "hidden_layers", "bias")
 """Settings of the network that `Settings` has, too."""
+
+KINDS: dict[str, type] = {
+    "distribution": ReturnDistribution,
+    "policy": ExplorationPolicy,
+    "network": NetworkBuilder,
+    "replay": Replay,
+    "target": Target,
+}
+"""The contract of each part."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,20 +40,22 @@ class Method:
     distribution: ReturnDistribution[Any] = dataclasses.field(default_factory=Gaussian)
     policy: ExplorationPolicy = dataclasses.field(default_factory=UCB)
     network: NetworkBuilder = dataclasses.field(default_factory=PerAction)
-    replay: Replay = dataclasses.field(default_factory=Uniform)
+    replay: Replay = dataclasses.field(default_factory=Distinct)
     target: Target = dataclasses.field(default_factory=Online)
 
-    def __post_init__(self) -> None:
-        kinds = {
-            "distribution": ReturnDistribution,
-            "policy": ExplorationPolicy,
-            "network": NetworkBuilder,
-            "replay": Replay,
-            "target": Target,
-        }
-        for name, kind in kinds.items():
-            if not isinstance(value := getattr(self, name), kind):
-                raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
+    @classmethod
+    def of(cls, **parts: Any) -> Self:
+        """The method of these parts; None stands for the default.
+
+        Raises:
+            InputError: one is of another kind.
+        """
+        given = {name: part for name, part in parts.items() if part is not None}
+        for name, part in given.items():
+            if not isinstance(part, KINDS[name]):
+                kind = KINDS[name].__name__
+                raise InputError(f"{name} is {part!r}: give an object of class {kind}, or leave it out.")
+        return cls(**given)
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class Progress:
         fraction: how much of its limit the slowest seed has used, from 0 to 1.
         env_steps: environment steps of all seeds together.
         steps_per_second: environment steps per second of all seeds together.
-        loss: mean loss of the chunk's updates, over the seeds that had not reached a limit.
+        loss: mean loss of the chunk's updates, over the iterations that seeds began before their limit.
         gradient_norm: mean norm of their gradients, likewise.
         outside: share of their targets whose mean lies outside of the support, likewise.
         exploratory: share of the chunk's actions that were not the greedy ones, likewise.

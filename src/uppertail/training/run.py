@@ -67,9 +67,9 @@ class Run:
         self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
         self.world = world_of(builder, self.keys, seeds.tolist(), self.settings)
         try:
+            encoding = self.world.observations.encoding(builder.preferences)
             self.returns = self._return_range((before or {}).get("measured_returns"))
             self.method = method.fitted(self.returns)
-            encoding = self.world.observations.encoding(builder.preferences)
             self.loop = loop_of(self.method, encoding, self.settings)
         except InputError:
             self.world.close()

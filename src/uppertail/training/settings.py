@@ -5,7 +5,7 @@ import math
 import numbers
 from typing import Literal, get_args
 
-from uppertail.errors import InputError
+from uppertail.errors import InputError, require_truth_values
 
 OnPolicy = Literal["fresh", "all", "none"]
 """The names of `Settings.on_policy`."""
@@ -25,8 +25,9 @@ class Settings:
         learning_rate: step size of Adam, above 0.
         learning_rate_end: step size at the end of `steps`, to which it falls linearly; null: it stays as it is.
         gradient_clip: largest size of any one entry of the gradient, above 0.
-        adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1).
-        adam_epsilon: what Adam adds to the root of the mean square, above 0: smaller gradients barely move a weight.
+        adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). Without a mean of
+            the gradient nothing moves on after its data are gone (docs/decisions/0011).
+        adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it barely move a weight.
         width: units in each hidden layer, short for --network.width; null: as the network has it.
         hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
@@ -47,23 +48,24 @@ class Settings:
     steps: int | None = None
     num_envs: int = 1
     discount: float = 0.995
-    learning_rate: float = 5e-4
+    learning_rate: float = 1e-3
     learning_rate_end: float | None = None
     gradient_clip: float = 1.0
-    adam_betas: tuple[float, float] = (0.9, 0.999)
-    adam_epsilon: float = 1e-8
+    adam_betas: tuple[float, float] = (0.0, 0.9)
+    adam_epsilon: float = 1e-4
     width: int | None = None
     hidden_layers: int | None = None
     bias: bool | None = None
-    batch_size: int = 32
+    batch_size: int = 16
     replay_size: int = 50_000
     rollout_steps: int = 16
-    updates_per_rollout: int = 2
+    updates_per_rollout: int = 4
     on_policy: OnPolicy = "fresh"
     replay_start: int = 0
     loss_samples: int = 0
 
     def __post_init__(self) -> None:
+        require_truth_values(self)
         for field in dataclasses.fields(self):
             if field.type in (int, int | None):
                 value = getattr(self, field.name)

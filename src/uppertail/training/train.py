@@ -52,18 +52,11 @@ def train(
     for name, value, kind in (("settings", settings, Settings), ("checkpoints", checkpoints, Checkpoints)):
         if not isinstance(value, kind | None):
             raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
+    method = Method.of(distribution=distribution, policy=policy, network=network, replay=replay, target=target)
     builder = builder_of(environment)
     if isinstance(builder, HostBuilder) and builder.note:
         warnings.warn(builder.note, stacklevel=2)
     before = checkpoints.asked() if checkpoints else None
-    asked = {
-        "distribution": distribution,
-        "policy": policy,
-        "network": network,
-        "replay": replay,
-        "target": target,
-    }
-    method = Method(**{name: part for name, part in asked.items() if part is not None})
     run = Run(builder, method, settings or Settings(), before)
     if checkpoints is None:
         return run.drive(on_chunk)

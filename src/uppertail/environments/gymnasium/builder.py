@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import gymnasium
+import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TimeLimit
@@ -17,6 +18,7 @@ from jaxtyping import PRNGKeyArray
 from uppertail.encodings import Features, ObservationSpace, Preferences, Scaling, StateEncoding
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import objections, tables, wrapping
+from uppertail.environments.gymnasium.alike import AlikeMaker
 from uppertail.environments.gymnasium.single import Single, closed
 from uppertail.environments.gymnasium.spaces import Reading, actions_of, reading
 from uppertail.environments.gymnasium.vector import Vector
@@ -31,9 +33,10 @@ Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
 
 class Inspected(NamedTuple):
-    """What is read off one environment."""
+    """What is read off one environment; the example is an observation as it is read."""
 
     reading: Reading
+    example: np.ndarray
     actions: spaces.Discrete
     time_limit: int | None
     reward_threshold: float | None
@@ -165,9 +168,9 @@ class GymnasiumBuilder(HostBuilder):
             return Single(limited, seen.reading, int(seen.actions.start), seed)
         closed(env)
         kind = {"sync": SyncVectorEnv, "async": functools.partial(AsyncVectorEnv, context="spawn")}[self.vectorization]
-        makers: Any = [functools.partial(_limited, self.maker(), limit)] * num_envs
+        makers: Any = [AlikeMaker(self.maker(), limit, seen.reading, seen.example)] * num_envs
         vector = kind(makers, autoreset_mode=AutoresetMode.DISABLED)
-        return Vector(vector, seen.reading, int(seen.actions.start), seed)
+        return Vector(vector, Reading(np.array, seen.reading.space), int(seen.actions.start), seed)
 
     @abc.abstractmethod
     def made(self) -> Made:
@@ -194,8 +197,10 @@ class GymnasiumBuilder(HostBuilder):
             )
             table = not vector and tables.has_table(env)
             objection = objections.objection(env) if table and not vector and self.compile == "auto" else None
+            read = reading(space)
             return Inspected(
-                reading(space),
+                read,
+                read.array(space.sample()),
                 actions_of(actions),
                 wrapping.time_limit(env),
                 None if env.spec is None else env.spec.reward_threshold,
@@ -204,11 +209,6 @@ class GymnasiumBuilder(HostBuilder):
             )
         finally:
             closed(env)
-
-
-def _limited(maker: Callable[[], Any], limit: int | None) -> Any:
-    """An environment made anew, with a time limit if one is asked for."""
-    return maker() if limit is None else TimeLimit(maker(), limit)
 
 
 def extra(error: Exception) -> str:

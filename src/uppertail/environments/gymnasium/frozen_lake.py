@@ -12,7 +12,7 @@ from uppertail.environments.gymnasium.spaces import reading
 from uppertail.environments.gymnasium.tables import from_table
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.watched import WatchableBuilder
-from uppertail.errors import InputError
+from uppertail.errors import InputError, require_truth_values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +34,7 @@ class FrozenLake(WatchableBuilder):
     time_limit: int = 200
 
     def __post_init__(self) -> None:
+        require_truth_values(self)
         if self.time_limit < 1:
             raise InputError(f"time_limit is {self.time_limit}, but an episode needs at least 1 step.")
         if self.desc is not None:

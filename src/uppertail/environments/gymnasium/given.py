@@ -12,6 +12,7 @@ from gymnasium.vector import VectorEnv
 
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made
+from uppertail.environments.gymnasium.fingerprint import fingerprint
 from uppertail.errors import InputError, said
 
 
@@ -32,14 +33,19 @@ class Given(GymnasiumBuilder):
         returns: as in Gym.
         success: as in Gym.
         vectorization: as in Gym.
+
+    Attributes:
+        code: a checksum of the function or environment, so that checkpoints of another one are not taken for its own.
     """
 
     environment: Made | Callable[[], Made] = dataclasses.field(repr=False, compare=False)
     id: str = ""
+    code: str = dataclasses.field(init=False, default="", compare=False)
 
     def complete(self) -> None:
         if not self.id:
             object.__setattr__(self, "id", _name(self.environment))
+        object.__setattr__(self, "code", fingerprint(self.environment))
 
     @property
     def label(self) -> str:

@@ -1,5 +1,6 @@
 """Why a Gymnasium environment cannot be replaced by the table that it shows."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -11,6 +12,9 @@ from uppertail.errors import said
 
 CHECKED_STEPS, CHECKED_STARTS = 500, 20
 """Random steps, and first states of episodes, by which a table is held against its environment."""
+
+ROUNDING = 1e-6
+"""How far from 1 the sum of probabilities may be."""
 
 NEUTRAL_WRAPPERS = (
     wrappers.OrderEnforcing,
@@ -46,6 +50,8 @@ def _of_table(env: Any) -> str | None:
     outcomes = [tuple(map(float, outcome)) for row in table.values() for each in row.values() for outcome in each]
     if any(len(outcome) != 4 or not np.isfinite(outcome).all() for outcome in outcomes):
         return "its table is not one of (probability, next state, reward, terminated)"
+    if wrong := _of_probabilities(table):
+        return wrong
     if getattr(env, "initial_state_distrib", None) is None:
         return "it does not say where it starts (`initial_state_distrib`)"
     if getattr(env, "fickle_passenger", False):
@@ -53,8 +59,33 @@ def _of_table(env: Any) -> str | None:
     return None
 
 
+def _of_probabilities(table: Any) -> str | None:
+    """What is wrong with the outcomes of the first state and action where something is."""
+    for state, row in table.items():
+        for action, outcomes in row.items():
+            where = f"from state {state} by action {action}"
+            probabilities = [float(outcome[0]) for outcome in outcomes]
+            if wrong := _not_probabilities(probabilities):
+                return f"the probabilities of its table {where} {wrong}"
+            strange = [outcome[1] for outcome in outcomes if outcome[1] not in table]
+            if strange:
+                return f"its table leads {where} to {strange[0]}, which is no state of it"
+    return None
+
+
+def _not_probabilities(numbers: Sequence[float]) -> str | None:
+    """What is wrong with numbers that are to be probabilities, one of which comes true."""
+    if min(numbers, default=0.0) < 0:
+        return "are not all 0 or more"
+    if not abs(sum(numbers) - 1) <= ROUNDING:
+        return f"sum to {sum(numbers):.6g}, not to 1"
+    return None
+
+
 def _of_starts(env: Any) -> str | None:
     starts = np.asarray(env.initial_state_distrib, float)
+    if wrong := _not_probabilities(starts.reshape(-1).tolist()):
+        return f"the probabilities of `initial_state_distrib` {wrong}"
     first = [int(env.reset(seed=seed)[0]) for seed in range(CHECKED_STARTS)]
     if starts.shape != (len(env.P),) or not (starts[first] > 0).all():
         return "its episodes start where `initial_state_distrib` says that none does"

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 from jaxtyping import Int
 
+from uppertail.environments.gymnasium.alike import told
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.host import HostEnvironment, HostStep
 
@@ -57,9 +58,8 @@ class Single(HostEnvironment):
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
         self.actions.append(int(actions[0]))
         step: tuple[Any, ...] = self.env.step(self.actions[-1] + self.first_action)
-        after, reward, terminated, truncated, _ = step
-        if np.ndim(reward):
-            raise ValueError(f"the reward {reward} is an array, not a number")
+        after, *answers, _ = step
+        reward, terminated, truncated = told(*answers)
         next_observation = observation = self.array(after)[None]
         if terminated or truncated:
             self.episode += 1

@@ -18,7 +18,7 @@ IMAGE_SIDE = 8
 
 
 class Reading(NamedTuple):
-    """How the observations of a space are read: an array of each, and what it holds."""
+    """How the observations of a space are read: an array of each, which is a copy, and what it holds."""
 
     array: Callable[[Any], np.ndarray]
     space: ObservationSpace
@@ -37,7 +37,7 @@ def reading(space: spaces.Space[Any]) -> Reading:
         return Reading(functools.partial(_state, space), States(int(space.n)))
     if isinstance(space, spaces.Box) and (image := _image(space)):
         kind, shape = np.uint8 if space.dtype == np.uint8 else np.float32, space.shape
-        return Reading(lambda observation: np.asarray(observation, kind).reshape(shape), image)
+        return Reading(lambda observation: np.array(observation, kind).reshape(shape), image)
     try:
         flat = spaces.flatten_space(space)
     except NotImplementedError:
@@ -87,7 +87,8 @@ def _has_numbers(space: spaces.Space[Any]) -> bool:
 
 
 def _floats(observation: Any) -> np.ndarray:
-    return np.asarray(observation, np.float32)
+    """A copy: many environments write their next observation into the same array."""
+    return np.array(observation, np.float32)
 
 
 def _image(space: spaces.Box) -> Pixels | None:

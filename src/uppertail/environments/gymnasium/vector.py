@@ -56,7 +56,7 @@ class Vector(HostEnvironment):
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.append(action)
         try:
-            after, reward, terminated, truncated, info = self.env.step(actions + self.first_action)
+            after, reward, terminated, truncated, info = self.env.step(self._numbers(actions))
         except (EOFError, ConnectionError) as error:
             raise RuntimeError("the process of one of its environments has ended") from error
         ended, real = terminated | truncated, ~self.resetting
@@ -92,7 +92,7 @@ class Vector(HostEnvironment):
             idle = actions == NONE
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.extend([] if action == NONE else [action])
-            after, _, terminated, truncated, _ = self.env.step(np.where(idle, 0, actions) + self.first_action)
+            after, _, terminated, truncated, _ = self.env.step(self._numbers(np.where(idle, 0, actions)))
             if ((terminated | truncated) & ~idle).any():  # none did, then: the environments answer otherwise
                 return self._begin(np.ones(self.num_envs, bool))
             observation = self._arrays(after)
@@ -108,6 +108,10 @@ class Vector(HostEnvironment):
         for index in np.flatnonzero(which):
             self.actions[index] = []
         return self._arrays(self.env.reset(seed=self._seeds(), options={"reset_mask": which.copy()})[0])
+
+    def _numbers(self, actions: Int[np.ndarray, " envs"]) -> Int[np.ndarray, " envs"]:
+        """The actions as the environments count them, always of the type that Gymnasium's own samples have."""
+        return actions.astype(np.int64) + self.first_action
 
     def _seeds(self) -> Any:
         """One for each environment, which Gymnasium's types do not know of; one for all where we do not reset them."""

@@ -121,10 +121,14 @@ def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    """Each setting in which two runs differ, in words."""
+    """Each part and setting in which two runs differ, in words; of parts of another class, the class alone."""
     for name in sorted(was.keys() | now.keys()):
         before, after = was.get(name), now.get(name)
         if isinstance(before, dict) and isinstance(after, dict):
-            yield from differences(before, after)
+            kinds = before.get("name"), after.get("name")
+            if kinds[0] == kinds[1]:
+                yield from differences(before, after)
+            else:
+                yield f"{name} {kinds[0]}, not {kinds[1]}"
         elif before != after:
             yield f"{name} {before}, not {after}"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Array, Key
 
-from uppertail.environments import HostBuilder, HostEnvironment, all_begun, stepped
+from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, all_begun, stepped
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers.base import EVALUATION_STEPS, Played
@@ -15,11 +15,40 @@ from uppertail.training.drivers.host_programs import HostPrograms
 PLAYED_TOGETHER = 20
 """Environments of each seed in which evaluation episodes are played side by side, at the most."""
 
+REHEARSED = 2
+"""Environments in which that is tried before training."""
+
 EVALUATION = 2**31
 """Added to a seed, it is the seed of environments that are only evaluated in."""
 
 Choose = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
 """The actions [seeds, envs] at a step of the evaluation, from the observations and where an episode begins."""
+
+
+def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
+    """Begins an episode where they will be played, so that what is wrong there is known before training.
+
+    Args:
+        builder: opens the environments.
+        seed: the seed.
+        first: the first observations of its training.
+
+    Raises:
+        EnvironmentFailedError: an environment raised an exception, or its observation is not finite, or is another kind
+            of array than in training.
+        InputError: the environments cannot be made.
+    """
+    host, when = builder.open(EVALUATION + seed, REHEARSED, EVALUATION_STEPS), "at the first reset of its evaluation"
+    try:
+        here = all_begun([host.reset], [seed], when)[0]
+        if (here.shape[1:], here.dtype) != (first.shape[1:], first.dtype):
+            raise EnvironmentFailedError(
+                f"The environment of seed {seed}, {when}, gave an observation of {here.dtype}{list(here.shape[1:])}, "
+                f"in training of {first.dtype}{list(first.shape[1:])}: give a function that makes the same environment "
+                "at each call."
+            )
+    finally:
+        host.close()
 
 
 def play(

@@ -7,6 +7,7 @@ from jaxtyping import Array
 from uppertail.environments import HostBuilder, HostEnvironment, all_begun, measured_returns
 from uppertail.errors import InputError
 from uppertail.training.drivers.base import World
+from uppertail.training.drivers.evaluation import rehearse
 from uppertail.training.drivers.host import HostDriver
 from uppertail.training.loop import Loop
 from uppertail.training.process.stopwatch import Stopwatch
@@ -36,6 +37,7 @@ class HostWorld(World):
             self.again, self.first = (
                 all_begun([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
             )
+            rehearse(builder, seeds[0], self.first[0])
         except InputError:
             self.close()
             raise

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for the chunk in progress, so that what has been learned is kept."""
+"""Ctrl-C and SIGTERM wait for the chunk in progress, so that what has been learned is kept."""
 
 import contextlib
 import dataclasses
@@ -7,35 +7,57 @@ import threading
 import types
 from collections.abc import Iterator
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C, and what schedulers, containers and `timeout` send before they kill."""
+
+
+class Asked(threading.Event):
+    """Set when someone asks to stop.
+
+    Attributes:
+        signal_number: the signal that asked.
+    """
+
+    signal_number: int = signal.SIGINT
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell expects of a process that a signal ended: 130 after Ctrl-C, 143 after SIGTERM."""
+        return 128 + self.signal_number
+
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[threading.Event]:
-    """Yields an event that Ctrl-C sets, instead of raising KeyboardInterrupt.
+def interruptible() -> Iterator[Asked]:
+    """Yields an event that Ctrl-C and SIGTERM set, instead of KeyboardInterrupt and the end of the process.
 
-    Where one is within another, Ctrl-C sets both: whoever waits outside knows of it, too. Outside the main thread,
-    where no signal arrives, the event is never set.
+    Where one is within another, a signal sets both: whoever waits outside knows of it, too. Outside the main thread,
+    where no signal arrives, the event is never set; a program's own handler of SIGTERM stays.
     """
-    asked = threading.Event()
+    asked = Asked()
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return
 
-    previous = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, _Ask(asked, previous if isinstance(previous, _Ask) else None))
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
+    for number, handler in previous.items():
+        if number == signal.SIGINT or handler is signal.SIG_DFL or isinstance(handler, _Ask):
+            signal.signal(number, _Ask(asked, handler if isinstance(handler, _Ask) else None))
     try:
         yield asked
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Ask:
     """A signal handler that sets an event, and those of the handlers around it."""
 
-    event: threading.Event
+    event: Asked
     outer: "_Ask | None"
 
     def __call__(self, signal_number: int, frame: types.FrameType | None) -> None:
+        self.event.signal_number = signal_number
         self.event.set()
         if self.outer is not None:
             self.outer(signal_number, frame)

@@ -1,0 +1,85 @@
+"""Is B better than A? The probability that a run of B is, with its interval (Agarwal et al., 2021, Section 4.3)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from uppertail.analysis.resampling import percentiles, resampled
+from uppertail.analysis.statistics import RESAMPLES
+from uppertail.analysis.survival import Times
+
+DEALS = 10_000
+"""Of the permutation test."""
+
+
+class Scores(NamedTuple):
+    """All runs of an environment against all, those of A first.
+
+    Args:
+        scores: for each pair of runs, 1 if the second is better, 0 if the first is, 1/2 if neither is known to be.
+        first: how many of them are A's.
+    """
+
+    scores: Float[np.ndarray, "runs runs"]
+    first: int
+
+    @property
+    def between(self) -> Float[np.ndarray, "first second"]:
+        """Those of A's runs against B's."""
+        return self.scores[: self.first, self.first :]
+
+
+class Improvement(NamedTuple):
+    """How B compares with A.
+
+    Args:
+        probability: that a run of B is better than one of A, in the same environment; mean over environments.
+        low, high: its 95% interval, by resampling seeds within each environment.
+        p_value: how often runs that are dealt to A and B at random, within each environment, differ as much.
+    """
+
+    probability: float
+    low: float
+    high: float
+    p_value: float
+
+
+def higher_is_better(a: Float[np.ndarray, " first"], b: Float[np.ndarray, " second"]) -> Scores:
+    """Scores of returns."""
+    each = np.concatenate([a, b])
+    return Scores((np.sign(each[None, :] - each[:, None]) + 1) / 2, a.size)
+
+
+def earlier_is_better(a: Times, b: Times) -> Scores:
+    """Scores of times, some of them censored: who got there was before who had not by then (Gehan, 1965).
+
+    Where that cannot be known, as neither got there or one was last seen before the other got there, it is 1/2.
+    """
+    at, happened = (np.concatenate(both) for both in zip(a, b, strict=True))
+    later = (at[:, None] > at) | ((at[:, None] == at) & ~happened[:, None])
+    second = later & happened
+    return Scores((second.astype(np.float64) - second.T + 1) / 2, a.at.size)
+
+
+def improvement(environments: Sequence[Scores]) -> Improvement:
+    """Probability of improvement over environments, each of which counts alike."""
+    generator = np.random.default_rng(0)
+    probability = float(np.mean([each.between.mean() for each in environments]))
+    estimates, dealt = np.zeros(RESAMPLES), np.zeros(DEALS)
+    for each in environments:
+        rows, columns = (resampled(seeds, generator) for seeds in each.between.shape)
+        estimates += each.between[rows[:, :, None], columns[:, None, :]].mean(axis=(1, 2)) / len(environments)
+        dealt += _dealt(each, generator) / len(environments)
+    low, high = percentiles(estimates)
+    extreme = np.abs(dealt - 0.5) >= abs(probability - 0.5) - 1e-9
+    # the runs as they are count as one of the deals, so that it is never 0
+    return Improvement(probability, low, high, float((extreme.sum() + 1) / (DEALS + 1)))
+
+
+def _dealt(each: Scores, generator: np.random.Generator) -> Float[np.ndarray, " deals"]:
+    """The probability in one environment if its runs are dealt to A and B at random."""
+    runs = np.arange(each.scores.shape[0])
+    order = generator.permuted(np.tile(runs, (DEALS, 1)), axis=1)
+    return each.scores[order[:, : each.first, None], order[:, None, each.first :]].mean(axis=(1, 2))

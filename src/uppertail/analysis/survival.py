@@ -1,0 +1,92 @@
+"""Kaplan-Meier: how long until something happens, where for some it had not happened when they were last seen."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.stats
+from jaxtyping import Bool, Float, Int
+
+from uppertail.analysis.resampling import QUANTILES, resampled_counts
+from uppertail.analysis.statistics import CONFIDENCE
+
+
+class Times(NamedTuple):
+    """When something happened to each of several seeds, or until when it had not: those are censored.
+
+    Args:
+        at: the time of each seed, such as an episode.
+        happened: whether it happened then; else the seed was last seen then.
+    """
+
+    at: Float[np.ndarray, " seeds"]
+    happened: Bool[np.ndarray, " seeds"]
+
+
+class Survival(NamedTuple):
+    """The Kaplan-Meier estimate: for how many seeds it has not happened yet.
+
+    Args:
+        times: those at which it happened, in order.
+        share: of the seeds to which it has not happened, from this time on.
+        low, high: its 95% interval (Greenwood's variance, on the log-log scale).
+    """
+
+    times: Float[np.ndarray, " events"]
+    share: Float[np.ndarray, " events"]
+    low: Float[np.ndarray, " events"]
+    high: Float[np.ndarray, " events"]
+
+
+def kaplan_meier(seen: Times) -> Survival:
+    """The estimate of Kaplan and Meier (1958)."""
+    times = np.unique(seen.at[seen.happened])
+    at_risk = (seen.at[:, None] >= times).sum(axis=0).astype(np.float64)
+    events = ((seen.at[:, None] == times) & seen.happened[:, None]).sum(axis=0)
+    share = np.cumprod(1 - events / at_risk)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the share may fall to 0, where there is no interval
+        variance = np.cumsum(events / (at_risk * (at_risk - events)))
+        error = scipy.stats.norm.ppf((1 + CONFIDENCE) / 2) * np.sqrt(variance) / np.log(share)
+        low, high = (share ** np.exp(sign * error) for sign in (-1, 1))
+    open_share = share > 0
+    return Survival(times, share, np.where(open_share, low, 0.0), np.where(open_share, high, np.nan))
+
+
+def median(seen: Times) -> tuple[float | None, float | None, float | None]:
+    """Median time by Kaplan and Meier with its 95% bootstrap interval over seeds; None is later than all were seen.
+
+    Where the share is exactly a half for a while, the median is the middle of that while, as of plain numbers.
+    """
+    counts = resampled_counts(seen.at.size)
+    estimates = medians(seen, np.concatenate([np.ones_like(counts[:1]), counts]))
+    bounds = np.quantile(estimates[1:], QUANTILES, method="inverted_cdf")  # no mean with what is infinite
+    value, low, high = (float(bound) if np.isfinite(bound) else None for bound in (estimates[0], *bounds))
+    return value, low, high
+
+
+def medians(seen: Times, counts: Int[np.ndarray, "resamples seeds"]) -> Float[np.ndarray, " resamples"]:
+    """Median of each resample, in which each seed is counted so many times; infinite if it is never."""
+    at, share = _shares(seen, counts)
+    bounds = [
+        np.where(reached.any(axis=1), at[reached.argmax(axis=1)], np.inf)
+        for reached in (share <= 0.5 + 1e-9, share < 0.5 - 1e-9)
+    ]
+    return (bounds[0] + bounds[1]) / 2
+
+
+def restricted_means(
+    seen: Times, horizon: float, counts: Int[np.ndarray, "resamples seeds"]
+) -> Float[np.ndarray, " resamples"]:
+    """Mean of the time or the horizon, whichever comes first, in each resample: the area under its estimate."""
+    at, share = _shares(seen, counts)
+    edges = np.minimum(np.concatenate([[0.0], at, [np.inf]]), horizon)
+    return edges[1] + share @ np.diff(edges[1:])
+
+
+def _shares(
+    seen: Times, counts: Int[np.ndarray, "resamples seeds"]
+) -> tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, "resamples seeds"]]:
+    """The times in order, and after each of them the share to which it has not happened, in each resample."""
+    order = np.lexsort([~seen.happened, seen.at])  # at the same time, who got there was still at risk
+    counts = counts[:, order]
+    at_risk = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
+    return seen.at[order], np.cumprod(1 - seen.happened[order] * counts / np.maximum(at_risk, 1), axis=1)

@@ -1,0 +1,108 @@
+"""What a command prints, and the pictures that it draws: last of all, and never worth the loss of a result."""
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from uppertail.errors import InputError, said
+
+
+def complain(line: str) -> None:
+    """Says a line where errors go."""
+    print(f"uppertail: {line}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def picture(path: Path) -> Iterator[None]:
+    """A picture that cannot be drawn is one line: what it was to show is there all the same.
+
+    Args:
+        path: where it goes.
+
+    Raises:
+        OSError: the disk is full, or the folder cannot be written.
+    """
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # matplotlib itself may not be importable
+        why = f"The picture {path.name} cannot be drawn ({type(error).__name__}: {said(error)})."
+        complain(str(error) if isinstance(error, InputError) else why)
+
+
+@contextlib.contextmanager
+def forgiving() -> Iterator[list[str]]:
+    """Standard output and error that may be full, or know no letter beyond ASCII, without an end to the command.
+
+    Yields:
+        What could not be written, in sentences, once the command is over.
+    """
+    names = ("stdout", "stderr")
+    before = {name: getattr(sys, name) for name in names}
+    streams = {name: _Forgiving(stream) for name, stream in before.items() if stream is not None}
+    lost: list[str] = []
+    try:
+        for name, stream in streams.items():
+            setattr(sys, name, stream)
+        yield lost
+    finally:
+        for name, stream in streams.items():
+            stream.flush()
+            setattr(sys, name, before[name])
+            stream.restore()
+        if "stdout" in streams and (error := streams["stdout"].error):
+            lost.append(
+                f"Standard output cannot be written ({said(error)}): what was to be printed is lost, no file is."
+            )
+
+
+class _Forgiving:
+    """A text stream that goes silent when it cannot be written; a reader that has gone away is still an error.
+
+    Args:
+        stream: what is written to.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream, self.error = stream, None
+        self._strict = isinstance(stream, io.TextIOWrapper) and stream.errors == "strict"
+        if self._strict:
+            stream.reconfigure(errors="backslashreplace")
+
+    def write(self, text: str) -> int:
+        if self.error is None:
+            with self._silenced():
+                self.stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        if self.error is None:
+            with self._silenced():
+                self.stream.flush()
+
+    def restore(self) -> None:
+        """Leaves the stream as it was."""
+        if self._strict:
+            with self._silenced():
+                self.stream.reconfigure(errors="strict")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    @contextlib.contextmanager
+    def _silenced(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self.error = error
+            with contextlib.suppress(OSError):  # else the interpreter tries to write the rest as it ends
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self.stream.fileno())
+                os.close(nowhere)

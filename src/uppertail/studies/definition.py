@@ -1,0 +1,153 @@
+"""What a study's file asks for: YAML with `base`, `grid` and `cells`, or `search`, and `slurm` for its workers."""
+
+import dataclasses
+import difflib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from uppertail.errors import InputError
+from uppertail.studies.cells import NAME, Cell, name_of
+from uppertail.studies.settings import is_environments
+from uppertail.studies.space import Space
+
+CELLS = ("base", "grid", "cells", "search")
+KEYS = (*CELLS, "search", "trials", "metric", "slurm")
+OWN = {
+    "out": "every cell has a folder of its own within the study's",
+    "overwrite": "a study does what is missing, and keeps what is there",
+    "quiet": "a study's cells are always quiet",
+    "config": "write its options under base",
+}
+"""Options of `uppertail train` that are the study's affair, and why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+    """A study.
+
+    Args:
+        text: the file as it is.
+        cells: its cells, in order; names and options differ between any two.
+        slurm: what is asked of Slurm for a worker.
+        space: what is searched, if the cells are the trials of a search; else None.
+    """
+
+    text: str
+    cells: Sequence[Cell]
+    slurm: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    space: Space | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The study in a file.
+
+        Raises:
+            InputError: it cannot be read, or what it says is not a study.
+        """
+        try:
+            content = path.read_text(encoding="utf-8")
+            document = yaml.safe_load(content)
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The study {str(path)!r} cannot be read: give the path of a YAML file.") from error
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f" at line {mark.line + 1}" if mark else ""
+            raise InputError(f"The study {str(path)!r} is not valid YAML{where}: mend it there.") from error
+        try:
+            _require_study(document)
+            slurm = _options("slurm", document)
+            if "search" not in document:
+                return cls(content, _cells(document), slurm)
+            space = Space.of(document, _options("base", document), _options("search", document))
+            return cls(content, space.cells(), slurm, space)
+        except InputError as error:
+            raise InputError(f"In the study {str(path)!r}: {error}") from error
+
+
+def _require_study(document: Any) -> None:
+    """Refuses what is not a study, and keys that there are not."""
+    if not isinstance(document, dict) or not document.keys() & set(CELLS):
+        raise InputError(f"it is not a study: it has none of the keys {', '.join(CELLS)}.")
+    for key in document:
+        if key not in KEYS:
+            raise InputError(f"there is no key {key!r}: use {', '.join(KEYS)}.{_hint(str(key))}")
+    for key in ("trials", "metric"):
+        if key in document and "search" not in document:
+            raise InputError(f"it has {key}, but no search: leave {key} out.")
+
+
+def _cells(document: Mapping[str, Any]) -> list[Cell]:
+    base, grid, listed = _options("base", document), _grid(document), _listed(document)
+    if not grid and "cells" not in document:
+        raise InputError("it has neither grid nor cells: list the values of an option under grid.")
+    cells = [_cell(base, dict(zip(grid, values, strict=True)), entry) for values, entry in _product(grid, listed)]
+    for name, count in Counter(cell.name.casefold() for cell in cells).items():
+        if count > 1:
+            raise InputError(f"{count} cells have the name {name!r}: let them differ, or give each a name.")
+    return cells
+
+
+def _product(grid: Mapping[str, list[Any]], listed: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    return itertools.product(itertools.product(*grid.values()), listed)
+
+
+def _cell(base: Mapping[str, Any], point: Mapping[str, Any], entry: Mapping[str, Any]) -> Cell:
+    own = {option: value for option, value in entry.items() if option != NAME}
+    if both := [option for option in own if option in point]:
+        raise InputError(f"{both[0]} is in grid and in cells: leave it out of one of them.")
+    if NAME not in entry:
+        return Cell(name_of({**own, **point}), {**base, **own, **point}, {**own, **point})
+    called = {NAME: str(entry[NAME])}
+    environment = {option: value for option, value in own.items() if is_environments(option)}
+    name = name_of({**called, **point}).removeprefix(f"{NAME}=")
+    return Cell(name, {**base, **own, **point}, {**called, **environment, **point})
+
+
+def _grid(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+    grid = _options("grid", document)
+    if "grid" in document and not grid:
+        raise InputError("grid is empty: list the values of an option under it, or leave it out.")
+    for option, values in grid.items():
+        if not isinstance(values, list):
+            raise InputError(f"grid has {option}: {values!r}, but it must be a list of values.")
+        if not values:
+            raise InputError(f"grid has no values of {option}, so there is no cell: list some, or leave it out.")
+    return grid
+
+
+def _listed(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The entries of `cells`; an empty one where there is no such list, so that the grid is all."""
+    if "cells" not in document:
+        return [{}]
+    listed = document["cells"]
+    if not isinstance(listed, list) or not listed:
+        raise InputError("cells must be a list of options and their values, at least one, or be left out.")
+    entries = [_options("cells", {"cells": entry}) for entry in listed]
+    for entry in entries:
+        if not entry or not str(entry.get(NAME, NAME)).strip():
+            raise InputError("one of cells is empty: give it an option, or a name.")
+    return entries
+
+
+def _options(key: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping from options of `uppertail train`; empty where it is left out."""
+    options = document.get(key) or {}
+    if not isinstance(options, dict):
+        raise InputError(f"{key} is {options!r}, but it must hold options, as `option: value` lines.")
+    for option in options:
+        if not isinstance(option, str) or not re.fullmatch(r"\w+(\.\w+)*", option):
+            raise InputError(f"{key} has {option!r}, which is not the name of an option, such as env.length.")
+        if option in OWN:
+            raise InputError(f"{key} has {option}, which is no setting of a run: {OWN[option]}.")
+    return options
+
+
+def _hint(key: str) -> str:
+    close = difflib.get_close_matches(key, KEYS, n=1)
+    return f" Did you mean {close[0]}?" if close else ""

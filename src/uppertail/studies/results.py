@@ -1,0 +1,94 @@
+"""The run folder of a cell: whether it is whole, and what is in it."""
+
+import dataclasses
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from uppertail import records
+from uppertail.records import Episodes
+from uppertail.studies.settings import flat
+
+KEPT = (records.CONFIG, records.EPISODES, records.SUMMARY, records.NETWORKS)
+"""Files whose checksums a finished cell's claim keeps."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Result:
+    """What a finished run left.
+
+    Args:
+        summary: its summary.json.
+        episodes: those of each seed.
+    """
+
+    summary: Mapping[str, Any]
+    episodes: list[Episodes]
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the run ended before its limits; None if it did not."""
+        diverged = self.summary.get("diverged")
+        return diverged and (
+            f"the loss of seed {diverged['seed']} became NaN or infinite by environment step {diverged['step']}"
+        )
+
+
+def finished(folder: Path) -> Result | None:
+    """The result of a run that is over; None if there is none, or its files are not whole."""
+    if not all((folder / name).is_file() for name in records.FILES):
+        return None
+    try:
+        summary = json.loads((folder / records.SUMMARY).read_text(encoding="utf-8"))
+        with np.load(folder / records.EPISODES, allow_pickle=False) as arrays:
+            episodes = Episodes.of_arrays(arrays)
+        whole = len(episodes) == summary["seeds"] and summary["interrupted"] is False
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        return None
+    return Result(summary, episodes) if whole else None
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """SHA-256 of each of a finished run's files, by name."""
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in KEPT}
+
+
+def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
+    """What is wrong with the files of a run that was finished, in words; None if they are as they were."""
+    for name in KEPT:
+        path = folder / name
+        if not path.is_file():
+            return f"{name} is missing"
+        if name in sums and hashlib.sha256(path.read_bytes()).hexdigest() != sums[name]:
+            return f"{name} is not as it was written"
+    return None if finished(folder) else "its results cannot be read"
+
+
+def settings(folder: Path) -> dict[str, Any] | None:
+    """The settings of a run, flat; None if its config.yaml cannot be read.
+
+    Raises:
+        FileNotFoundError: it has none.
+    """
+    try:
+        return flat(dict(yaml.safe_load((folder / records.CONFIG).read_text(encoding="utf-8"))))
+    except (ValueError, TypeError, yaml.YAMLError):
+        return None
+
+
+def begin_again(folder: Path) -> None:
+    """Takes away what a damaged run could go on from, and what makes it look finished."""
+    for path in [folder / records.SUMMARY, *(folder / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN)]:
+        path.unlink(missing_ok=True)
+
+
+def checkpointed(folder: Path) -> bool:
+    """Whether a run that is not over can go on from a checkpoint."""
+    has_config = (folder / records.CONFIG).is_file()
+    return has_config and any((folder / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN))

@@ -1,0 +1,75 @@
+"""Workers as Slurm's jobs, through submitit: one that meets its time limit is queued again, and goes on."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from uppertail.errors import InputError, said
+
+DEFAULTS = {"name": "uppertail", "timeout_min": 240, "cpus_per_task": 1}
+"""What is asked of Slurm where the study says nothing else."""
+TIMEOUTS = 100
+"""How often a job may meet its time limit and be queued again."""
+JOBS = "jobs"
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A worker, as submitit calls it.
+
+    Args:
+        work: what works in a study's folder until every cell has come to its end.
+        folder: the study's folder.
+    """
+
+    work: Callable[[str], int]
+    folder: str
+
+    def __call__(self) -> int:
+        return self.work(self.folder)
+
+    def checkpoint(self) -> Any:
+        """What is queued when the time limit is near: the same, which goes on with the cells as they are then."""
+        from submitit.helpers import DelayedSubmission  # pyright: ignore[reportMissingImports]
+
+        return DelayedSubmission(self)
+
+
+def submit(
+    folder: Path, work: Callable[[str], int], count: int, parameters: Mapping[str, Any], cluster: str = "slurm"
+) -> list[Any]:
+    """Submits workers.
+
+    Args:
+        folder: the study's folder, which every machine sees under the same name.
+        work: what a worker does.
+        count: how many workers.
+        parameters: what is asked of Slurm, as submitit's `update_parameters` takes it.
+        cluster: one of submitit's; local, to try it.
+
+    Returns:
+        submitit's jobs.
+
+    Raises:
+        InputError: submitit is not installed, there is no Slurm here, or it refuses the parameters.
+    """
+    try:
+        import submitit  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise InputError(
+            "The launcher slurm needs the package submitit: install it with `pip install 'uppertail[slurm]'`."
+        ) from error
+    place = folder.resolve()
+    try:
+        limits = {f"{cluster}_max_num_timeout": TIMEOUTS}
+        executor = submitit.AutoExecutor(folder=place / JOBS, cluster=cluster, **limits)
+        executor.update_parameters(**{**DEFAULTS, **parameters})
+        with executor.batch():
+            jobs = [executor.submit(Job(work, str(place))) for _ in range(count)]
+    except (RuntimeError, NameError, TypeError, ValueError) as error:
+        raise InputError(
+            f"Slurm takes no jobs ({said(error)}): call it where `sbatch` works, with settings under slurm that "
+            "submitit's update_parameters knows."
+        ) from error
+    return jobs

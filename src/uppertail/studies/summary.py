@@ -1,0 +1,141 @@
+"""What a study shows, cell by cell and method by method: the contents of study.json."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from uppertail.analysis.growth import growth_exponent
+from uppertail.analysis.profiles import performance_profile
+from uppertail.analysis.statistics import mean_interval, share_interval
+from uppertail.analysis.survival import kaplan_meier, median
+from uppertail.studies import settings as of
+from uppertail.studies.claims import Standing
+from uppertail.studies.comparison import compared
+from uppertail.studies.definition import Definition
+from uppertail.studies.results import Result
+from uppertail.studies.runs import TIMES, Sample, key
+
+SIZES = ("env.length", "env.size")
+"""Options over which the growth of episodes is fitted."""
+THRESHOLDS = 101
+
+Settings = Mapping[str, Mapping[str, Any]]
+"""The flat settings of each cell."""
+
+
+def summary(
+    definition: Definition, settings: Settings, standings: Mapping[str, Standing], results: Mapping[str, Result]
+) -> dict[str, Any]:
+    """Everything about a study.
+
+    Args:
+        definition: the study.
+        settings: of each cell.
+        standings: how each cell stands.
+        results: of the cells that have some.
+    """
+    environments, methods = _labels(definition, settings)
+    cells = [
+        {
+            "name": cell.name,
+            "environment": environments[cell.name],
+            "method": methods[cell.name],
+            "state": standings[cell.name].state,
+            **({"message": standings[cell.name].message} if standings[cell.name].state == "failed" else {}),
+            "settings": settings[cell.name],
+            **(_numbers(results[cell.name]) if cell.name in results else {}),
+        }
+        for cell in definition.cells
+    ]
+    samples = _samples(environments, methods, results)
+    pairs = itertools.combinations(samples, 2)
+    together = [(a, b) for a, b in pairs if samples[a].keys() & samples[b].keys()]
+    return {
+        "cells": cells,
+        "methods": [{"method": name, **_profile(each, samples)} for name, each in samples.items()],
+        "growth": _growth(settings, methods, results),
+        "improvement": [{"a": a, "b": b, **compared(samples[a], samples[b])} for a, b in together],
+    }
+
+
+def _numbers(result: Result) -> dict[str, Any]:
+    sample = Sample.of([result])
+    numbers: dict[str, Any] = {"seeds": len(result.episodes), "seconds": result.summary["wall_seconds"]}
+    for metric, seen in sample.times.items():
+        value, low, high = median(seen)
+        curve = kaplan_meier(seen)
+        numbers[metric] = {
+            "median": value,
+            "low": low,
+            "high": high,
+            "seeds": int(seen.happened.sum()),
+            "share": share_interval(seen.happened.tolist()),
+            "kaplan_meier": {
+                name: [None if np.isnan(number) else round(float(number), 6) for number in column]
+                for name, column in curve._asdict().items()
+            },
+        }
+    values = sample.final_return.tolist()
+    numbers["final_return"] = dict(zip(("mean", "low", "high"), mean_interval(values), strict=True)) if values else None
+    return numbers
+
+
+def _labels(definition: Definition, settings: Settings) -> tuple[dict[str, str], dict[str, str]]:
+    """What each cell's environment and method are called; what is not the same is not called the same."""
+    environments, methods = {}, {}
+    labels: dict[str, str] = {}
+    for cell in definition.cells:
+        full = settings[cell.name]
+        for found, part, label in (
+            (environments, of.environment(full), cell.environment or str(full[of.ENVIRONMENT])),
+            (methods, of.method(full), cell.method or "all"),
+        ):
+            free = label if label not in labels.values() else cell.name
+            found[cell.name] = labels.setdefault(key(part), free)
+    return environments, methods
+
+
+def _samples(
+    environments: Mapping[str, str], methods: Mapping[str, str], results: Mapping[str, Result]
+) -> dict[str, dict[str, Sample]]:
+    """The seeds of each method in each environment."""
+    groups: dict[str, dict[str, list[Result]]] = {}
+    for name, result in results.items():
+        groups.setdefault(methods[name], {}).setdefault(environments[name], []).append(result)
+    return {name: {env: Sample.of(found) for env, found in each.items()} for name, each in groups.items()}
+
+
+def _profile(each: Mapping[str, Sample], samples: Mapping[str, Mapping[str, Sample]]) -> dict[str, Any]:
+    """Share of a method's runs with a final return of at least each of a hundred or so."""
+    every = [sample.final_return for method in samples.values() for sample in method.values()]
+    own = [sample.final_return for sample in each.values() if sample.final_return.size]
+    pooled: Sequence[float] = np.concatenate(every).tolist() if every else []
+    document: dict[str, Any] = {"environments": list(each)}
+    if own and pooled:
+        thresholds = np.unique(np.linspace(min(pooled), max(pooled), THRESHOLDS))
+        profile = performance_profile(own, thresholds)
+        document["profile"] = {name: np.round(column, 6).tolist() for name, column in profile._asdict().items()}
+    return document
+
+
+def _growth(settings: Settings, methods: Mapping[str, str], results: Mapping[str, Result]) -> list[dict[str, Any]]:
+    """The exponent of episodes over size, of each method, where the size is all in which its environments differ."""
+    groups: dict[tuple[str, str, str], dict[float, list[Result]]] = {}
+    for name, result in results.items():
+        environment = of.environment(settings[name])
+        for option in SIZES:
+            if isinstance(size := environment.get(option), int | float) and size > 0:
+                rest = {each: value for each, value in environment.items() if each != option}
+                groups.setdefault((methods[name], option, key(rest)), {}).setdefault(float(size), []).append(result)
+    rows = []
+    for (method, option, _), sizes in groups.items():
+        if len(sizes) > 1:
+            samples = {size: Sample.of(found) for size, found in sorted(sizes.items())}
+            row: dict[str, Any] = {"method": method, "over": option, "sizes": list(samples)}
+            for metric in TIMES:
+                growth = growth_exponent({size: sample.times[metric] for size, sample in samples.items()})
+                row[metric] = None if growth is None else {k: round(v, 4) for k, v in growth._asdict().items()}
+            rows.append(row)
+    return rows

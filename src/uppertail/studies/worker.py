@@ -1,0 +1,127 @@
+"""A worker: takes one cell after another until every cell of the study has come to its end."""
+
+import contextlib
+import io
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from uppertail.errors import InputError
+from uppertail.studies import results
+from uppertail.studies.cells import Cell
+from uppertail.studies.claim import Claim, Outcome
+from uppertail.studies.claims import Claims
+
+POLL = 0.5
+"""Seconds between two looks at what other processes do."""
+INTERRUPTED = 130
+"""The exit code of a command after Ctrl-C."""
+
+Command = Callable[[Sequence[str]], int]
+"""The command line: takes arguments, such as train and its options, and gives an exit code."""
+
+
+Run = Callable[[Cell, Claim], bool]
+"""Runs a cell that has been claimed, and ends the claim; False if the worker shall end."""
+
+
+def work(cells: Sequence[Cell], claims: Claims, run: Run, poll: float = POLL) -> bool:
+    """Runs cells until each is done or has failed, here or elsewhere.
+
+    It takes those that nobody works on, also those of processes that died, and waits for the others.
+
+    Args:
+        cells: all cells of the study, in the order in which they are taken.
+        claims: who works on what.
+        run: runs one.
+        poll: seconds between two looks while there is nothing to take.
+
+    Returns:
+        Whether it came to the end; not after Ctrl-C.
+
+    Raises:
+        InputError: claims cannot be written.
+    """
+    open_cells = {cell.name: cell for cell in cells}
+    while open_cells:
+        standings = claims.standings(open_cells)
+        waiting = [name for name, standing in standings.items() if standing.state == "waiting"]
+        open_cells = {name: open_cells[name] for name in standings if standings[name].state in ("waiting", "running")}
+        taken = ((name, claim) for name in waiting if (claim := claims.take(name, standings[name])))
+        name, claim = next(taken, (None, None))
+        if name is not None and claim is not None:
+            if not run(open_cells[name], claim):
+                return False
+        elif open_cells:
+            time.sleep(poll)
+    return True
+
+
+def run_cell(place: Path, command: Command, cell: Cell, claim: Claim) -> bool:
+    """Trains a cell that has been claimed, and says how it ended; False after Ctrl-C.
+
+    Args:
+        place: the folder of all run folders.
+        command: what trains.
+        cell: the cell.
+        claim: its claim.
+    """
+    folder = place / cell.name
+    began = time.monotonic()
+    message, code = "", 0
+    with released_if_cut_off(claim):
+        if results.finished(folder) is None:
+            code, message = trained(cell, folder, command)
+    if code == INTERRUPTED:
+        end(claim, "released")
+        return False
+    result = results.finished(folder)
+    if result is None or result.trouble:
+        trouble = result.trouble if result else None
+        end(claim, "failed", message=message or trouble or f"it ended with exit code {code}, and without results")
+        return True
+    seconds = max(time.monotonic() - began, result.summary["wall_seconds"])
+    end(claim, "done", seconds=round(seconds, 3), sha256=results.checksums(folder))
+    return True
+
+
+@contextlib.contextmanager
+def released_if_cut_off(claim: Claim) -> Iterator[None]:
+    """Lets go of a cell at once on Ctrl-C or at a time limit: others need not wait until this process is dead."""
+    try:
+        yield
+    except BaseException:
+        end(claim, "released")
+        raise
+
+
+def trained(cell: Cell, folder: Path, command: Command) -> tuple[int, str]:
+    """Trains, from the last checkpoint if there is one; the exit code, and what was said of errors."""
+    if results.checkpointed(folder):
+        arguments = ["resume", str(folder), "--quiet"]
+    else:
+        arguments = ["train", *cell.arguments, "--out", str(folder), "--overwrite", "--quiet"]
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            code = command(arguments)
+    except Exception as error:  # whatever code of the user's own raises in a cell
+        traceback.print_exc()
+        return 1, f"{type(error).__name__}: {error}"
+    return code, said.getvalue().strip().removeprefix("uppertail: ")
+
+
+def end(claim: Claim, outcome: Outcome, **details: Any) -> None:
+    """Ends a claim.
+
+    Raises:
+        InputError: that cannot be written.
+    """
+    try:
+        claim.end(outcome, **details)
+    except OSError as error:
+        raise InputError(
+            f"The claim {claim.path} cannot be written ({error.strerror}): make room, then call the same command again."
+        ) from error

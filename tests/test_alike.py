@@ -1,0 +1,151 @@
+"""An environment is asked and read in one way: alone or beside others, in training, evaluation and watching."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from uppertail.environments import EnvironmentFailedError, Given
+from uppertail.environments.gymnasium.alike import AlikeMaker, _end_later
+from uppertail.training.drivers import evaluation
+
+SIZES = {"vector": (3,), "image": (8, 8)}
+
+
+class Reusing(gymnasium.Env[Any, Any]):
+    """Writes its number of steps into one and the same array; ends after four of them."""
+
+    action_space = spaces.Discrete(2, start=1)
+
+    def __init__(self, kind: str = "vector", truncates: bool = False) -> None:
+        self.observation_space = spaces.Box(0, 9, SIZES[kind], np.float32)
+        self.array, self.truncates, self.actions = np.zeros(SIZES[kind], np.float32), truncates, []
+
+    def reset(self, **kwargs: Any) -> Any:
+        super().reset(seed=kwargs.get("seed"))
+        self.array[...] = 0
+        return self.array, {}
+
+    def step(self, action: Any) -> Any:
+        self.actions.append(action)
+        self.array += 1
+        ended = bool(self.array.flat[0] == 4)
+        return self.array, 0.0, ended and not self.truncates, ended and self.truncates, {}
+
+
+@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("truncates", [False, True])
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_an_observation_stays_what_it_was(kind: str, truncates: bool, num_envs: int) -> None:
+    host = Given(lambda: Reusing(kind, truncates)).open(0, num_envs)
+    seen = [host.reset()]
+    steps = [host.step(np.zeros(num_envs, np.int32)) for _ in range(5)]
+    seen += [step.observation for step in steps]
+    assert [each.mean() for each in seen] == [0, 1, 2, 3, 0, 1]
+    assert [step.next_observation.mean() for step in steps] == [1, 2, 3, 4, 1]
+    host.close()
+
+
+class Careless(Reusing):
+    """Gives lists, an axis too many, numbers of 64 bits, ends that are arrays; takes only actions of type int."""
+
+    def reset(self, **kwargs: Any) -> Any:
+        return self.array.tolist(), super().reset(**kwargs)[1]
+
+    def step(self, action: Any) -> Any:
+        assert type(action) is int
+        after, reward, terminated, truncated, info = super().step(action)
+        return after[None].astype(np.float64), reward, np.array([terminated]), truncated, info
+
+
+def test_what_a_single_environment_may_do_it_may_do_beside_others() -> None:
+    builder = Given(Careless)
+    alone, beside = builder.open(0, 1), builder.open(0, 3)
+    np.testing.assert_array_equal(beside.reset()[1], alone.reset()[0])
+    for _ in range(5):
+        one, three = alone.step(np.ones(1, np.int32)), beside.step(np.ones(3, np.int32))
+        for name, each in one._asdict().items():
+            np.testing.assert_array_equal(getattr(three, name)[1], each[0], err_msg=name)
+            assert getattr(three, name).dtype == each.dtype
+    evaluation.rehearse(builder, 0, alone.reset())
+
+
+def test_a_vector_environment_gets_actions_of_one_type() -> None:
+    class Seen(gymnasium.vector.SyncVectorEnv):
+        def step(self, actions: Any) -> Any:
+            types.append(actions.dtype)
+            return super().step(actions)
+
+    types: list[Any] = []
+    host = Given(lambda: Seen([Reusing] * 2)).open(0, 2)
+    host.reset()
+    for kind in (np.int32, np.int64):
+        host.step(np.zeros(2, kind))
+    assert types == [np.dtype(np.int64)] * 2
+
+
+def test_other_observations_in_evaluation_are_known_before_training() -> None:
+    builder = Given(Reusing)
+    with pytest.raises(EnvironmentFailedError, match=r"seed 7, at the first reset of its .* float32\[3\], in .*\[5\]"):
+        evaluation.rehearse(builder, 7, np.zeros((1, 5), np.float32))
+
+    class Later(Reusing):
+        def __init__(self) -> None:
+            super().__init__("vector" if len(made) < 2 else "image")
+            made.append(self)
+
+    made: list[Any] = []
+    with pytest.raises(EnvironmentFailedError, match="reshape"):
+        evaluation.rehearse(Given(Later), 0, np.zeros((1, 3), np.float32))
+
+
+def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Given(Reusing).inspected
+    make = AlikeMaker(Reusing, None, seen.reading, seen.example)
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    make()
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    try:
+        make()
+        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == [signal.SIG_IGN, _end_later]
+        signal.raise_signal(signal.SIGTERM)
+        assert 0 < signal.alarm(0) <= 60
+    finally:
+        signal.alarm(0)
+        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+            signal.signal(number, handler)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no groups of processes")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_all_processes_keeps_what_was_learned(number: int, code: int, tmp_path: Any) -> None:
+    """As a terminal sends Ctrl-C and `timeout` SIGTERM: to the run and to the processes of its environments."""
+    asynchronous = ["--num_envs", "2", "--env.vectorization", "async"] if number == signal.SIGINT else []
+    arguments = [
+        "train", "--env", "Gym", "--env.id", "CartPole-v1", *asynchronous, "--env.returns", "[0, 50]", "--seeds", "1",
+        "--episodes", "1000000", "--width", "8", "--hidden_layers", "1", "--env.num_features", "8", "--out", "run",
+        "--replay_size", "100", "--quiet",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "uppertail", *arguments], cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE
+    )
+    try:
+        log, deadline = tmp_path / "run" / "log.jsonl", time.monotonic() + 120
+        while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.05)
+        os.killpg(process.pid, number)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == code, said.decode()
+    assert {"summary.json", "episodes.npz", "networks.safetensors", "curve.png"} <= {
+        path.name for path in (tmp_path / "run").iterdir()
+    }

@@ -1,0 +1,23 @@
+"""Documents that hold programs: every program runs."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from uppertail.policies import ExplorationPolicy
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def run(document: str) -> dict[str, Any]:
+    """The names that a document's Python blocks define, run one after another."""
+    names: dict[str, Any] = {"__name__": "document"}
+    for block in re.findall(r"^```python\n(.*?)^```", (DOCS / document).read_text(encoding="utf-8"), re.M | re.S):
+        exec(compile(block, document, "exec"), names)
+    return names
+
+
+def test_every_part_on_the_page_about_parts_can_be_trained_with() -> None:
+    names = run("parts.md")
+    assert names["result"].record.episodes[0].returns.size == 64
+    assert isinstance(names["Boltzmann"](), ExplorationPolicy)

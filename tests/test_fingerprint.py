@@ -1,0 +1,128 @@
+"""A changed environment function is not the one that a run's checkpoints were made with; the same one is."""
+
+import functools
+import os
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from uppertail import Chain, Checkpoints, Gaussian, Given, Settings, train
+from uppertail.environments.gymnasium.fingerprint import fingerprint
+from uppertail.errors import InputError
+from uppertail.records import older
+from uppertail.records.described import described
+from uppertail.training.checkpoints.saver import differences
+
+PROGRAM = """
+import gymnasium
+SIZE = 3
+WORDS = {"a", "b", "c"}
+class Own(gymnasium.Env):
+    def __init__(self, size): self.size = size
+    def step(self, action): return self.other(action) + 1
+    def other(self, action): return action in {"x", "y", "z"}
+def make(size=2): return [Own(size + SIZE) for _ in range(1)][0]
+"""
+
+CHANGES = {
+    "an operator": ("+ SIZE", "- SIZE"),
+    "a constant": ("range(1)", "range(2)"),
+    "a global": ("SIZE = 3", "SIZE = 4"),
+    "a set": ('WORDS = {"a", ', 'WORDS = {"d", '),
+    "a default": ("size=2", "size=1"),
+    "the environment's own code": ("+ 1\n", "+ 2\n"),
+    "a method that another calls": ('"z"}', '"w"}'),
+}
+
+
+def made(program: str, name: str = "make") -> Any:
+    module: dict[str, Any] = {"__name__": "own"}
+    exec(program, module)  # in place of a file that a person edits
+    return module[name]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_function_has_another_fingerprint(change: str) -> None:
+    before, after = CHANGES[change]
+    program = PROGRAM.replace("return [Own", "WORDS; return [Own")
+    assert program.count(before) == 1
+    assert fingerprint(made(program)) != fingerprint(made(program.replace(before, after)))
+    assert fingerprint(made(program)) == fingerprint(made(f"# a comment\n\n{program}"))
+
+
+def test_arguments_count_wherever_they_are_bound() -> None:
+    def of(size: int) -> Any:
+        return lambda: Ends(size)
+
+    makes = [of(1), of(2), functools.partial(Ends, 1), functools.partial(Ends, 2), Ends(1), Ends(2), Ends]
+    assert len({fingerprint(make) for make in makes}) == len(makes)
+    assert fingerprint(of(1)) == fingerprint(of(1))
+
+
+def test_what_an_environment_has_come_to_does_not_count() -> None:
+    env = gymnasium.make("Taxi-v4")
+    before = fingerprint(env)
+    env.reset(seed=3)
+    env.step(0)
+    assert fingerprint(env) == before != fingerprint(gymnasium.make("Taxi-v4", is_rainy=True))
+
+
+def test_every_process_finds_the_same() -> None:
+    code = f"from uppertail.environments.gymnasium.fingerprint import fingerprint\n{PROGRAM}\nprint(fingerprint(make))"
+    prints = [
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert prints[0] == prints[1]
+
+
+class Ends(gymnasium.Env[Any, Any]):
+    """Begins at 0 whatever it is given, and pays what it is given."""
+
+    observation_space, action_space = spaces.Discrete(2), spaces.Discrete(2)
+
+    def __init__(self, pay: float) -> None:
+        self.pay = pay
+
+    def reset(self, **kwargs: Any) -> Any:
+        super().reset(seed=kwargs.get("seed"))
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        return 1, float(self.pay), True, False, {}
+
+
+def test_checkpoints_of_another_function_are_not_taken_for_its_own(tmp_path: Any) -> None:
+    settings = Settings(seeds=1, episodes=3, width=4, hidden_layers=1, rollout_steps=4, batch_size=4, replay_size=8)
+
+    def run(pay: float) -> float:
+        result = train(
+            Given(lambda: Ends(pay), returns=(0, 9)), Gaussian(), settings=settings, checkpoints=Checkpoints(tmp_path)
+        )
+        return result.record.episodes[0].returns.mean()
+
+    assert run(1.0) == 1.0
+    assert run(1.0) == 1.0  # from the checkpoint
+    with pytest.raises(InputError, match=r"was made with code [0-9a-f]{12}, not [0-9a-f]{12}"):
+        run(2.0)
+
+
+def test_what_a_later_version_adds_is_no_difference() -> None:
+    builder = Given(Ends(1))
+    now = {"environment": described(builder)}
+    older_run = {"environment": {name: value for name, value in now["environment"].items() if name != "code"}}
+    assert not list(differences(older.completed(older_run, {"environment": builder}), now))
+    other = {"environment": {**older_run["environment"], "id": "c"}}
+    assert list(differences(older.completed(other, {"environment": builder}), now)) == ["id c, not Ends"]
+
+
+def test_other_builders_are_described_as_before() -> None:
+    assert not hasattr(Chain(), "code")
+    assert np.all([len(Given(Ends(1)).code) == 12])

@@ -1,0 +1,233 @@
+"""What was computed is kept, whatever fails after it: pictures, full outputs, damaged logs, links to folders."""
+
+import errno
+import importlib
+import io
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+
+from uppertail import records
+from uppertail.analysis import curves, figures, return_figure
+from uppertail.analysis.discrete import ExactReturn
+from uppertail.cli import main, output
+from uppertail.cli.running import _log
+from uppertail.errors import InputError
+from uppertail.records import Episodes, RunRecord
+
+TINY = ["--env.length", "2", "--seeds", "1", "--episodes", "4", "--width", "4", "--hidden_layers", "1", "--quiet"]
+RESULTS = {"config.yaml", "log.jsonl", "episodes.npz", "summary.json", "networks.safetensors"}
+SEED = Episodes(np.array([0.0, 1.0], np.float32), np.array([1, 1]), np.array([1, 2]))
+HELP = [sys.executable, "-m", "uppertail", "--help"]
+RETURN = {(0, 0): ExactReturn(np.array([1.0]), np.array([1.0]))}
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def fails(*_: Any, **__: Any) -> None:
+    raise RuntimeError("no ink.")
+
+
+def full(*_: Any, **__: Any) -> None:
+    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+
+# Pictures
+
+
+def test_a_picture_that_fails_is_a_line_after_the_results(monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr(curves.Figure, "savefig", fails)
+    assert main(["train", *TINY, "--out", "run"]) == 0
+    assert {path.name for path in Path("run").iterdir()} == RESULTS
+    assert capsys.readouterr().err == "uppertail: The picture curve.png cannot be drawn (RuntimeError: no ink).\n"
+
+
+def test_so_is_one_for_which_matplotlib_cannot_be_imported(capsys: Any) -> None:
+    with output.picture(Path("a/b.png")):
+        raise ImportError("No module named 'matplotlib'")
+    assert "b.png cannot be drawn (ImportError: No module named 'matplotlib')." in capsys.readouterr().err
+    with pytest.raises(OSError, match="room"), output.picture(Path("b.png")):
+        raise OSError("no room")
+
+
+def test_an_exact_result_is_printed_before_it_is_drawn(monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr(curves.Figure, "savefig", fails)
+    assert main(["exact", "--env", "Toy", "--discount", "1"]) == 0
+    captured = capsys.readouterr()
+    assert "enumeration" in captured.out and "Figure in" not in captured.out
+    assert captured.err.endswith("cannot be drawn (RuntimeError: no ink).\n")
+
+
+def test_so_it_is_where_the_picture_is_too_large_a_file(monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr(figures, "write_bytes", full)
+    assert main(["exact", "--env", "Toy", "--discount", "1", "--out", "e", "--json"]) == 2
+    captured = capsys.readouterr()
+    assert len(json.loads(captured.out)["returns"]) == 6
+    assert captured.err == "uppertail: The output e cannot be written (File too large): choose another --out.\n"
+
+
+def test_the_headline_goes_on_where_a_file_is_too_large(monkeypatch: Any, capsys: Any) -> None:
+    from uppertail.experiments import headline
+    from uppertail.records import run
+
+    train = importlib.import_module("uppertail.training.train")
+    record = RunRecord({}, {}, {}, {}, {}, {}, {}, 1.0, 2.0, [SEED], [2], [1.0], 1.0, 1.0, 1.0, False, None, {})
+    monkeypatch.setattr(train, "train", lambda *_, **__: types.SimpleNamespace(record=record))
+    monkeypatch.setattr(
+        headline, "METHODS", {name: headline.METHODS[name] for name in ("Gaussian, UCB", "PointMass, epsilon-greedy")}
+    )
+    monkeypatch.setattr(run, "write_bytes", full)
+    assert main(["headline", "--out", "h"]) == 2
+    assert {path.name for path in Path("h").iterdir()} == {
+        "Gaussian-summary.json",
+        "PointMass-summary.json",
+        "curves.png",
+    }
+    captured = capsys.readouterr()
+    assert "PointMass, epsilon-greedy" in captured.out
+    assert "not all could be written (Gaussian, UCB: File too large; PointMass, epsilon" in captured.err
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda path: curves.learning_curves(path, "Title", {"A": [SEED]}),
+        lambda path: return_figure.return_panels(path, "Title", RETURN),
+        lambda path: curves.curve_panels(path.with_suffix(""), "Title", {"a": {"A": [SEED]}}),
+    ],
+)
+def test_a_matplotlibrc_changes_no_picture(draw: Any) -> None:
+    draw(Path("a.png"))
+    mine: dict[Any, Any] = {
+        "text.usetex": True,
+        "font.size": 30.0,
+        "axes.facecolor": "red",
+        "figure.dpi": 5.0,
+        "savefig.bbox": "tight",
+    }
+    with matplotlib.rc_context(mine):
+        draw(Path("b.png"))
+        assert matplotlib.rcParams["font.size"] == 30.0
+    assert Path("a.png").read_bytes() == Path("b.png").read_bytes()
+
+
+def program(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, **environment}
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("backend", ["module://matplotlib_inline.no_such_backend", "no such backend"])
+def test_a_backend_that_cannot_be_imported_does_not_matter(backend: str) -> None:
+    Path("matplotlibrc").write_text("backend: nothing\ntext.usetex: true\n")
+    draws = (
+        "import os, numpy as np; from pathlib import Path; from uppertail.analysis.curves import learning_curves;"
+        "from uppertail.bench.figure import bars; from uppertail.records import Episodes;"
+        "two = np.ones(2, int); learning_curves(Path('a.png'), 'A', {'B': [Episodes(two + 0.5, two, two)]});"
+        "assert os.environ['MPLBACKEND']"
+    )
+    done = program(draws, MPLBACKEND=backend)
+    assert done.returncode == 0, done.stderr
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+
+
+# Standard output
+
+
+class Full(io.StringIO):
+    def write(self, text: str) -> int:
+        full()
+        return len(text)
+
+
+def test_a_full_standard_output_ends_nothing(monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert main(["exact", "--env", "Toy", "--discount", "1", "--out", "e"]) == 2
+    assert Path("e", "exact.png").read_bytes().startswith(b"\x89PNG")
+    err = capsys.readouterr().err
+    assert err.endswith(
+        "uppertail: Standard output cannot be written ([Errno 27] File too large): "
+        "what was to be printed is lost, no file is.\n"
+    )
+    assert isinstance(sys.stdout, Full)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_help_for_a_full_device_or_a_closed_pipe_is_no_traceback() -> None:
+    with Path("/dev/full").open("w") as nowhere:
+        done = subprocess.run(HELP, stdout=nowhere, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "No space left on device" in done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(HELP, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_letters_that_standard_output_does_not_know_are_escaped(monkeypatch: Any) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    with output.forgiving() as lost:
+        print("Results in ψ")  # noqa: T201
+    assert (raw.getvalue(), lost) == (b"Results in \\u03c8\n", [])
+    assert sys.stdout.errors == "strict"
+
+
+# Logs and folders
+
+
+def test_a_damaged_log_is_kept_and_a_new_one_begins(tmp_path: Path, capsys: Any) -> None:
+    log = tmp_path / records.LOG
+    log.write_bytes(damaged := b'{"step": 10, "a": 1}\n{"step"\xff 20}\n{"step": 30}\n')
+    with _log(tmp_path) as kept:
+        kept.begin(20)
+    assert (tmp_path / "log.jsonl.damaged").read_bytes() == damaged
+    assert log.read_bytes() == b""
+    line = f"uppertail: {log} is damaged: it is kept as log.jsonl.damaged, and a new log begins.\n"
+    assert capsys.readouterr().err == line
+    log.write_bytes(sound := b'{"step": 10}\n')
+    with _log(tmp_path) as kept:
+        kept.begin(10)
+    assert log.read_bytes() == sound
+    assert not capsys.readouterr().err
+    (tmp_path / records.CONFIG).touch()
+    records.claim_folder(tmp_path, overwrite=True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", records.FOLDERS)
+@pytest.mark.parametrize("dangling", [False, True])
+def test_overwrite_leaves_a_run_whose_folder_is_a_link(name: str, dangling: bool, tmp_path: Path) -> None:
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    run.mkdir()
+    (run / records.SUMMARY).write_text("years of work")
+    (run / name).symlink_to(elsewhere)
+    if not dangling:
+        elsewhere.mkdir()
+        (elsewhere / "step-000000001.safetensors").touch()
+        (elsewhere / "events.out.tfevents.1").touch()
+    with pytest.raises(InputError, match=rf"has a link in place of its folder {name}, .*: remove the link, or choose"):
+        records.claim_folder(run, overwrite=True)
+    assert (run / records.SUMMARY).read_text() == "years of work"
+    assert (run / name).is_symlink()
+    assert dangling or len(list(elsewhere.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", [records.SUMMARY, "checkpoints/step-000000001.safetensors"])
+def test_overwrite_leaves_a_folder_that_is_called_like_a_file(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir(parents=True)
+    (tmp_path / records.CONFIG).touch()
+    with pytest.raises(InputError, match="holds more than a run's files"):
+        records.claim_folder(tmp_path, overwrite=True)
+    assert (tmp_path / records.CONFIG).exists()

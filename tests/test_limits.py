@@ -1,0 +1,58 @@
+"""What a seed does beyond its own limit, while its chunk goes on, counts for nothing."""
+
+import math
+
+import numpy as np
+import pytest
+
+from uppertail import Settings
+from uppertail.agent import Metrics
+from uppertail.training.ledger import Ledger, StartReturn
+from uppertail.training.loop import StepRecord
+from uppertail.training.results import Progress
+
+NAN = math.nan
+
+
+def extended(
+    settings: Settings, ended: list[list[list[int]]], values: list[list[list[float]]]
+) -> tuple[Ledger, Progress]:
+    """A ledger after one chunk: [seeds, iterations, steps or updates]."""
+    ledger = Ledger(settings, 1.0)
+    ends, numbers = np.array(ended, bool), np.array(values, np.float32)
+    records = StepRecord(ends, np.ones(ends.shape, np.float32), np.ones(ends.shape, np.int32), numbers > 0)  # pyright: ignore
+    metrics = Metrics(numbers, 2 * numbers, numbers)  # pyright: ignore
+    start = StartReturn(np.zeros(len(ends)), np.zeros(len(ends)))
+    return ledger, ledger.extend(records, metrics, start)
+
+
+@pytest.mark.parametrize(
+    ("limits", "ended"),
+    [
+        ({"episodes": 2}, [[[1, 0], [0, 1], [0, 0], [0, 0]], [[0, 1], [0, 0], [0, 1], [0, 0]]]),
+        ({"episodes": 9, "steps": 3}, [[[0, 0], [0, 0], [0, 0], [0, 0]]] * 2),
+    ],
+)
+def test_updates_count_up_to_the_iteration_in_which_a_seed_reaches_its_limit(limits, ended):
+    """Seed 1 of the first case reaches its limit an iteration later; a limit of 3 steps is reached in the second."""
+    later = "steps" not in limits
+    values = [
+        [[0.5] * 2, [0.25] * 2, [NAN] * 2, [NAN] * 2],
+        [[1.0] * 2, [0.75] * 2, [0.5 if later else NAN] * 2, [NAN] * 2],
+    ]
+    settings = Settings(seeds=2, rollout_steps=2, updates_per_rollout=2, replay_size=2, batch_size=10, **limits)
+    ledger, progress = extended(settings, ended, values)
+    counted = [0.5, 0.25, 1.0, 0.75, *([0.5] if later else [])]
+    assert ledger.diverged is None
+    assert ledger.over
+    assert progress.loss == pytest.approx(np.mean(counted))
+    assert progress.gradient_norm == pytest.approx(2 * np.mean(counted))
+    assert progress.outside == pytest.approx(np.mean(counted)) == ledger.outside_share
+    assert ledger.targets == 10 * 2 * len(counted)
+    assert progress.exploratory == 1.0
+
+
+def test_a_loss_at_the_limit_itself_still_counts():
+    settings = Settings(seeds=1, rollout_steps=2, updates_per_rollout=1, replay_size=2, episodes=1, seed=7)
+    ledger, _ = extended(settings, [[[0, 0], [0, 1], [0, 0]]], [[[0.0], [NAN], [NAN]]])
+    assert ledger.diverged == (7, 4)

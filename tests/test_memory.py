@@ -1,0 +1,302 @@
+"""Policies with a memory: kept for an episode and begun anew with the next, whoever makes the steps."""
+
+import dataclasses
+import functools
+import itertools
+from typing import Any, ClassVar
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from uppertail import Checkpoints, Gaussian, Given, Gym, Periodic, Prioritized, Settings, train
+from uppertail.agent import Agent
+from uppertail.distributions import ReturnDistribution
+from uppertail.encodings import OneHot
+from uppertail.environments import Chain, FiniteMDP
+from uppertail.environments.watched import WatchedEnvironment, WatchedStep
+from uppertail.networks import PerAction
+from uppertail.policies import UCB, EpisodeUCB, ExplorationPolicy, Thompson
+from uppertail.policies.base import highest
+from uppertail.replay import Uniform
+from uppertail.targets import Online
+from uppertail.training.acting import Actor
+from uppertail.training.drivers.compiled_run import CompiledRun
+from uppertail.training.loop import Loop
+from uppertail.training.method import Method
+from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.training.run import Run
+from uppertail.training.watching import watch
+
+MANY = 64
+"""Actions, so that two episodes hardly ever hold the same one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Held(ExplorationPolicy):
+    """One action for a whole episode, drawn as it begins: what it remembers is seen in what it does."""
+
+    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Int[Array, ""]:
+        return jax.random.randint(key, (), 0, num_actions)
+
+    def select(
+        self, key: PRNGKeyArray, memory: Int[Array, ""], family: ReturnDistribution[Any], z: Any
+    ) -> Int[Array, ""]:
+        return memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeated(ExplorationPolicy):
+    """An action drawn at random among the two best, then repeated for a few steps: memory that evolves."""
+
+    times: int = 3
+
+    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> tuple[Int[Array, ""], Int[Array, ""]]:
+        return jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
+
+    def select(self, key: PRNGKeyArray, memory: Any, family: ReturnDistribution[Any], z: Any) -> Int[Array, ""]:
+        action, left = memory
+        mean = jnp.mean(jax.vmap(jax.vmap(family.mean))(z), axis=0)
+        return jnp.where(left > 0, action, highest(key, mean + 9.0 * jax.random.uniform(key, mean.shape)))
+
+    def advance(self, key: PRNGKeyArray, memory: Any, action: Int[Array, ""]) -> tuple[Array, Array]:
+        return action, jnp.where(memory[1] > 0, memory[1] - 1, self.times - 1)
+
+
+# Compiled runs
+
+
+def test_a_compiled_run_keeps_c_for_an_episode_and_draws_it_anew_for_the_next() -> None:
+    """Step by step: what the policy keeps changes where an episode has ended, and nowhere else."""
+    agent = Agent(Gaussian(scale=1.0), EpisodeUCB(0.0, 9.0), PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.1))
+    loop = Loop(agent, Uniform(), rollout_steps=1, updates_per_rollout=1, batch_size=2, replay_size=8)
+    run, key, environment = CompiledRun(loop), jax.random.key(1), Chain(5).build(jax.random.key(0))
+
+    def body(state: Any, _: None) -> Any:
+        after, record, metrics = run.iterate(key, environment, state)
+        del metrics
+        return after, (state.episode.memory, after.episode.memory, record.ended[0])
+
+    start = run.init(key, environment)
+    _, (before, after, ended) = jax.jit(lambda state: jax.lax.scan(body, state, length=60))(start)
+    ended = np.asarray(ended)
+    assert 10 < ended.sum() < 50
+    assert before.shape == (60, 2)
+    np.testing.assert_array_equal(before[0], start.episode.memory)
+    np.testing.assert_array_equal(np.asarray(before == after).all(axis=1), ~ended)
+    assert np.asarray(before != after)[ended].all()
+    assert len(np.unique(np.asarray(after), axis=0)) == ended.sum() + 1
+
+
+@pytest.mark.parametrize("policy", [EpisodeUCB(0.0, 9.0), Thompson()], ids=["EpisodeUCB", "Thompson"])
+def test_the_first_decision_is_that_of_a_replayed_next_action(policy: ExplorationPolicy) -> None:
+    """With one key: the memory of an episode's start, then the decision."""
+    agent = Agent(Gaussian(scale=1.0), policy, PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.1))
+    network, actor = agent.init(jax.random.key(0), 4).network, Actor(agent, agent.policy, 4)
+    keys = jax.random.split(jax.random.key(1), 200)
+    first = jax.jit(jax.vmap(lambda key: actor.first(key, network, jnp.asarray(2)).action))(keys)
+    z = agent.returns(network, 2)
+    replayed = jax.jit(jax.vmap(lambda key: agent.policy.next_action(key, agent.family, z)))(keys)
+    np.testing.assert_array_equal(first, replayed)
+    assert set(np.asarray(first).tolist()) == {0, 1, 2, 3}
+
+
+def test_an_episode_played_in_a_compiled_environment_holds_one_action() -> None:
+    """Action a pays a at each of three steps: returns are 3 a, and not those of one episode again and again."""
+    environment = FiniteMDP(
+        next_state=jnp.zeros((1, MANY, 1), jnp.int32),
+        reward=jnp.arange(MANY, dtype=jnp.float32)[None, :, None],
+        terminated=jnp.zeros((1, MANY, 1), bool),
+        probability=jnp.ones((1, MANY, 1)),
+        start_state=jnp.zeros(1, jnp.int32),
+        start_probability=jnp.ones(1),
+        time_limit=3,
+    )
+    agent = Agent(Gaussian(scale=1.0), UCB(), PerAction(2, 1), Online(), OneHot(1), 0.9, optax.sgd(0.1))
+    loop = Loop(agent, Uniform(), rollout_steps=1, updates_per_rollout=1, batch_size=2, replay_size=8)
+    network = agent.init(jax.random.key(0), MANY).network
+    play = jax.jit(lambda key: CompiledRun(loop).play(key, environment, network, Held(), 30))
+    returns, lengths = map(np.asarray, play(jax.random.key(0)))
+    np.testing.assert_array_equal(lengths, 3)
+    np.testing.assert_array_equal(returns % 3, 0)
+    assert len(np.unique(returns)) > 15
+
+
+# Host runs
+
+
+class Logging(gymnasium.Env[Any, Any]):
+    """Episodes of 2 to 4 steps that say which actions were taken in them."""
+
+    observation_space = spaces.Discrete(5)
+    action_space = spaces.Discrete(MANY)
+    played: ClassVar[list[tuple[int, list[int]]]] = []
+
+    def __init__(self) -> None:
+        self.count, self.actions = 0, list[int]()
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.actions, self.count = [], self.count + 1
+        type(self).played.append((id(self), self.actions))
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        self.actions.append(int(action))
+        length, limit = len(self.actions), 2 + self.count % 3
+        return length, 0.0, length == limit and self.count % 2 == 0, length == limit, {}
+
+
+def assert_held(count: int) -> None:
+    """In each of at least so many episodes since the last time one action only, and another in the next of its kind."""
+    by_environment: dict[int, list[list[int]]] = {}
+    for environment, actions in Logging.played:
+        by_environment.setdefault(environment, []).extend([actions] if actions else [])
+    Logging.played.clear()
+    episodes = [actions for each in by_environment.values() for actions in each]
+    assert len(episodes) >= count
+    assert max(len(actions) for actions in episodes) >= 3
+    assert all(len(set(actions)) == 1 for actions in episodes)
+    following = [pair for each in by_environment.values() for pair in itertools.pairwise(each)]
+    assert sum(one[0] == other[0] for one, other in following) <= 0.2 * len(following)
+
+
+PROGRAMS: dict[Any, Any] = {}
+
+
+@pytest.fixture
+def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs of these runs depend on shapes alone."""
+
+    def once(self: Any, function: Any, *arguments: Any, donate: tuple[int, ...] = ()) -> Any:
+        shapes = str(jax.tree.map(lambda leaf: (jnp.shape(leaf), leaf.dtype), arguments))
+        if (what := (function.__qualname__, shapes, donate)) not in PROGRAMS:
+            PROGRAMS[what] = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
+        return PROGRAMS[what]
+
+    monkeypatch.setattr(Stopwatch, "compiled", once)
+
+
+def run_of(make: Any, num_envs: int) -> Run:
+    settings = Settings(seeds=1, steps=10**6, episodes=10**6, num_envs=num_envs, rollout_steps=12, replay_size=16)
+    method = Method(Gaussian(), Held(), PerAction(2, 1), Uniform(), Online())
+    run = Run(Given(make, returns=(0.0, 1.0)), method, dataclasses.replace(settings, updates_per_rollout=1))
+    run.driver.iterations = 2  # pyright: ignore[reportAttributeAccessIssue]
+    Logging.played.clear()
+    return run
+
+
+@pytest.mark.parametrize("mode", [None, *AutoresetMode], ids=str)
+def test_a_host_run_and_its_evaluation_hold_the_memory_of_each_environment(
+    mode: AutoresetMode | None, compiled_once: None
+) -> None:
+    """Three environments; opened by the run itself, or a vector of one's own in each of Gymnasium's modes."""
+    make = Logging if mode is None else functools.partial(SyncVectorEnv, [Logging] * 3, autoreset_mode=mode)
+    run = run_of(make, 3 if mode is None else 1)
+    try:
+        state = run.driver.start()
+        for _ in range(2):
+            state, *_ = run.driver.advance(state)
+        assert run.driver.failure is None
+        assert_held(12)
+        networks = run.driver.gather(state, lambda each: each.agent.network)
+        run.play(networks, Held(), 5)
+        assert_held(5)
+    finally:
+        run.close()
+
+
+class Watched(WatchedEnvironment):
+    """One of them, to be watched."""
+
+    frames_per_second = 10.0
+
+    def __init__(self) -> None:
+        self.env = Logging()
+
+    def reset(self, seed: int, episode: int) -> np.ndarray:
+        return np.asarray(self.env.reset(seed=seed)[0], np.int32)
+
+    def step(self, action: int) -> WatchedStep:
+        observation, reward, terminated, truncated, _ = self.env.step(action)
+        return WatchedStep(np.asarray(observation, np.int32), reward, terminated or truncated)
+
+    def frame(self) -> None:
+        return None
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def test_watching_holds_it_too(compiled_once: None) -> None:
+    run = run_of(Logging, 1)
+    try:
+        networks = run.driver.gather(run.driver.start(), lambda each: each.agent.network)
+        Logging.played.clear()
+        assert len(list(watch(run, networks, Held(), 0, Watched(), 8, lambda frame, over: None))) == 8
+        assert_held(8)
+    finally:
+        run.close()
+
+
+# The same, compiled and stepped in Python
+
+
+@pytest.mark.parametrize("policy", [Repeated(), EpisodeUCB(0.0, 9.0)], ids=["Repeated", "EpisodeUCB"])
+def test_memory_is_the_same_compiled_and_stepped_in_python(policy: ExplorationPolicy) -> None:
+    """The same actions from the same keys, in the order in which they were stored; and played with what was learned."""
+    lake = Gym("FrozenLake-v1", kwargs={"map_name": "4x4", "is_slippery": False}, returns=(0.0, 1.0))
+    settings = Settings(seeds=1, seed=5, steps=10**6, width=4, hidden_layers=1, replay_size=256)
+    stored, played = [], []
+    for compiles in ("auto", "never"):
+        run = Run(dataclasses.replace(lake, compile=compiles), Method(Gaussian(), policy, replay=Uniform()), settings)
+        run.driver.iterations = 16  # pyright: ignore[reportAttributeAccessIssue]
+        try:
+            state, *_ = run.driver.advance(run.driver.start())
+            replay = run.driver.gather(state, lambda each: each.replay)
+            stored.append(jax.tree.map(np.asarray, replay.transitions))
+            networks = run.driver.gather(state, lambda each: each.agent.network)
+            played.append(run.play(networks, policy, 3))
+        finally:
+            run.close()
+    for compiled, stepped in zip(*(each for each in stored), strict=True):
+        np.testing.assert_array_equal(compiled, stepped)
+    actions, ended = stored[0].action[0], stored[0].next_action[0] < 0
+    assert len(set(actions.tolist())) == 4
+    assert ended.sum() >= 2
+    if isinstance(policy, Repeated):
+        for episode in np.split(actions, np.flatnonzero(ended) + 1):
+            for start in range(0, len(episode), policy.times):
+                assert len(set(episode[start : start + policy.times].tolist())) == 1
+    assert all(each.lengths.shape == (1, 3) for each in played)
+
+
+def test_a_run_that_is_killed_goes_on_with_its_memory_priorities_and_target(tmp_path: Any) -> None:
+    """In the middle of an episode: it ends as one that was not killed."""
+
+    class Killed(Exception):
+        """In place of a signal."""
+
+    def dies(progress: Any) -> None:
+        raise Killed
+
+    def trained(on_chunk: Any, folder: Any = None) -> Any:
+        settings = Settings(seeds=2, steps=2048, episodes=10**6, width=4, hidden_layers=1, replay_size=64)
+        parts = {"replay": Prioritized(), "target": Periodic(7)}
+        checkpoints = Checkpoints(folder, every=1) if folder else None
+        return train(Chain(6, ordered=True), Gaussian(), Repeated(2), settings, on_chunk, checkpoints, **parts)
+
+    whole = trained(lambda progress: None)
+    chunks = []
+    with pytest.raises(Killed):
+        trained(lambda progress: chunks.append(progress) if not chunks else dies(progress), tmp_path)
+    again = trained(lambda progress: None, tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, again.networks, whole.networks)
+    for ours, expected in zip(again.record.episodes, whole.record.episodes, strict=True):
+        np.testing.assert_array_equal(ours.lengths, expected.lengths)

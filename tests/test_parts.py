@@ -1,0 +1,176 @@
+"""The parts of a run and their settings: short forms, on the command line, in config.yaml, in summary.json."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from uppertail import Distinct, InputError, Online, PerAction, Settings
+from uppertail.cli import main
+from uppertail.cli.train import requested
+from uppertail.networks import Network, NetworkBuilder
+from uppertail.parts import PARTS
+from uppertail.training.method import Method, with_short_forms
+
+
+@dataclasses.dataclass(frozen=True)
+class Own(NetworkBuilder):
+    """A network without the settings that have a short form, but one."""
+
+    bias: bool = False
+
+    def init(self, key: Any, encoding: Any, num_actions: int, num_outputs: int) -> Network:
+        raise AssertionError(num_outputs)
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Where the network of one's own can be imported from."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+# Short forms
+
+
+@pytest.mark.parametrize(
+    ("network", "short", "expected"),
+    [
+        ({}, {}, (256, 2, False)),
+        ({}, {"width": 8, "hidden_layers": 1, "bias": True}, (8, 1, True)),
+        ({"width": 8, "bias": True}, {}, (8, 2, True)),
+        ({"width": 8}, {"hidden_layers": 3}, (8, 3, False)),
+        ({"width": 8}, {"width": 8}, (8, 2, False)),
+    ],
+)
+def test_a_short_form_is_the_networks_setting_and_both_are_recorded_alike(network, short, expected):
+    method, settings = with_short_forms(Method(network=PerAction(**network)), Settings(**short))
+    assert isinstance(method.network, PerAction)
+    assert (method.network.width, method.network.hidden_layers, method.network.bias) == expected
+    assert (settings.width, settings.hidden_layers, settings.bias) == expected
+
+
+def test_the_short_forms_of_a_network_of_ones_own_are_those_that_it_has():
+    method, settings = with_short_forms(Method(network=Own()), Settings(bias=True))
+    assert method.network == Own(bias=True)
+    assert (settings.width, settings.hidden_layers, settings.bias) == (None, None, True)
+
+
+@pytest.mark.parametrize(
+    ("network", "short", "sentence"),
+    [
+        (PerAction(width=8), {"width": 16}, "width is 16, but network.width is 8: give it once."),
+        (PerAction(bias=True), {"bias": False}, "bias is False, but network.bias is True: give it once."),
+        (Own(), {"width": 8}, "width is 8, but the network Own has no such setting: leave it out."),
+    ],
+)
+def test_a_short_form_that_cannot_be_is_refused(network, short, sentence):
+    with pytest.raises(InputError) as caught:
+        with_short_forms(Method(network=network), Settings(**short))
+    assert str(caught.value) == sentence
+
+
+# On the command line
+
+BAD = {
+    "width twice": ("--width 16 --network.width 8", "width is 16, but network.width is 8: give it once."),
+    "no width": ("--network test_parts.Own --width 8", "width is 8, but the network Own has no such setting"),
+    "network": ("--network Peraction", "Unknown network 'Peraction': use PerAction, or the import path of your own"),
+    "replay": ("--replay Distinkt", "own class. Did you mean Distinct?"),
+    "target": (
+        "--target Periodc",
+        "Online, RunningMean or Periodic, or the import path of your own class. Did you",
+    ),
+    "setting of a network": ("--network.widht 3", "PerAction has no setting 'widht'. Did you mean --network.width?"),
+    "setting of a target": (
+        "--target Periodic --target.evry 3",
+        "Periodic has no setting 'evry'. Did you mean --target.every?",
+    ),
+    "setting of one's own": ("--network test_parts.Own --network.bais true", "Did you mean --network.bias?"),
+    "setting of another class": ("--target.every 3", "`uppertail train --target.help Online` lists its settings"),
+    "choice": ("--network.activation gelu", "network.activation is gelu, but it must be one of 'elu', 'relu'"),
+    "another contract": ("--target uppertail.UCB", "does not correspond to a subclass of Target"),
+    "value": ("--target Periodic --target.every 0", "every is 0: use a whole number of rollouts"),
+    "one beta": ("--adam_betas [0.9]", "adam_betas is [0.9], but it must be a list of two like '[1, 2]'."),
+    "a beta of 1": ("--adam_betas [0.9,1.0]", "adam_betas is [0.9, 1.0]: use two numbers in [0, 1)"),
+    "epsilon": ("--adam_epsilon 0", "adam_epsilon is 0.0: use a number above 0."),
+    "short form": ("--widht 3", "There is no option --widht. Did you mean --width?"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_part_that_cannot_be_gets_a_sentence_and_leaves_nothing(case, own, tmp_path, capsys):
+    arguments, sentence = BAD[case]
+    assert main(["train", *arguments.split(), "--env.length", "2", "--out", "out"]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_asked_for_reaches_the_parts(own):
+    arguments = (
+        "--network.width 4 --network.normalization layer --replay Prioritized --replay.beta 1 --target RunningMean "
+        "--target.decay 0.5 --adam_betas [0.5,0.25] --adam_epsilon 0.125 --policy EpisodeUCB"
+    )
+    built = requested(arguments.split()).built
+    assert (built.network.width, built.network.normalization, built.replay.beta) == (4, "layer", 1.0)
+    assert (built.target.decay, built.adam_betas, built.adam_epsilon) == (0.5, (0.5, 0.25), 0.125)
+    assert type(built.policy).__name__ == "EpisodeUCB"
+    assert requested(["--network", "test_parts.Own", "--network.bias", "true"]).built.network.bias is True
+    nothing = requested([]).built
+    assert (nothing.network, nothing.replay, nothing.target) == (PerAction(), Distinct(), Online())
+
+
+def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_them_all(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = (
+        "--env.length 3 --seeds 1 --steps 64 --width 4 --network.activation tanh --replay Distinct --target Periodic "
+        "--target.every 2 --adam_betas [0.8,0.9] --adam_epsilon 0.001 --policy EpisodeUCB --replay_size 64 --quiet"
+    )
+    assert main(["train", *arguments.split(), "--out", "first"]) == 0
+    assert main(["train", "--config", "first/config.yaml", "--quiet", "--out", "second"]) == 0
+    for name in ("episodes.npz", "config.yaml"):
+        assert Path("first", name).read_bytes() == Path("second", name).read_bytes()
+    first, second = (json.loads(Path(folder, "summary.json").read_text()) for folder in ("first", "second"))
+    assert {name: first[name]["name"] for name in PARTS} == {
+        "env": "Chain",
+        "distribution": "Gaussian",
+        "policy": "EpisodeUCB",
+        "network": "PerAction",
+        "replay": "Distinct",
+        "target": "Periodic",
+    }
+    assert (first["network"]["width"], first["network"]["activation"], first["target"]["every"]) == (4, "tanh", 2)
+    assert [first["settings"][name] for name in ("width", "adam_betas", "adam_epsilon")] == [4, [0.8, 0.9], 0.001]
+    for name in (*PARTS, "settings"):
+        assert second[name] == first[name]
+    assert yaml.safe_load(Path("first", "config.yaml").read_text()).keys() > set(PARTS)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--network.help=PerAction", ["--network.width WIDTH", "--network.activation {elu,relu,tanh,silu}"]),
+        ("--replay.help=Distinct", ["--replay.latest LATEST"]),
+        ("--target.help=Periodic", ["--target.every EVERY"]),
+    ],
+)
+def test_the_settings_of_a_class_are_listed(option, words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", option])
+    assert stop.value.code in (0, None)
+    printed = capsys.readouterr().out
+    for word in words:
+        assert word in printed
+
+
+def test_help_names_every_part_and_its_kinds(capsys):
+    assert main(["train", "--help"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for option, part in PARTS.items():
+        assert f"--{option}.help CLASS" in printed
+        assert f"{part.meaning}: {part.choices}, or the import path" in printed

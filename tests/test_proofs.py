@@ -1,0 +1,334 @@
+"""What the seams are for: each idea in one section, with no edit of the library."""
+
+import dataclasses
+from typing import Any, ClassVar, NamedTuple, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+import uppertail as ut
+from uppertail.distributions import ReturnDistribution
+from uppertail.encodings import Encoding, Preferences
+from uppertail.environments import EnvironmentBuilder, FiniteMDP
+from uppertail.networks import Network, NetworkBuilder, PerActionNetwork
+from uppertail.policies import ExplorationPolicy, highest
+from uppertail.replay import Replay, Sample, Uniform
+from uppertail.training.drivers.compiled_run import CompiledRun
+from uppertail.training.method import Method
+from uppertail.training.run import Run
+from uppertail.types import PyTree, Transition
+
+TINY = ut.Settings(seeds=1, episodes=40, steps=512, rollout_steps=8, replay_size=64, learning_rate=0.01)
+
+
+# (a) A bootstrapped ensemble with randomized prior functions (Osband et al. 2016, 2018)
+
+
+MEMBERS = 8
+
+
+class PriorEnsemble(Network):
+    """Members that each add a fixed random function of their own to what they learn."""
+
+    learned: PerActionNetwork
+    prior: PerActionNetwork
+    scale: float = eqx.field(static=True)
+    shared: float = eqx.field(static=True)
+    members: ClassVar[int | None] = MEMBERS
+
+    def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
+        def of_member(learned: PerActionNetwork, prior: PerActionNetwork) -> Array:
+            return learned.outputs(observation) + self.scale * jax.lax.stop_gradient(prior.outputs(observation))
+
+        return jax.vmap(of_member)(self.learned, self.prior)
+
+    def extra(self, key: PRNGKeyArray) -> Array:
+        """Which members learn from a transition, drawn once as it is stored."""
+        return jax.random.bernoulli(key, self.shared, (MEMBERS,))
+
+    def member_weights(self, extra: Array) -> Float[Array, " members"]:
+        return extra.astype(jnp.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class PriorEnsembles(NetworkBuilder):
+    width: int = 8
+    scale: float = 3.0
+    shared: float = 0.5
+
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> PriorEnsemble:
+        def member(key: PRNGKeyArray) -> PerActionNetwork:
+            sizes = (encoding.num_features, self.width, num_outputs)
+            return PerActionNetwork.init(key, encoding, sizes, num_actions, False)
+
+        learned, prior = (jax.vmap(member)(jax.random.split(each, MEMBERS)) for each in jax.random.split(key))
+        return PriorEnsemble(learned, prior, self.scale, self.shared)
+
+    @property
+    def members(self) -> int:
+        return MEMBERS
+
+
+@dataclasses.dataclass(frozen=True)
+class OneMember(ExplorationPolicy):
+    """The greedy policy of one member, drawn as an episode begins."""
+
+    needs_members: ClassVar[bool] = True
+
+    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Int[Array, ""]:
+        return jax.random.randint(key, (), 0, members)
+
+    def select(
+        self, key: PRNGKeyArray, memory: Int[Array, ""], family: ReturnDistribution[Any], z: Any
+    ) -> Int[Array, ""]:
+        means = jax.vmap(jax.vmap(family.mean))(z)
+        return highest(key, means[memory])
+
+
+def test_an_ensemble_with_priors_solves_a_chain() -> None:
+    settings = dataclasses.replace(TINY, seeds=3, episodes=300, steps=1024, updates_per_rollout=4, discount=0.9)
+    result = ut.train(ut.Chain(4), ut.PointMass(), OneMember(), settings, network=PriorEnsembles())
+    assert result.agent.returns(result.network(0), 0).mean.shape == (MEMBERS, 2)
+    assert all(seed.returns[-20:].mean() > 0.8 for seed in result.record.episodes)
+    assert result.record.greedy_returns == [1.0, 1.0, 1.0]
+    assert result.record.network == {"name": "PriorEnsembles", "width": 8, "scale": 3.0, "shared": 0.5}
+
+
+def ensemble_run(shared: float = 0.5) -> tuple[CompiledRun, Any, Any, Any]:
+    """A run of an ensemble before its first step, and a function that makes a rollout and its updates."""
+    method = Method(ut.PointMass(), OneMember(), PriorEnsembles(shared=shared), Uniform())
+    run = Run(ut.Chain(4), method, TINY)
+    environment = jax.tree.map(lambda leaf: leaf[0], run.world.environments)
+    compiled, key = CompiledRun(run.loop), run.keys.run[0]
+    run.close()
+    return (
+        compiled,
+        compiled.init(key, environment),
+        jax.jit(lambda state: compiled.iterate(key, environment, state)),
+        key,
+    )
+
+
+def test_priors_stay_bit_for_bit_and_what_is_learned_moves() -> None:
+    _, start, iterate, _ = ensemble_run()
+    state = start
+    for _ in range(5):
+        state, *_ = iterate(state)
+    before, after = start.agent.network, state.agent.network
+    jax.tree.map(np.testing.assert_array_equal, after.prior, before.prior)
+    assert all(
+        (now != was).any(axis=(1, 2, 3)).all()
+        for now, was in zip(after.learned.weights, before.learned.weights, strict=True)
+    )
+
+
+def test_a_mask_is_drawn_once_and_stored_with_its_transition() -> None:
+    """As often 1 as asked; a row of the buffer keeps its mask until it is overwritten."""
+    _, state, iterate, _ = ensemble_run(shared=0.25)
+    masks = []
+    for _ in range(8):  # as many transitions as the buffer holds
+        state, *_ = iterate(state)
+        masks.append(np.asarray(state.replay.transitions.extra))
+    assert masks[-1].shape == (64, MEMBERS)
+    np.testing.assert_array_equal(masks[0][:8], masks[-1][:8])
+    assert 0.12 < masks[-1].mean() < 0.4
+    assert len(np.unique(masks[-1], axis=0)) > MEMBERS
+
+
+def test_a_member_learns_from_its_own_transitions_alone() -> None:
+    """Of a batch that is masked for the others, only one member's arrays have a gradient, and its own bootstrap."""
+    compiled, state, _, key = ensemble_run()
+    agent, number = compiled.loop.agent, jnp.zeros(4, jnp.int32)
+    mask = jnp.zeros((4, MEMBERS), bool).at[:, 1].set(True)
+    batch = Transition(number, number, jnp.ones(4), number < 0, number + 1, number + 1, mask)
+    after, metrics, losses = jax.jit(agent.update)(state.agent, key, batch, jnp.ones(4))
+    changed = [
+        (now != was).any(axis=(1, 2, 3))
+        for now, was in zip(after.network.learned.weights, state.agent.network.learned.weights, strict=True)
+    ]
+    np.testing.assert_array_equal(changed, [[member == 1 for member in range(MEMBERS)]] * 2)
+    value = np.asarray(jax.vmap(lambda s: agent.returns(state.agent.network, s).mean)(jnp.arange(2)), np.float64)
+    expected = 0.5 * (1.0 + agent.discount * value[1, 1, 1] - value[0, 1, 0]) ** 2
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+    np.testing.assert_allclose(metrics.loss, expected, rtol=1e-4)
+
+
+def test_a_policy_that_needs_members_says_so() -> None:
+    sentence = "The policy OneMember needs a network with members, and PerAction has none: use an ensemble"
+    with pytest.raises(ut.InputError, match=sentence):
+        ut.train(ut.Chain(4), ut.PointMass(), OneMember(), TINY)
+    run = Run(ut.Chain(4), Method(), TINY)
+    try:
+        networks = run.driver.gather(run.driver.start(), lambda each: each.agent.network)
+        with pytest.raises(ut.InputError, match=sentence):
+            run.play(networks, OneMember(), 2)
+    finally:
+        run.close()
+
+
+# (b) Upper confidence bounds whose c is drawn once per episode
+
+
+@dataclasses.dataclass(frozen=True)
+class SteadyUCB(ExplorationPolicy):
+    highest_c: float = 4.0
+
+    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Float[Array, " actions"]:
+        return jax.random.uniform(key, (num_actions,), maxval=self.highest_c)
+
+    def select(
+        self, key: PRNGKeyArray, memory: Float[Array, " actions"], family: ReturnDistribution[Any], z: Any
+    ) -> Int[Array, ""]:
+        mean, std = (jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (family.mean, family.std))
+        return highest(key, mean + memory * std)
+
+
+def test_steady_ucb_trains() -> None:
+    settings = dataclasses.replace(TINY, width=16, hidden_layers=1)
+    result = ut.train(ut.Chain(3), ut.Gaussian(), SteadyUCB(), settings)
+    assert result.record.policy == {"name": "SteadyUCB", "highest_c": 4.0}
+    assert result.record.episodes[0].returns.max() == 1.0
+
+
+# (c) A prioritized replay
+
+
+class Ranked(NamedTuple):
+    ring: PyTree
+    loss: Float[Array, " capacity"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Surprising(Replay):
+    """The transitions in proportion to their last loss; new ones count `fresh`."""
+
+    fresh: float = 1.0
+
+    def init(self, capacity: int, example: Transition) -> Ranked:
+        return Ranked(Uniform().init(capacity, example), jnp.zeros(capacity))
+
+    def add(self, state: Ranked, transitions: Transition) -> Ranked:
+        rows = (state.ring.added + jnp.arange(transitions.action.shape[0])) % state.loss.shape[0]
+        return Ranked(Uniform().add(state.ring, transitions), state.loss.at[rows].set(self.fresh))
+
+    def sample(self, state: Ranked, key: PRNGKeyArray, count: int) -> Sample:
+        rows = jax.random.categorical(key, jnp.log(state.loss), shape=(count,)).astype(jnp.int32)
+        drawn = jax.tree.map(lambda leaf: leaf[rows], state.ring.transitions)
+        return Sample(drawn, rows, jnp.ones(count))
+
+    def update(self, state: Ranked, indices: Int[Array, " count"], losses: Float[Array, " count"]) -> Ranked:
+        return state._replace(loss=state.loss.at[indices].set(jnp.abs(losses) + 0.01, mode="drop"))
+
+
+def test_a_replay_of_ones_own_trains_and_gets_its_losses_back() -> None:
+    settings = dataclasses.replace(TINY, width=16, hidden_layers=1)
+    result = ut.train(ut.Chain(3), ut.Gaussian(), ut.UCB(), settings, replay=Surprising(7.0))
+    assert result.record.replay == {"name": "Surprising", "fresh": 7.0}
+    assert result.record.episodes[0].returns.max() == 1.0
+    run = Run(ut.Chain(3), Method(replay=Surprising(7.0)), settings)
+    try:
+        state, *_ = run.driver.advance(run.driver.start())
+        losses = np.asarray(run.driver.gather(state, lambda each: each.replay.loss))[0]
+    finally:
+        run.close()
+    assert (losses > 0).all()
+    assert 0 < (losses != 7.0).sum() <= 64
+
+
+# (d) A network with layer normalization
+
+
+class Normalized(Network):
+    """One torso for all actions, with learned layer normalization before its activation, and a head for each."""
+
+    first: Float[Array, "features units"]
+    norm: eqx.nn.LayerNorm
+    heads: Float[Array, "actions units outputs"]
+    encoder: PyTree
+    encoding: Encoding = eqx.field(static=True)
+
+    def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
+        hidden = jax.nn.relu(self.norm(self.encoding.project(self.encoder, self.first, observation)))
+        return jnp.einsum("u,auo->ao", hidden, self.heads)
+
+    def observe(self, observations: Array) -> Self:
+        return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
+
+
+@dataclasses.dataclass(frozen=True)
+class NormalizedBuilder(NetworkBuilder):
+    units: int = 8
+
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> Normalized:
+        first_key, head_key, encoder_key = jax.random.split(key, 3)
+        first = jax.random.normal(first_key, (encoding.num_features, self.units))
+        heads = 0.1 * jax.random.normal(head_key, (num_actions, self.units, num_outputs))
+        norm = eqx.nn.LayerNorm(self.units)
+        return Normalized(first, norm, heads, encoding.init(encoder_key), encoding)
+
+
+def test_a_network_with_layer_normalization_trains() -> None:
+    result = ut.train(ut.Chain(3), ut.Gaussian(), ut.UCB(), TINY, network=NormalizedBuilder())
+    assert result.record.network == {"name": "NormalizedBuilder", "units": 8}
+    assert result.record.episodes[0].returns.max() == 1.0
+    network: Any = result.network(0)
+    assert (network.norm.weight != 1.0).any()
+    assert np.isfinite(result.record.greedy_returns).all()
+
+
+def test_short_forms_are_of_networks_that_have_them() -> None:
+    with pytest.raises(ut.InputError, match=r"width is 4, but the network NormalizedBuilder has no such setting"):
+        ut.train(ut.Chain(3), settings=dataclasses.replace(TINY, width=4), network=NormalizedBuilder())
+
+
+# (e) A new environment
+
+
+@dataclasses.dataclass(frozen=True)
+class SmallSea(EnvironmentBuilder):
+    """A grid that sinks by a row each step; moving right costs a little, and only always right pays (Osband 2019)."""
+
+    size: int = 3
+
+    @property
+    def success_return(self) -> float:
+        return 0.99
+
+    @property
+    def floor_episodes(self) -> None:
+        return None
+
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(states="thermometer")
+
+    def build(self, key: PRNGKeyArray) -> FiniteMDP:
+        row, column = jnp.divmod(jnp.arange(self.size**2), self.size)
+        moved = jnp.stack([jnp.maximum(column - 1, 0), jnp.minimum(column + 1, self.size - 1)], axis=1)
+        last = row == self.size - 1
+        treasure = jnp.stack([jnp.zeros_like(last), last & (column == self.size - 1)], axis=1)
+        cost = jnp.array([[0.0, 0.01 / self.size]])
+        return FiniteMDP(
+            next_state=jnp.where(last[:, None], 0, (row[:, None] + 1) * self.size + moved)[..., None],
+            reward=(treasure.astype(jnp.float32) - cost)[..., None],
+            terminated=jnp.stack([last, last], axis=1)[..., None],
+            probability=jnp.ones((self.size**2, 2, 1)),
+            start_state=jnp.zeros(1, jnp.int32),
+            start_probability=jnp.ones(1),
+            time_limit=self.size,
+        )
+
+
+def test_a_new_environment_trains() -> None:
+    settings = dataclasses.replace(TINY, seeds=2, episodes=300, steps=1024, width=16, hidden_layers=1)
+    result = ut.train(SmallSea(), ut.Gaussian(), ut.UCB(), settings)
+    assert result.record.environment == {"name": "SmallSea", "size": 3}
+    assert all((seed.lengths == 3).all() for seed in result.record.episodes)
+    assert all(seed.returns.max() == pytest.approx(0.99) for seed in result.record.episodes)
+    network: Any = result.network(0)
+    assert network.encoding.num_features == 9
+    assert type(network.encoding).__name__ == "Thermometer"

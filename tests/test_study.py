@@ -1,0 +1,363 @@
+"""`uppertail study`: what is refused before anything runs, and small studies from beginning to end."""
+
+import datetime
+import json
+import re
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from test_study_claims import run_of, save_episodes
+from uppertail.cli import main, study_running, study_worker, train
+from uppertail.errors import InputError
+from uppertail.studies import progress
+from uppertail.studies.cells import Cell, name_of
+from uppertail.studies.claims import Standing
+from uppertail.studies.definition import Definition
+from uppertail.studies.settings import differences, flat
+
+DOCUMENTATION = Path(__file__).parents[1] / "docs"
+TINY = {"seeds": 1, "episodes": 3, "width": 4, "hidden_layers": 1, "replay_size": 99}
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def inline(monkeypatch):
+    """Cells are worked on in this process; what trains may be replaced."""
+
+    def run(definition, folder, workers, quiet):
+        study_worker.work_in(str(folder.path))
+
+    monkeypatch.setattr(study_running, "run", run)
+    return lambda trains: monkeypatch.setattr(study_worker, "command", trains)
+
+
+def study(**document):
+    return written(yaml.safe_dump(document, sort_keys=False))
+
+
+def written(text):
+    with open("mine.yaml", "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(text)
+    return "mine.yaml"
+
+
+def read(**document):
+    return Definition.read(Path(study(**document))).cells
+
+
+def test_a_grid_is_a_product_and_cells_are_combined_with_it():
+    cells = read(
+        base={"seeds": 3, "env": "Chain"},
+        grid={"env.length": [5, 10]},
+        cells=[{"policy": "UCB"}, {"name": "as released", "distribution": "GaussianMixture", "seeds": 4}],
+    )
+    assert [cell.name.rpartition("-")[0] or cell.name for cell in cells] == [
+        "policy=UCB,env.length=5",
+        "as-released,env.length=5",
+        "policy=UCB,env.length=10",
+        "as-released,env.length=10",
+    ]
+    assert [(cell.environment, cell.method) for cell in cells[:2]] == [
+        ("env.length=5", "UCB"),
+        ("env.length=5", "as released"),
+    ]
+    assert cells[3].options == {"seeds": 4, "env": "Chain", "distribution": "GaussianMixture", "env.length": 10}
+    assert cells[1].arguments[0] == "--seeds=4"
+
+
+def test_a_part_comes_before_its_settings():
+    cell = Cell("", {"policy.low": 0.1, "policy": "UCB", "steps": None, "bias": True, "logger": ["a.B"]}, {})
+    assert cell.arguments == ["--policy=UCB", "--steps=null", "--bias=true", '--logger=["a.B"]', "--policy.low=0.1"]
+
+
+def test_names_are_those_of_folders_and_differ_where_options_do():
+    assert name_of({"env.length": 5, "policy": "UCB"}) == "env.length=5,policy=UCB"
+    odd = [name_of({"env.id": value}) for value in ("ALE/Pong", "ALE-Pong", "ALE\\Pong", "..", "a" * 300, "a" * 301)]
+    assert len(set(odd)) == len(odd)
+    assert all("/" not in name and "\\" not in name and len(name) < 140 for name in odd)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"grids": {}}, r"it is not a study: it has none of the keys base, grid, cells"),
+        ({"base": {}, "gird": {"seed": [0]}}, r"no key 'gird'.* Did you mean grid\?"),
+        ({"grid": {}}, "grid is empty"),
+        ({"grid": {"env.length": []}}, "grid has no values of env.length"),
+        ({"grid": {"env.length": 5}}, "grid has env.length: 5, but it must be a list"),
+        ({"grid": [1]}, "grid is .*must hold options"),
+        ({"base": {"seeds": 2}}, "neither grid nor cells"),
+        ({"base": {"out": "x"}, "grid": {"seed": [0]}}, "base has out, which is no setting of a run"),
+        ({"cells": []}, "cells must be a list"),
+        ({"cells": [{}]}, "one of cells is empty"),
+        ({"grid": {"env.length": [5, 5]}}, "2 cells have the name 'env.length=5'"),
+        ({"grid": {"seed": [1]}, "cells": [{"seed": 2}]}, "seed is in grid and in cells"),
+        ({"grid": {"--seed": [1]}}, "'--seed', which is not the name of an option"),
+    ],
+)
+def test_what_is_no_study_is_said(document, said):
+    with pytest.raises(InputError, match=f"In the study 'mine.yaml': .*{said}"):
+        read(**document)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"grid": {"env.lenght": [5]}}, "In the cell env.lenght=5: Chain has no setting 'lenght'"),
+        ({"grid": {"widht": [5]}}, r"In the cell widht=5: There is no option --widht. Did you mean --width\?"),
+        ({"grid": {"distribution": ["Gaussian", "Gausian"]}}, r"Unknown distribution 'Gausian'.*Did you mean Gaussian"),
+        ({"grid": {"env.length": [5, 0]}}, "In the cell env.length=0: length is 0, but"),
+        ({"grid": {"env.length": [5, 100]}, "cells": [{"policy": "UCB"}, {"name": "b"}]}, "ask for the same"),
+        ({"grid": {"width": [8, 0]}}, "In the cell width=0: width is 0: use 1 or more"),
+        ({"grid": {"seed": [0]}, "base": {"checkpoint_every": 0}}, "checkpoint_every is 0"),
+        ({"grid": {"seed": [0]}, "base": {"logger": "nobody.Here"}}, "nobody"),
+    ],
+)
+def test_every_cell_is_checked_before_anything_runs(document, said, capsys, tmp_path):
+    assert main(["study", study(**document), "--out", "there"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("uppertail: ")
+    assert re.search(said, error), error
+    assert not (tmp_path / "there").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Which study?"),
+        (["nowhere.yaml"], "The study 'nowhere.yaml' cannot be read"),
+        (["torn.yaml"], "not valid YAML at line 1"),
+        (["mine.yaml", "--workers", "0"], "workers is 0"),
+        (["folder"], "folder is not the folder of a study"),
+        (["mine.yaml", "--out", "folder"], "exists and is not a study's folder"),
+        (["mine.yaml", "--out", "torn.yaml"], "exists and is not a study's folder"),
+        (["--compare", "policy=UCB", "policy=Thompson"], "Of which study are the cells with policy=UCB?"),
+        (["--compare", "folder", "folder"], "folder is neither the folder of a run nor of a study"),
+    ],
+)
+def test_bad_calls_are_said(arguments, said, capsys, tmp_path):
+    study(grid={"seed": [0]})
+    (tmp_path / "torn.yaml").write_text("grid: [")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "thesis.tex").touch()
+    assert main(["study", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_files_in_the_documentation_are_studies(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "optuna", types.ModuleType("optuna"))
+    blocks = re.findall(r"```yaml\n(.*?)```", (DOCUMENTATION / "studies.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) == 4
+    for block in blocks:
+        assert main(["study", written(block), "--dry-run"]) == 0
+    counts = re.findall(r"(\d+) cells", capsys.readouterr().out)
+    assert counts == ["4", "12", "9", "40"]
+
+
+def test_a_dry_run_says_how_many_and_writes_nothing(capsys, tmp_path):
+    assert main(["study", study(grid={"env.length": [3, 4], "seed": [0, 5]}), "--dry-run", "--workers", "3"]) == 0
+    assert capsys.readouterr().out == "4 cells\nTime left with 3 at a time: unknown, as no cell is done\n"
+    assert not (tmp_path / "runs").exists()
+
+
+NOW = datetime.datetime.fromisoformat("2026-01-01T00:10:00+00:00")
+
+
+def done(seconds):
+    return Standing("done", 1, {}, {"seconds": seconds})
+
+
+def test_the_time_left_is_that_of_cells_like_those_that_are_done():
+    waiting, began = Standing("waiting", 0, {}, {}), {"began": "2026-01-01T00:09:00+00:00"}
+    cells = {"a": done(80), "b": done(120), "c": waiting, "d": waiting, "e": Standing("running", 1, began, {})}
+    assert progress.seconds_left(cells, 2, NOW) == (100 + 100 + 40) / 2
+    assert progress.line(cells, 2, NOW) == "2 of 5 done, 1 running, about 2 minutes left"
+    assert progress.seconds_left({"c": waiting}, 2, NOW) is None
+    assert progress.seconds_left({"a": done(80)}, 2, NOW) == 0
+    assert [progress.about(seconds) for seconds in (40, 600, 9000)] == [
+        "about 40 seconds",
+        "about 10 minutes",
+        "about 2.5 hours",
+    ]
+
+
+def test_settings_are_compared_under_the_names_of_options():
+    was = flat({"env": {"class_path": "uppertail.Chain", "init_args": {"length": 5}}, "width": 3, "logger": []})
+    assert was == {"env": "Chain", "env.length": 5, "width": 3}
+    assert list(differences(was, was | {"env.length": 6})) == ["env.length is 5, not 6"]
+
+
+def leaves_a_run(arguments):
+    """What `uppertail train` leaves, with the settings asked for, without training."""
+    run_of([*arguments, "--seed=0"])
+    options, folder = arguments[1:-4], arguments[-3]
+    with open(f"{folder}/config.yaml", "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(train.requested(options).config)
+    return 0
+
+
+@pytest.fixture
+def there(inline, tmp_path):
+    """A finished study of two cells."""
+    inline(leaves_a_run)
+    assert main(["study", study(base=TINY, grid={"env.length": [2, 3]}), "--out", "study", "--quiet"]) == 0
+    return tmp_path / "study"
+
+
+def summary(folder):
+    return json.loads((folder / "study.json").read_text())
+
+
+def test_a_study_is_run_folders_and_a_summary(tmp_path, capsys):
+    """With a worker process of its own, which really trains."""
+    assert main(["study", study(base=TINY, grid={"env.length": [2]}), "--out", "study"]) == 0
+    assert "1 of 1 done" in capsys.readouterr().out
+    folder = tmp_path / "study" / "cells" / "env.length=2"
+    assert yaml.safe_load((folder / "config.yaml").read_text())["env"]["init_args"]["length"] == 2
+    (cell,) = summary(tmp_path / "study")["cells"]
+    assert (cell["state"], cell["environment"], cell["seeds"]) == ("done", "env.length=2", 1)
+
+
+def test_the_same_command_again_does_nothing_more(there, inline, capsys):
+    inline(lambda arguments: pytest.fail("nothing is left to do"))
+    assert main(["study", "mine.yaml", "--out", "study"]) == 0
+    assert main(["study", "study"]) == 0
+    assert "2 of 2 done; all numbers in study/study.json" in capsys.readouterr().out.replace("\n", "")
+    assert len(list((there / "claims").iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "episodes.npz", "networks.safetensors", "summary.json"])
+@pytest.mark.parametrize("harm", ["cut", "changed", "missing"])
+def test_a_damaged_cell_is_named_and_done_again(there, inline, capsys, name, harm):
+    path = there / "cells" / "env.length=3" / name
+    content = path.read_bytes()
+    if harm == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(content[:-9] if harm == "cut" else content[:-9] + b"123456789")
+    again = []
+    inline(lambda arguments: again.append(arguments[0]) or leaves_a_run(arguments))
+    assert main(["study", "study"]) == 0
+    assert again == ["train"]
+    assert f"The cell env.length=3 is damaged ({name} is " in capsys.readouterr().out
+    assert main(["study", "study"]) == 0
+    assert again == ["train"]
+
+
+def test_a_study_that_grows_keeps_its_cells(there, inline):
+    again = []
+    inline(lambda arguments: again.append(arguments[-3]) or leaves_a_run(arguments))
+    assert main(["study", study(base=TINY, grid={"env.length": [2, 3, 4]}), "--out", "study", "--quiet"]) == 0
+    assert again == ["study/cells/env.length=4"]
+
+
+def test_a_cell_folder_of_other_settings_is_refused(there, capsys):
+    other = study(base={**TINY, "width": 8}, grid={"env.length": [2]})
+    assert main(["study", other, "--out", "study"]) == 2
+    assert "is of other settings (width is 4, not 8): choose another --out" in capsys.readouterr().err
+    checkpointed = study(base={**TINY, "checkpoint_every": 99}, grid={"env.length": [2]})
+    assert main(["study", checkpointed, "--out", "study", "--dry-run"]) == 0  # that changes no result
+
+
+def test_failed_cells_are_listed_and_tried_again_by_the_next_command(inline, capsys):
+    count = []
+
+    def fails(arguments):
+        count.append(1)
+        raise OSError("no such luck")
+
+    inline(fails)
+    assert main(["study", study(base=TINY, grid={"env.length": [2, 3]}), "--out", "study"]) == 1
+    assert "The cell env.length=3 failed: OSError: no such luck" in capsys.readouterr().err
+    assert len(count) == 2
+    inline(leaves_a_run)
+    assert main(["study", "mine.yaml", "--out", "study"]) == 0
+
+
+def test_a_full_disk_is_a_sentence(there, capsys, monkeypatch):
+    def full(self, *_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert main(["study", "study"]) == 2
+    assert capsys.readouterr().err == (
+        "uppertail: The output study cannot be written (No space left on device): choose another --out.\n"
+    )
+
+
+@pytest.fixture
+def made(inline, tmp_path):
+    """A study whose numbers are known: B solves earlier, the last seed of A never does."""
+
+    def trains(arguments):
+        leaves_a_run(arguments)
+        folder = tmp_path / arguments[arguments.index("--out") + 1]
+        length = int(next(each for each in arguments if "length" in each).partition("=")[2])
+        slow = "--policy=Thompson" not in arguments
+        solved = [length * each * (4 if slow else 1) for each in (10, 11, 12, 13, 14, 15)]
+        document = json.loads((folder / "summary.json").read_text())
+        document |= {"seeds": 6, "first_success_episode": solved, "solved_episode": [*solved[:5], None]}
+        (folder / "summary.json").write_text(json.dumps(document))
+        returns = np.arange(600.0).reshape(6, 100) / 600 + (0 if slow else 1)
+        save_episodes(folder, returns)
+        return 0
+
+    inline(trains)
+    assert (
+        main(
+            [
+                "study",
+                study(base=TINY, grid={"env.length": [2, 4], "policy": ["UCB", "Thompson"]}),
+                "--out",
+                "made",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
+    return tmp_path / "made"
+
+
+def test_the_summary_by_hand(made):
+    document = summary(made)
+    cell = document["cells"][0]
+    assert (cell["environment"], cell["method"]) == ("env.length=2", "UCB")
+    assert cell["first_success"]["median"] == 2 * 12.5 * 4
+    assert cell["solved"]["seeds"] == 5
+    assert cell["final_return"]["mean"] == pytest.approx(np.arange(600).mean() / 600, abs=1e-4)
+    (pair,) = document["improvement"]
+    assert (pair["a"], pair["b"]) == ("UCB", "Thompson")
+    assert pair["first_success"]["probability"] == 1.0
+    assert pair["first_success"]["ratio"]["value"] == pytest.approx(0.25)
+    assert pair["final_return"]["difference"]["value"] == 1.0
+    growth = {row["method"]: row for row in document["growth"]}
+    assert growth["UCB"]["over"] == "env.length"
+    assert growth["UCB"]["first_success"]["exponent"] == pytest.approx(1.0)
+    profile = document["methods"][1]["profile"]
+    assert profile["share"][0] == 1.0 and profile["share"][-1] == pytest.approx(1 / 6, abs=1e-6)
+
+
+def test_comparisons_say_who_is_better(made, capsys):
+    assert main(["study", "made", "--compare", "policy=UCB", "policy=Thompson"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("B is better.") == 3
+    assert "0.25 [" in printed
+    assert "Environments: Chain env.length=2; Chain env.length=4" in printed
+    assert main(["study", "made", "--compare", "policy=UCB,env.length=2", "policy=Thompson"]) == 0
+    assert "Left out, as only one of them was run there: Chain env.length=4" in capsys.readouterr().out
+    one = made / "cells" / "env.length=2,policy=UCB"
+    assert main(["study", "--compare", str(one), str(one)]) == 0
+    assert capsys.readouterr().out.count("not told apart") == 3
+    assert main(["study", "--compare", str(one), str(made / "cells" / "env.length=4,policy=UCB")]) == 2
+    assert "only runs in the same environment can be compared" in capsys.readouterr().err
+    assert main(["study", "made", "--compare", "policy=UCB", "policy=Tomson"]) == 2
+    assert "has policy=Tomson: it is Thompson or UCB." in capsys.readouterr().err

@@ -1,0 +1,153 @@
+"""Which network bootstraps: against plain recursions, in an update and in a run, and through a checkpoint."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from uppertail.agent import Agent
+from uppertail.distributions import PointMass
+from uppertail.encodings import OneHot, Vector
+from uppertail.environments import Toy
+from uppertail.errors import InputError
+from uppertail.networks import PerAction
+from uppertail.policies import Greedy
+from uppertail.replay import Uniform
+from uppertail.targets import Online, Periodic, RunningMean, Target
+from uppertail.training.checkpoints import tensors
+from uppertail.training.drivers.compiled_run import CompiledRun
+from uppertail.training.loop import Loop
+from uppertail.types import POLICY_CHOICE, Transition
+
+TARGETS = [Online(), RunningMean(0.75), Periodic(2)]
+INF = float("inf")
+
+
+def agent_of(target: Target) -> Agent:
+    return Agent(PointMass(), Greedy(), PerAction(4, 1), target, OneHot(3), 0.5, optax.sgd(0.1))
+
+
+def networks(count: int) -> list[Any]:
+    """Networks of random weights, whose observed bounds are infinite in the first two and then widen."""
+    encoding, draws = Vector((-INF,), (INF,)), np.random.default_rng(0)
+    begun = PerAction(3, 1).init(jax.random.key(0), encoding, 2, 2)
+    sequence = []
+    for step in range(count):
+        network: Any = jax.tree.map(lambda leaf: jnp.asarray(draws.normal(size=leaf.shape), jnp.float32), begun)
+        bounds = (
+            begun.encoder if step < 2 else begun.encoder.__class__(jnp.array([-1.0 * step]), jnp.array([2.0 * step]))
+        )
+        sequence.append(type(network)(network.weights, network.biases, bounds, encoding))
+    return sequence
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.75, 0.99])
+def test_a_running_mean_is_the_recursion_in_numpy(decay: float) -> None:
+    """Bounds that are still infinite are taken over at once when they are no longer."""
+    target, (first, *later) = RunningMean(decay), networks(6)
+    state, means = target.init(first, ()), [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(first)]
+    for online in later:
+        state = target.after_rollout(target.after_update(state, online), online)
+        now = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(online)]
+        means = [
+            decay * mean + (1 - decay) * new if np.isfinite(mean).all() else new
+            for mean, new in zip(means, now, strict=True)
+        ]
+        assert target.network(state, online) is state
+        for ours, expected in zip(jax.tree.leaves(state), means, strict=True):
+            np.testing.assert_allclose(ours, expected, rtol=1e-5)
+    assert np.isfinite(np.concatenate([mean.ravel() for mean in means])).all()
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_a_periodic_copy_is_made_anew_every_few_rollouts(every: int) -> None:
+    target, (first, *later) = Periodic(every), networks(8)
+    state, expected = target.init(first, ()), first
+    for rollouts, online in enumerate(later, start=1):
+        state = target.after_update(state, networks(1)[0])  # updates alone change nothing
+        state = target.after_rollout(state, online)
+        expected = online if rollouts % every == 0 else expected
+        jax.tree.map(np.testing.assert_array_equal, target.network(state, online), expected)
+
+
+def test_online_is_the_network_that_learns() -> None:
+    first, second = networks(2)
+    assert Online().init(first, ()) == ()
+    assert Online().network((), second) is second
+
+
+@pytest.mark.parametrize("target", TARGETS[1:], ids=str)
+def test_it_begins_as_the_network_that_learns_and_shares_no_array_with_it(target: Target) -> None:
+    (online,) = networks(1)
+    begun = target.network(target.init(online, ()), online)
+    for ours, theirs in zip(jax.tree.leaves(begun), jax.tree.leaves(online), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.unsafe_buffer_pointer() != theirs.unsafe_buffer_pointer()
+
+
+def test_the_bootstrap_of_an_update_is_the_targets_and_the_prediction_the_online_networks() -> None:
+    """Squared distance by hand: 1/2 (r + discount * target's value at (s', a') - online value at (s, a))^2."""
+    agent = agent_of(Periodic(100))
+    state, other = (agent.init(jax.random.key(seed), 2) for seed in range(2))
+    state = state._replace(target=other.target)
+    fields = jnp.array([0, 2]), jnp.array([1, 0]), jnp.array([0.5, -1.0]), jnp.array([False, False]), jnp.array([1, 1])
+    after, metrics, losses = jax.jit(agent.update)(
+        state, jax.random.key(0), Transition(*fields, jnp.array([0, POLICY_CHOICE])), jnp.ones(2)
+    )
+    value, targets = (
+        np.asarray(jax.vmap(lambda s, n=network: agent.returns(n, s).mean)(jnp.arange(3)), np.float64)
+        for network in (state.network, other.network)
+    )
+    expected = [
+        0.5 * (0.5 + 0.5 * targets[1, 0] - value[0, 1]) ** 2,
+        0.5 * (-1.0 + 0.5 * targets[1].max() - value[2, 0]) ** 2,
+    ]
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    np.testing.assert_allclose(metrics.loss, np.mean(expected), rtol=1e-5)
+    jax.tree.map(np.testing.assert_array_equal, after.target.network, other.network)
+    assert any((ours != was).any() for ours, was in zip(after.network.weights, state.network.weights, strict=True))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_a_run_moves_its_target_and_a_checkpoint_holds_it(target: Target) -> None:
+    """Three rollouts of two updates; then through named arrays and back, bit for bit."""
+    loop = Loop(agent_of(target), Uniform(), rollout_steps=4, updates_per_rollout=2, batch_size=4, replay_size=8)
+    run, key, environment = CompiledRun(loop), jax.random.key(0), Toy().build(jax.random.key(0))
+    states = [run.init(key, environment)]
+    iterate = jax.jit(lambda state: run.iterate(key, environment, state)[0])
+    for _ in range(3):
+        states.append(iterate(states[-1]))
+    online = [np.asarray(state.agent.network.weights[0]) for state in states]
+    bootstrapping = [np.asarray(target.network(state.agent.target, state.agent.network).weights[0]) for state in states]
+    if isinstance(target, Periodic):
+        for ours, expected in zip(bootstrapping, (0, 0, 2, 2), strict=True):
+            np.testing.assert_array_equal(ours, online[expected])
+    elif isinstance(target, RunningMean):
+        moved = [np.abs(ours - now).max() for ours, now in zip(bootstrapping[1:], online[1:], strict=True)]
+        assert min(moved) > 0
+        assert not any((after == before).all() for before, after in itertools.pairwise(bootstrapping))
+    else:
+        np.testing.assert_array_equal(bootstrapping, online)
+    arrays = tensors.named(states[-1].agent)
+    assert any(name.startswith("target/") for name in arrays) == (not isinstance(target, Online))
+    restored = tensors.like(jax.eval_shape(lambda: states[-1].agent), arrays)
+    jax.tree.map(np.testing.assert_array_equal, restored, states[-1].agent)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: RunningMean(1.0), r"decay is 1.0: use a number in \[0, 1\)"),
+        (lambda: RunningMean(-0.1), "decay is -0.1"),
+        (lambda: RunningMean(float("nan")), "decay is nan"),
+        (lambda: Periodic(0), "every is 0: use a whole number of rollouts, 1 or more"),
+        (lambda: Periodic(True), "every is True"),
+    ],
+)
+def test_bad_settings_are_sentences(build: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        build()
