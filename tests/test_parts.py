@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from uppertail import Distinct, InputError, Online, PerAction, Settings
+from uppertail import Distinct, Graph, InputError, PerAction, Settings
 from uppertail.cli import main
 from uppertail.cli.train import requested
 from uppertail.networks import Network, NetworkBuilder
@@ -39,11 +39,11 @@ def own(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("network", "short", "expected"),
     [
-        ({}, {}, (256, 2, False)),
-        ({}, {"width": 8, "hidden_layers": 1, "bias": True}, (8, 1, True)),
-        ({"width": 8, "bias": True}, {}, (8, 2, True)),
+        ({}, {}, (64, 1, False)),
+        ({}, {"width": 8, "hidden_layers": 2, "bias": True}, (8, 2, True)),
+        ({"width": 8, "bias": True}, {}, (8, 1, True)),
         ({"width": 8}, {"hidden_layers": 3}, (8, 3, False)),
-        ({"width": 8}, {"width": 8}, (8, 2, False)),
+        ({"width": 8}, {"width": 8}, (8, 1, False)),
     ],
 )
 def test_a_short_form_is_the_networks_setting_and_both_are_recorded_alike(network, short, expected):
@@ -82,7 +82,7 @@ BAD = {
     "replay": ("--replay Distinkt", "own class. Did you mean Distinct?"),
     "target": (
         "--target Periodc",
-        "Online, RunningMean or Periodic, or the import path of your own class. Did you",
+        "Online, RunningMean, Periodic or Graph, or the import path of your own class. Did you",
     ),
     "setting of a network": ("--network.widht 3", "PerAction has no setting 'widht'. Did you mean --network.width?"),
     "setting of a target": (
@@ -122,7 +122,7 @@ def test_what_is_asked_for_reaches_the_parts(own):
     assert type(built.policy).__name__ == "EpisodeUCB"
     assert requested(["--network", "test_parts.Own", "--network.bias", "true"]).built.network.bias is True
     nothing = requested([]).built
-    assert (nothing.network, nothing.replay, nothing.target) == (PerAction(), Distinct(), Online())
+    assert (nothing.network, nothing.replay, nothing.target) == (PerAction(), Distinct(), Graph())
 
 
 def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_them_all(tmp_path, monkeypatch):

@@ -62,7 +62,7 @@ def test_ucb_scores_of_a_categorical_by_hand() -> None:
 
 def test_ucb_draws_c_for_each_action_within_its_range() -> None:
     z = gaussians([0.0] * 500, [1.0] * 500)
-    c = np.asarray(UCB().scores(jax.random.key(0), Gaussian(), z))
+    c = np.asarray(UCB(1.7, 2.3).scores(jax.random.key(0), Gaussian(), z))
     assert c.min() >= 1.7 and c.max() <= 2.3
     assert scipy.stats.kstest(c, scipy.stats.uniform(1.7, 0.6).cdf).pvalue > 1e-4
 
@@ -72,7 +72,7 @@ def test_ucb_frequencies() -> None:
     z = gaussians([0.0, 0.3], [1.0, 0.9])
     probability, _ = scipy.integrate.quad(lambda c1: np.clip((0.3 + 0.9 * c1 - 1.7) / 0.6, 0, 1) / 0.6, 1.7, 2.3)
     assert 0.6 < probability < 0.9
-    assert_frequency(counts(UCB(), Gaussian(), z, 2)[1], probability)
+    assert_frequency(counts(UCB(1.7, 2.3), Gaussian(), z, 2)[1], probability)
 
 
 @pytest.mark.parametrize(

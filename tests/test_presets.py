@@ -12,6 +12,10 @@ def test_the_paper_preset_is_the_papers_form() -> None:
     assert (built.distribution.distance, built.distribution.beta) == ("cross_entropy", 0.0)
     assert type(built.replay).__name__ == "Uniform"
     assert (built.learning_rate, built.adam_betas, built.adam_epsilon) == (5e-4, (0.9, 0.999), 1e-8)
+    network = built.network
+    assert (network.input_init, network.input_gain, type(built.target).__name__) == ("glorot", 1.0, "Online")
+    assert (built.policy.low, built.policy.high, built.on_policy) == (1.7, 2.3, "fresh")
+    assert (built.width, built.hidden_layers) == (256, 2)
     assert (built.bias, built.batch_size, built.updates_per_rollout) == (True, 32, 2)
 
 

@@ -324,8 +324,8 @@ class SmallSea(EnvironmentBuilder):
 
 
 def test_a_new_environment_trains() -> None:
-    settings = dataclasses.replace(TINY, seeds=2, episodes=300, steps=1024, width=16, hidden_layers=1)
-    result = ut.train(SmallSea(), ut.Gaussian(), ut.UCB(), settings)
+    settings = dataclasses.replace(TINY, seeds=2, episodes=300, steps=1024, width=16, batch_size=16)
+    result = ut.train(SmallSea(), ut.Gaussian(), ut.UCB(1.7, 2.3), dataclasses.replace(settings, adam_epsilon=1e-4))
     assert result.record.environment == {"name": "SmallSea", "size": 3}
     assert all((seed.lengths == 3).all() for seed in result.record.episodes)
     assert all(seed.returns.max() == pytest.approx(0.99) for seed in result.record.episodes)

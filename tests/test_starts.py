@@ -41,18 +41,18 @@ def learned(network: PerAction, updates: int) -> tuple[np.ndarray, np.ndarray, P
 
 
 def test_with_the_first_layer_at_zero_what_was_never_seen_stays_as_it_began() -> None:
-    before, after, *_ = learned(PerAction(width=4, input_init="zero"), 10)
+    before, after, *_ = learned(PerAction(4, 2, input_init="zero", input_gain=1.0), 10)
     assert (before == 0).all()
     assert (after[2, 1] != 0).all()
     assert (np.delete(after.reshape(-1, 2), 2 * ACTIONS + 1, axis=0) == 0).all()
-    before, after, *_ = learned(PerAction(width=4), 10)
+    before, after, *_ = learned(PerAction(4, 2, input_init="glorot", input_gain=1.0), 10)
     assert (before != 0).all()
     assert (np.delete(after, 2, axis=0)[:, 1] != np.delete(before, 2, axis=0)[:, 1]).any()  # later layers are shared
 
 
 def test_the_gain_changes_no_output_and_the_first_layers_step_alone() -> None:
     """Under gradient descent by its square: the gradient is larger by it, and what a step does to the outputs, too."""
-    plain, gain = (learned(PerAction(width=4, input_gain=g), 1) for g in (1.0, 3.0))
+    plain, gain = (learned(PerAction(4, 2, input_init="glorot", input_gain=g), 1) for g in (1.0, 3.0))
     np.testing.assert_allclose(gain[0], plain[0], rtol=1e-5)
     (_, _, begun, after), (_, _, begun_gain, after_gain) = plain, gain
     step = np.asarray(after.weights[0] - begun.weights[0])[1, 2]

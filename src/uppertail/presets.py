@@ -12,29 +12,40 @@ class Preset(NamedTuple):
 
     Args:
         options: options of a run.
-        families: settings of a distribution, for those of this name.
+        settings: settings of a part, by the option that names the part and the part's name.
     """
 
     options: dict[str, Any]
-    families: dict[str, dict[str, Any]]
+    settings: dict[tuple[str, str], dict[str, Any]]
 
 
 PRESETS = {
     "paper": Preset(
         {
+            "width": 256,
+            "hidden_layers": 2,
             "bias": "true",
             "replay": "Uniform",
             "target": "Online",
+            "on_policy": "fresh",
             "learning_rate": 5e-4,
             "adam_betas": "[0.9, 0.999]",
             "adam_epsilon": 1e-8,
             "batch_size": 32,
             "updates_per_rollout": 2,
         },
-        {"Gaussian": {"distance": "cross_entropy", "beta": 0.0}},
+        {
+            ("distribution", "Gaussian"): {"distance": "cross_entropy", "beta": 0.0},
+            ("policy", "UCB"): {"low": 1.7, "high": 2.3},
+            ("network", "PerAction"): {"input_init": "glorot", "input_gain": 1.0},
+        },
     )
 }
-"""`paper`: networks with biases, cross-entropy, Adam with its usual settings, the last 50,000 transitions."""
+"""`paper`: deeper networks with biases, c drawn for each decision, cross-entropy, plain Adam and replay."""
+
+
+DEFAULTS = {"distribution": "Gaussian", "policy": "UCB", "network": "PerAction"}
+"""What a part is if nothing is said of it."""
 
 
 def with_preset(arguments: Sequence[str]) -> list[str]:
@@ -50,12 +61,16 @@ def with_preset(arguments: Sequence[str]) -> list[str]:
         close = difflib.get_close_matches(name, PRESETS, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise InputError(f"There is no preset {name!r}: use {' or '.join(PRESETS)}, or leave it out.{hint}")
-    options, families = PRESETS[name]
+    options, settings = PRESETS[name]
     before = [f"--{option}={value}" for option, value in options.items()]
-    family = (value_of("--distribution", arguments) or "Gaussian").rpartition(".")[2]
     named = {argument.partition("=")[0] for argument in arguments}
-    settings = {f"--distribution.{setting}": value for setting, value in families.get(family, {}).items()}
-    after = [f"{option}={value}" for option, value in settings.items() if option not in named]
+    after = [
+        f"--{part}.{setting}={value}"
+        for (part, kind), values in settings.items()
+        if (value_of(f"--{part}", arguments) or DEFAULTS[part]).rpartition(".")[2] == kind
+        for setting, value in values.items()
+        if f"--{part}.{setting}" not in named
+    ]
     return [*before, *arguments, *after]
 
 

@@ -18,6 +18,11 @@ class Encoding(abc.ABC):
     def num_features(self) -> int:
         """Length of the network's input."""
 
+    @property
+    def has_own_features(self) -> bool:
+        """Whether each observation has a feature that no other has, as a one-hot state has; False by default."""
+        return False
+
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray) -> Any:
         """The encoder before the first observation."""

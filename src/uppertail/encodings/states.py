@@ -48,6 +48,10 @@ class OneHot(OfStates):
     def num_features(self) -> int:
         return self.num_states
 
+    @property
+    def has_own_features(self) -> bool:
+        return True
+
     def project(
         self, encoder: tuple[()], weight: Float[Array, "features outputs"], observation: Int[Array, ""]
     ) -> Float[Array, " outputs"]:

@@ -8,16 +8,16 @@ from uppertail.analysis.curves import curve_panels
 from uppertail.distributions import Categorical, GaussianMixture, PointMass
 from uppertail.environments import Chain
 from uppertail.experiments.cells import Cell, CellResult
-from uppertail.experiments.form import paper_gaussian, paper_settings
+from uppertail.experiments.form import paper_gaussian, paper_settings, paper_ucb
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.training_cell import numbers, training_cell, training_row
-from uppertail.policies import UCB, EpsilonGreedy
+from uppertail.policies import EpsilonGreedy
 from uppertail.records import Episodes
 
 METHODS = {
-    "Gaussian, UCB": (paper_gaussian(), UCB()),
-    "Categorical, UCB": (Categorical(bins=7, low=-0.2, high=1.2), UCB()),
-    "GaussianMixture, UCB": (GaussianMixture(), UCB()),
+    "Gaussian, UCB": (paper_gaussian(), paper_ucb()),
+    "Categorical, UCB": (Categorical(bins=7, low=-0.2, high=1.2), paper_ucb()),
+    "GaussianMixture, UCB": (GaussianMixture(), paper_ucb()),
     "PointMass, epsilon-greedy": (PointMass(), EpsilonGreedy()),
 }
 """Fig. 2's legend; the paper does not say which output its epsilon-greedy curve has."""

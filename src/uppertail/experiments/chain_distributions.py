@@ -10,15 +10,15 @@ from uppertail.analysis.transitions import chain_walk
 from uppertail.distributions import Categorical
 from uppertail.environments import Chain
 from uppertail.experiments.cells import Cell, CellResult
-from uppertail.experiments.form import paper_settings
+from uppertail.experiments.form import paper_settings, paper_ucb
 from uppertail.experiments.moment_cell import moment_cell
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.snapshots import atoms
-from uppertail.policies import UCB, Thompson
+from uppertail.policies import Thompson
 from uppertail.training.seeds import seed_keys
 
-ENVIRONMENT, DISTRIBUTION, BEHAVIOUR = Chain(length=7), Categorical(bins=7, low=-0.2, high=1.2), UCB()
-POLICIES = {"Thompson": Thompson(), "UCB": UCB()}
+ENVIRONMENT, DISTRIBUTION, BEHAVIOUR = Chain(length=7), Categorical(bins=7, low=-0.2, high=1.2), paper_ucb()
+POLICIES = {"Thompson": Thompson(), "UCB": paper_ucb()}
 SETTINGS = paper_settings(seeds=1, rollout_steps=2, updates_per_rollout=1)
 """One update per two steps, about one per early episode: then the paper's moments show what the paper's figure does."""
 MOMENTS = (2, 28, 68)

@@ -3,25 +3,40 @@
 from typing import Any
 
 from uppertail.distributions import Gaussian
+from uppertail.networks import PerAction
+from uppertail.policies import UCB
 from uppertail.replay import Uniform
+from uppertail.targets import Online
 from uppertail.training.settings import Settings
 
-REPLAY = Uniform()
-"""The last 50,000 transitions, all equally likely (Implementation Details)."""
+PARTS: dict[str, Any] = {
+    "network": PerAction(input_init="glorot", input_gain=1.0),
+    "replay": Uniform(),
+    "target": Online(),
+}
+"""All layers start and learn alike; replay is of the last 50,000 transitions; the network bootstraps from itself."""
 
 PRINTED: dict[str, Any] = {
+    "width": 256,
+    "hidden_layers": 2,
+    "on_policy": "fresh",
     "learning_rate": 5e-4,
     "adam_betas": (0.9, 0.999),
     "adam_epsilon": 1e-8,
     "batch_size": 32,
     "updates_per_rollout": 2,
 }
-"""Adam with its usual settings, minibatches of 32 (Implementation Details)."""
+"""Two hidden layers of 256, minibatches of 32, Adam with its usual settings (Implementation Details)."""
 
 
 def paper_settings(**settings: Any) -> Settings:
     """Settings of a run in the paper's form; what is given counts."""
     return Settings(**{**PRINTED, **settings})
+
+
+def paper_ucb() -> UCB:
+    """UCB with c drawn from [1.7, 2.3] (Fig. 2)."""
+    return UCB(low=1.7, high=2.3)
 
 
 def paper_gaussian(**settings: Any) -> Gaussian:

@@ -14,7 +14,7 @@ from uppertail.analysis.moments import LearnedReturn
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.experiments.cells import Report
-from uppertail.experiments.form import REPLAY
+from uppertail.experiments.form import PARTS
 from uppertail.experiments.training_cell import whole_run
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
@@ -76,7 +76,7 @@ def snapshot(
         KeyboardInterrupt: Ctrl-C.
     """
     if episodes == 0:
-        run = Run(environment, Method(distribution, policy, replay=REPLAY), settings)
+        run = Run(environment, Method(distribution, policy, **PARTS), settings)
         networks = run.driver.gather(run.driver.start(), lambda state: state.agent.network)
         return Snapshot(run.loop.agent, networks, run.world.environments)
     settings = dataclasses.replace(settings, episodes=episodes)

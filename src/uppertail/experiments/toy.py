@@ -15,17 +15,17 @@ from uppertail.analysis.statistics import mean_interval
 from uppertail.analysis.toy_figure import optimal_paths, toy_figure
 from uppertail.environments import FiniteMDP, Toy
 from uppertail.experiments.cells import Cell, CellResult
-from uppertail.experiments.form import paper_gaussian, paper_settings
+from uppertail.experiments.form import paper_gaussian, paper_settings, paper_ucb
 from uppertail.experiments.moment_cell import moment_cell
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.snapshots import Snapshot, action_probabilities, curve
-from uppertail.policies import UCB, Thompson
+from uppertail.policies import Thompson
 
 ENVIRONMENT, BEHAVIOUR = Toy(), Thompson()
 DISTRIBUTION = paper_gaussian(std_bias=4.0, beta=0.0, scale=1.0)
 """The paper's loss, in its unit of return; an initial sd of 4, since the returns reach 4."""
 
-POLICIES = {"Thompson": Thompson(), "UCB": UCB()}
+POLICIES = {"Thompson": Thompson(), "UCB": paper_ucb()}
 SETTINGS = paper_settings(seeds=10, hidden_layers=1, rollout_steps=2, updates_per_rollout=3)
 """Three updates per episode of two steps, so that 64 episodes are part of the way, as in the paper."""
 

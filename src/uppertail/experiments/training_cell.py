@@ -9,7 +9,7 @@ from uppertail.analysis.statistics import mean_interval, share_interval
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder
 from uppertail.experiments.cells import Cell, CellResult, Report
-from uppertail.experiments.form import REPLAY
+from uppertail.experiments.form import PARTS
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import Episodes, episode_text, median_episode
 from uppertail.records.described import described
@@ -55,7 +55,7 @@ def whole_run(
     Raises:
         KeyboardInterrupt: Ctrl-C; part of a run is no result of an experiment.
     """
-    result = train(environment, distribution, policy, settings, report, replay=REPLAY)
+    result = train(environment, distribution, policy, settings, report, **PARTS)
     if result.record.interrupted:
         raise KeyboardInterrupt
     return result

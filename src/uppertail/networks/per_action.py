@@ -15,7 +15,7 @@ from uppertail.errors import InputError, require_choice
 from uppertail.networks.base import NetworkBuilder
 from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
-from uppertail.networks.starts import Start, require_starts, started
+from uppertail.networks.starts import InputStart, Start, first_layer, require_starts, started
 from uppertail.types import PyTree
 
 
@@ -30,20 +30,22 @@ class PerAction(NetworkBuilder):
         activation: what hidden units go through: elu (the paper's), relu, tanh or silu.
         normalization: what is done to hidden units before that: none, layer or rms.
         input_init: how the weights of the first layer start: glorot; or zero, where all states begin exactly alike, and
-            one-hot states stay exactly as they began until they are learned from, whatever is learned of others.
+            one-hot states stay exactly as they began until they are learned from, whatever is learned of others; or
+            auto: zero for one-hot states, glorot for all else.
         output_init: how the weights of the last layer start: glorot; or zero, where all states begin exactly alike.
         input_gain: how many times larger a step of the first layer's weights counts, above 0; nothing else changes. A
             one-hot state is in a minibatch so rarely that its own row has to learn faster than what all states share.
+            null: 30 for one-hot states, 1 for all else.
     """
 
-    width: int = 256
-    hidden_layers: int = 2
+    width: int = 64
+    hidden_layers: int = 1
     bias: bool = False
     activation: Activation = "elu"
     normalization: Normalization = "none"
-    input_init: Start = "glorot"
+    input_init: InputStart = "auto"
     output_init: Start = "glorot"
-    input_gain: float = 1.0
+    input_gain: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("width", "hidden_layers"):
@@ -54,24 +56,27 @@ class PerAction(NetworkBuilder):
             raise InputError(f"bias is {self.bias!r}: use true or false.")
         require_choice("activation", self.activation, list(ACTIVATIONS))
         require_choice("normalization", self.normalization, list(NORMALIZATIONS))
-        for name in ("input_init", "output_init"):
-            require_choice(name, getattr(self, name), list(get_args(Start)))
+        require_choice("input_init", self.input_init, list(get_args(InputStart)))
+        require_choice("output_init", self.output_init, list(get_args(Start)))
         require_starts(self.input_init, self.output_init, self.activation, self.normalization)
-        if not 0 < self.input_gain < math.inf:
+        if self.input_gain is not None and not 0 < self.input_gain < math.inf:
             raise InputError(f"input_gain is {self.input_gain}: use a number above 0; 1 has all layers learn alike.")
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "PerActionNetwork":
         encoder = encoding.init(jax.random.fold_in(key, num_actions))
         sizes = (encoding.num_features, *(self.width,) * self.hidden_layers, num_outputs)
         network = PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder)
+        start, gain = first_layer(
+            self.input_init, self.input_gain, encoding, self.output_init, self.activation, self.normalization
+        )
         first, *hidden, last = network.weights
-        first = started(first, self.input_init) / self.input_gain
+        first = started(first, start) / gain
         return dataclasses.replace(
             network,
             weights=(first, *hidden, started(last, self.output_init)),
             activation=self.activation,
             normalization=self.normalization,
-            input_gain=self.input_gain,
+            input_gain=gain,
         )
 
 

@@ -5,11 +5,38 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.layers import Activation, Normalization
 
 Start = Literal["glorot", "zero"]
-"""The names of `--network.input_init` and `--network.output_init`."""
+"""The names of `--network.output_init`."""
+
+InputStart = Literal["auto", "glorot", "zero"]
+"""The names of `--network.input_init`."""
+
+OWN_FEATURE_GAIN = 30.0
+"""The gain of a first layer whose inputs have a feature each. With a minibatch of 256 and Adam's default settings, a
+state that is drawn once then goes most of the way to its target (docs/decisions/0012)."""
+
+
+def first_layer(
+    start: InputStart, gain: float | None, encoding: Encoding, later: Start, activation: Activation, norm: Normalization
+) -> tuple[Start, float]:
+    """How a first layer starts, and how many times its steps count, where either may be left to the encoding.
+
+    Args:
+        start: auto: zero where each observation has a feature of its own and something can be learned from there.
+        gain: None: `OWN_FEATURE_GAIN` where each observation has a feature of its own, else 1.
+        encoding: the encoding of the observations.
+        later: how the last layer starts.
+        activation: what hidden units go through.
+        norm: what is done to hidden units before that.
+    """
+    own = encoding.has_own_features
+    learns = later != "zero" and activation != "relu" and norm == "none"
+    settled: Start = ("zero" if own and learns else "glorot") if start == "auto" else start
+    return settled, (OWN_FEATURE_GAIN if own else 1.0) if gain is None else gain
 
 
 def started(glorot: Array, start: Start) -> Array:
@@ -22,7 +49,7 @@ def started(glorot: Array, start: Start) -> Array:
     return jnp.zeros_like(glorot) if start == "zero" else glorot
 
 
-def require_starts(first: Start, last: Start, activation: Activation, normalization: Normalization) -> None:
+def require_starts(first: InputStart, last: Start, activation: Activation, normalization: Normalization) -> None:
     """Refuses a start from which nothing is learned: a first layer at zero learns through what comes after it.
 
     Raises:

@@ -15,13 +15,16 @@ from uppertail.policies.base import Memoryless
 class UCB(Memoryless):
     """mean + c_a * std, with c_a drawn uniformly for each action and decision (Section 5 and Fig. 2).
 
+    The paper draws c from [1.7, 2.3]. A constant c, the default, commits to one plan: where many steps have to go
+    right, as on DeepSea, the drawn one dithers (docs/decisions/0012).
+
     Args:
         low: lowest c, at least 0.
         high: highest c, at least `low`.
     """
 
-    low: float = 1.7
-    high: float = 2.3
+    low: float = 2.0
+    high: float = 2.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high < float("inf"):

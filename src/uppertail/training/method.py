@@ -8,7 +8,7 @@ from uppertail.errors import InputError
 from uppertail.networks import NetworkBuilder, PerAction
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.replay import Distinct, Replay
-from uppertail.targets import Online, Target
+from uppertail.targets import Graph, Target
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
@@ -41,7 +41,7 @@ class Method:
     policy: ExplorationPolicy = dataclasses.field(default_factory=UCB)
     network: NetworkBuilder = dataclasses.field(default_factory=PerAction)
     replay: Replay = dataclasses.field(default_factory=Distinct)
-    target: Target = dataclasses.field(default_factory=Online)
+    target: Target = dataclasses.field(default_factory=Graph)
 
     @classmethod
     def of(cls, **parts: Any) -> Self:

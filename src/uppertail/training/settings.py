@@ -52,15 +52,15 @@ class Settings:
     learning_rate_end: float | None = None
     gradient_clip: float = 1.0
     adam_betas: tuple[float, float] = (0.0, 0.9)
-    adam_epsilon: float = 1e-4
+    adam_epsilon: float = 1e-2
     width: int | None = None
     hidden_layers: int | None = None
     bias: bool | None = None
-    batch_size: int = 16
+    batch_size: int = 256
     replay_size: int = 50_000
     rollout_steps: int = 16
     updates_per_rollout: int = 4
-    on_policy: OnPolicy = "fresh"
+    on_policy: OnPolicy = "none"
     replay_start: int = 0
     loss_samples: int = 0
 
