@@ -19,8 +19,8 @@ class Encoding(abc.ABC):
         """Length of the network's input."""
 
     @property
-    def has_own_features(self) -> bool:
-        """Whether each observation has a feature that no other has, as a one-hot state has; False by default."""
+    def is_local(self) -> bool:
+        """Whether observations far from each other share almost no features, as one-hot states; False by default."""
         return False
 
     @abc.abstractmethod

@@ -55,6 +55,10 @@ class RandomFeatures(Encoding):
     def num_features(self) -> int:
         return self.count
 
+    @property
+    def is_local(self) -> bool:
+        return True
+
     def init(self, key: PRNGKeyArray) -> Waves:
         frequency_key, phase_key = jax.random.split(key)
         entries = self.vector.num_features

@@ -49,7 +49,7 @@ class OneHot(OfStates):
         return self.num_states
 
     @property
-    def has_own_features(self) -> bool:
+    def is_local(self) -> bool:
         return True
 
     def project(

@@ -31,11 +31,11 @@ class PerAction(NetworkBuilder):
         normalization: what is done to hidden units before that: none, layer or rms.
         input_init: how the weights of the first layer start: glorot; or zero, where all states begin exactly alike, and
             one-hot states stay exactly as they began until they are learned from, whatever is learned of others; or
-            auto: zero for one-hot states, glorot for all else.
+            auto: zero for one-hot states and random features, glorot for all else.
         output_init: how the weights of the last layer start: glorot; or zero, where all states begin exactly alike.
         input_gain: how many times larger a step of the first layer's weights counts, above 0; nothing else changes. A
             one-hot state is in a minibatch so rarely that its own row has to learn faster than what all states share.
-            null: 30 for one-hot states, 1 for all else.
+            null: 30 for one-hot states and random features, 1 for all else.
     """
 
     width: int = 64

@@ -15,9 +15,9 @@ Start = Literal["glorot", "zero"]
 InputStart = Literal["auto", "glorot", "zero"]
 """The names of `--network.input_init`."""
 
-OWN_FEATURE_GAIN = 30.0
-"""The gain of a first layer whose inputs have a feature each. With a minibatch of 256 and Adam's default settings, a
-state that is drawn once then goes most of the way to its target (docs/decisions/0012)."""
+LOCAL_GAIN = 30.0
+"""The gain of a first layer whose inputs are local. With a minibatch of 256 and Adam's default settings, a one-hot state
+that is drawn once then goes most of the way to its target (docs/decisions/0012)."""
 
 
 def first_layer(
@@ -26,17 +26,17 @@ def first_layer(
     """How a first layer starts, and how many times its steps count, where either may be left to the encoding.
 
     Args:
-        start: auto: zero where each observation has a feature of its own and something can be learned from there.
-        gain: None: `OWN_FEATURE_GAIN` where each observation has a feature of its own, else 1.
+        start: auto: zero where observations are local and something can be learned from there.
+        gain: None: `LOCAL_GAIN` where observations are local, else 1.
         encoding: the encoding of the observations.
         later: how the last layer starts.
         activation: what hidden units go through.
         norm: what is done to hidden units before that.
     """
-    own = encoding.has_own_features
+    local = encoding.is_local
     learns = later != "zero" and activation != "relu" and norm == "none"
-    settled: Start = ("zero" if own and learns else "glorot") if start == "auto" else start
-    return settled, (OWN_FEATURE_GAIN if own else 1.0) if gain is None else gain
+    settled: Start = ("zero" if local and learns else "glorot") if start == "auto" else start
+    return settled, (LOCAL_GAIN if local else 1.0) if gain is None else gain
 
 
 def started(glorot: Array, start: Start) -> Array:
