@@ -16,8 +16,8 @@ InputStart = Literal["auto", "glorot", "zero"]
 """The names of `--network.input_init`."""
 
 LOCAL_GAIN = 30.0
-"""The gain of a first layer whose inputs are local. With a minibatch of 256 and Adam's default settings, a one-hot state
-that is drawn once then goes most of the way to its target (docs/decisions/0012)."""
+"""The gain of a first layer whose inputs are local. With a minibatch of 256 and Adam's default settings, a one-hot
+state that is drawn once then goes most of the way to its target (docs/decisions/0012)."""
 
 
 def first_layer(
