@@ -52,7 +52,16 @@ def agent_with(
     optimizer: optax.GradientTransformation,
     loss_samples: int = 0,
 ) -> Agent:
-    return Agent(family, policy, PerAction(16, 1), Online(), OneHot(STATES), DISCOUNT, optimizer, loss_samples)
+    return Agent(
+        family,
+        policy,
+        PerAction(16, 1, input_init="glorot", input_gain=1.0),
+        Online(),
+        OneHot(STATES),
+        DISCOUNT,
+        optimizer,
+        loss_samples,
+    )
 
 
 def targets_of(agent: Agent, network: Any, key: jax.Array, transition: Transition) -> Any:

@@ -221,7 +221,9 @@ def test_random_features_refuse_what_cannot_be(count: int, length_scale: float, 
 
 def agent_of(encoding: Encoding) -> Agent:
     optimizer = optax.chain(optax.clip(1.0), optax.adam(0.01))
-    return Agent(Gaussian(), Greedy(), PerAction(8, 1), Online(), encoding, 0.5, optimizer)
+    return Agent(
+        Gaussian(), Greedy(), PerAction(8, 1, input_init="glorot", input_gain=1.0), Online(), encoding, 0.5, optimizer
+    )
 
 
 def transitions(observations: np.ndarray) -> Transition:

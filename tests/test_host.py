@@ -455,7 +455,15 @@ def test_exploratory_is_the_share_of_actions_that_are_not_the_greedy_one() -> No
 @functools.cache
 def five_bins() -> tuple[Agent, Any]:
     """Centres at -2, -1, 0, 1 and 2; a discount of a half."""
-    agent = Agent(Categorical(5, -2.5, 2.5), Greedy(), PerAction(2, 1, True), Online(), OneHot(1), 0.5, optax.sgd(0.1))
+    agent = Agent(
+        Categorical(5, -2.5, 2.5),
+        Greedy(),
+        PerAction(2, 1, True, input_init="glorot", input_gain=1.0),
+        Online(),
+        OneHot(1),
+        0.5,
+        optax.sgd(0.1),
+    )
     return agent, jax.jit(agent.update)
 
 

@@ -74,7 +74,15 @@ class Repeated(ExplorationPolicy):
 
 def test_a_compiled_run_keeps_c_for_an_episode_and_draws_it_anew_for_the_next() -> None:
     """Step by step: what the policy keeps changes where an episode has ended, and nowhere else."""
-    agent = Agent(Gaussian(scale=1.0), EpisodeUCB(0.0, 9.0), PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.1))
+    agent = Agent(
+        Gaussian(scale=1.0),
+        EpisodeUCB(0.0, 9.0),
+        PerAction(4, 1, input_init="glorot", input_gain=1.0),
+        Online(),
+        OneHot(5),
+        0.9,
+        optax.sgd(0.1),
+    )
     loop = Loop(agent, Uniform(), rollout_steps=1, updates_per_rollout=1, batch_size=2, replay_size=8)
     run, key, environment = CompiledRun(loop), jax.random.key(1), Chain(5).build(jax.random.key(0))
 
@@ -97,7 +105,15 @@ def test_a_compiled_run_keeps_c_for_an_episode_and_draws_it_anew_for_the_next() 
 @pytest.mark.parametrize("policy", [EpisodeUCB(0.0, 9.0), Thompson()], ids=["EpisodeUCB", "Thompson"])
 def test_the_first_decision_is_that_of_a_replayed_next_action(policy: ExplorationPolicy) -> None:
     """With one key: the memory of an episode's start, then the decision."""
-    agent = Agent(Gaussian(scale=1.0), policy, PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.1))
+    agent = Agent(
+        Gaussian(scale=1.0),
+        policy,
+        PerAction(4, 1, input_init="glorot", input_gain=1.0),
+        Online(),
+        OneHot(5),
+        0.9,
+        optax.sgd(0.1),
+    )
     network, actor = agent.init(jax.random.key(0), 4).network, Actor(agent, agent.policy, 4)
     keys = jax.random.split(jax.random.key(1), 200)
     first = jax.jit(jax.vmap(lambda key: actor.first(key, network, jnp.asarray(2)).action))(keys)
@@ -118,7 +134,15 @@ def test_an_episode_played_in_a_compiled_environment_holds_one_action() -> None:
         start_probability=jnp.ones(1),
         time_limit=3,
     )
-    agent = Agent(Gaussian(scale=1.0), UCB(), PerAction(2, 1), Online(), OneHot(1), 0.9, optax.sgd(0.1))
+    agent = Agent(
+        Gaussian(scale=1.0),
+        UCB(),
+        PerAction(2, 1, input_init="glorot", input_gain=1.0),
+        Online(),
+        OneHot(1),
+        0.9,
+        optax.sgd(0.1),
+    )
     loop = Loop(agent, Uniform(), rollout_steps=1, updates_per_rollout=1, batch_size=2, replay_size=8)
     network = agent.init(jax.random.key(0), MANY).network
     play = jax.jit(lambda key: CompiledRun(loop).play(key, environment, network, Held(), 30))
@@ -185,7 +209,7 @@ def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run_of(make: Any, num_envs: int) -> Run:
     settings = Settings(seeds=1, steps=10**6, episodes=10**6, num_envs=num_envs, rollout_steps=12, replay_size=16)
-    method = Method(Gaussian(), Held(), PerAction(2, 1), Uniform(), Online())
+    method = Method(Gaussian(), Held(), PerAction(2, 1, input_init="glorot", input_gain=1.0), Uniform(), Online())
     run = Run(Given(make, returns=(0.0, 1.0)), method, dataclasses.replace(settings, updates_per_rollout=1))
     run.driver.iterations = 2  # pyright: ignore[reportAttributeAccessIssue]
     Logging.played.clear()

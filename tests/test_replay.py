@@ -168,7 +168,15 @@ def test_batched_over_seeds_it_is_the_same(part: Replay) -> None:
 
 def test_the_losses_that_come_back_are_those_of_the_drawn_transitions() -> None:
     """Nothing is learned, and next actions are kept: then a transition has one loss, whenever it is drawn."""
-    agent = Agent(PointMass(), UCB(), PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.0))
+    agent = Agent(
+        PointMass(),
+        UCB(),
+        PerAction(4, 1, input_init="glorot", input_gain=1.0),
+        Online(),
+        OneHot(5),
+        0.9,
+        optax.sgd(0.0),
+    )
     part = Prioritized(alpha=1.0)
     loop = Loop(agent, part, rollout_steps=4, updates_per_rollout=2, batch_size=8, replay_size=40, on_policy="all")
     run, key, environment = CompiledRun(loop), jax.random.key(0), Chain(5).build(jax.random.key(0))
@@ -232,7 +240,15 @@ class BranchingAdd(CompiledRun):
 
 
 def small_loop(part: Replay, capacity: int) -> Loop:
-    agent = Agent(Gaussian(), UCB(), PerAction(4, 1), Online(), OneHot(5), 0.9, optax.sgd(0.01))
+    agent = Agent(
+        Gaussian(),
+        UCB(),
+        PerAction(4, 1, input_init="glorot", input_gain=1.0),
+        Online(),
+        OneHot(5),
+        0.9,
+        optax.sgd(0.01),
+    )
     return Loop(agent, part, rollout_steps=2, updates_per_rollout=1, batch_size=4, replay_size=capacity)
 
 

@@ -28,13 +28,21 @@ INF = float("inf")
 
 
 def agent_of(target: Target) -> Agent:
-    return Agent(PointMass(), Greedy(), PerAction(4, 1), target, OneHot(3), 0.5, optax.sgd(0.1))
+    return Agent(
+        PointMass(),
+        Greedy(),
+        PerAction(4, 1, input_init="glorot", input_gain=1.0),
+        target,
+        OneHot(3),
+        0.5,
+        optax.sgd(0.1),
+    )
 
 
 def networks(count: int) -> list[Any]:
     """Networks of random weights, whose observed bounds are infinite in the first two and then widen."""
     encoding, draws = Vector((-INF,), (INF,)), np.random.default_rng(0)
-    begun = PerAction(3, 1).init(jax.random.key(0), encoding, 2, 2)
+    begun = PerAction(3, 1, input_init="glorot", input_gain=1.0).init(jax.random.key(0), encoding, 2, 2)
     sequence = []
     for step in range(count):
         network: Any = jax.tree.map(lambda leaf: jnp.asarray(draws.normal(size=leaf.shape), jnp.float32), begun)

@@ -42,7 +42,15 @@ def small_train(environment=None, **settings: Any):
 
 def agent_in(environment):
     encoding = environment.observations.encoding(Preferences())
-    return Agent(Gaussian(), UCB(), PerAction(16, 1), Online(), encoding, 0.9, optax.adam(1e-3))
+    return Agent(
+        Gaussian(),
+        UCB(),
+        PerAction(16, 1, input_init="glorot", input_gain=1.0),
+        Online(),
+        encoding,
+        0.9,
+        optax.adam(1e-3),
+    )
 
 
 def stored(capacity, transitions):
