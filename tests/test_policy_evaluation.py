@@ -10,7 +10,7 @@ from uppertail.distributions import Gaussian
 from uppertail.environments import Chain, FrozenLake, Toy
 from uppertail.experiments import policy_evaluation
 from uppertail.experiments.against_exact import _reachable, against_exact
-from uppertail.experiments.form import REPLAY
+from uppertail.experiments.form import PARTS
 from uppertail.experiments.policy_evaluation import UNIFORM
 from uppertail.experiments.snapshots import action_probabilities, curve, learned_returns, snapshot
 from uppertail.policies import UCB, Greedy, Thompson
@@ -96,7 +96,7 @@ def test_a_snapshot_is_the_network_of_a_run_that_ends_there():
     settings = Settings(seeds=2, width=4, hidden_layers=1)
     at = snapshot(Chain(length=3), Gaussian(), UCB(), settings, 30, lambda progress: None)
     settings_to_the_end = Settings(seeds=2, width=4, hidden_layers=1, episodes=30)
-    ended = train(Chain(length=3), Gaussian(), UCB(), settings_to_the_end, replay=REPLAY)
+    ended = train(Chain(length=3), Gaussian(), UCB(), settings_to_the_end, **PARTS)
     for ours, theirs in zip(jax.tree.leaves(at.networks), jax.tree.leaves(ended.networks), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     start = snapshot(Chain(length=3), Gaussian(), UCB(), settings, 0, lambda progress: None)
