@@ -44,6 +44,7 @@ def small(monkeypatch):
         monkeypatch.setattr(module, "QUICK_SETTINGS", settings)
         monkeypatch.setattr(module, "METHODS", {label: module.METHODS[label] for label in labels})
     monkeypatch.setattr(chain, "QUICK_LENGTHS", (3,))
+    monkeypatch.setattr(chain, "OURS", {})
     monkeypatch.setattr(toy, "QUICK_SETTINGS", settings)
     monkeypatch.setattr(toy, "CONVERGED", 70)
     monkeypatch.setattr(chain_distributions, "SETTINGS", Settings(seeds=1, **TINY))
@@ -53,6 +54,13 @@ def small(monkeypatch):
     monkeypatch.setattr(policy_evaluation, "DRAWS", 100)
     label = "Categorical, sampled loss"
     monkeypatch.setattr(policy_evaluation, "QUICK_FAMILIES", (label,))
+
+
+def test_fig_2_has_what_the_defaults_do_beside_the_papers_form():
+    parts = {cell.name: cell.settings["parts"] for cell in chain.cells(quick=True)}
+    assert parts["10-defaults-Gaussian"] == {}
+    assert parts["10-Gaussian"]["replay"] == {"name": "Uniform"}
+    assert parts["10-Gaussian"]["target"] == {"name": "Online"}
 
 
 @pytest.fixture(scope="module")

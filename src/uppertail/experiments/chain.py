@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from uppertail.analysis.curves import curve_panels
-from uppertail.distributions import Categorical, GaussianMixture, PointMass
+from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
 from uppertail.environments import Chain
 from uppertail.experiments.cells import Cell, CellResult
 from uppertail.experiments.form import paper_gaussian, paper_settings, paper_ucb
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.training_cell import numbers, training_cell, training_row
-from uppertail.policies import EpsilonGreedy
+from uppertail.policies import UCB, EpsilonGreedy
 from uppertail.records import Episodes
+from uppertail.training.settings import Settings
 
 METHODS = {
     "Gaussian, UCB": (paper_gaussian(), paper_ucb()),
@@ -21,6 +22,9 @@ METHODS = {
     "PointMass, epsilon-greedy": (PointMass(), EpsilonGreedy()),
 }
 """Fig. 2's legend; the paper does not say which output its epsilon-greedy curve has."""
+
+OURS = {"defaults: Gaussian, UCB": (Gaussian(), UCB())}
+"""The curve beside the paper's: what `uppertail train` does if nothing is said (docs/decisions/0012)."""
 
 LENGTHS = (10, 25, 50, 100)
 SETTINGS = paper_settings(seeds=10, episodes=3000, updates_per_rollout=1)
@@ -54,10 +58,20 @@ QUICK_SETTINGS = dataclasses.replace(SETTINGS, seeds=3, episodes=600)
 def cells(quick: bool) -> list[Cell]:
     """One per length and method."""
     lengths, settings = (QUICK_LENGTHS, QUICK_SETTINGS) if quick else (LENGTHS, SETTINGS)
+    ours = Settings(seeds=settings.seeds, episodes=settings.episodes)
     return [
-        training_cell(_name(length, label), Chain(length=length), distribution, policy, settings)
+        cell
         for length in lengths
-        for label, (distribution, policy) in METHODS.items()
+        for cell in (
+            *(
+                training_cell(_name(length, label), Chain(length=length), distribution, policy, settings)
+                for label, (distribution, policy) in METHODS.items()
+            ),
+            *(
+                training_cell(_name(length, label), Chain(length=length), distribution, policy, ours, parts={})
+                for label, (distribution, policy) in OURS.items()
+            ),
+        )
     ]
 
 
@@ -66,7 +80,7 @@ def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[st
     lengths, settings = (QUICK_LENGTHS, QUICK_SETTINGS) if quick else (LENGTHS, SETTINGS)
     titles = {length: f"Chain of length {length}" for length in lengths}
     panels = {
-        title: {label: Episodes.of_arrays(results[_name(length, label)].arrays) for label in METHODS}
+        title: {label: Episodes.of_arrays(results[_name(length, label)].arrays) for label in (*METHODS, *OURS)}
         for length, title in titles.items()
     }
     released = {
@@ -79,13 +93,13 @@ def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[st
     rows = [
         {"length": length, "method": label, **numbers(results[_name(length, label)])}
         for length in lengths
-        for label in METHODS
+        for label in (*METHODS, *OURS)
     ]
     return {"settings": dataclasses.asdict(settings), "rows": rows}
 
 
 def _name(length: int, label: str) -> str:
-    return f"{length}-{label.partition(',')[0]}"
+    return f"{length}-{label.partition(',')[0].replace(': ', '-')}"
 
 
 def table(summary: dict[str, Any]) -> list[dict[str, str]]:

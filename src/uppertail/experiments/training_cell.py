@@ -1,6 +1,7 @@
 """A cell that is one training run, and the numbers that are reported of it."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,19 @@ def training_cell(
     distribution: ReturnDistribution[Any],
     policy: ExplorationPolicy,
     settings: Settings,
+    parts: Mapping[str, Any] = PARTS,
 ) -> Cell:
-    """One method on one environment, all seeds: what `uppertail train` runs."""
+    """One method on one environment, all seeds; in the paper's form, or with other parts."""
     asked = {
         "env": described(environment),
         "distribution": described(distribution),
         "policy": described(policy),
         "settings": dataclasses.asdict(settings),
+        "parts": {name: described(part) for name, part in parts.items()},
     }
 
     def compute(report: Report) -> CellResult:
-        record = whole_run(environment, distribution, policy, settings, report).record
+        record = whole_run(environment, distribution, policy, settings, report, parts).record
         return CellResult(record.summary(), record.arrays())
 
     return Cell(name, asked, compute)
@@ -49,13 +52,14 @@ def whole_run(
     policy: ExplorationPolicy,
     settings: Settings,
     report: Report,
+    parts: Mapping[str, Any] = PARTS,
 ) -> TrainingResult:
     """A training run that got to its end.
 
     Raises:
         KeyboardInterrupt: Ctrl-C; part of a run is no result of an experiment.
     """
-    result = train(environment, distribution, policy, settings, report, **PARTS)
+    result = train(environment, distribution, policy, settings, report, **parts)
     if result.record.interrupted:
         raise KeyboardInterrupt
     return result
