@@ -29,8 +29,13 @@ import safetensors.numpy
 from same_bytes_cases import CASES, RESUMED, command
 from same_bytes_runs import HERE, FailedError, train
 
-NEWER_OPTIONS: dict[str, str] = {}
-"""What AFTER alone is told, so that it does what BEFORE did without being told: `{"--policy=UCB": "--policy.new=1"}`
+NEWER_OPTIONS = {
+    "train": (
+        "--replay=Uniform --target=Online --adam_betas=[0.9,0.999] --adam_epsilon=1e-8 --network.input_init=glorot "
+        "--network.input_gain=1"
+    )
+}
+"""For a BEFORE without parts for replay, target and network (up to 875a422). What AFTER alone is told, so that it does what BEFORE did without being told: `{"--policy=UCB": "--policy.new=1"}`
 gives an option to each case whose command has all of these words; `"train"` is a word of every command."""
 
 FILES = ("episodes.npz", "networks.safetensors")
