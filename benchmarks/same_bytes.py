@@ -35,8 +35,9 @@ NEWER_OPTIONS = {
         "--network.input_gain=1"
     )
 }
-"""For a BEFORE without parts for replay, target and network (up to 875a422). What AFTER alone is told, so that it does what BEFORE did without being told: `{"--policy=UCB": "--policy.new=1"}`
-gives an option to each case whose command has all of these words; `"train"` is a word of every command."""
+"""What AFTER alone is told, so that it does what BEFORE did without being told: `{"--policy=UCB": "--policy.new=1"}`
+gives an option to each case whose command has all of these words; `"train"` is a word of every command. These are for
+a BEFORE that has no parts for replay, target and network."""
 
 FILES = ("episodes.npz", "networks.safetensors")
 Arrays = Mapping[str, np.ndarray]
