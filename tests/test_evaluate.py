@@ -27,7 +27,8 @@ TOY_REWARD = {0: (-1.0, 1.0), 1: (4.0, 1.0), 2: (1.0, 0.0)}
 """The Toy's table: action 0 of state 0 leads to state 1, action 1 to state 2, and both end the episode."""
 
 SMALL = ["--seeds", "4", "--width", "8", "--hidden_layers", "1", "--replay_size", "99", "--quiet"]
-TOY = ["--env", "Toy", "--steps", "32", *SMALL]
+PLAIN = ["--network.input_init", "glorot", "--network.input_gain", "1"]
+TOY = ["--env", "Toy", "--steps", "32", *SMALL, *PLAIN, "--batch_size", "16", "--adam_epsilon", "1e-4"]
 CART = ["--env", "Gym", "--env.id", "CartPole-v1", "--steps", "256", *SMALL, "--seeds", "2"]
 
 

@@ -21,6 +21,8 @@ from uppertail import (
     Checkpoints,
     Distinct,
     InputError,
+    Online,
+    PerAction,
     Periodic,
     Settings,
     Thompson,
@@ -42,11 +44,20 @@ DEFAULTS: dict[str, Any] = {
     "adam_epsilon": 1e-8,
     "batch_size": 32,
     "updates_per_rollout": 2,
+    "on_policy": "fresh",
 }
 """What that version did if nothing was said."""
 
 PYTHON = Settings(seeds=2, width=4, hidden_layers=1, bias=True, replay_size=64, steps=512, episodes=100_000, **DEFAULTS)
 """The settings of the run in `python`."""
+
+
+PARTS: dict[str, Any] = {
+    "network": PerAction(input_init="glorot", input_gain=1.0),
+    "replay": Uniform(),
+    "target": Online(),
+}
+"""What it was made of, before there was a choice."""
 
 
 @pytest.fixture
@@ -58,9 +69,7 @@ def folder(tmp_path):
 def on_in_python(folder, settings=PYTHON, **parts: Any):
     lines: list[str] = []
     place = Checkpoints(folder / "python", say=lines.append)
-    result = train(
-        Chain(3), Categorical(bins=5), Thompson(), settings, checkpoints=place, **{"replay": Uniform(), **parts}
-    )
+    result = train(Chain(3), Categorical(bins=5), Thompson(), settings, checkpoints=place, **{**PARTS, **parts})
     assert not [line for line in lines if "on other ground" not in line]
     return result
 

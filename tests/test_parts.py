@@ -90,7 +90,7 @@ BAD = {
         "Periodic has no setting 'evry'. Did you mean --target.every?",
     ),
     "setting of one's own": ("--network test_parts.Own --network.bais true", "Did you mean --network.bias?"),
-    "setting of another class": ("--target.every 3", "`uppertail train --target.help Online` lists its settings"),
+    "setting of another class": ("--target.every 3", "`uppertail train --target.help Graph` lists its settings"),
     "choice": ("--network.activation gelu", "network.activation is gelu, but it must be one of 'elu', 'relu'"),
     "another contract": ("--target uppertail.UCB", "does not correspond to a subclass of Target"),
     "value": ("--target Periodic --target.every 0", "every is 0: use a whole number of rollouts"),

@@ -95,8 +95,8 @@ PARTS = {
     ),
     "target": Part(
         "uppertail.targets.Target",
-        "which network the targets are made with",
-        "Online",
+        "what the targets are made with",
+        "Graph",
         {
             "Online": "uppertail.targets",
             "RunningMean": "uppertail.targets",
