@@ -32,8 +32,10 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
             then is written.
     """
     env, label = name_of(run.builder), f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
-    if isinstance(run.builder, HostBuilder) and run.builder.note:
-        complain(run.builder.note)
+    for note in run.notes:
+        complain(note)
+    if isinstance(run.builder, HostBuilder) and run.builder.time_limit is None:
+        complain(f"{env} has no time limit, so an episode may never end: --env.max_episode_steps N sets one.")
     log = _log(folder)
     with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
         try:
@@ -45,11 +47,17 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
             raise
         _write(folder, result, env, label)
     record = result.record
+    if not any(seed.returns.size for seed in record.episodes):
+        complain(
+            f"No episode ended in {max(record.env_steps):,} steps, so there are no returns: train longer, or set a "
+            "time limit."
+        )
     if not quiet:
         if record.interrupted:
             how = f"; `uppertail resume {folder}` goes on" if checkpoints else ""
             print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
-        Console().print(results_table(f"{env}, seeds: {len(record.episodes)}", {label: record}))
+        console = Console()
+        console.print(results_table(f"{env}, seeds: {len(record.episodes)}", {label: record}, console.width))
         print(f"Results in {folder}")
     return asked_to_stop.exit_code if record.interrupted else 0
 

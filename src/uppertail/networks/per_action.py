@@ -10,11 +10,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
-from uppertail.errors import InputError, require_choice
+from uppertail.errors import InputError
 from uppertail.networks.base import NetworkBuilder
 from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
+from uppertail.schema import settle
 from uppertail.types import PyTree
+
+MOST_LAYERS = 1_000
+"""More hidden layers than this would take minutes to compile, if they fit into memory."""
 
 OutputInit = Literal["glorot", "zero"]
 """The names of `--network.output_init`."""
@@ -41,15 +45,12 @@ class PerAction(NetworkBuilder):
     output_init: OutputInit = "glorot"
 
     def __post_init__(self) -> None:
+        settle(self)
         for name in ("width", "hidden_layers"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
-                raise InputError(f"{name} is {value}: use a whole number, 1 or more, below 2^31.")
-        if not isinstance(self.bias, bool):
-            raise InputError(f"bias is {self.bias!r}: use true or false.")
-        require_choice("activation", self.activation, list(ACTIVATIONS))
-        require_choice("normalization", self.normalization, list(NORMALIZATIONS))
-        require_choice("output_init", self.output_init, ["glorot", "zero"])
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: use a whole number, 1 or more.")
+        if self.hidden_layers > MOST_LAYERS:
+            raise InputError(f"hidden_layers is {self.hidden_layers}: use {MOST_LAYERS} at most.")
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "PerActionNetwork":
         encoder = encoding.init(jax.random.fold_in(key, num_actions))

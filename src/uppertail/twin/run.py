@@ -13,6 +13,7 @@ from uppertail.errors import InputError
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.records import Episodes
 from uppertail.records.described import described
+from uppertail.schema import require_type
 from uppertail.training.seeds import seed_keys
 from uppertail.twin.environments import of_seed, require_success, returns_of, tables_of
 from uppertail.twin.order import backward_order
@@ -82,16 +83,18 @@ def twin(
     )
 
 
-def _require_fitting(**numbers: float) -> None:
+def _require_fitting(**numbers: Any) -> None:
     """Checks the numbers of a request.
 
     Raises:
         InputError: one of them does not fit.
     """
     for name, least in (("seeds", 1), ("seed", 0), ("episodes", 1), ("after", 0)):
-        if not least <= numbers[name] < 2**31:
-            raise InputError(f"{name} is {numbers[name]}: use {least} or more, below 2^31.")
+        require_type(name, numbers[name], int)
+        if numbers[name] < least:
+            raise InputError(f"{name} is {numbers[name]}: use {least} or more.")
     if numbers["seed"] + numbers["seeds"] > 2**31:
         raise InputError(f"seed is {numbers['seed']}: with {numbers['seeds']} seeds, use one that stays below 2^31.")
+    require_type("discount", numbers["discount"], float)
     if not 0 <= numbers["discount"] <= 1:
         raise InputError(f"discount is {numbers['discount']}: use a number in [0, 1].")

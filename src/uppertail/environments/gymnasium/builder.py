@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -23,7 +23,8 @@ from uppertail.environments.gymnasium.single import Single, closed
 from uppertail.environments.gymnasium.spaces import Reading, actions_of, reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.host import HostBuilder, HostEnvironment
-from uppertail.errors import InputError, require_choice, said
+from uppertail.errors import InputError, said
+from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
 LARGEST = 1e30
@@ -77,9 +78,7 @@ class GymnasiumBuilder(HostBuilder):
     vectorization: Literal["sync", "async"] = "sync"
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            if get_origin(field.type) is Literal:
-                require_choice(field.name, getattr(self, field.name), get_args(field.type))
+        settle(self)
         if self.returns is not None and not (
             len(self.returns) == 2 and -LARGEST <= self.returns[0] < self.returns[1] <= LARGEST
         ):

@@ -77,7 +77,9 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             raise InputError(
                 f"{self.id} refuses its kwargs {self.kwargs or {}} ({said(error)}): give those of its constructor."
             ) from error
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # it is the environment's own code that runs
             raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:
