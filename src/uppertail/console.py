@@ -64,23 +64,6 @@ def _of_successes(value: Callable[[RunRecord], str]) -> Callable[[RunRecord], st
     return lambda record: value(record) if record.has_success else None
 
 
-ROWS = (
-    Row("seeds\nsolved", _of_successes(lambda record: _count(record.solved_episode))),
-    Row("median\nfirst\nsuccess", _of_successes(lambda record: _median(record.first_success_episode))),
-    Row("median\nsolved\nat", _of_successes(lambda record: _median(record.solved_episode))),
-    Row("\ntimes\nfloor", lambda record: _times_floor(record)),
-    Row("\nworst\nkept", lambda record: _share(min((kept for kept in record.kept if kept is not None), default=None))),
-    Row(
-        "greedy\nseeds\nsolve",
-        _of_successes(lambda record: _count([solves or None for solves in record.greedy_solves])),
-    ),
-    Row("\nlast\nreturn", lambda record: None if record.has_success else _mean(record.final_returns)),
-    Row("\ngreedy\nreturn", lambda record: _mean(record.greedy_returns)),
-    Row("\nsteps\nper s", lambda record: f"{record.steps_per_second:,.0f}"),
-)
-"""The columns of the table of results; one that says nothing of any run is left out."""
-
-
 def results_table(title: str, runs: dict[str, RunRecord], width: int | None = None) -> Table:
     """One row per run: what came out over its seeds, and the speed of all of them.
 
@@ -142,6 +125,23 @@ def _mean(values: Sequence[float | None]) -> str | None:
 def _share(value: float | None) -> str | None:
     """A share, never rounded up to the whole."""
     return None if value is None else f"{math.floor(value * 1000) / 10:.4g}%"
+
+
+ROWS = (
+    Row("seeds\nsolved", _of_successes(lambda record: _count(record.solved_episode))),
+    Row("median\nfirst\nsuccess", _of_successes(lambda record: _median(record.first_success_episode))),
+    Row("median\nsolved\nat", _of_successes(lambda record: _median(record.solved_episode))),
+    Row("\ntimes\nfloor", _times_floor),
+    Row("\nworst\nkept", lambda record: _share(min((kept for kept in record.kept if kept is not None), default=None))),
+    Row(
+        "greedy\nseeds\nsolve",
+        _of_successes(lambda record: _count([solves or None for solves in record.greedy_solves])),
+    ),
+    Row("\nlast\nreturn", lambda record: None if record.has_success else _mean(record.final_returns)),
+    Row("\ngreedy\nreturn", lambda record: _mean(record.greedy_returns)),
+    Row("\nsteps\nper s", lambda record: f"{record.steps_per_second:,.0f}"),
+)
+"""The columns of the table of results; one that says nothing of any run is left out."""
 
 
 def figure_table(rows: list[dict[str, str]]) -> Table:

@@ -87,9 +87,10 @@ def settled(value: Any, kind: Any) -> Any:
     if get_origin(kind) in (typing.Union, types.UnionType):
         return _of_union(value, get_args(kind))
     if get_origin(kind) is Literal:
-        if not any(type(value) is type(choice) and value == choice for choice in get_args(kind)):
+        plain = _scalar(value)
+        if not any(type(plain) is type(choice) and plain == choice for choice in get_args(kind)):
             raise MismatchError(f"use one of {listed(get_args(kind))}")
-        return value
+        return plain
     if get_origin(kind) in (tuple, list):
         return _of_sequence(value, kind)
     if get_origin(kind) is collections.abc.Callable:
