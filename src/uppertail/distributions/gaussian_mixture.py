@@ -107,7 +107,7 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
         return jnp.sum(z.weights * z.means)
 
     def std(self, z: GaussianMixtureReturn) -> Float[Array, ""]:
-        """Root of sum_i w_i std_i^2 + sum_i w_i (mean_i - mean)^2, Eq. 13's variance without its cancellation."""
+        """Root of sum_i w_i std_i^2 + sum_i w_i (mean_i - mean)^2, the variance of Eq. 22 without its cancellation."""
         variance = jnp.sum(z.weights * (z.stds**2 + (z.means - self.mean(z)) ** 2))
         return variance if self.released_std else jnp.sqrt(variance)
 

@@ -22,7 +22,7 @@ from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver
 from uppertail.training.drivers.base import Played, State
 from uppertail.training.ledger import Ledger, StartReturn
-from uppertail.training.loop import RunState
+from uppertail.training.loop import Loop, RunState
 from uppertail.training.method import Method, with_short_forms
 from uppertail.training.process.hardware import hardware
 from uppertail.training.process.interrupt import interruptible
@@ -81,16 +81,31 @@ class Run:
         self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
         self.world = world_of(builder, self.keys, seeds.tolist(), self.settings)
         try:
-            encoding = self.world.observations.encoding(builder.preferences)
-            self.returns = self._return_range((before or {}).get("measured_returns"))
-            self.method = method.fitted(self.returns)
-            self.loop = loop_of(self.method, encoding, self.settings)
-            self.notes = [*_note(builder), *traps(self.method, encoding)]
+            self._asked_method, self._encoding = method, self.world.observations.encoding(builder.preferences)
+            self._fit(self._return_range((before or {}).get("measured_returns")))
+            self.notes = [*_note(builder), *traps(self.method, self._encoding)]
             self.driver = self.world.driver(self.loop, self.ledger.seconds)
+            if not self.returns.known and self.returns.low == self.returns.high:
+                self.driver.reconsider = lambda low, high: self._fit(ReturnRange(low, high, known=False))
             require_memory(size_of(self.template), "The networks and replay buffers of all seeds need", SMALLER)
         except InputError:
             self.world.close()
             raise
+
+    def _fit(self, returns: ReturnRange) -> Loop:
+        """What is done with the steps, once it is known which returns there are.
+
+        Where a random policy saw no reward but 0, that is guessed to be 1, and settled anew by the first reward that
+        comes. Nothing was learned by then but zeros, which are the same in every unit.
+
+        Raises:
+            InputError: the distribution cannot represent these returns.
+        """
+        self.returns = returns
+        self.method = self._asked_method.fitted(returns)
+        self.__dict__.pop("_start_moments", None)  # it was compiled for the distribution before
+        self.loop = loop_of(self.method, self._encoding, self.settings)
+        return self.loop
 
     def drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
         """Chunk after chunk until every seed has reached a limit, someone asks to stop, or something goes wrong.
@@ -155,7 +170,7 @@ class Run:
 
     def saver(self, checkpoints: Checkpoints) -> Saver:
         """What saves this run's state, and restores it."""
-        return Saver(checkpoints, self.asked(), self.parts, self.world, self.driver, self.ledger, self.template)
+        return Saver(checkpoints, self.asked, self.parts, self.world, self.driver, self.ledger, self.template)
 
     @property
     def parts(self) -> dict[str, Any]:

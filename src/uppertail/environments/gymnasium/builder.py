@@ -27,7 +27,7 @@ from uppertail.errors import InputError, said
 from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
-LARGEST = 1e30
+LARGEST = 1e18
 """The largest size of a return whose square a float32 still holds, in round figures."""
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]

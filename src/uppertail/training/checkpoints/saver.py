@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class Saver:
 
     Args:
         checkpoints: where they are, and how often one is due.
-        asked: what was asked of the run, as JSON knows it; a checkpoint of another run is not used.
+        asked: says what was asked of the run, as JSON knows it; a checkpoint of another run is not used.
         parts: the parts and settings that were asked for, by the names that `asked` has.
         world: the environments, which are built again, and compared.
         driver: what makes the steps.
@@ -40,7 +40,7 @@ class Saver:
     """
 
     checkpoints: Checkpoints
-    asked: dict[str, Any]
+    asked: Callable[[], dict[str, Any]]
     parts: dict[str, Any]
     world: World
     driver: Driver
@@ -64,7 +64,7 @@ class Saver:
         """
         header = Header(
             step=self.ledger.step,
-            asked=self.asked,
+            asked=self.asked(),
             environments=self._environments(),
             stopped=self.ledger.stopped,
             seconds=self.ledger.seconds.state(),
@@ -101,7 +101,7 @@ class Saver:
 
     def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
         header, arrays = file.read(path)
-        asked = json.loads(json.dumps(self.asked))
+        asked = json.loads(json.dumps(self.asked()))
         before = older.completed(header.asked, self.parts)
         if different := list(differences(self._taken_further(before, arrays), asked)):
             raise UnusableCheckpointError(f"was made with {different[0]}")
