@@ -2,8 +2,9 @@
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -18,6 +19,9 @@ from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
+
+SIZES = ("length", "size", "map_name")
+"""Settings of environments that say how large they are."""
 
 
 def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequence[Logger], quiet: bool) -> int:
@@ -67,6 +71,12 @@ def name_of(environment: EnvironmentBuilder) -> str:
     return environment.label if isinstance(environment, HostBuilder) else type(environment).__name__
 
 
+def _title(environment: Mapping[str, Any], name: str) -> str:
+    """An environment's name, with the setting that says how large it is, if it has one."""
+    size = next((f", {key} {environment[key]}" for key in SIZES if environment.get(key) is not None), "")
+    return f"{name}{size}"
+
+
 def _log(folder: Path) -> JSONL:
     """The run's log; one that is damaged is kept under another name, and begun anew."""
     path = folder / records.LOG
@@ -89,4 +99,5 @@ def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
         with picture(folder / records.CURVE):
             from uppertail.analysis.curves import learning_curves  # it takes a second that no first step should wait
 
-            learning_curves(folder / records.CURVE, env, {label: result.record.episodes})
+            title = _title(result.record.environment, env)
+            learning_curves(folder / records.CURVE, title, {label: result.record.episodes})

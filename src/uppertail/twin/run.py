@@ -14,6 +14,7 @@ from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.records import Episodes
 from uppertail.records.described import described
 from uppertail.schema import require_type
+from uppertail.training.process.jax_settings import require_working
 from uppertail.training.seeds import seed_keys
 from uppertail.twin.environments import of_seed, require_success, returns_of, tables_of
 from uppertail.twin.order import backward_order
@@ -50,6 +51,7 @@ def twin(
     Raises:
         InputError: an argument does not fit, or the environment has no table, or none that can be replayed.
     """
+    require_working()
     begin = time.perf_counter()
     _require_fitting(seeds=seeds, seed=seed, discount=discount, episodes=episodes, after=after)
     builder = builder_of(environment)

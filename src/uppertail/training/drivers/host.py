@@ -177,9 +177,7 @@ class HostDriver(Driver):
 
     def _programs(self) -> HostPrograms:
         keys = self.keys.run
-        return HostPrograms(
-            self.loop, self.builder.num_actions, keys, self.groups, self.first, self.seconds.compiled
-        )
+        return HostPrograms(self.loop, self.builder.num_actions, keys, self.groups, self.first, self.seconds.compiled)
 
     def _learn(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
         """Each group's state after it has learned from its rollouts."""

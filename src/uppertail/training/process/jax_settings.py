@@ -17,8 +17,9 @@ def require_working() -> None:
         raise InputError("JAX is told not to compile (JAX_DISABLE_JIT), but a run is a compiled program: unset it.")
     try:
         jax.devices()
-    except RuntimeError as error:
-        raise InputError(f"JAX finds no device ({said(error)}): unset JAX_PLATFORMS, or set it to cpu.") from error
+    except (RuntimeError, AssertionError) as error:  # a platform that there is not, one that has no device here
+        why = f" ({said(error)})" if said(error) else ""
+        raise InputError(f"JAX finds no device{why}: unset JAX_PLATFORMS, or set it to cpu.") from error
 
 
 def in_32_bits() -> contextlib.AbstractContextManager[None]:
