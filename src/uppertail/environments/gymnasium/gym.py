@@ -20,7 +20,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
 
     Args:
         id: the environment's id, for example CartPole-v1.
-        kwargs: what its constructor is given, for example '{map_name: 8x8, is_slippery: false}'.
+        kwargs: what its constructor is given, for example '{map_name: 8x8, is_slippery: false}'; a value of the form
+            '{class_path: NAME, init_args: {...}}' becomes an object of that class.
         max_episode_steps: steps after which an episode is truncated; null: as registered.
         compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
         encoding: how a state enters the network, where observations are Discrete.
