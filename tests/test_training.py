@@ -378,7 +378,7 @@ def test_settings_refuse_what_is_no_whole_number(name, value):
     """As where nothing checks types at run time."""
     settings = Settings()
     object.__setattr__(settings, name, value)
-    with pytest.raises(InputError, match=rf"^{name} is {value}: use a whole number\.$"):
+    with pytest.raises(InputError, match=rf"^{name} is {value!r}: use a whole number(, or leave it out)?\.$"):
         settings.__post_init__()
 
 
@@ -416,7 +416,7 @@ def test_settings_refuse_an_unknown_choice_of_data():
     """As where nothing checks types at run time."""
     settings = Settings()
     object.__setattr__(settings, "on_policy", "replay")
-    with pytest.raises(InputError, match=r"on_policy is replay: use fresh \(the paper's\), all or none"):
+    with pytest.raises(InputError, match=r"on_policy is 'replay': use one of fresh, all or none"):
         settings.__post_init__()
 
 

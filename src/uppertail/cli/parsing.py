@@ -23,6 +23,9 @@ from uppertail.yaml_files import read_yaml
 REGISTERED = re.compile(r"[\w:./-]+-v\d+")
 """How the ids of Gymnasium's environments look."""
 
+LONGEST_SENTENCE = 1000
+"""Characters of a sentence."""
+
 KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -89,9 +92,14 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     except RecursionError as error:
         raise InputError("An option is nested too deep: write it in fewer brackets.") from error
     except (argparse.ArgumentError, ImportError, AttributeError, ValueError, TypeError) as error:
-        raise InputError(printable(_sentence(str(error), parser))) from error
+        raise InputError(_shortened(printable(_sentence(str(error), parser)))) from error
     _refuse_nulls(parser, config)
     return config
+
+
+def _shortened(text: str) -> str:
+    """A sentence that quotes something very long, without its middle."""
+    return text if len(text) <= LONGEST_SENTENCE else f"{text[: LONGEST_SENTENCE // 2]} ... {text[-250:]}"
 
 
 def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:

@@ -62,7 +62,8 @@ class GymnasiumBuilder(HostBuilder):
             its own from them.
         returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
             by episodes of a random policy.
-        success: undiscounted return from which an episode counts as a success; null: the registered reward_threshold.
+        success: undiscounted return from which an episode counts as a success; null: the reward_threshold that it
+            is registered with, or has.
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
     """
 
@@ -202,12 +203,19 @@ class GymnasiumBuilder(HostBuilder):
                 read.array(space.sample()),
                 actions_of(actions),
                 wrapping.time_limit(env),
-                None if env.spec is None else env.spec.reward_threshold,
+                _threshold(env),
                 table,
                 objection,
             )
         finally:
             closed(env)
+
+
+def _threshold(env: Made) -> float | None:
+    """The return from which an environment says that it is solved: as registered, or as it declares itself."""
+    declared = None if env.spec is None else env.spec.reward_threshold
+    own = getattr(env.unwrapped, "reward_threshold", None) if declared is None else declared
+    return float(own) if isinstance(own, int | float) and math.isfinite(own) else None
 
 
 def extra(error: Exception) -> str:

@@ -35,7 +35,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             its own from them.
         returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
             by episodes of a random policy.
-        success: undiscounted return from which an episode counts as a success; null: the registered reward_threshold.
+        success: undiscounted return from which an episode counts as a success; null: the reward_threshold that it
+            is registered with, or has.
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
     """
 
