@@ -1,5 +1,6 @@
 """Documents that hold programs: every program runs."""
 
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -21,3 +22,17 @@ def test_every_part_on_the_page_about_parts_can_be_trained_with() -> None:
     names = run("parts.md")
     assert names["result"].record.episodes[0].returns.size == 64
     assert isinstance(names["Boltzmann"](), ExplorationPolicy)
+
+
+def test_tables_of_documents_are_those_of_the_results() -> None:
+    """`python benchmarks/document_tables.py` writes them anew."""
+    spec = importlib.util.spec_from_file_location("document_tables", DOCS.parent / "benchmarks" / "document_tables.py")
+    assert spec is not None and spec.loader is not None
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    for document in tables.DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        assert tables.renewed(text) == text
+        assert text.count("<!-- table: ") > 0
+        wrong = text.replace("| 10 of 10 |", "| 9 of 10 |", 1)  # a number that drifted
+        assert wrong != text and tables.renewed(wrong) == text

@@ -130,6 +130,31 @@ def test_a_finished_run_is_left_as_it_is(finished, capsys):
     assert contents(finished) == before
 
 
+def test_a_finished_run_goes_on_to_more_steps_as_if_they_had_been_asked_for(finished, tmp_path, capsys):
+    shutil.copytree(finished, tmp_path / "run")
+    assert main(["resume", "run", "--steps", "3072", "--quiet"]) == 0
+    longer = [*SHORT, "--steps", "3072"]
+    assert main(["train", *longer, "--quiet", "--out", "whole"]) == 0
+    assert_same_results(tmp_path / "run", tmp_path / "whole")
+    assert "steps: 3072" in (tmp_path / "run" / "config.yaml").read_text()
+    before = contents(tmp_path / "run")
+    assert main(["resume", "run", "--steps", "3072"]) == 2
+    assert "goes to 3072 already: use more" in capsys.readouterr().err
+    assert contents(tmp_path / "run") == before
+
+
+def test_a_run_that_ended_by_its_episodes_goes_no_further(finished, tmp_path, capsys):
+    """What its seeds did after their last episode is no run."""
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run" / "config.yaml").write_text(
+        (tmp_path / "run" / "config.yaml").read_text().replace("episodes: 1000000", "episodes: 5")
+    )
+    before = contents(tmp_path / "run")
+    assert main(["resume", "run", "--steps", "4096"]) == 2
+    assert "No checkpoint in run" in capsys.readouterr().err
+    assert contents(tmp_path / "run") == before
+
+
 def test_a_summary_that_is_none_is_written_again(finished, tmp_path, monkeypatch):
     shutil.copytree(finished, tmp_path / "run")
     (tmp_path / "run" / "summary.json").write_text("[]")

@@ -386,7 +386,7 @@ def test_settings_refuse_what_is_no_whole_number(name, value):
     """As where nothing checks types at run time."""
     settings = Settings()
     object.__setattr__(settings, name, value)
-    with pytest.raises(InputError, match=rf"^{name} is {value}: use a whole number\.$"):
+    with pytest.raises(InputError, match=rf"^{name} is {value!r}: use a whole number(, or leave it out)?\.$"):
         settings.__post_init__()
 
 
@@ -411,20 +411,20 @@ def test_settings_refuse_an_end_of_the_learning_rate_that_cannot_be(end, steps):
 def test_the_learning_rate_falls_to_its_end_over_all_updates_of_a_run():
     """7 rollouts of 16 steps, with 3 updates each."""
     settings = Settings(steps=100, updates_per_rollout=3, learning_rate=0.1, learning_rate_end=0.04)
-    rate = assembly.learning_rate(settings)
+    rate = assembly.optimizer_of(settings).rate
     assert callable(rate)
     by_hand = {0: 0.1, 7: 0.08, 14: 0.06, 21: 0.04, 30: 0.04}
     np.testing.assert_allclose(
         [np.asarray(rate(update)).item() for update in by_hand], list(by_hand.values()), rtol=1e-5
     )
-    assert assembly.learning_rate(dataclasses.replace(settings, learning_rate_end=None)) == 0.1
+    assert assembly.optimizer_of(dataclasses.replace(settings, learning_rate_end=None)).rate == 0.1
 
 
 def test_settings_refuse_an_unknown_choice_of_data():
     """As where nothing checks types at run time."""
     settings = Settings()
     object.__setattr__(settings, "on_policy", "replay")
-    with pytest.raises(InputError, match=r"on_policy is replay: use fresh \(the paper's\), all or none"):
+    with pytest.raises(InputError, match=r"on_policy is 'replay': use one of fresh, all or none"):
         settings.__post_init__()
 
 

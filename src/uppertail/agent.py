@@ -1,7 +1,8 @@
 """The algorithm: learn the distribution of the return, act optimistically on it (Sections 4 and 5)."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,21 @@ class AgentState(NamedTuple):
     network: Any
     optimizer: optax.OptState
     target: PyTree
+
+
+@runtime_checkable
+class Optimizer(Protocol):
+    """What turns gradients into updates: any transformation of optax."""
+
+    @property
+    def init(self) -> Callable[..., optax.OptState]:
+        """Makes its state before the first update."""
+        ...
+
+    @property
+    def update(self) -> Callable[..., Any]:
+        """Makes a step and the next state of a gradient, a state and a network."""
+        ...
 
 
 class Metrics(NamedTuple):
@@ -57,7 +73,7 @@ class Agent:
     target: Target
     encoding: Encoding
     discount: float
-    optimizer: optax.GradientTransformation
+    optimizer: Optimizer
     loss_samples: int = 0
 
     def __post_init__(self) -> None:

@@ -1,8 +1,9 @@
 """What goes wrong through what was asked, not through a defect."""
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any
+
+LONGEST = 200
+"""Characters of a value that a sentence shows."""
 
 
 class InputError(ValueError):
@@ -12,24 +13,33 @@ class InputError(ValueError):
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Raises InputError unless a setting is one of the names that it may have."""
     if value not in choices:
-        raise InputError(f"{name} is {value!r}: use one of {', '.join(choices[:-1])} or {choices[-1]}.")
+        raise InputError(f"{name} is {shown(value)}: use one of {listed(choices)}.")
 
 
-def require_truth_values(part: Any) -> None:
-    """Raises InputError unless every setting of a part that is declared to be a bool is one: 'no' would count as true.
-
-    Args:
-        part: a dataclass of settings.
-    """
-    for field in dataclasses.fields(part):
-        value = getattr(part, field.name)
-        if field.type in (bool, "bool") and not isinstance(value, bool):
-            if type(value).__module__ == "numpy" and type(value).__name__.startswith("bool"):
-                object.__setattr__(part, field.name, bool(value))
-            else:
-                raise InputError(f"{field.name} is {value!r}: use true or false (in Python, True or False).")
+def listed(choices: Sequence[str]) -> str:
+    """Names, for a sentence."""
+    *others, last = choices
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def said(error: BaseException) -> str:
     """What an exception says, in one line and without a full stop: for a sentence that quotes it."""
-    return " ".join(str(error).split()).rstrip(".")
+    try:
+        text = str(error)
+    except Exception:  # it is not ours
+        return ""
+    return printable(" ".join(text.split()).rstrip("."))
+
+
+def shown(value: object) -> str:
+    """A value as a sentence shows it: short, and on one line."""
+    try:
+        text = printable(" ".join(repr(value).split()))
+    except Exception:  # it is not ours, or a number of too many digits
+        return f"of type {type(value).__name__}"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def printable(text: str) -> str:
+    """A text whose characters can all be printed: others, such as half a surrogate pair, are escaped."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

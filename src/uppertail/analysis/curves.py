@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from uppertail.analysis.figures import Style, own_style, save, save_png, styles
@@ -27,13 +28,20 @@ def learning_curves(path: Path, title: str, methods: dict[str, list[Episodes]]) 
     axes = figure.subplots()
     for (label, seeds), style in zip(methods.items(), styles(methods).values(), strict=True):
         if finished := _finished(seeds):
-            _curve(axes, finished, style, SMOOTHING_WINDOW, f"{label}\n({_seeds({len(finished)})})")
-    axes.set(xlabel="Episode", ylabel=_return_label(SMOOTHING_WINDOW), title=title)
+            _curve(axes, finished, style, SMOOTHING_WINDOW, label)
+    axes.set(xlabel="Episode", ylabel=_return_label(SMOOTHING_WINDOW))
+    axes.set_title(title, fontsize=11, wrap=True)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    if axes.lines:
-        axes.set_xlim(left=0)
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    counts = {len(_finished(seeds)) for seeds in methods.values()} - {0}
+    if counts:
+        axes.set_xlim(0.0, max(1.0, axes.dataLim.x1) * 1.02)
+        handles = [*axes.get_legend_handles_labels()[0], *([_band(counts)] if max(counts) > 1 else [])]
+        axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    else:
+        axes.text(0.5, 0.5, "no episode ended", ha="center", transform=axes.transAxes, color="0.35")
+        axes.set(xticks=[], yticks=[])
     save_png(figure, path)
 
 
@@ -96,7 +104,8 @@ def curve_panels(
 
 def _curve(axes: Axes, seeds: list[Episodes], style: Style, smoothing: int, label: str | None = None) -> None:
     episodes, interval = learning_curve(seeds, smoothing)
-    axes.plot(episodes, interval.mean, color=style.colour, linestyle=style.dash, label=label)
+    point = "o" if len(episodes) == 1 else None  # a line through one point cannot be seen
+    axes.plot(episodes, interval.mean, color=style.colour, linestyle=style.dash, marker=point, label=label)
     axes.fill_between(episodes, interval.low, interval.high, color=style.colour, alpha=0.2, linewidth=0)
 
 
@@ -129,6 +138,12 @@ def _legend(
         fit = max(1, int(figure.get_figwidth() / widest))
         even = -(-len(handles) // -(-len(handles) // fit))
         figure.legend(handles=handles, loc="outside lower center", ncols=even, frameon=False, fontsize=9)
+
+
+def _band(counts: set[int]) -> Patch:
+    """What the bands of a picture are, and of how many seeds."""
+    text = f"band: 95% interval\nof the mean, {_seeds(counts)}"
+    return Patch(color="0.35", alpha=0.2, linewidth=0, label=text)
 
 
 def _finished(seeds: list[Episodes]) -> list[Episodes]:

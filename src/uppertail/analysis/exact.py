@@ -24,6 +24,9 @@ __all__ = ["ExactReturn", "exact_returns", "optimal_policy", "uniform_policy"]
 
 MAX_ATOMS = 10_000
 
+WIDEST = 1e30
+"""The largest tolerance: the square of a much larger one is no number."""
+
 
 def exact_returns(
     mdp: FiniteMDP,
@@ -48,8 +51,8 @@ def exact_returns(
     Raises:
         InputError: an argument does not fit the MDP, or with discount 1 an episode never ends.
     """
-    if tolerance is not None and not tolerance > 0:
-        raise InputError(f"tolerance is {tolerance}: use a number above 0, or leave it out.")
+    if tolerance is not None and not 0 < tolerance <= WIDEST:
+        raise InputError(f"tolerance is {tolerance}: use a number above 0, at most {WIDEST:g}, or leave it out.")
     process = MarkovReward.of(mdp, policy, discount)
     process.require_end()
     values = _enumerate(process, max_atoms)

@@ -16,13 +16,13 @@ BINS = 60
 
 @own_style
 def return_panels(path: Path, title: str, returns: dict[tuple[int, int], ExactReturn]) -> None:
-    """Draws the first 24 distributions, the actions of a state beside each other, on one axis of returns.
+    """Draws the first 24 distributions, a row for each state and its actions beside each other, on one axis of returns.
 
     Few atoms are stems, many are added up in bins; a dashed line is the mean, the Q-value.
     """
-    shown = dict(list(returns.items())[:PANELS])
     actions = 1 + max(action for _, action in returns)
-    columns = min(actions * max(1, 4 // actions), 6, len(shown))
+    columns = min(actions, 6)  # a row for each state, where there are no more actions than that
+    shown = dict(list(returns.items())[: PANELS - PANELS % columns])
     rows = -(-len(shown) // columns)
     figure = Figure(figsize=(max(2.1 * columns, 4.2), 1.45 * rows + 1.2), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)

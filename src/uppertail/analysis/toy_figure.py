@@ -61,7 +61,7 @@ def toy_figure(
             axes = drawing.in_inches(figure, left, float(low), PANEL, HEIGHT)
             learned = moment.of(state, action)
             _panel(axes, learned, exact[state, action])
-            of_state = [each.of(state, other) for each in moments for other in range(mdp.num_actions)]
+            of_state = [moment.of(state, other) for other in range(mdp.num_actions)]  # each moment has its own zoom
             _limits(axes, of_state, [exact[state, other] for other in range(mdp.num_actions)])
             axes.tick_params(labelbottom=action == mdp.num_actions - 1)  # the actions of a state share one axis
             if (state, action) == rows[-1]:

@@ -1,4 +1,4 @@
-"""Bars: environment steps per second of every contestant, by depth."""
+"""Dots: environment steps per second of every contestant, by depth."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ OURS, PEERS = COLOURS[0], "0.6"
 
 @own_style
 def bars(stem: Path, document: dict[str, Any]) -> None:
-    """Draws a bar for each row of a contest.
+    """Draws a dot for each row of a contest: on a logarithmic axis, without a 0, the length of a bar means nothing.
 
     Args:
         stem: path without ending; .svg and .png are written.
@@ -23,17 +23,16 @@ def bars(stem: Path, document: dict[str, Any]) -> None:
     panels = figure.subplots(len(depths), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for axes, depth in zip(panels, depths, strict=True):
         shown = [row for row in rows if row["hidden_layers"] == depth]
-        axes.barh(
-            [row["label"].rpartition(", ")[0] for row in shown],
-            [row["steps_per_second"] for row in shown],
-            color=[OURS if row["ours"] else PEERS for row in shown],
-        )
+        names = [row["label"].rpartition(", ")[0] for row in shown]
+        colours = [OURS if row["ours"] else PEERS for row in shown]
+        axes.scatter([row["steps_per_second"] for row in shown], names, color=colours, s=36, zorder=3)
         for place, row in enumerate(shown):
             times = row.get("times", {}).get("DQN")
-            text = f" {row['steps_per_second']:,.0f}" + (f"  ({times:g} × DQN)" if times else "")
+            text = f"   {row['steps_per_second']:,.0f}" + (f"  ({times:g} × DQN)" if times else "")
             axes.text(row["steps_per_second"], place, text, va="center", fontsize=8)
         axes.set(title=f"{depth} hidden layer{'s'[: depth > 1]}", xscale="log")
-        axes.invert_yaxis()
+        axes.set_ylim(len(shown) - 0.5, -0.5)
+        axes.grid(axis="both", alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     rates = [row["steps_per_second"] for row in rows]
     panels[-1].set(xlabel="environment steps per second, of all seeds together", xlim=(min(rates) / 2, max(rates) * 6))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from uppertail.cli import output, programs
-from uppertail.errors import InputError
+from uppertail.errors import InputError, said
 
 COMMANDS = {
     "train": "train one method on one environment, for several seeds at once",
@@ -22,6 +22,9 @@ COMMANDS = {
     "bench": "time training beside its peers, and beside the machine's own matrix products",
     "headline": "solve the randomized Chain of length 100: four methods, one table, one figure",
 }
+
+NO_DEVICE = "Unable to initialize backend"
+"""What JAX says where it finds none."""
 
 USAGE = "\n".join(
     [
@@ -58,11 +61,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str]) -> int:
     try:
+        _require_a_folder()
         code = _command(*(arguments or ["--help"]))
         print(end="", flush=True)  # what cannot be written is known while it can be dealt with
         return code
     except InputError as error:
         output.complain(str(error))
+        return 2
+    except MemoryError as error:
+        output.complain(f"There is not enough memory ({said(error) or 'none is left'}): ask for something smaller.")
+        return 2
+    except RuntimeError as error:
+        if NO_DEVICE not in str(error):
+            raise
+        output.complain(f"JAX finds no device ({said(error)}): unset JAX_PLATFORMS, or set it to cpu.")
         return 2
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -70,6 +82,18 @@ def _main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt as error:
         output.complain("interrupted.")
         return 128 + (error.args[0] if error.args else signal.SIGINT)
+
+
+def _require_a_folder() -> None:
+    """Refuses to work in a folder that was deleted.
+
+    Raises:
+        InputError: it was.
+    """
+    try:
+        os.getcwd()  # noqa: PTH109 - nothing else is needed of it
+    except OSError as error:
+        raise InputError("The folder that this command was called in is gone: change to another one.") from error
 
 
 def _command(command: str, *rest: str) -> int:
@@ -83,6 +107,7 @@ def _command(command: str, *rest: str) -> int:
         raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.")
     if not wants_help(rest):
         programs.keep()
+        os.environ["JAX_ENABLE_X64"] = "0"  # results are of 32 bits, whatever others want of JAX
     module = importlib.import_module(f"uppertail.cli.{command}")
     if wants_help(rest):
         module.parser(light=True).print_help()

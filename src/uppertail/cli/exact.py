@@ -60,11 +60,15 @@ def main(arguments: Sequence[str]) -> int:
 def _exact(built: Namespace) -> int:
     from uppertail import records
     from uppertail.analysis.exact import exact_returns
-    from uppertail.environments import FiniteMDP
+    from uppertail.environments import FiniteMDP, require_tables_fit
+    from uppertail.training.process.jax_settings import require_working
     from uppertail.training.seeds import seed_keys
 
     env = type(built.env).__name__
-    mdp = built.env.build(seed_keys(built.seed).environment)  # as training builds it for this seed
+    require_working()
+    key = seed_keys(built.seed).environment  # as training builds it for this seed
+    require_tables_fit(built.env, key[None], copies=4)
+    mdp = built.env.build(key)
     if not isinstance(mdp, FiniteMDP):
         raise InputError(f"{env} builds no table of a finite MDP, so its returns cannot be computed exactly.")
     policy = _policy(built.policy, mdp, built.discount)

@@ -53,7 +53,8 @@ def _headline(out: str | None, quiet: bool) -> int:
                 break
     title = f"Randomized Chain of length {headline.ENVIRONMENT.length}, seeds: {headline.SETTINGS.seeds}"
     if not quiet or unwritten:
-        Console().print(results_table(title, runs))
+        console = Console()
+        console.print(results_table(title, runs, console.width))
     curves = folder / "curves.png"
     with _noted(unwritten, curves.name), picture(curves):
         from uppertail.analysis.curves import learning_curves

@@ -13,12 +13,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
-from uppertail.errors import InputError
+from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS
 from uppertail.records import older
+from uppertail.yaml_files import read_yaml
+
+REGISTERED = re.compile(r"[\w:./-]+-v\d+")
+"""How the ids of Gymnasium's environments look."""
+
+LONGEST_SENTENCE = 1000
+"""Characters of a sentence."""
 
 KINDS = {
     "int": "a whole number",
@@ -83,10 +89,17 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
         sys.path.append(here)  # as `python -m uppertail` does, so that a class of your own is found beside you
     try:
         config = parser.parse_args(_joined(arguments))
-    except (argparse.ArgumentError, ImportError, AttributeError, ValueError) as error:
-        raise InputError(_sentence(str(error), parser)) from error
+    except RecursionError as error:
+        raise InputError("An option is nested too deep: write it in fewer brackets.") from error
+    except (argparse.ArgumentError, ImportError, AttributeError, ValueError, TypeError) as error:
+        raise InputError(_shortened(printable(_sentence(str(error), parser)))) from error
     _refuse_nulls(parser, config)
     return config
+
+
+def _shortened(text: str) -> str:
+    """A sentence that quotes something very long, without its middle."""
+    return text if len(text) <= LONGEST_SENTENCE else f"{text[: LONGEST_SENTENCE // 2]} ... {text[-250:]}"
 
 
 def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:
@@ -98,7 +111,7 @@ def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:
     try:
         return parser.instantiate(config)
     except (ValueError, TypeError) as error:
-        raise InputError(" ".join(str(error).split())) from error
+        raise InputError(printable(" ".join(str(error).split()))) from error
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
@@ -116,8 +129,8 @@ def later_options(arguments: Sequence[str]) -> list[str]:
     """Options that came after the version that wrote a run's config.yaml, as they were before there was a choice."""
     later: list[str] = []
     for path in _config_files(arguments):
-        with contextlib.suppress(OSError, UnicodeDecodeError, yaml.YAMLError):  # `parse` says so
-            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        with contextlib.suppress(InputError):  # `parse` says so
+            content = read_yaml(Path(path), "The config file")
             if isinstance(content, dict):
                 whole = older.completed_options(content)
                 later += [f"--{name}={json.dumps(whole[name])}" for name in whole if name not in content]
@@ -133,14 +146,7 @@ def _config_files(arguments: Sequence[str]) -> list[str]:
 def _check_config(arguments: Sequence[str]) -> None:
     """A configuration file must exist and be YAML with options at its top level."""
     for path in _config_files(arguments):
-        try:
-            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"The config file {path!r} cannot be read: give the path of a YAML file.") from error
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f" at line {mark.line + 1}" if mark else ""
-            raise InputError(f"The config file {path!r} is not valid YAML{where}: mend it there.") from error
+        content = read_yaml(Path(path), "The config file")
         if not isinstance(content, dict):
             raise InputError(f"The config file {path!r} holds no options: write them as `name: value` lines.")
 
@@ -184,6 +190,10 @@ def _sentence(message: str, parser: ArgumentParser) -> str:
         value := re.search(r"(?:Expected a dot import path string|Unexpected import path format): ?(\S*)", text)
     ):
         hint = _suggest(value[1], list(PARTS[option].kinds), "")
+        if option == "env" and REGISTERED.fullmatch(value[1]):
+            return (
+                f"{value[1]} is no class of ours: for an environment of Gymnasium, use --env Gym --env.id {value[1]}."
+            )
         return f"Unknown {option} {value[1]!r}: use {_choices(option)}, or the import path of your own class.{hint}"
     if option and (value := re.search(r"Not a valid subclass of \w+\. Got value: (.*?) Subclass types", text)):
         return f"{option} is {value[1]}: use {_choices(option)}, or the import path of your own class."

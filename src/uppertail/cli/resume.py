@@ -1,6 +1,5 @@
 """`uppertail resume`: goes on with a run that was killed or interrupted."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,8 @@ from uppertail.cli.parsing import command_parser, parse
 from uppertail.errors import InputError
 
 DESCRIPTION = """Goes on with a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
-last checkpoint to the limits in its config.yaml, and writes what the run would have written."""
+last checkpoint to the limits in its config.yaml, and writes what the run would have written. With --steps N, a run
+that ended at its limit of steps goes on to a later one."""
 
 
 def parser(light: bool = False) -> ArgumentParser:
@@ -20,6 +20,9 @@ def parser(light: bool = False) -> ArgumentParser:
     del light
     options = command_parser("resume", DESCRIPTION)
     options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
+    options.add_argument(
+        "--steps", type=int | None, default=None, help="a new limit of environment steps, beyond that of the run"
+    )
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
 
@@ -29,26 +32,29 @@ def main(arguments: Sequence[str]) -> int:
     config = parse(parser(), arguments)
     if config.folder is None:
         raise InputError("Which run? `uppertail resume DIR`, with the folder that `uppertail train` wrote to.")
-    return _resume(Path(config.folder), config.quiet)
+    return _resume(Path(config.folder), config.steps, config.quiet)
 
 
-def _resume(folder: Path, quiet: bool) -> int:
+def _resume(folder: Path, steps: int | None, quiet: bool) -> int:
     from uppertail import records
     from uppertail.locks import locked
 
     config = records.config_of(folder)
     with locked(folder):
         summary = _summary(folder)
-        if isinstance(diverged := summary.get("diverged"), dict):
+        if diverged := summary.get("diverged"):
             raise InputError(
                 f"The run in {folder} ended when the loss of seed {diverged['seed']} became NaN or infinite, by "
                 f"environment step {diverged['step']}: train again with a lower learning_rate or gradient_clip."
             )
-        if summary.get("interrupted") is False:
+        if summary.get("interrupted") is False and steps is None:
             if not quiet:
-                print(f"The run in {folder} is finished: nothing is left to compute, and nothing was changed.")
+                print(
+                    f"The run in {folder} is finished: nothing is left to compute, and nothing was changed. "
+                    "`--steps N` takes it further."
+                )
             return 0
-        return _go_on(folder, config, quiet)
+        return _go_on(folder, config, steps, quiet)
 
 
 def _summary(folder: Path) -> dict[str, Any]:
@@ -57,29 +63,49 @@ def _summary(folder: Path) -> dict[str, Any]:
 
     if not all((folder / name).is_file() for name in records.FILES):
         return {}
-    try:
-        summary = json.loads((folder / records.SUMMARY).read_text(encoding="utf-8"))
-    except ValueError:
-        return {}
-    return summary if isinstance(summary, dict) else {}
+    return records.read_summary(folder) or {}
 
 
-def _go_on(folder: Path, config: Path, quiet: bool) -> int:
+def _go_on(folder: Path, config: Path, steps: int | None, quiet: bool) -> int:
+    from uppertail import records
     from uppertail.cli import running
     from uppertail.cli.output import complain
     from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.process import threads
 
-    request = train.requested_in(config)
+    before = train.requested_in(config)
+    request = before if steps is None else train.requested_in(config, [f"--steps={steps}"])
+    if steps is not None:
+        _require_longer(before.built.steps, steps, folder)
     threads.limit(request.built.seeds)
     loggers = request.loggers(folder)
     checkpoints = Checkpoints(folder, request.checkpoint_every, complain)
     files = checkpoints.files()
-    if not files and request.checkpoint_every is None:
+    if not files and (request.checkpoint_every is None or steps is not None):
         raise InputError(
             f"The run in {folder} has no checkpoints to go on from: `uppertail train --checkpoint_every N` makes them, "
             "every N environment steps."
         )
     if not quiet:
         print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
-    return running.drive(request.run(checkpoints.asked()), folder, checkpoints, loggers, quiet)
+    run = request.run(checkpoints.asked())
+    if steps is not None:
+        run.saver(checkpoints).require_usable()
+        with records.disk_errors(folder):
+            records.write_text(config, request.config)
+    return running.drive(run, folder, checkpoints, loggers, quiet)
+
+
+def _require_longer(before: int | None, steps: int, folder: Path) -> None:
+    """Refuses a limit that is not beyond the one that the run has.
+
+    Raises:
+        InputError: it is not, or the run has none.
+    """
+    if before is None:
+        raise InputError(
+            f"The run in {folder} has no limit of steps that could be raised: it ends with its episodes. Train again "
+            "with more of them."
+        )
+    if steps <= before:
+        raise InputError(f"steps is {steps}, but the run in {folder} goes to {before} already: use more.")

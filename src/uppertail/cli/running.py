@@ -2,8 +2,9 @@
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -19,6 +20,9 @@ from uppertail.training.process.interrupt import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
 
+SIZES = ("length", "size", "map_name")
+"""Settings of environments that say how large they are."""
+
 
 def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequence[Logger], quiet: bool) -> int:
     """Trains, and writes log.jsonl, episodes.npz, summary.json, networks.safetensors and curve.png to a locked folder.
@@ -32,8 +36,10 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
             then is written.
     """
     env, label = name_of(run.builder), f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
-    if isinstance(run.builder, HostBuilder) and run.builder.note:
-        complain(run.builder.note)
+    for note in run.notes:
+        complain(note)
+    if isinstance(run.builder, HostBuilder) and run.builder.time_limit is None:
+        complain(f"{env} has no time limit, so an episode may never end: --env.max_episode_steps N sets one.")
     log = _log(folder)
     with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
         try:
@@ -45,11 +51,17 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
             raise
         _write(folder, result, env, label)
     record = result.record
+    if not any(seed.returns.size for seed in record.episodes):
+        complain(
+            f"No episode ended in {max(record.env_steps):,} steps, so there are no returns: train longer, or set a "
+            "time limit."
+        )
     if not quiet:
         if record.interrupted:
             how = f"; `uppertail resume {folder}` goes on" if checkpoints else ""
             print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
-        Console().print(results_table(f"{env}, seeds: {len(record.episodes)}", {label: record}))
+        console = Console()
+        console.print(results_table(f"{env}, seeds: {len(record.episodes)}", {label: record}, console.width))
         print(f"Results in {folder}")
     return asked_to_stop.exit_code if record.interrupted else 0
 
@@ -57,6 +69,12 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
 def name_of(environment: EnvironmentBuilder) -> str:
     """What a person calls an environment: its id, or the name of its class."""
     return environment.label if isinstance(environment, HostBuilder) else type(environment).__name__
+
+
+def _title(environment: Mapping[str, Any], name: str) -> str:
+    """An environment's name, with the setting that says how large it is, if it has one."""
+    size = next((f", {key} {environment[key]}" for key in SIZES if environment.get(key) is not None), "")
+    return f"{name}{size}"
 
 
 def _log(folder: Path) -> JSONL:
@@ -81,4 +99,5 @@ def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
         with picture(folder / records.CURVE):
             from uppertail.analysis.curves import learning_curves  # it takes a second that no first step should wait
 
-            learning_curves(folder / records.CURVE, env, {label: result.record.episodes})
+            title = _title(result.record.environment, env)
+            learning_curves(folder / records.CURVE, title, {label: result.record.episodes})

@@ -138,14 +138,18 @@ def requested(arguments: Sequence[str]) -> Request:
     return Request(instantiate(options, config), options.dump(saved, skip_unset=False))
 
 
-def requested_in(config: Path) -> Request:
+def requested_in(config: Path, beside: Sequence[str] = ()) -> Request:
     """What the config.yaml of a run asks for.
+
+    Args:
+        config: the file.
+        beside: options that count in place of its own.
 
     Raises:
         InputError: it asks for what cannot be, or is damaged.
     """
     try:
-        return requested(["--config", str(config)])
+        return requested(["--config", str(config), *beside])
     except InputError as error:
         raise InputError(f"In {config}: {error}") from error
 

@@ -125,7 +125,10 @@ def load(folder: Path | str) -> "Trained":
     Raises:
         InputError: it is not the folder of a run, or its networks are missing or of no use.
     """
+    from uppertail.schema import require_type
+    from uppertail.training.process.jax_settings import in_32_bits
     from uppertail.training.trained import Trained
 
-    with opened(Path(folder)) as trained:
+    require_type("folder", folder, Path | str)
+    with in_32_bits(), opened(Path(folder)) as trained:
         return Trained(trained.run.loop.agent, trained.networks, trained.run.world.environments)

@@ -11,11 +11,15 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.scale import range_of
-from uppertail.errors import InputError, require_truth_values
+from uppertail.errors import InputError
+from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
 MARGIN = 0.2
 """How far the support reaches beyond the returns on each side, as a share of their range: [-0.2, 1.2] on the Chain."""
+
+MOST_BINS = 4096
+"""The projection of each transition is a table of bins x bins."""
 
 
 class CategoricalReturn(NamedTuple):
@@ -45,9 +49,11 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
     printed_projection: bool = False
 
     def __post_init__(self) -> None:
-        require_truth_values(self)
+        settle(self)
         if self.bins < 2:
             raise InputError(f"bins is {self.bins}, but a distribution needs at least 2; the paper uses 7 or 31.")
+        if self.bins > MOST_BINS:
+            raise InputError(f"bins is {self.bins}: use {MOST_BINS} at most; the paper uses 7 or 31.")
         for name, edge in (("low", self.low), ("high", self.high)):
             if edge is not None and not math.isfinite(edge):
                 raise InputError(f"{name} is {edge}, but an edge of the support must be a finite number.")

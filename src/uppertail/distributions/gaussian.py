@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.gaussian_losses import GAUSSIAN_DISTANCES, GaussianDistance, GaussianReturn
 from uppertail.distributions.scale import range_of, require_scale
-from uppertail.errors import InputError, require_choice
+from uppertail.errors import InputError
+from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
 WEIGHTED = ("cross_entropy", "kl")
@@ -41,13 +42,13 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
     scale: float | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         if not self.terminal_std > 0:
             raise InputError(
                 f"terminal_std is {self.terminal_std}, but a Gaussian needs one above 0, for example 1e-4."
             )
         if not 0 <= self.beta <= 1:
             raise InputError(f"beta is {self.beta}, but it must lie in [0, 1]; 0 is the paper's loss.")
-        require_choice("distance", self.distance, list(GAUSSIAN_DISTANCES))
         require_scale(self.scale)
 
     @property

@@ -12,7 +12,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.gaussian import gaussian_log_density
 from uppertail.distributions.scale import range_of, require_scale
-from uppertail.errors import InputError, require_truth_values
+from uppertail.errors import InputError
+from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
 NARROWEST = 1e-6
@@ -20,6 +21,9 @@ NARROWEST = 1e-6
 
 LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
 """Least weight whose logarithm is taken: a softmax can give a weight of 0, whose gradient would not be a number."""
+
+MOST_COMPONENTS = 256
+"""The loss of each transition is a table of components x components, which takes long to compile where it is large."""
 
 
 class GaussianMixtureReturn(NamedTuple):
@@ -53,9 +57,11 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
     scale: float | None = None
 
     def __post_init__(self) -> None:
-        require_truth_values(self)
+        settle(self)
         if self.components < 1:
             raise InputError(f"components is {self.components}, but a mixture needs at least 1; the paper uses 5.")
+        if self.components > MOST_COMPONENTS:
+            raise InputError(f"components is {self.components}: use {MOST_COMPONENTS} at most; the paper uses 5.")
         if not self.spread >= 0:
             raise InputError(f"spread is {self.spread}, but the means start on [-spread, spread]: use 0 or more.")
         if not self.terminal_std > 0:
@@ -101,7 +107,7 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
         return jnp.sum(z.weights * z.means)
 
     def std(self, z: GaussianMixtureReturn) -> Float[Array, ""]:
-        """Root of sum_i w_i std_i^2 + sum_i w_i (mean_i - mean)^2, Eq. 13's variance without its cancellation."""
+        """Root of sum_i w_i std_i^2 + sum_i w_i (mean_i - mean)^2, the variance of Eq. 22 without its cancellation."""
         variance = jnp.sum(z.weights * (z.stds**2 + (z.means - self.mean(z)) ** 2))
         return variance if self.released_std else jnp.sqrt(variance)
 

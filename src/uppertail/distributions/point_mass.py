@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.scale import range_of, require_scale
+from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
 
@@ -30,6 +31,7 @@ class PointMass(ReturnDistribution[PointMassReturn]):
     scale: float | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         require_scale(self.scale)
 
     @property

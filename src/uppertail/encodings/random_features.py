@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.encodings.base import Encoding
 from uppertail.encodings.vector import Bounds, Vector
 from uppertail.errors import InputError
+from uppertail.schema import settle
 
 
 class Waves(NamedTuple):
@@ -44,6 +45,7 @@ class RandomFeatures(Encoding):
     norm: float = 1.0
 
     def __post_init__(self) -> None:
+        settle(self)
         if self.count < 1:
             raise InputError(f"num_features is {self.count}: use 1 or more.")
         if not 0 < self.length_scale < math.inf:

@@ -1,6 +1,6 @@
 """Environments: tables of finite MDPs, and the builders that make them."""
 
-from uppertail.environments.base import Environment, EnvironmentBuilder
+from uppertail.environments.base import Environment, EnvironmentBuilder, require_tables_fit
 from uppertail.environments.chain import Chain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.failures import EnvironmentFailedError, all_begun, stepped
@@ -34,5 +34,6 @@ __all__ = [
     "all_begun",
     "builder_of",
     "measured_returns",
+    "require_tables_fit",
     "stepped",
 ]

@@ -4,8 +4,10 @@ import abc
 from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+import jax
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
+from uppertail.capacity import require_memory, size_of
 from uppertail.encodings import ObservationSpace, Preferences
 from uppertail.types import TimeStep
 
@@ -60,3 +62,18 @@ class EnvironmentBuilder(abc.ABC):
     @abc.abstractmethod
     def build(self, key: PRNGKeyArray) -> Environment:
         """The environment of one seed; what it draws at random, it draws from `key`."""
+
+
+def require_tables_fit(builder: EnvironmentBuilder, keys: Key[Array, " seeds"], copies: float = 1.0) -> None:
+    """Refuses environments that are too large, before any of them is built.
+
+    Args:
+        builder: builds them.
+        keys: one for each.
+        copies: how many times what is built will be held.
+
+    Raises:
+        InputError: their arrays do not fit into memory.
+    """
+    tables = copies * size_of(jax.eval_shape(jax.vmap(builder.build), keys))
+    require_memory(tables, "The tables of the environments need", "use fewer seeds or a smaller environment")

@@ -10,7 +10,8 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from uppertail.encodings import Preferences, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
-from uppertail.errors import InputError, require_truth_values
+from uppertail.errors import InputError
+from uppertail.schema import settle
 
 LEAST = 1e-6
 """Least return of a success: with slips, the end of a Chain may be all but out of reach."""
@@ -44,7 +45,7 @@ class Chain(EnvironmentBuilder):
     reward_std: float = 0.0
 
     def __post_init__(self) -> None:
-        require_truth_values(self)
+        settle(self)
         if self.length < 1:
             raise InputError(f"length is {self.length}, but a Chain needs at least 1 state; the paper uses 10 to 100.")
         if self.time_limit is not None and self.time_limit < self.length:

@@ -11,9 +11,13 @@ from uppertail.encodings import Preferences, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
+from uppertail.schema import settle
 
 ROUNDING = 0.999
 """Share of the treasure's return that counts as one: float32 adds up the costs."""
+
+MOST_ROWS = 46_340
+"""More cells than those of so many rows cannot be counted in 32 bits."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +52,11 @@ class DeepSea(EnvironmentBuilder):
     encoding: StateEncoding = "one_hot"
 
     def __post_init__(self) -> None:
+        settle(self)
         if self.size < 1:
             raise InputError(f"size is {self.size}, but a DeepSea needs at least 1 row; bsuite's sizes are 10 to 50.")
+        if self.size > MOST_ROWS:
+            raise InputError(f"size is {self.size}: use {MOST_ROWS} at most; bsuite's sizes are 10 to 50.")
         if not 0 <= self.move_cost < 1:
             raise InputError(
                 f"move_cost is {self.move_cost}, but the treasure of 1 must be worth its cost, and nobody is paid to "

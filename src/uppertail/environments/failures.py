@@ -28,7 +28,9 @@ def answered(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
     """
     try:
         return ask()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         words = f": {said(error)}" if said(error) else ""
         raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}{words}.") from error
 

@@ -8,6 +8,7 @@ from jaxtyping import PRNGKeyArray
 from uppertail.encodings import Preferences, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
+from uppertail.schema import settle
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +22,9 @@ class Toy(EnvironmentBuilder):
     """
 
     encoding: StateEncoding = "one_hot"
+
+    def __post_init__(self) -> None:
+        settle(self)
 
     @property
     def success_return(self) -> float:

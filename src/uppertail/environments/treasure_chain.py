@@ -11,6 +11,7 @@ from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.chain import Chain
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
+from uppertail.schema import settle
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +39,7 @@ class TreasureChain(EnvironmentBuilder):
     time_limit: int | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         self._chain()
         if not 0 <= self.distractors <= self.length:
             raise InputError(

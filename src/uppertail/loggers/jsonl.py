@@ -12,6 +12,7 @@ from typing import final
 
 from uppertail.errors import InputError
 from uppertail.loggers.base import Logger
+from uppertail.schema import require_type
 
 
 class NotALogError(InputError):
@@ -31,7 +32,7 @@ class JSONL(Logger):
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.path = Path(require_type("path", path, Path | str))
         self._file: FileIO | None = None
         self._length(math.inf)
 

@@ -2,8 +2,7 @@
 
 import dataclasses
 import itertools
-import math
-from typing import Any, Self, get_args
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -11,12 +10,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
-from uppertail.errors import InputError, require_choice
+from uppertail.errors import InputError
 from uppertail.networks.base import NetworkBuilder
 from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
 from uppertail.networks.starts import InputStart, Start, first_layer, require_starts, started
+from uppertail.schema import settle
 from uppertail.types import PyTree
+
+MOST_LAYERS = 1_000
+"""More hidden layers than this would take minutes to compile, if they fit into memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,18 +51,14 @@ class PerAction(NetworkBuilder):
     input_gain: float | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         for name in ("width", "hidden_layers"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
-                raise InputError(f"{name} is {value}: use a whole number, 1 or more, below 2^31.")
-        if not isinstance(self.bias, bool):
-            raise InputError(f"bias is {self.bias!r}: use true or false.")
-        require_choice("activation", self.activation, list(ACTIVATIONS))
-        require_choice("normalization", self.normalization, list(NORMALIZATIONS))
-        require_choice("input_init", self.input_init, list(get_args(InputStart)))
-        require_choice("output_init", self.output_init, list(get_args(Start)))
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: use a whole number, 1 or more.")
+        if self.hidden_layers > MOST_LAYERS:
+            raise InputError(f"hidden_layers is {self.hidden_layers}: use {MOST_LAYERS} at most.")
         require_starts(self.input_init, self.output_init, self.activation, self.normalization)
-        if self.input_gain is not None and not 0 < self.input_gain < math.inf:
+        if self.input_gain is not None and self.input_gain <= 0:
             raise InputError(f"input_gain is {self.input_gain}: use a number above 0; 1 has all layers learn alike.")
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "PerActionNetwork":

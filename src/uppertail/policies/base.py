@@ -30,9 +30,11 @@ class ExplorationPolicy(abc.ABC):
 
     Attributes:
         needs_members: whether the policy makes sense only for a network with several members.
+        explores_by_spread: whether it leaves the greedy action only as far as the return is spread.
     """
 
     needs_members: ClassVar[bool] = False
+    explores_by_spread: ClassVar[bool] = False
 
     def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> PyTree:
         """The memory at the start of an episode; nothing by default."""

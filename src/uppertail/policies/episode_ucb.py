@@ -1,7 +1,7 @@
 """Upper confidence bounds whose optimism is drawn once for each episode."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.policies.base import ExplorationPolicy, highest
+from uppertail.schema import settle
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,10 +24,12 @@ class EpisodeUCB(ExplorationPolicy):
         high: highest c, at least `low`.
     """
 
+    explores_by_spread: ClassVar[bool] = True
     low: float = 1.7
     high: float = 2.3
 
     def __post_init__(self) -> None:
+        settle(self)
         if not 0 <= self.low <= self.high < float("inf"):
             raise InputError(
                 f"EpisodeUCB draws c from [low, high] = [{self.low}, {self.high}]: use 0 <= low <= high, finite."

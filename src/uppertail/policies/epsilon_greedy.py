@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.policies.base import Memoryless
+from uppertail.schema import settle
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +24,7 @@ class EpsilonGreedy(Memoryless):
     epsilon: float = 0.05
 
     def __post_init__(self) -> None:
+        settle(self)
         if not 0 <= self.epsilon <= 1:
             raise InputError(f"epsilon is {self.epsilon}, but a probability lies in [0, 1]; the paper uses 0.05.")
 

@@ -1,7 +1,7 @@
 """Thompson sampling from the return."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.policies.base import Memoryless
+from uppertail.schema import settle
+
+MOST_DRAWS = 2**16
+"""All of them are drawn at once, for each action."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,11 +24,15 @@ class Thompson(Memoryless):
         draws: draws per action, at least 1: the more, the more optimistic.
     """
 
+    explores_by_spread: ClassVar[bool] = True
     draws: int = 1
 
     def __post_init__(self) -> None:
+        settle(self)
         if self.draws < 1:
             raise InputError(f"draws is {self.draws}, but each action needs at least 1; the paper uses 1.")
+        if self.draws > MOST_DRAWS:
+            raise InputError(f"draws is {self.draws}: use {MOST_DRAWS} at most; the paper uses 1.")
 
     def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: Any) -> Float[Array, " actions"]:
         num_actions = jax.tree.leaves(z)[0].shape[0]

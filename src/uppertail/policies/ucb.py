@@ -1,7 +1,7 @@
 """Upper confidence bound on the return."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.policies.base import Memoryless
+from uppertail.schema import settle
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,10 +24,12 @@ class UCB(Memoryless):
         high: highest c, at least `low`.
     """
 
+    explores_by_spread: ClassVar[bool] = True
     low: float = 2.0
     high: float = 2.0
 
     def __post_init__(self) -> None:
+        settle(self)
         if not 0 <= self.low <= self.high < float("inf"):
             raise InputError(f"UCB draws c from [low, high] = [{self.low}, {self.high}]: use 0 <= low <= high, finite.")
 

@@ -24,7 +24,7 @@ from uppertail.records.folder import (
     require_unused,
     unused_folder,
 )
-from uppertail.records.run import RunRecord, write
+from uppertail.records.run import RunRecord, read_summary, write
 from uppertail.records.writing import write_bytes, write_text
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "episode_text",
     "median_episode",
     "output_errors",
+    "read_summary",
     "require_unused",
     "unused_folder",
     "write",

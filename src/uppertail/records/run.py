@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.records.episodes import Episodes, median_episode
+from uppertail.records.episodes import FINAL_WINDOW, Episodes, median_episode
 from uppertail.records.folder import EPISODES, SUMMARY
 from uppertail.records.writing import write_bytes, write_text
+from uppertail.schema import MismatchError, settled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +68,23 @@ class RunRecord:
     measured_returns: list[float] | None = None
 
     @property
+    def has_success(self) -> bool:
+        """Whether anyone has said what a success is."""
+        return bool(np.isfinite(self.success_return))
+
+    @property
+    def final_returns(self) -> list[float | None]:
+        """For each seed, the mean return of the last 100 episodes; None before the first."""
+        last = [seed.returns[-FINAL_WINDOW:] for seed in self.episodes]
+        return [float(np.mean(each, dtype=np.float64)) if each.size else None for each in last]
+
+    @property
+    def greedy_solves(self) -> list[bool | None]:
+        """For each seed, whether the greedy policy's mean return is a success; None where nobody knows."""
+        known = self.has_success
+        return [bool(ret >= self.success_return) if known and ret == ret else None for ret in self.greedy_returns]
+
+    @property
     def first_success_episode(self) -> list[int | None]:
         """For each seed, the first episode that succeeds."""
         return [seed.first_success(self.success_return) for seed in self.episodes]
@@ -85,6 +103,12 @@ class RunRecord:
     def longest_fall(self) -> list[int | None]:
         """For each seed, the most episodes in a row that failed after it was solved."""
         return [seed.longest_fall(self.success_return) for seed in self.episodes]
+
+    @property
+    def final_success_rate(self) -> list[float | None]:
+        """For each seed, the share of its last 100 episodes that succeed; None where nobody says what a success is."""
+        known = self.has_success
+        return [seed.final_success_rate(self.success_return) if known else None for seed in self.episodes]
 
     @property
     def first_success_over_floor(self) -> float | None:
@@ -123,14 +147,28 @@ class RunRecord:
             "solved_episode": self.solved_episode,
             "kept": self.kept,
             "longest_fall": self.longest_fall,
-            "final_success_rate": [seed.final_success_rate(self.success_return) for seed in self.episodes],
+            "final_success_rate": self.final_success_rate,
+            "final_return": self.final_returns,
+            "success": self._success,
             "final_greedy_return": [None if np.isnan(value) else float(value) for value in self.greedy_returns],
+            "greedy_solves": self.greedy_solves,
             "hardware": self.hardware,
         }
         if self.floor_episodes is not None:
             summary["floor_episodes"] = self.floor_episodes
             summary["first_success_over_floor"] = self.first_success_over_floor
         return summary
+
+    @property
+    def _success(self) -> dict[str, Any] | None:
+        """What a success is, and what counts as solved; None where nobody says so."""
+        if not self.has_success:
+            return None
+        return {
+            "return": self.success_return,
+            "meaning": f"an episode succeeds whose undiscounted return is at least {self.success_return:g}",
+            "solved": "the mean return of 50 episodes in a row reaches that but for a tenth of it",
+        }
 
     def arrays(self) -> dict[str, Float[np.ndarray, "seeds episodes"]]:
         """The contents of episodes.npz: `return`, `length` and `step`, padded with NaN where seeds differ in count."""
@@ -142,6 +180,31 @@ class RunRecord:
                 values = getattr(seed, field)
                 padded[name][row, : values.size] = values
         return padded
+
+
+SUMMARY_KINDS: dict[str, Any] = {
+    "interrupted": bool,
+    "stopped": str | None,
+    "diverged": dict[str, int] | None,
+    "failed": str | None,
+}
+"""What others go by in a summary.json, and of which type it is."""
+
+DIVERGED = {"seed": 0, "step": 0}
+"""What is said of a loss that was not finite."""
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """What a run wrote at its end, or when it was interrupted; None if there is none that a run could have written."""
+    try:
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        for name, kind in SUMMARY_KINDS.items():
+            settled(summary.get(name), kind)
+        if (summary.get("diverged") or DIVERGED).keys() != DIVERGED.keys():
+            return None
+    except (OSError, ValueError, AttributeError, RecursionError, MismatchError):
+        return None
+    return summary
 
 
 def write(folder: Path, record: RunRecord, prefix: str = "") -> None:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 from uppertail.errors import InputError
 from uppertail.replay.base import Replay, Sample, rows_of, storage, written
 from uppertail.replay.fingerprints import PROBES, fingerprints, places_of
+from uppertail.schema import settle
 from uppertail.types import Transition
 
 EMPTY = -1
@@ -64,7 +65,8 @@ class Distinct(Replay):
     latest: int = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.latest, bool) or not isinstance(self.latest, int) or not 1 <= self.latest < 2**31:
+        settle(self)
+        if self.latest < 1:
             raise InputError(f"latest is {self.latest}: use a whole number, 1 or more.")
 
     def init(self, capacity: int, example: Transition) -> PairBuffer:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.errors import InputError
 from uppertail.replay.base import Replay, Sample, rows_of
 from uppertail.replay.uniform import RingBuffer, Uniform
+from uppertail.schema import settle
 from uppertail.types import Transition
 
 SMALLEST = 1e-6
@@ -45,6 +46,7 @@ class Prioritized(Replay):
     beta: float = 0.4
 
     def __post_init__(self) -> None:
+        settle(self)
         if not 0 <= self.alpha < math.inf:
             raise InputError(f"alpha is {self.alpha}: use 0 or more; Schaul et al. use 0.6.")
         if not 0 <= self.beta <= 1:

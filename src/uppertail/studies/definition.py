@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import yaml
-
 from uppertail.errors import InputError
 from uppertail.studies.cells import NAME, Cell, name_of
 from uppertail.studies.settings import is_environments
 from uppertail.studies.space import Space
+from uppertail.yaml_files import read_yaml
 
 CELLS = ("base", "grid", "cells", "search")
 KEYS = (*CELLS, "search", "trials", "metric", "slurm")
@@ -50,15 +49,8 @@ class Definition:
         Raises:
             InputError: it cannot be read, or what it says is not a study.
         """
-        try:
-            content = path.read_text(encoding="utf-8")
-            document = yaml.safe_load(content)
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"The study {str(path)!r} cannot be read: give the path of a YAML file.") from error
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f" at line {mark.line + 1}" if mark else ""
-            raise InputError(f"The study {str(path)!r} is not valid YAML{where}: mend it there.") from error
+        document = read_yaml(path, "The study")
+        content = path.read_text(encoding="utf-8")
         try:
             _require_study(document)
             slurm = _options("slurm", document)

@@ -2,18 +2,18 @@
 
 import dataclasses
 import hashlib
-import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from uppertail import records
+from uppertail.errors import InputError
 from uppertail.records import Episodes
 from uppertail.studies.settings import flat
+from uppertail.yaml_files import read_yaml
 
 KEPT = (records.CONFIG, records.EPISODES, records.SUMMARY, records.NETWORKS)
 """Files whose checksums a finished cell's claim keeps."""
@@ -45,10 +45,10 @@ def finished(folder: Path) -> Result | None:
     if not all((folder / name).is_file() for name in records.FILES):
         return None
     try:
-        summary = json.loads((folder / records.SUMMARY).read_text(encoding="utf-8"))
         with np.load(folder / records.EPISODES, allow_pickle=False) as arrays:
             episodes = Episodes.of_arrays(arrays)
-        whole = len(episodes) == summary["seeds"] and summary["interrupted"] is False
+        summary = records.read_summary(folder) or {}
+        whole = len(episodes) == summary.get("seeds") and summary.get("interrupted") is False
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
         return None
     return Result(summary, episodes) if whole else None
@@ -77,8 +77,8 @@ def settings(folder: Path) -> dict[str, Any] | None:
         FileNotFoundError: it has none.
     """
     try:
-        return flat(dict(yaml.safe_load((folder / records.CONFIG).read_text(encoding="utf-8"))))
-    except (ValueError, TypeError, yaml.YAMLError):
+        return flat(dict(read_yaml(folder / records.CONFIG, "The config file")))
+    except (InputError, ValueError, TypeError):
         return None
 
 

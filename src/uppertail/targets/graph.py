@@ -8,6 +8,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from uppertail.errors import InputError
 from uppertail.networks import Network
+from uppertail.schema import settle
 from uppertail.targets.base import AnyNetwork, BackedUp, Target
 from uppertail.targets.pair_table import ALWAYS, PairTable, empty, entered, found, written
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
@@ -34,7 +35,8 @@ class Graph(Target):
     pairs: int = 20_000
 
     def __post_init__(self) -> None:
-        if isinstance(self.pairs, bool) or not isinstance(self.pairs, int) or not 1 <= self.pairs < 2**28:
+        settle(self)
+        if not 1 <= self.pairs < 2**28:
             raise InputError(f"pairs is {self.pairs}: use a whole number, 1 or more, below 2^28.")
 
     def init(self, online: Network, z: PyTree) -> PairTable:

@@ -9,6 +9,7 @@ from jaxtyping import Array, Int
 
 from uppertail.errors import InputError
 from uppertail.networks import Network
+from uppertail.schema import settle
 from uppertail.targets.base import AnyNetwork, Target
 from uppertail.types import PyTree
 
@@ -31,7 +32,8 @@ class Periodic(Target):
     every: int = 32
 
     def __post_init__(self) -> None:
-        if isinstance(self.every, bool) or not isinstance(self.every, int) or not 1 <= self.every < 2**31:
+        settle(self)
+        if self.every < 1:
             raise InputError(f"every is {self.every}: use a whole number of rollouts, 1 or more.")
 
     def init(self, online: Network, z: PyTree) -> Copied:

@@ -9,6 +9,7 @@ from jaxtyping import Array
 
 from uppertail.errors import InputError
 from uppertail.networks import Network
+from uppertail.schema import settle
 from uppertail.targets.base import AnyNetwork, Target
 from uppertail.types import PyTree
 
@@ -24,6 +25,7 @@ class RunningMean(Target):
     decay: float = 0.99
 
     def __post_init__(self) -> None:
+        settle(self)
         if not 0 <= self.decay < 1:
             raise InputError(f"decay is {self.decay}: use a number in [0, 1), for example 0.99.")
 

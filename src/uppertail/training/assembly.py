@@ -2,8 +2,6 @@
 
 import math
 
-import optax
-
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
 from uppertail.environments import EnvironmentBuilder, HostBuilder
@@ -13,6 +11,7 @@ from uppertail.training.drivers.compiled import CompiledWorld
 from uppertail.training.drivers.host_world import HostWorld
 from uppertail.training.loop import Loop
 from uppertail.training.method import Method
+from uppertail.training.optimizer import Adam
 from uppertail.training.process import threads
 from uppertail.training.seeds import SeedKeys
 from uppertail.training.settings import Settings
@@ -50,8 +49,6 @@ def loop_of(method: Method, encoding: Encoding, settings: Settings) -> Loop:
         encoding: how observations enter the network.
         settings: how long, on how much data.
     """
-    b1, b2 = settings.adam_betas
-    adam = optax.adam(learning_rate(settings), b1=b1, b2=b2, eps=settings.adam_epsilon)
     agent = Agent(
         family=method.distribution,
         policy=method.policy,
@@ -59,7 +56,7 @@ def loop_of(method: Method, encoding: Encoding, settings: Settings) -> Loop:
         target=method.target,
         encoding=encoding,
         discount=settings.discount,
-        optimizer=optax.chain(optax.clip(settings.gradient_clip), adam),
+        optimizer=optimizer_of(settings),
         loss_samples=settings.loss_samples,
     )
     return Loop(
@@ -76,9 +73,14 @@ def loop_of(method: Method, encoding: Encoding, settings: Settings) -> Loop:
     )
 
 
-def learning_rate(settings: Settings) -> float | optax.Schedule:
-    """The step size, or its course over the updates of a run."""
-    if settings.learning_rate_end is None or settings.steps is None:
-        return settings.learning_rate
-    updates = math.ceil(settings.steps / settings.rollout_steps) * settings.updates_per_rollout
-    return optax.linear_schedule(settings.learning_rate, settings.learning_rate_end, updates)
+def optimizer_of(settings: Settings) -> Adam:
+    """What turns gradients into updates."""
+    rollouts = 0 if settings.steps is None else math.ceil(settings.steps / settings.rollout_steps)
+    return Adam(
+        settings.learning_rate,
+        settings.learning_rate_end,
+        rollouts * settings.updates_per_rollout,
+        settings.gradient_clip,
+        settings.adam_betas,
+        settings.adam_epsilon,
+    )

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 
 from uppertail.agent import Metrics
 from uppertail.records import FINAL_WINDOW, Episodes
+from uppertail.schema import MismatchError
 from uppertail.training.loop import StepRecord
 from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.training.results import Progress
@@ -41,12 +42,17 @@ class Ledger:
     def __init__(self, settings: Settings, success_return: float) -> None:
         self.settings, self.success_return = settings, success_return
         self.seconds = Stopwatch()
-        self.episodes = [Episodes.none() for _ in range(settings.seeds)]
+        self.seen = [Episodes.none() for _ in range(settings.seeds)]
         self.step = 0
         self.diverged: tuple[int, int] | None = None
         self.stopped: str | None = None
         self.failed: str | None = None
         self.targets = self.targets_outside = 0.0
+
+    @property
+    def episodes(self) -> list[Episodes]:
+        """The finished episodes of each seed within its limits; of the rest of the last chunk, `seen` has more."""
+        return [seed.until(self.settings.episodes, self.settings.steps) for seed in self.seen]
 
     @property
     def outside_share(self) -> float:
@@ -76,8 +82,7 @@ class Ledger:
         self.diverged = self._first_divergence(np.asarray(metrics.loss), counted)
         flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(leaf.shape[0], -1), records)
         for row in np.flatnonzero(running):
-            grown = self.episodes[row].extended(flat.ended[row], flat.ret[row], flat.length[row], self.step + 1)
-            self.episodes[row] = grown.until(self.settings.episodes, self.settings.steps)
+            self.seen[row] = self.seen[row].extended(flat.ended[row], flat.ret[row], flat.length[row], self.step + 1)
         self.step += flat.ended.shape[1]
         outside = np.asarray(metrics.outside)[counted]
         self.targets += outside.size * self.settings.batch_size
@@ -86,9 +91,27 @@ class Ledger:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The episodes, as a checkpoint holds them."""
-        columns = {name: np.concatenate([getattr(seed, name) for seed in self.episodes]) for name in COLUMNS}
-        counts = np.array([seed.returns.size for seed in self.episodes])
+        columns = {name: np.concatenate([getattr(seed, name) for seed in self.seen]) for name in COLUMNS}
+        counts = np.array([seed.returns.size for seed in self.seen])
         return {COUNT: counts, TARGETS: np.array([self.targets, self.targets_outside]), **columns}
+
+    def require_sound(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Refuses arrays that are not the episodes of so many seeds.
+
+        Raises:
+            MismatchError: one is missing, or of another shape or type.
+        """
+        for name in (COUNT, TARGETS, *COLUMNS):
+            if name not in arrays:
+                raise MismatchError(f"its array {name} is missing")
+        counts = arrays[COUNT]
+        if counts.shape != (self.settings.seeds,) or counts.dtype.kind != "i" or (counts < 0).any():
+            raise MismatchError(f"its array {COUNT} is not that of {self.settings.seeds} seeds")
+        if arrays[TARGETS].shape != (2,) or not np.isfinite(arrays[TARGETS]).all():
+            raise MismatchError(f"its array {TARGETS} does not hold two numbers")
+        for name in COLUMNS:
+            if arrays[name].shape != (counts.sum(),) or arrays[name].dtype.kind not in "if":
+                raise MismatchError(f"its array {name} does not hold {counts.sum()} numbers")
 
     def restore(
         self, arrays: Mapping[str, np.ndarray], step: int, stopped: str | None, seconds: Mapping[str, float]
@@ -96,7 +119,7 @@ class Ledger:
         """Goes back to what a checkpoint holds."""
         ends = np.cumsum(arrays[COUNT])[:-1]
         columns = [np.split(arrays[name], ends) for name in COLUMNS]
-        self.episodes = [Episodes(*seed) for seed in zip(*columns, strict=True)]
+        self.seen = [Episodes(*seed) for seed in zip(*columns, strict=True)]
         self.targets, self.targets_outside = arrays[TARGETS].tolist()
         self.step, self.stopped = step, stopped
         self.seconds.add(seconds)
@@ -142,12 +165,13 @@ class Ledger:
         steps = sum(self.env_steps)
         fractions = [seed.returns.size / self.settings.episodes for seed in self.episodes]
         by_steps = 0.0 if self.settings.steps is None else self.step / self.settings.steps
-        rates = [seed.final_success_rate(self.success_return) or 0.0 for seed in self.episodes]
-        begun = [seed for seed in self.episodes if seed.returns.size]
+        episodes = self.episodes
+        rates = [seed.final_success_rate(self.success_return) or 0.0 for seed in episodes]
+        begun = [seed for seed in episodes if seed.returns.size]
         return Progress(
             episodes=[seed.returns.size for seed in self.episodes],
             solved=sum(seed.solved(self.success_return) is not None for seed in self.episodes),
-            success_rate=float(np.mean(rates)),
+            success_rate=float(np.mean(rates)) if math.isfinite(self.success_return) else math.nan,
             fraction=min(1.0, max(min(fractions), by_steps)),
             env_steps=steps,
             steps_per_second=steps / max(self.seconds.training, 1e-9),

@@ -9,6 +9,7 @@ from uppertail.environments import Environment
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records import RunRecord
+from uppertail.schema import require_type
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Progress:
     Args:
         episodes: finished episodes of each seed.
         solved: number of seeds solved so far.
-        success_rate: share of successes among each seed's last 100 episodes, averaged over seeds.
+        success_rate: share of successes among each seed's last 100 episodes, averaged over seeds; NaN where nobody says
+            what a success is.
         fraction: how much of its limit the slowest seed has used, from 0 to 1.
         env_steps: environment steps of all seeds together.
         steps_per_second: environment steps per second of all seeds together.
@@ -80,7 +82,11 @@ class TrainingResult:
     environments: Environment | None
 
     def network(self, index: int) -> Network:
-        """The learned network of one seed, counted from 0."""
+        """The learned network of one seed, counted from 0.
+
+        Raises:
+            InputError: there are not so many.
+        """
         return network_of(self.networks, index)
 
 
@@ -91,6 +97,7 @@ def network_of(networks: Network, index: int) -> Network:
         InputError: there are not so many.
     """
     count = jax.tree.leaves(networks)[0].shape[0]
+    index = require_type("The index of a network", index, int)
     if not 0 <= index < count:
         raise InputError(f"network({index}): the run has {count} seeds, so give a number from 0 to {count - 1}.")
     return jax.tree.map(lambda leaf: leaf[index], networks)

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from uppertail.environments import EnvironmentBuilder
+from uppertail.capacity import require_memory, size_of
+from uppertail.environments import EnvironmentBuilder, HostBuilder
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy, Greedy
@@ -21,10 +22,11 @@ from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver
 from uppertail.training.drivers.base import Played, State
 from uppertail.training.ledger import Ledger, StartReturn
-from uppertail.training.loop import RunState
+from uppertail.training.loop import Loop, RunState
 from uppertail.training.method import Method, with_short_forms
 from uppertail.training.process.hardware import hardware
 from uppertail.training.process.interrupt import interruptible
+from uppertail.training.process.jax_settings import require_working
 from uppertail.training.process.memory import memory_errors
 from uppertail.training.results import (
     Progress,
@@ -35,12 +37,20 @@ from uppertail.training.results import (
 )
 from uppertail.training.seeds import seed_keys
 from uppertail.training.settings import Settings
+from uppertail.training.traps import traps
 from uppertail.types import ReturnRange
 
 GREEDY_EPISODES = 20
 
+SMALLER = "use fewer seeds, a smaller width or replay_size, or, where there are very many states, --env.encoding scalar"
+"""What helps where the state of all seeds does not fit into memory."""
+
 OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
+
+
+def _note(builder: EnvironmentBuilder) -> list[str]:
+    return [builder.note] if isinstance(builder, HostBuilder) and builder.note else []
 
 
 class Run:
@@ -51,6 +61,9 @@ class Run:
         method: what learns and explores; its distribution is fitted to the environments' returns here.
         settings: how long, on how much data, with how many seeds.
         before: what was asked of a run that this one goes on with, or plays for: what was measured then holds.
+
+    Attributes:
+        notes: what whoever asked for it should know, in sentences.
     """
 
     def __init__(
@@ -60,6 +73,7 @@ class Run:
         settings: Settings,
         before: Mapping[str, Any] | None = None,
     ) -> None:
+        require_working()
         method, self.settings = with_short_forms(method, settings)
         self.builder = builder
         self.ledger = Ledger(self.settings, builder.success_return)
@@ -67,14 +81,31 @@ class Run:
         self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
         self.world = world_of(builder, self.keys, seeds.tolist(), self.settings)
         try:
-            encoding = self.world.observations.encoding(builder.preferences)
-            self.returns = self._return_range((before or {}).get("measured_returns"))
-            self.method = method.fitted(self.returns)
-            self.loop = loop_of(self.method, encoding, self.settings)
+            self._asked_method, self._encoding = method, self.world.observations.encoding(builder.preferences)
+            self._fit(self._return_range((before or {}).get("measured_returns")))
+            self.notes = [*_note(builder), *traps(self.method, self._encoding)]
+            self.driver = self.world.driver(self.loop, self.ledger.seconds)
+            if not self.returns.known and self.returns.low == self.returns.high:
+                self.driver.reconsider = lambda low, high: self._fit(ReturnRange(low, high, known=False))
+            require_memory(size_of(self.template), "The networks and replay buffers of all seeds need", SMALLER)
         except InputError:
             self.world.close()
             raise
-        self.driver = self.world.driver(self.loop, self.ledger.seconds)
+
+    def _fit(self, returns: ReturnRange) -> Loop:
+        """What is done with the steps, once it is known which returns there are.
+
+        Where a random policy saw no reward but 0, that is guessed to be 1, and settled anew by the first reward that
+        comes. Nothing was learned by then but zeros, which are the same in every unit.
+
+        Raises:
+            InputError: the distribution cannot represent these returns.
+        """
+        self.returns = returns
+        self.method = self._asked_method.fitted(returns)
+        self.__dict__.pop("_start_moments", None)  # it was compiled for the distribution before
+        self.loop = loop_of(self.method, self._encoding, self.settings)
+        return self.loop
 
     def drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
         """Chunk after chunk until every seed has reached a limit, someone asks to stop, or something goes wrong.
@@ -139,7 +170,7 @@ class Run:
 
     def saver(self, checkpoints: Checkpoints) -> Saver:
         """What saves this run's state, and restores it."""
-        return Saver(checkpoints, self.asked(), self.parts, self.world, self.driver, self.ledger, self.template)
+        return Saver(checkpoints, self.asked, self.parts, self.world, self.driver, self.ledger, self.template)
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -1,14 +1,16 @@
 """How a run is trained: how long, on how much data, with how many seeds. Imports nothing heavy."""
 
 import dataclasses
-import math
-import numbers
-from typing import Literal, get_args
+from typing import Literal
 
-from uppertail.errors import InputError, require_truth_values
+from uppertail.errors import InputError
+from uppertail.schema import settle
 
 OnPolicy = Literal["fresh", "all", "none"]
 """The names of `Settings.on_policy`."""
+
+MOST = {"seeds": 2**16, "updates_per_rollout": 2**20, "loss_samples": 2**20}
+"""What would fill any memory, or any time, before a run begins. Beyond sizes, memory decides (`assembly`)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,20 +67,15 @@ class Settings:
     loss_samples: int = 0
 
     def __post_init__(self) -> None:
-        require_truth_values(self)
-        for field in dataclasses.fields(self):
-            if field.type in (int, int | None):
-                value = getattr(self, field.name)
-                left_out = value is None and field.type is not int
-                _require(left_out or isinstance(value, numbers.Integral), field.name, value, "use a whole number")
+        settle(self)
         for name in ("seeds", "episodes", "num_envs", "rollout_steps", "updates_per_rollout"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "use 1 or more")
         for name in ("width", "hidden_layers"):
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "use 1 or more, or leave it out")
-        _require(0 <= self.seed < 2**31, "seed", self.seed, "use 0 or more, below 2^31")
-        for name in ("seeds", "episodes", "steps", "width", "batch_size", "replay_size", "rollout_steps"):
-            _require((getattr(self, name) or 0) < 2**31, name, getattr(self, name), "use a number below 2^31")
+        _require(self.seed >= 0, "seed", self.seed, "use 0 or more")
+        for name, most in MOST.items():
+            _require(getattr(self, name) <= most, name, getattr(self, name), f"use {most} at most")
         _require(
             self.seed + self.seeds <= 2**31,
             "seed",
@@ -93,15 +90,19 @@ class Settings:
             f"use a divisor of rollout_steps ({self.rollout_steps}), such as {self._largest_divisor()}",
         )
         _require(0 <= self.discount <= 1, "discount", self.discount, "use a number in [0, 1]; the paper uses 0.995")
-        _require(0 < self.learning_rate < math.inf, "learning_rate", self.learning_rate, "use a number above 0")
+        _require(self.learning_rate > 0, "learning_rate", self.learning_rate, "use a number above 0")
         if self.learning_rate_end is not None:
             end = self.learning_rate_end
-            _require(0 <= end < math.inf, "learning_rate_end", end, "use 0 or more")
+            _require(end >= 0, "learning_rate_end", end, "use 0 or more")
             _require(self.steps is not None, "learning_rate_end", end, "say at which steps it is reached, with --steps")
         _require(self.gradient_clip > 0, "gradient_clip", self.gradient_clip, "use a number above 0")
-        betas_hold = len(self.adam_betas) == 2 and all(0 <= beta < 1 for beta in self.adam_betas)
-        _require(betas_hold, "adam_betas", list(self.adam_betas), "use two numbers in [0, 1), such as 0.9 and 0.999")
-        _require(0 < self.adam_epsilon < math.inf, "adam_epsilon", self.adam_epsilon, "use a number above 0")
+        _require(
+            all(0 <= beta < 1 for beta in self.adam_betas),
+            "adam_betas",
+            list(self.adam_betas),
+            "use two numbers in [0, 1), such as 0.9 and 0.999",
+        )
+        _require(self.adam_epsilon > 0, "adam_epsilon", self.adam_epsilon, "use a number above 0")
         _require(self.batch_size >= 2, "batch_size", self.batch_size, "use 2 or more: fresh data and replay")
         _require(
             self.replay_size >= self.rollout_steps,
@@ -110,15 +111,12 @@ class Settings:
             f"use at least the {self.rollout_steps} steps of a rollout",
         )
         _require(
-            self.on_policy in get_args(OnPolicy), "on_policy", self.on_policy, "use fresh (the paper's), all or none"
-        )
-        _require(
             0 <= self.replay_start <= self.replay_size,
             "replay_start",
             self.replay_start,
             f"use 0 or more, at most the {self.replay_size} transitions that the replay buffer holds",
         )
-        _require(0 <= self.loss_samples < 2**31, "loss_samples", self.loss_samples, "use 0, the closed form, or more")
+        _require(self.loss_samples >= 0, "loss_samples", self.loss_samples, "use 0, the closed form, or more")
 
     def _largest_divisor(self) -> int:
         """The largest number of environments up to what was asked for that divides a rollout."""

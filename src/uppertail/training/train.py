@@ -5,15 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from uppertail.distributions import ReturnDistribution
-from uppertail.environments import EnvironmentBuilder, HostBuilder, builder_of
+from uppertail.environments import EnvironmentBuilder, builder_of
 from uppertail.errors import InputError
 from uppertail.locks import locked
 from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
 from uppertail.replay import Replay
+from uppertail.schema import require_type
 from uppertail.targets import Target
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.method import Method
+from uppertail.training.process.jax_settings import in_32_bits
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import OnChunk, Run
 from uppertail.training.settings import Settings
@@ -52,14 +54,15 @@ def train(
     for name, value, kind in (("settings", settings, Settings), ("checkpoints", checkpoints, Checkpoints)):
         if not isinstance(value, kind | None):
             raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
+    require_type("on_chunk", on_chunk, OnChunk)
     method = Method.of(distribution=distribution, policy=policy, network=network, replay=replay, target=target)
     builder = builder_of(environment)
-    if isinstance(builder, HostBuilder) and builder.note:
-        warnings.warn(builder.note, stacklevel=2)
-    before = checkpoints.asked() if checkpoints else None
-    run = Run(builder, method, settings or Settings(), before)
-    if checkpoints is None:
-        return run.drive(on_chunk)
-    checkpoints.make_folder()
-    with locked(Path(checkpoints.folder)):
-        return run.drive(on_chunk, checkpoints)
+    with in_32_bits():
+        run = Run(builder, method, settings or Settings(), checkpoints.asked() if checkpoints else None)
+        for note in run.notes:
+            warnings.warn(note, stacklevel=2)
+        if checkpoints is None:
+            return run.drive(on_chunk)
+        checkpoints.make_folder()
+        with locked(Path(checkpoints.folder)):
+            return run.drive(on_chunk, checkpoints)

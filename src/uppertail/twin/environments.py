@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from uppertail.environments import EnvironmentBuilder, FiniteMDP, HostBuilder
+from uppertail.environments import EnvironmentBuilder, FiniteMDP, HostBuilder, require_tables_fit
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
@@ -26,6 +26,7 @@ def tables_of(builder: EnvironmentBuilder, keys: Key[Array, " seeds"]) -> Finite
             f"The twin replays an environment's table, but {builder.label} is stepped in Python: use one that shows "
             "its table, such as Chain, DeepSea or FrozenLake."
         )
+    require_tables_fit(builder, keys)
     mdps = jax.device_get(jax.jit(jax.vmap(builder.build))(keys))
     name = type(builder).__name__
     if not isinstance(mdps, FiniteMDP):

@@ -13,6 +13,8 @@ from uppertail.errors import InputError
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.records import Episodes
 from uppertail.records.described import described
+from uppertail.schema import require_type
+from uppertail.training.process.jax_settings import require_working
 from uppertail.training.seeds import seed_keys
 from uppertail.twin.environments import of_seed, require_success, returns_of, tables_of
 from uppertail.twin.order import backward_order
@@ -49,6 +51,7 @@ def twin(
     Raises:
         InputError: an argument does not fit, or the environment has no table, or none that can be replayed.
     """
+    require_working()
     begin = time.perf_counter()
     _require_fitting(seeds=seeds, seed=seed, discount=discount, episodes=episodes, after=after)
     builder = builder_of(environment)
@@ -82,16 +85,18 @@ def twin(
     )
 
 
-def _require_fitting(**numbers: float) -> None:
+def _require_fitting(**numbers: Any) -> None:
     """Checks the numbers of a request.
 
     Raises:
         InputError: one of them does not fit.
     """
     for name, least in (("seeds", 1), ("seed", 0), ("episodes", 1), ("after", 0)):
-        if not least <= numbers[name] < 2**31:
-            raise InputError(f"{name} is {numbers[name]}: use {least} or more, below 2^31.")
+        require_type(name, numbers[name], int)
+        if numbers[name] < least:
+            raise InputError(f"{name} is {numbers[name]}: use {least} or more.")
     if numbers["seed"] + numbers["seeds"] > 2**31:
         raise InputError(f"seed is {numbers['seed']}: with {numbers['seeds']} seeds, use one that stays below 2^31.")
+    require_type("discount", numbers["discount"], float)
     if not 0 <= numbers["discount"] <= 1:
         raise InputError(f"discount is {numbers['discount']}: use a number in [0, 1].")

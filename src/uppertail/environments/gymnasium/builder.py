@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -23,10 +23,11 @@ from uppertail.environments.gymnasium.single import Single, closed
 from uppertail.environments.gymnasium.spaces import Reading, actions_of, reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.host import HostBuilder, HostEnvironment
-from uppertail.errors import InputError, require_choice, said
+from uppertail.errors import InputError, said
+from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
-LARGEST = 1e30
+LARGEST = 1e18
 """The largest size of a return whose square a float32 still holds, in round figures."""
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
@@ -61,7 +62,8 @@ class GymnasiumBuilder(HostBuilder):
             its own from them.
         returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
             by episodes of a random policy.
-        success: undiscounted return from which an episode counts as a success; null: the registered reward_threshold.
+        success: undiscounted return from which an episode counts as a success; null: the reward_threshold that it
+            is registered with, or has.
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
     """
 
@@ -77,9 +79,7 @@ class GymnasiumBuilder(HostBuilder):
     vectorization: Literal["sync", "async"] = "sync"
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            if get_origin(field.type) is Literal:
-                require_choice(field.name, getattr(self, field.name), get_args(field.type))
+        settle(self)
         if self.returns is not None and not (
             len(self.returns) == 2 and -LARGEST <= self.returns[0] < self.returns[1] <= LARGEST
         ):
@@ -203,12 +203,19 @@ class GymnasiumBuilder(HostBuilder):
                 read.array(space.sample()),
                 actions_of(actions),
                 wrapping.time_limit(env),
-                None if env.spec is None else env.spec.reward_threshold,
+                _threshold(env),
                 table,
                 objection,
             )
         finally:
             closed(env)
+
+
+def _threshold(env: Made) -> float | None:
+    """The return from which an environment says that it is solved: as registered, or as it declares itself."""
+    declared = None if env.spec is None else env.spec.reward_threshold
+    own = getattr(env.unwrapped, "reward_threshold", None) if declared is None else declared
+    return float(own) if isinstance(own, int | float) and math.isfinite(own) else None
 
 
 def extra(error: Exception) -> str:

@@ -12,7 +12,8 @@ from uppertail.environments.gymnasium.spaces import reading
 from uppertail.environments.gymnasium.tables import from_table
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.watched import WatchableBuilder
-from uppertail.errors import InputError, require_truth_values
+from uppertail.errors import InputError
+from uppertail.schema import settle
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,7 @@ class FrozenLake(WatchableBuilder):
     time_limit: int = 200
 
     def __post_init__(self) -> None:
-        require_truth_values(self)
+        settle(self)
         if self.time_limit < 1:
             raise InputError(f"time_limit is {self.time_limit}, but an episode needs at least 1 step.")
         if self.desc is not None:

@@ -61,7 +61,9 @@ class Given(GymnasiumBuilder):
             made = self.maker()()
         except InputError:
             raise
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # it is the environment's own code that runs
             raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
         if not isinstance(made, gymnasium.Env | VectorEnv):
             raise InputError(f"{self.id} gives {made!r}: give a function that makes a Gymnasium environment.")

@@ -20,7 +20,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
 
     Args:
         id: the environment's id, for example CartPole-v1.
-        kwargs: what its constructor is given, for example '{map_name: 8x8, is_slippery: false}'.
+        kwargs: what its constructor is given, for example '{map_name: 8x8, is_slippery: false}'; a value of the form
+            '{class_path: NAME, init_args: {...}}' becomes an object of that class.
         max_episode_steps: steps after which an episode is truncated; null: as registered.
         compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
         encoding: how a state enters the network, where observations are Discrete.
@@ -34,7 +35,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             its own from them.
         returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
             by episodes of a random policy.
-        success: undiscounted return from which an episode counts as a success; null: the registered reward_threshold.
+        success: undiscounted return from which an episode counts as a success; null: the reward_threshold that it
+            is registered with, or has.
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
     """
 
@@ -77,7 +79,9 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             raise InputError(
                 f"{self.id} refuses its kwargs {self.kwargs or {}} ({said(error)}): give those of its constructor."
             ) from error
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # it is the environment's own code that runs
             raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:

@@ -21,7 +21,7 @@ def episode_seed(seed: int, environment: int, episode: int) -> int:
 
 def closed(env: Any) -> None:
     """Closes an environment. What it raises then, or a process of its that is dead already, takes nothing away."""
-    with contextlib.suppress(Exception, SystemExit):
+    with contextlib.suppress(Exception, SystemExit, GeneratorExit):
         env.close()
 
 

@@ -40,7 +40,7 @@ def reading(space: spaces.Space[Any]) -> Reading:
         return Reading(lambda observation: np.array(observation, kind).reshape(shape), image)
     try:
         flat = spaces.flatten_space(space)
-    except NotImplementedError:
+    except (NotImplementedError, ValueError):  # a space that cannot be flattened, one without any parts
         flat = None
     if not isinstance(flat, spaces.Box):
         raise InputError(

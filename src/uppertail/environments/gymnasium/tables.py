@@ -14,7 +14,10 @@ NO_LIMIT = 2**31 - 1
 
 def has_table(env: gymnasium.Env[Any, Any]) -> bool:
     """Whether the environment has a table at all, whatever is wrapped around it."""
-    return isinstance(getattr(env.unwrapped, "P", None), dict)
+    try:
+        return isinstance(getattr(env.unwrapped, "P", None), dict)
+    except Exception:  # it is the environment's own code that runs
+        return False
 
 
 def from_environment(env: gymnasium.Env[Any, Any], time_limit: int | None) -> FiniteMDP:

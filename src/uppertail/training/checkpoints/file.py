@@ -13,11 +13,20 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from uppertail.errors import shown
+from uppertail.schema import MismatchError, built, settled
+
 FORMAT = 1
 """Number of the format; a reader refuses every other."""
 
 HEADER, DIGEST = "uppertail", "sha256"
 """The entries of the file's metadata: the header as JSON, and the checksum of the header and all arrays."""
+
+TIMES = {"wall", "compile", "training"}
+"""The times of a run."""
+
+DAMAGED = (OSError, safetensors.SafetensorError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What readers make of files that are not what they should be."""
 
 
 class UnusableCheckpointError(Exception):
@@ -52,14 +61,44 @@ class Header:
             UnusableCheckpointError: it has another format.
         """
         fields = json.loads(text)
-        if (number := fields.pop("format")) != FORMAT:
-            version = fields.get("hardware", {}).get("uppertail", "an unknown version")
-            raise UnusableCheckpointError(f"has format {number} (uppertail {version}), and this version reads {FORMAT}")
-        return cls(**fields)
+        if not isinstance(fields, dict):
+            raise UnusableCheckpointError("is damaged: its header is no mapping")
+        if (number := fields.pop("format", None)) != FORMAT:
+            version = dict(fields.get("hardware", {})).get("uppertail", "an unknown version")
+            raise UnusableCheckpointError(
+                f"has format {shown(number)} (uppertail {version}), and this version reads {FORMAT}"
+            )
+        try:
+            return built(cls, fields)
+        except MismatchError as error:
+            raise UnusableCheckpointError(f"is damaged: in its header, {error}") from error
+
+    def __post_init__(self) -> None:
+        """What its types do not say.
+
+        Raises:
+            MismatchError: a field is none of a run.
+        """
+        if self.step < 0:
+            raise MismatchError(f"step is {self.step}")
+        if self.seconds.keys() != TIMES or min(self.seconds.values()) < 0:
+            raise MismatchError(f"seconds is {shown(self.seconds)}")
+        for name, part in self.asked.items():
+            if not (_is_range(part) if name == "measured_returns" else isinstance(part, Mapping)):
+                raise MismatchError(f"asked has {name} {shown(part)}")
 
     def json(self) -> str:
         """The header as the file holds it."""
         return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, allow_nan=False)
+
+
+def _is_range(measured: Any) -> bool:
+    """Whether these are the lowest and the highest return that were measured, or None for a known range."""
+    try:
+        low, high = settled(measured, tuple[float, float] | None) or (0.0, 0.0)
+    except MismatchError:
+        return False
+    return low <= high
 
 
 def write(path: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
@@ -94,7 +133,7 @@ def read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
             text, expected = metadata[HEADER], metadata[DIGEST]
             header = Header.of_json(text)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, safetensors.SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except DAMAGED as error:
         raise UnusableCheckpointError("is damaged") from error
     if digest(arrays, text) != expected:
         raise UnusableCheckpointError("is damaged")

@@ -11,6 +11,7 @@ import numpy as np
 
 from uppertail.errors import InputError
 from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS
+from uppertail.schema import settle
 from uppertail.training.checkpoints import file
 from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
 
@@ -41,6 +42,7 @@ class Checkpoints:
     say: Callable[[str], object] = warn
 
     def __post_init__(self) -> None:
+        settle(self)
         if self.every is not None and self.every < 1:
             raise InputError(f"checkpoint_every is {self.every}: use 1 or more, or leave it out for no checkpoints.")
 

@@ -2,18 +2,19 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from uppertail.records import older
+from uppertail.schema import MismatchError
 from uppertail.training.checkpoints import file, tensors
 from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.drivers.base import Driver, State, World
-from uppertail.training.ledger import Ledger
+from uppertail.training.ledger import COUNT, Ledger
 from uppertail.training.loop import RunState
 from uppertail.training.process.hardware import hardware
 
@@ -30,7 +31,7 @@ class Saver:
 
     Args:
         checkpoints: where they are, and how often one is due.
-        asked: what was asked of the run, as JSON knows it; a checkpoint of another run is not used.
+        asked: says what was asked of the run, as JSON knows it; a checkpoint of another run is not used.
         parts: the parts and settings that were asked for, by the names that `asked` has.
         world: the environments, which are built again, and compared.
         driver: what makes the steps.
@@ -39,7 +40,7 @@ class Saver:
     """
 
     checkpoints: Checkpoints
-    asked: dict[str, Any]
+    asked: Callable[[], dict[str, Any]]
     parts: dict[str, Any]
     world: World
     driver: Driver
@@ -63,7 +64,7 @@ class Saver:
         """
         header = Header(
             step=self.ledger.step,
-            asked=self.asked,
+            asked=self.asked(),
             environments=self._environments(),
             stopped=self.ledger.stopped,
             seconds=self.ledger.seconds.state(),
@@ -100,17 +101,55 @@ class Saver:
 
     def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
         header, arrays = file.read(path)
-        asked = json.loads(json.dumps(self.asked))
-        if different := list(differences(older.completed(header.asked, self.parts), asked)):
+        asked = json.loads(json.dumps(self.asked()))
+        before = older.completed(header.asked, self.parts)
+        if different := list(differences(self._taken_further(before, arrays), asked)):
             raise UnusableCheckpointError(f"was made with {different[0]}")
         if header.environments != self._environments():
             raise UnusableCheckpointError("was made in environments that are built otherwise here")
+        try:
+            self.ledger.require_sound(_below(EPISODES, arrays))
+            self._require_host_arrays(_below(HOST, arrays))
+        except MismatchError as error:
+            raise UnusableCheckpointError(f"is damaged: {error}") from error
         try:
             run = {older.renamed(name): array for name, array in _below(RUN, arrays).items()}
             state = tensors.like(self.template, run)
         except tensors.OtherShapesError as error:
             raise UnusableCheckpointError(f"has another shape: {error}") from error
         return header, state, arrays
+
+    def require_usable(self) -> None:
+        """Does nothing if there is a checkpoint to go on from.
+
+        Raises:
+            InputError: there are some, but none is usable.
+        """
+        self.checkpoints.newest(self._use)
+
+    def _taken_further(self, before: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        """What was asked of a run, with today's limit of steps if that is merely later: until then, it is the same run.
+
+        Not so where the step size falls towards that limit, and where seeds ended by their episodes and stood still.
+        """
+        was, now = before["settings"].get("steps"), self.ledger.settings
+        complete = (arrays.get(f"{EPISODES}{COUNT}", np.array(now.episodes)) >= now.episodes).any()
+        fixed = now.steps is None or now.learning_rate_end is not None or complete
+        if fixed or not isinstance(was, int) or was >= now.steps:
+            return before
+        return {**before, "settings": {**before["settings"], "steps": now.steps}}
+
+    def _require_host_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Refuses arrays that are not of the environments that Python steps.
+
+        Raises:
+            MismatchError: one is missing, too many, or of another kind.
+        """
+        kinds, expected = (
+            {name: (array.dtype, array.ndim) for name, array in each.items()} for each in (arrays, self.driver.saved())
+        )
+        if odd := [name for name in sorted(kinds.keys() | expected.keys()) if kinds.get(name) != expected.get(name)]:
+            raise MismatchError(f"its array {HOST}{odd[0]} is not that of an environment")
 
     def _environments(self) -> str:
         return file.digest(tensors.named(self.world.identity()))

@@ -36,9 +36,12 @@ class Driver(abc.ABC):
 
     Attributes:
         failure: why a host environment could not go on; None if all is well.
+        reconsider: called once with the range of the first rewards that are not 0, before anything is learned from
+            them; gives what is done with the steps from then on. None: nobody wants to know.
     """
 
     failure: InputError | None = None
+    reconsider: Callable[[float, float], Loop] | None = None
 
     @abc.abstractmethod
     def template(self) -> RunState:

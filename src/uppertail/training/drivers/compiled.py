@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Key, PRNGKeyArray
 
 from uppertail.agent import Metrics
-from uppertail.environments import Environment, EnvironmentBuilder
+from uppertail.environments import Environment, EnvironmentBuilder, require_tables_fit
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import start_keys
@@ -39,7 +39,7 @@ class CompiledWorld(World):
 
     def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, known_returns: ReturnRange | None) -> None:
         self.keys, self.known_returns = keys, known_returns
-        self.compiled: Environment = jax.jit(jax.vmap(builder.build))(keys.environment)
+        self.compiled: Environment = _built(builder, keys)
         self.environments = self.compiled
         self.observations, self.num_actions = self.compiled.observations, self.compiled.num_actions
 
@@ -64,6 +64,16 @@ class CompiledWorld(World):
 
     def close(self) -> None:
         """There is nothing to give back."""
+
+
+def _built(builder: EnvironmentBuilder, keys: SeedKeys) -> Environment:
+    """The environments of all seeds.
+
+    Raises:
+        InputError: their tables do not fit into memory.
+    """
+    require_tables_fit(builder, keys.environment)
+    return jax.jit(jax.vmap(builder.build))(keys.environment)
 
 
 class CompiledDriver(Driver):

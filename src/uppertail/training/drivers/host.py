@@ -56,7 +56,8 @@ class HostDriver(Driver):
         self.iterations = iterations_per_chunk(loop, CHUNK_STEPS)
         self.groups = Groups(len(seeds))
         self._keys = self.groups.split(keys.run)
-        self.programs = HostPrograms(loop, builder.num_actions, keys.run, self.groups, first, seconds.compiled)
+        self.first = first
+        self.programs = self._programs()
         self.rollouts: list[Rollouts] = []
         self.iteration = 0
 
@@ -82,6 +83,7 @@ class HostDriver(Driver):
         try:
             for _ in range(self.iterations):
                 fresh, record = self._roll_out(self.groups.joined([run.agent.network for run in state]))
+                self._reconsider(fresh.reward)
                 state, metrics = self._learn(state, fresh, record)
                 done.append((record, metrics))
                 self.iteration += 1
@@ -165,6 +167,17 @@ class HostDriver(Driver):
         return jax.tree.map(
             lambda new, old: np.where(acts.reshape(-1, *[1] * (new.ndim - 1)), new, old), memory, self.memory
         )
+
+    def _reconsider(self, rewards: np.ndarray) -> None:
+        """Goes on with another scale of returns once a reward has come that is not 0, if there was none to go by."""
+        if self.reconsider is None or not rewards.any():
+            return
+        self.loop = self.reconsider(min(0.0, float(rewards.min())), max(0.0, float(rewards.max())))
+        self.programs, self.reconsider = self._programs(), None
+
+    def _programs(self) -> HostPrograms:
+        keys = self.keys.run
+        return HostPrograms(self.loop, self.builder.num_actions, keys, self.groups, self.first, self.seconds.compiled)
 
     def _learn(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
         """Each group's state after it has learned from its rollouts."""

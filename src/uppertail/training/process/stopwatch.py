@@ -6,6 +6,11 @@ from typing import Any
 
 import jax
 
+from uppertail.capacity import require_memory
+
+LESS = "use fewer seeds, a smaller width, batch_size or rollout_steps, or fewer bins or components"
+"""What helps where the memory that a program works in does not suffice."""
+
 
 class Stopwatch:
     """Seconds of a run, those before it was resumed included: of all of it, of compilation, of the training loop."""
@@ -30,8 +35,15 @@ class Stopwatch:
         self.training += state["training"]
 
     def compiled(self, function: Callable[..., Any], *arguments: Any, donate: tuple[int, ...] = ()) -> Any:
-        """A function, compiled for arguments of these shapes; the time it takes is counted."""
+        """A function, compiled for arguments of these shapes; the time it takes is counted.
+
+        Raises:
+            InputError: the program needs more memory than there is.
+        """
         began = time.perf_counter()
         program = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
         self.compile += time.perf_counter() - began
+        if (needs := program.memory_analysis()) is not None:
+            new = needs.temp_size_in_bytes + needs.output_size_in_bytes - needs.alias_size_in_bytes
+            require_memory(new, "A step of this run needs", LESS)
         return program

@@ -1,0 +1,67 @@
+"""How much memory there is, and a sentence where a request needs more, before anything is allocated."""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+from uppertail.errors import InputError
+
+MEMORY = Path("/proc/meminfo")
+CONTAINER = Path("/sys/fs/cgroup")
+GIB = 2**30
+
+
+def require_memory(needed: float, what: str, remedy: str) -> None:
+    """Refuses what does not fit into memory; where nobody knows how much there is, it refuses nothing.
+
+    Args:
+        needed: bytes, about.
+        what: what needs them, for the beginning of a sentence.
+        remedy: what helps.
+
+    Raises:
+        InputError: there are not as many.
+    """
+    free = free_memory()
+    if free is not None and needed > free:
+        raise InputError(f"{what} about {needed / GIB:,.1f} GiB of memory, and {free / GIB:,.1f} are free: {remedy}.")
+
+
+def size_of(tree: Any) -> float:
+    """Bytes of a tree of arrays, or of what `jax.eval_shape` says of them."""
+    import jax
+
+    return sum(float(leaf.size) * _itemsize(leaf.dtype) for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype"))
+
+
+def _itemsize(dtype: Any) -> int:
+    return getattr(dtype, "itemsize", 8)  # a key is two words
+
+
+def free_memory() -> float | None:
+    """Bytes that a new array may take: of the device, else of the machine or the container; None: nobody knows."""
+    import jax
+
+    if stats := jax.devices()[0].memory_stats():
+        return stats["bytes_limit"] - stats["bytes_in_use"] if "bytes_limit" in stats else None
+    known = [bytes_free for bytes_free in (_of_machine(), _of_container()) if bytes_free is not None]
+    return min(known, default=None)
+
+
+def _of_machine() -> float | None:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in MEMORY.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+    return None
+
+
+def _of_container() -> float | None:
+    """What is left of the limit of a control group (version 2); its caches are given back when there is need."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        limit = (CONTAINER / "memory.max").read_text(encoding="ascii").strip()
+        if limit != "max":
+            used = int((CONTAINER / "memory.current").read_text(encoding="ascii"))
+            lines = (line.split() for line in (CONTAINER / "memory.stat").read_text(encoding="ascii").splitlines())
+            return float(int(limit) - used + sum(int(count) for name, count in lines if name == "inactive_file"))
+    return None

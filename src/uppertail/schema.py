@@ -1,0 +1,199 @@
+"""What settings and headers of files must be, by the types that their dataclasses declare: checked in this one place.
+
+Nothing but types is looked at, and that numbers are such as 32 bits hold. Whoever needs more of a setting (a share lies
+in [0, 1]) says so where the setting is.
+"""
+
+import collections.abc
+import dataclasses
+import functools
+import numbers
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args, get_origin
+
+from uppertail.errors import InputError, listed, shown
+
+MOST_INT = 2**31 - 1
+"""The largest whole number of 32 bits."""
+
+MOST_FLOAT = 3.4e38
+"""The largest number of 32 bits, rounded down."""
+
+
+class MismatchError(Exception):
+    """A value of another type; its text says what to use instead, beginning with a verb."""
+
+
+def settle(part: Any) -> None:
+    """Brings every setting of a part to its declared type: numbers of NumPy and JAX become Python's, lists tuples.
+
+    Args:
+        part: a dataclass of settings, which may be frozen.
+
+    Raises:
+        InputError: a setting is of another type.
+    """
+    for name, kind in _kinds(type(part)).items():
+        before = getattr(part, name)
+        after = require_type(name, before, kind)
+        if after is not before:
+            object.__setattr__(part, name, after)
+
+
+def require_type(name: str, value: Any, kind: Any) -> Any:
+    """A value as its declared type has it.
+
+    Raises:
+        InputError: it is of another type.
+    """
+    try:
+        return settled(value, kind)
+    except MismatchError as error:
+        raise InputError(f"{name} is {shown(value)}: {error}.") from None
+
+
+def built(kind: type[Any], fields: Any) -> Any:
+    """A dataclass from what a file holds of it.
+
+    Args:
+        kind: the dataclass.
+        fields: its fields by name, as JSON has them.
+
+    Raises:
+        MismatchError: one is missing, too many, or of another type; the text begins with the field's name.
+    """
+    if not isinstance(fields, Mapping):
+        raise MismatchError("holds no fields")
+    kinds = _kinds(kind)
+    if odd := sorted(kinds.keys() ^ fields.keys(), key=str):
+        raise MismatchError(f"{odd[0]} is {'missing' if odd[0] in kinds else 'not expected'}")
+    values: dict[str, Any] = {}
+    for name, wanted in kinds.items():
+        try:
+            values[name] = settled(fields[name], wanted)
+        except MismatchError:
+            raise MismatchError(f"{name} is {shown(fields[name])}") from None
+    return kind(**values)
+
+
+def settled(value: Any, kind: Any) -> Any:
+    """A value as its declared type has it; the value itself where it is already so.
+
+    Raises:
+        MismatchError: it is of another type.
+    """
+    if get_origin(kind) in (typing.Union, types.UnionType):
+        return _of_union(value, get_args(kind))
+    if get_origin(kind) is Literal:
+        plain = _scalar(value)
+        if not any(type(plain) is type(choice) and plain == choice for choice in get_args(kind)):
+            raise MismatchError(f"use one of {listed(get_args(kind))}")
+        return plain
+    if get_origin(kind) in (tuple, list):
+        return _of_sequence(value, kind)
+    if get_origin(kind) is collections.abc.Callable:
+        if not callable(value):
+            raise MismatchError("use a function")
+        return value
+    plain_kind = get_origin(kind) or kind
+    if plain_kind is Any:
+        return value
+    if plain_kind in SCALARS:
+        return SCALARS[plain_kind](_scalar(value))
+    if plain_kind is dict:
+        return _of_mapping(value, get_args(kind))
+    if isinstance(plain_kind, type) and not isinstance(value, plain_kind):
+        raise MismatchError(f"use {'null (in Python, None)' if kind is types.NoneType else plain_kind.__name__}")
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise MismatchError("use true or false (in Python, True or False)")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise MismatchError("use a whole number")
+    if abs(value) > MOST_INT:
+        raise MismatchError("use a whole number below 2^31")
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise MismatchError("use a number")
+    if not abs(value) <= MOST_FLOAT:  # NaN is not, either
+        raise MismatchError(f"use a finite number, at most {MOST_FLOAT:g}")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise MismatchError("use text")
+    return value
+
+
+SCALARS: dict[type, Callable[[Any], Any]] = {bool: _truth, int: _whole, float: _number, str: _text}
+"""What a value of each type is brought to."""
+
+
+def _scalar(value: Any) -> Any:
+    """A number of NumPy or JAX, or an array of one such number without axes, as Python's own."""
+    if type(value).__module__.partition(".")[0] in ("numpy", "jax", "jaxlib") and getattr(value, "ndim", None) == 0:
+        try:
+            return value.item()
+        except Exception as error:  # within a compiled program there is no number yet
+            raise MismatchError("use a number that is known before anything is compiled") from error
+    return value
+
+
+def _of_union(value: Any, kinds: tuple[Any, ...]) -> Any:
+    if value is None and types.NoneType in kinds:
+        return None
+    remedies: list[str] = []
+    for kind in kinds:
+        if kind is not types.NoneType:
+            try:
+                return settled(value, kind)
+            except MismatchError as error:
+                remedies.append(str(error))
+    left_out = ", or leave it out" if types.NoneType in kinds else ""
+    raise MismatchError(f"{' or '.join(dict.fromkeys(remedies))}{left_out}")
+
+
+def _of_sequence(value: Any, kind: Any) -> Any:
+    items = value.tolist() if type(value).__module__ == "numpy" and getattr(value, "ndim", 0) == 1 else value
+    origin, kinds = get_origin(kind), get_args(kind)
+    if not isinstance(items, list | tuple):
+        raise MismatchError("use a list")
+    if origin is tuple and Ellipsis not in kinds and len(items) != len(kinds):
+        raise MismatchError(f"use a list of {len(kinds)}")
+    each = [kinds[0]] * len(items) if origin is list or Ellipsis in kinds else kinds
+    try:
+        result = origin(settled(item, wanted) for item, wanted in zip(items, each, strict=True))
+    except MismatchError as error:
+        raise MismatchError(f"in its list, {error}") from None
+    same = type(value) is origin and all(new is old for new, old in zip(result, value, strict=True))
+    return value if same else result
+
+
+def _of_mapping(value: Any, kinds: tuple[Any, ...]) -> Any:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise MismatchError("use a mapping from names")
+    if not kinds or kinds[1] is Any:
+        return value
+    return {key: settled(each, kinds[1]) for key, each in value.items()}
+
+
+@functools.cache
+def _kinds(part: type[Any]) -> dict[str, Any]:
+    """The declared type of each setting."""
+    try:
+        hints = typing.get_type_hints(part)
+    except NameError:  # in a class of someone's own, a type that is only imported for checkers
+        hints = {}
+    return {field.name: hints.get(field.name, Any) for field in dataclasses.fields(part) if field.init}

@@ -1,0 +1,47 @@
+"""Adam as a run uses it."""
+
+import dataclasses
+from typing import Any
+
+import optax
+
+
+@dataclasses.dataclass(frozen=True)
+class Adam:
+    """Adam on clipped gradients: what optax makes of these numbers, and what can be pickled, as optax's own cannot.
+
+    Args:
+        learning_rate: step size.
+        learning_rate_end: step size after `updates`, to which it falls linearly; None: it stays as it is.
+        updates: updates of a whole run, where the step size falls.
+        gradient_clip: largest size of any one entry of the gradient.
+        betas: decay rates of the mean of the gradient and of its square.
+        epsilon: what is added to the root of the mean square.
+    """
+
+    learning_rate: float
+    learning_rate_end: float | None = None
+    updates: int = 0
+    gradient_clip: float = 1.0
+    betas: tuple[float, float] = (0.0, 0.9)
+    epsilon: float = 1e-4
+
+    @property
+    def rate(self) -> float | optax.Schedule:
+        """The step size, or its course over the updates of a run."""
+        if self.learning_rate_end is None:
+            return self.learning_rate
+        return optax.linear_schedule(self.learning_rate, self.learning_rate_end, self.updates)
+
+    def init(self, params: Any) -> optax.OptState:
+        """The state before the first update."""
+        return self._transformation.init(params)
+
+    def update(self, updates: Any, state: optax.OptState, params: Any = None) -> tuple[Any, optax.OptState]:
+        """The step that follows from a gradient, and the next state."""
+        return self._transformation.update(updates, state, params)
+
+    @property
+    def _transformation(self) -> optax.GradientTransformation:
+        adam = optax.adam(self.rate, b1=self.betas[0], b2=self.betas[1], eps=self.epsilon)
+        return optax.chain(optax.clip(self.gradient_clip), adam)

@@ -1,0 +1,26 @@
+"""Requests that can be met, and from which nothing is learned: said before the run, in a sentence each."""
+
+from collections.abc import Iterator
+
+from uppertail.encodings import Encoding, Scalar
+from uppertail.training.method import Method
+
+
+def traps(method: Method, encoding: Encoding) -> Iterator[str]:
+    """What keeps this method from learning or exploring.
+
+    Args:
+        method: the parts of a run.
+        encoding: how observations enter its network.
+    """
+    family, policy = type(method.distribution).__name__, type(method.policy).__name__
+    if method.policy.explores_by_spread and not method.distribution.has_density:
+        yield (
+            f"{policy} explores by the spread of the return, and {family} has none: it always takes the greedy action; "
+            "use --policy EpsilonGreedy, or a distribution with a spread."
+        )
+    if isinstance(encoding, Scalar) and getattr(method.network, "bias", None) is False:
+        yield (
+            "Scalar states enter a network without biases, which gives them all but one function of the same sign: it "
+            "hardly tells them apart. Use --bias true, or --env.encoding one_hot."
+        )

@@ -1,0 +1,77 @@
+"""Where a random policy sees nothing but 0, the first reward sets the scale: its size does not matter."""
+
+import functools
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from uppertail import UCB, Gaussian, Given, Settings, train
+from uppertail.environments import measured_returns
+from uppertail.training.results import TrainingResult
+
+LENGTH = 9
+SETTINGS = Settings(seeds=1, steps=1024, episodes=10**6, width=16, hidden_layers=1, replay_size=256, learning_rate=0.01)
+
+
+class Corridor(gymnasium.Env[int, int]):
+    """A Chain whose only reward is past its end; the right action alternates."""
+
+    observation_space: Any = spaces.Discrete(LENGTH)
+    action_space: Any = spaces.Discrete(2)
+
+    def __init__(self, reward: float) -> None:
+        self.reward, self.at = reward, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.at = 0
+        return self.at, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        if action != self.at % 2:
+            return self.at, 0.0, True, False, {}
+        if self.at == LENGTH - 1:
+            return self.at, self.reward, True, False, {}
+        self.at += 1
+        return self.at, 0.0, False, False, {}
+
+
+@functools.cache
+def run(reward: float) -> TrainingResult:
+    builder = Given(functools.partial(Corridor, reward), id="Corridor", success=0.5 * reward)
+    return train(builder, Gaussian(), UCB(), SETTINGS)
+
+
+def test_a_random_policy_sees_nothing_here() -> None:
+    seen = measured_returns(Given(functools.partial(Corridor, 1.0)), 0.995)
+    assert (seen.low, seen.high, seen.known) == (0.0, 0.0, False)
+
+
+@pytest.mark.parametrize("reward", [0.01, 1000.0])
+def test_the_size_of_the_first_reward_does_not_matter(reward: float) -> None:
+    """The oracle is a reward of 1: the same episodes up to the first success, and solved as soon, but for rounding."""
+    one, other = run(1.0).record, run(reward).record
+    first, solved, later = one.first_success_episode[0], one.solved_episode[0], other.solved_episode[0]
+    assert first is not None and solved is not None and later is not None
+    np.testing.assert_array_equal(other.episodes[0].lengths[:first], one.episodes[0].lengths[:first])
+    assert abs(later - solved) <= 20
+    assert other.greedy_solves == one.greedy_solves == [True]
+
+
+def test_in_powers_of_two_it_makes_no_difference_at_all() -> None:
+    one, other, reward = run(1.0), run(1024.0), 1024.0
+    np.testing.assert_array_equal(other.record.episodes[0].lengths, one.record.episodes[0].lengths)
+    np.testing.assert_array_equal(other.record.episodes[0].returns, reward * one.record.episodes[0].returns)
+    z, expected = (each.agent.returns(each.network(0), LENGTH - 1) for each in (other, one))
+    np.testing.assert_array_equal(z.mean, reward * expected.mean)
+    np.testing.assert_array_equal(z.std, reward * expected.std)
+
+
+def test_the_scale_is_kept_with_the_run() -> None:
+    record = run(1024.0).record
+    assert record.distribution["scale"] == 1024.0
+    assert record.measured_returns == [0.0, 1024.0]
+    assert record.summary()["distribution"]["scale"] == 1024.0

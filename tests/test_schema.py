@@ -1,0 +1,281 @@
+"""Settings and headers by their declared types: what is of another type is a sentence."""
+
+import dataclasses
+import fractions
+import importlib
+import json
+import math
+import pickle
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+import uppertail as ut
+from uppertail import records
+from uppertail.errors import InputError, said, shown
+from uppertail.parts import PARTS
+from uppertail.records.described import described
+from uppertail.schema import MismatchError, built, settled
+from uppertail.training.checkpoints import file
+from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
+from uppertail.training.ledger import Ledger
+from uppertail.training.optimizer import Adam
+
+WITHOUT_DEFAULTS = {"Gym": {"id": "CartPole-v1"}}
+"""Settings that a kind needs."""
+
+
+def made(kind: Any) -> Any:
+    return kind(**WITHOUT_DEFAULTS.get(kind.__name__, {}))
+
+
+KINDS = [
+    ut.Settings,
+    *(getattr(importlib.import_module(module), name) for part in PARTS.values() for name, module in part.kinds.items()),
+]
+FIELDS = [(kind, field.name) for kind in KINDS for field in dataclasses.fields(kind) if field.init]
+
+HOSTILE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([2**31 - 1, 2**31, -(2**31), 2**63, 10**400, 0, 1, -1]),
+    st.floats(),
+    st.text(),
+    st.binary(),
+    st.complex_numbers(),
+    st.lists(st.one_of(st.none(), st.integers(), st.floats(), st.text()), max_size=3),
+    st.dictionaries(st.one_of(st.text(), st.integers()), st.integers(), max_size=2),
+    st.sampled_from(
+        [
+            np.int64(3), np.int8(-1), np.float32(0.5), np.float64("nan"), np.bool_(True), np.str_("elu"),
+            np.array(2), np.array([0.0, 0.5]), np.array([[1]]), np.array(["a"], object), jnp.float32(0.25),
+            jnp.int32(2), fractions.Fraction(1, 3), Decimal("0.5"), object(), int, print, b"one_hot", "one_hot",
+            math.inf, -math.inf,
+        ]
+    ),
+)  # fmt: skip
+
+
+def with_setting(kind: Any, name: str, value: Any) -> Any:
+    """A part with a setting, as where nothing checks types at run time."""
+    part = made(kind)
+    object.__setattr__(part, name, value)
+    part.__post_init__()
+    return part
+
+
+@pytest.mark.parametrize(("kind", "name"), FIELDS, ids=[f"{kind.__name__}.{name}" for kind, name in FIELDS])
+@given(value=HOSTILE)
+def test_a_setting_is_taken_or_refused_in_a_sentence(kind: Any, name: str, value: Any) -> None:
+    try:
+        part = with_setting(kind, name, value)
+    except InputError as error:
+        text = str(error)
+        assert text.endswith(".") and text.isprintable() and len(text) < 1000
+        return
+    written = json.loads(json.dumps(described(part), allow_nan=False))
+    again = kind(**_arguments(part))
+    assert json.loads(json.dumps(described(again))) == written
+    assert pickle.loads(pickle.dumps(part)) == part
+
+
+def _arguments(part: Any) -> dict[str, Any]:
+    return {field.name: getattr(part, field.name) for field in dataclasses.fields(part) if field.init}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "words"),
+    [
+        (ut.Settings, "discount", "0.9", "discount is '0.9': use a number"),
+        (ut.Settings, "width", 2.5, "width is 2.5: use a whole number, or leave it out"),
+        (ut.Settings, "adam_betas", [0.5], r"adam_betas is \[0.5\]: use a list of 2"),
+        (ut.Settings, "gradient_clip", math.inf, "gradient_clip is inf: use a finite number"),
+        (ut.Settings, "seeds", 10**400, r"seeds is 10+\.\.\.: use a whole number below 2"),
+        (ut.Gaussian, "beta", None, "beta is None: use a number"),
+        (ut.Gaussian, "distance", "euclid", "distance is 'euclid': use one of cross_entropy, .* or wasserstein"),
+        (ut.Chain, "length", "5", "length is '5': use a whole number"),
+        (ut.Chain, "length", True, "length is True: use a whole number"),
+        (ut.Categorical, "bins", 2.5, "bins is 2.5: use a whole number"),
+        (ut.Categorical, "bins", 10**6, "bins is 1000000: use 4096 at most"),
+        (ut.GaussianMixture, "components", 1000, "components is 1000: use 256 at most"),
+        (ut.Gym, "kwargs", 3, "kwargs is 3: use a mapping from names"),
+        (ut.Gym, "id", 5, "id is 5: use text"),
+    ],
+)
+def test_the_sentence_names_the_setting_the_value_and_the_remedy(kind: Any, name: str, value: Any, words: str) -> None:
+    with pytest.raises(InputError, match=f"^{words}"):
+        with_setting(kind, name, value)
+
+
+def test_numbers_of_numpy_and_jax_become_pythons() -> None:
+    for kind, name, value, own in (
+        (ut.Settings, "width", np.int64(16), 16),
+        (ut.Settings, "discount", np.float32(0.5), 0.5),
+        (ut.Settings, "steps", jnp.int32(100), 100),
+        (ut.Settings, "adam_betas", np.array([0.0, 0.5]), (0.0, 0.5)),
+        (ut.Settings, "learning_rate", 1, 1.0),
+        (ut.Chain, "ordered", np.True_, True),
+        (ut.Chain, "encoding", np.str_("scalar"), "scalar"),
+        (ut.FrozenLake, "desc", ["SF", "FG"], ("SF", "FG")),
+    ):
+        found = getattr(with_setting(kind, name, value), name)
+        assert found == own and type(found) is type(own)
+
+
+def test_a_value_is_shown_on_one_short_line() -> None:
+    class Rude:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert shown("a\x1b[31m\n") == r"'a\x1b[31m\n'"
+    assert shown(Rude()) == "of type Rude"
+    assert len(shown("x" * 10_000)) < 300
+    assert said(ValueError("half \ud83d a pair, \x1b[31m red.\n")) == r"half \ud83d a pair, \x1b[31m red"
+
+
+HEADER: dict[str, Any] = {
+    "step": 32,
+    "asked": {"environment": {"name": "Chain"}, "settings": {"seeds": 1}, "measured_returns": None},
+    "environments": "0",
+    "stopped": None,
+    "seconds": {"wall": 2.0, "compile": 1.0, "training": 0.5},
+    "hardware": {"uppertail": "0.1.0"},
+}
+ARRAYS = {"a": np.arange(3, dtype=np.float32)}
+
+
+def written(path: Path, text: str) -> Path:
+    """A checkpoint with this header, whose checksum is right."""
+    path.write_bytes(safetensors.numpy.save(ARRAYS, {file.HEADER: text, file.DIGEST: file.digest(ARRAYS, text)}))
+    return path
+
+
+def test_a_sound_header_is_read(tmp_path: Path) -> None:
+    header, arrays = file.read(written(tmp_path / "c", json.dumps({"format": 1, **HEADER})))
+    assert dataclasses.asdict(header) == HEADER
+    np.testing.assert_array_equal(arrays["a"], ARRAYS["a"])
+
+
+DAMAGED: list[tuple[str, Any]] = [
+    *(("step", value) for value in ("7", None, -1, 1.5, math.nan, 2**31, [1], True)),
+    *(("asked", value) for value in (None, [], "x", {"environment": 3}, {"settings": []})),
+    *(("asked", {"measured_returns": value}) for value in ("x", [1], [2, 1], [1, math.nan], {"a": 1})),
+    *(("environments", value) for value in (None, 3, {})),
+    *(("stopped", value) for value in (3, [], {})),
+    *(("seconds", value) for value in (None, 3, {}, {**HEADER["seconds"], "wall": "2"}, {**HEADER["seconds"], "x": 1})),
+    *(("seconds", {**HEADER["seconds"], "wall": value}) for value in (None, -1, math.nan, math.inf)),
+    *(("hardware", value) for value in (None, [], "x", 3)),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), DAMAGED)
+def test_a_header_of_other_types_names_the_field(name: str, value: Any, tmp_path: Path) -> None:
+    path = written(tmp_path / "c", json.dumps({"format": 1, **HEADER, name: value}))
+    with pytest.raises(UnusableCheckpointError, match=f"^is damaged: in its header, {name} "):
+        file.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "is damaged"),
+        ("[]", "is damaged"),
+        ("3", "is damaged"),
+        ("{}", "has format None"),
+        (json.dumps({"format": 2, **HEADER}), "has format 2 .uppertail 0.1.0., and this version reads 1"),
+        (json.dumps({"format": [], "hardware": 3}), "damaged"),
+        (json.dumps({"format": 1}), "in its header, asked is missing"),
+        (json.dumps({"format": 1, **HEADER, "more": 1}), "in its header, more is not expected"),
+        ('{"format": 1, "asked": ' + "[" * 100_000 + "]" * 100_000 + "}", "is damaged"),
+        ('{"format": 1, "step": ' + "1" * 5_000 + "}", "is damaged"),
+    ],
+)
+def test_what_is_no_header_is_damaged(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UnusableCheckpointError, match=words):
+        file.read(written(tmp_path / "c", text))
+
+
+def ledger_arrays() -> dict[str, np.ndarray]:
+    return {
+        "count": np.array([2, 1]),
+        "targets": np.zeros(2),
+        "returns": np.zeros(3, np.float32),
+        "lengths": np.ones(3, np.int64),
+        "end_steps": np.arange(3),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("count", np.array([2])), ("count", np.array([4, -1])), ("count", np.array([2.0, 1.0])),
+        ("targets", np.zeros(3)), ("targets", np.array([np.nan, 0])), ("returns", np.zeros(2)),
+        ("lengths", np.zeros((3, 1))), ("end_steps", np.array([True] * 3)), *((name, None) for name in ledger_arrays()),
+    ],
+)  # fmt: skip
+def test_the_episodes_of_a_checkpoint_are_those_of_its_seeds(name: str, array: np.ndarray | None) -> None:
+    ledger, arrays = Ledger(ut.Settings(seeds=2), 1.0), ledger_arrays()
+    ledger.require_sound(arrays)
+    changed = {key: each for key, each in {**arrays, name: array}.items() if each is not None}
+    with pytest.raises(MismatchError, match=f"its array {name} "):
+        ledger.require_sound(changed)
+
+
+@pytest.mark.parametrize(
+    ("change", "sound"),
+    [
+        ({}, True), ({"diverged": {"seed": 1, "step": 2}}, True), ({"diverged": {"seed": 1}}, False),
+        ({"diverged": []}, False), ({"diverged": {"seed": "1", "step": 2}}, False), ({"diverged": 3}, False),
+        ({"interrupted": "no"}, False), ({"interrupted": None}, False), ({"stopped": 3}, False),
+        ({"failed": []}, False),
+    ],
+)  # fmt: skip
+def test_a_summary_is_what_a_run_could_have_written(change: dict[str, Any], sound: bool, tmp_path: Path) -> None:
+    summary = {"interrupted": False, "stopped": None, "diverged": None, "failed": None, **change}
+    (tmp_path / records.SUMMARY).write_text(json.dumps(summary))
+    assert (records.read_summary(tmp_path) is not None) is sound
+
+
+@pytest.mark.parametrize("text", ["", "[", "[]", "null", "3", '"x"', "[" * 100_000])
+def test_what_is_no_summary_is_none(text: str, tmp_path: Path) -> None:
+    (tmp_path / records.SUMMARY).write_text(text)
+    assert records.read_summary(tmp_path) is None
+    assert records.read_summary(tmp_path / "nowhere") is None
+
+
+def test_types_that_are_composed() -> None:
+    assert settled([1, 2.5], list[float]) == [1.0, 2.5]
+    assert settled({"a": 1}, dict[str, float]) == {"a": 1.0}
+    assert settled(None, tuple[float, float] | None) is None
+    for value, kind in (
+        ([1, "x"], list[float]),
+        ({1: 2}, dict[str, float]),
+        ((1,), tuple[float, float]),
+        (3, type(None)),
+    ):
+        with pytest.raises(MismatchError):
+            settled(value, kind)
+    with pytest.raises(MismatchError, match="holds no fields"):
+        built(Header, [])
+
+
+def test_the_optimizer_is_optaxs_and_can_be_pickled() -> None:
+    """Two steps of Adam without a mean, by hand: -rate * g / (sqrt(v / (1 - b^t)) + eps)."""
+    adam = pickle.loads(pickle.dumps(Adam(0.1, gradient_clip=1.0, betas=(0.0, 0.9), epsilon=1e-4)))
+    weights = jnp.zeros(1)
+    state = adam.init(weights)
+    second = 0.0
+    for step, gradient in enumerate((3.0, 0.5), start=1):
+        moved, state = adam.update(jnp.full(1, gradient), state, weights)
+        clipped = min(gradient, 1.0)
+        second = 0.9 * second + 0.1 * clipped**2
+        expected = -0.1 * clipped / (math.sqrt(second / (1 - 0.9**step)) + 1e-4)
+        assert float(moved[0]) == pytest.approx(expected, rel=1e-5)
