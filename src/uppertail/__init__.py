@@ -18,12 +18,24 @@ if TYPE_CHECKING:
         Given,
         Gym,
         HostBuilder,
+        RiskyArm,
         Toy,
         TreasureChain,
     )
     from uppertail.errors import InputError
-    from uppertail.networks import Network, NetworkBuilder, PerAction
-    from uppertail.policies import UCB, EpisodeUCB, EpsilonGreedy, ExplorationPolicy, Greedy, Memoryless, Thompson
+    from uppertail.networks import Ensemble, Network, NetworkBuilder, PerAction
+    from uppertail.policies import (
+        UCB,
+        DoubleUCB,
+        EpisodeUCB,
+        EpsilonGreedy,
+        ExplorationPolicy,
+        Greedy,
+        MemberThompson,
+        MemberUCB,
+        Memoryless,
+        Thompson,
+    )
     from uppertail.replay import Distinct, Prioritized, Replay, Sample, Uniform
     from uppertail.targets import Online, Periodic, RunningMean, Target
     from uppertail.training.checkpoints.folder import Checkpoints
@@ -67,6 +79,8 @@ __all__ = [
     "Checkpoints",
     "DeepSea",
     "Distinct",
+    "DoubleUCB",
+    "Ensemble",
     "EnvironmentBuilder",
     "EpisodeUCB",
     "EpsilonGreedy",
@@ -80,6 +94,8 @@ __all__ = [
     "Gym",
     "HostBuilder",
     "InputError",
+    "MemberThompson",
+    "MemberUCB",
     "Memoryless",
     "Network",
     "NetworkBuilder",
@@ -91,6 +107,7 @@ __all__ = [
     "Progress",
     "Replay",
     "ReturnDistribution",
+    "RiskyArm",
     "RunningMean",
     "Sample",
     "Settings",

@@ -153,7 +153,9 @@ class Agent:
         size = batch.action.shape[0]
         keys = jax.random.split(key, size)
         draw_keys = jax.random.split(jax.random.fold_in(key, size), size)  # `keys` are folds of 0 to size - 1
-        bootstrapping = self.target.network(state.target, state.network)
+        draw_of_weights = jax.random.fold_in(key, size + 1)
+        learning = state.network.redrawn(draw_of_weights)
+        bootstrapping = self.target.network(state.target, state.network).redrawn(draw_of_weights)
         bootstraps = jax.vmap(self.bootstrap, in_axes=(None, 0, 0))(bootstrapping, keys, batch)
         targets, outside = jax.vmap(self.backup)(bootstraps, batch), jax.vmap(self.outside)(bootstraps, batch)
 
@@ -162,7 +164,7 @@ class Agent:
             return self.loss(network, draw_key, target, transition._replace(action=action))
 
         rows = (draw_keys, targets, batch)
-        loss, losses, gradient = state.network.loss_and_gradient(loss_of, batch.action, rows, weights)
+        loss, losses, gradient = learning.loss_and_gradient(loss_of, batch.action, rows, weights)
         updates, optimizer = self.optimizer.update(_tree(gradient), state.optimizer, _tree(state.network))
         network = _tree(optax.apply_updates(_tree(state.network), updates))
         metrics = Metrics(loss, optax.tree.norm(gradient), jnp.mean(outside, dtype=jnp.float32))

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -10,18 +10,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
-from uppertail.errors import InputError, require_choice
-from uppertail.networks.base import NetworkBuilder
 from uppertail.networks.by_action import DividedNetwork
-from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
+from uppertail.networks.layers import Activation, Normalization
+from uppertail.networks.perceptrons import Perceptron, Perceptrons
 from uppertail.types import PyTree
-
-OutputInit = Literal["glorot", "zero"]
-"""The names of `--network.output_init`."""
 
 
 @dataclasses.dataclass(frozen=True)
-class PerAction(NetworkBuilder):
+class PerAction(Perceptrons):
     """A multilayer perceptron for each action.
 
     Args:
@@ -33,32 +29,11 @@ class PerAction(NetworkBuilder):
         output_init: how the weights of the last layer start: glorot, or zero, where all states begin exactly alike.
     """
 
-    width: int = 256
-    hidden_layers: int = 2
-    bias: bool = False
-    activation: Activation = "elu"
-    normalization: Normalization = "none"
-    output_init: OutputInit = "glorot"
-
     def __post_init__(self) -> None:
-        for name in ("width", "hidden_layers"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
-                raise InputError(f"{name} is {value}: use a whole number, 1 or more, below 2^31.")
-        if not isinstance(self.bias, bool):
-            raise InputError(f"bias is {self.bias!r}: use true or false.")
-        require_choice("activation", self.activation, list(ACTIVATIONS))
-        require_choice("normalization", self.normalization, list(NORMALIZATIONS))
-        require_choice("output_init", self.output_init, ["glorot", "zero"])
+        self.require_layers()
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "PerActionNetwork":
-        encoder = encoding.init(jax.random.fold_in(key, num_actions))
-        sizes = (encoding.num_features, *(self.width,) * self.hidden_layers, num_outputs)
-        network = PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder)
-        if self.output_init == "zero":
-            weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
-            network = dataclasses.replace(network, weights=weights)
-        return dataclasses.replace(network, activation=self.activation, normalization=self.normalization)
+        return perceptrons_of(self, key, encoding, num_actions, num_outputs)
 
 
 class PerActionNetwork(DividedNetwork):
@@ -108,8 +83,8 @@ class PerActionNetwork(DividedNetwork):
         return self.weights[0].shape[0]
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
-        perceptrons = jax.vmap(self._outputs_of_one, in_axes=(0, 0, None))
-        return perceptrons(self.weights, self.biases, observation)
+        perceptrons = jax.vmap(self.form.outputs, in_axes=(None, 0, 0, None))
+        return perceptrons(self.encoder, self.weights, self.biases, observation)
 
     def observe(self, observations: Array) -> Self:
         return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
@@ -129,17 +104,20 @@ class PerActionNetwork(DividedNetwork):
         weights, biases = own
         return dataclasses.replace(self, weights=weights, biases=biases, encoder=shared)
 
-    def _outputs_of_one(
-        self,
-        weights: tuple[Float[Array, "_inputs _outputs"], ...],
-        biases: tuple[Float[Array, " _outputs"], ...],
-        observation: Array,
-    ) -> Float[Array, " outputs"]:
-        """The outputs of one action's perceptron for one observation."""
-        activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]
-        hidden = self.encoding.project(self.encoder, weights[0], observation)
-        for layer, weight in enumerate(weights[1:]):
-            if biases:
-                hidden = hidden + biases[layer]
-            hidden = activate(normalize(hidden)) @ weight
-        return hidden + biases[-1] if biases else hidden
+    @property
+    def form(self) -> Perceptron:
+        """How the outputs of one action follow from its arrays."""
+        return Perceptron(self.encoding, self.activation, self.normalization)
+
+
+def perceptrons_of(
+    settings: Perceptrons, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int
+) -> PerActionNetwork:
+    """The perceptrons of these settings, one per action, with what the encoding begins with."""
+    encoder = encoding.init(jax.random.fold_in(key, num_actions))
+    sizes = (encoding.num_features, *(settings.width,) * settings.hidden_layers, num_outputs)
+    network = PerActionNetwork.init(key, encoding, sizes, num_actions, settings.bias, encoder)
+    if settings.output_init == "zero":
+        weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
+        network = dataclasses.replace(network, weights=weights)
+    return dataclasses.replace(network, activation=settings.activation, normalization=settings.normalization)
