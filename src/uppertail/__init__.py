@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         TreasureChain,
     )
     from uppertail.errors import InputError
-    from uppertail.networks import Ensemble, Network, NetworkBuilder, PerAction
+    from uppertail.networks import BayesianLast, Dropout, Ensemble, Network, NetworkBuilder, PerAction, Variational
     from uppertail.policies import (
         UCB,
         DoubleUCB,
@@ -74,12 +74,14 @@ _HOME_OF = {
 
 __all__ = [
     "UCB",
+    "BayesianLast",
     "Categorical",
     "Chain",
     "Checkpoints",
     "DeepSea",
     "Distinct",
     "DoubleUCB",
+    "Dropout",
     "Ensemble",
     "EnvironmentBuilder",
     "EpisodeUCB",
@@ -121,6 +123,7 @@ __all__ = [
     "TrainingResult",
     "TreasureChain",
     "Uniform",
+    "Variational",
     "load",
     "loggers",
     "train",

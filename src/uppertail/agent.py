@@ -109,6 +109,11 @@ class Agent:
         """The agent after it has seen a batch of observations (one leading axis), before it learns from them."""
         return state._replace(network=state.network.observe(observations))
 
+    def took(self, state: AgentState, transitions: Transition) -> AgentState:
+        """The agent after it has seen a batch of transitions (one leading axis), before it learns from them."""
+        network = state.network.observe(transitions.observation)
+        return state._replace(network=network.took(transitions.observation, transitions.action))
+
     def bootstrap(self, network: Network, key: PRNGKeyArray, transition: Transition) -> PyTree:
         """Z(s', a') of one transition by each member, which is surely 0 if the episode terminated."""
 

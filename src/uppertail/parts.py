@@ -88,6 +88,9 @@ PARTS = {
         {
             "PerAction": "uppertail.networks",
             "Ensemble": "uppertail.networks",
+            "Dropout": "uppertail.networks",
+            "Variational": "uppertail.networks",
+            "BayesianLast": "uppertail.networks",
         },
     ),
     "replay": Part(

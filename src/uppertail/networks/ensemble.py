@@ -13,7 +13,7 @@ from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.per_action import PerActionNetwork, perceptrons_of
-from uppertail.networks.perceptrons import Perceptron, Perceptrons
+from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
 from uppertail.types import PyTree
 
 
@@ -41,7 +41,7 @@ class Ensemble(Perceptrons):
 
     def __post_init__(self) -> None:
         self.require_layers()
-        require_members("members", self.members, "--network PerAction is a single network")
+        require_members(self.members)
         if not 0 <= self.prior_scale < math.inf:
             raise InputError(f"prior_scale is {self.prior_scale}: use a finite number, 0 or more.")
         if not 0 < self.share <= 1:
@@ -135,12 +135,3 @@ def of_members(
         return form.outputs(encoder, weights, biases, observation)
 
     return jax.vmap(jax.vmap(one, out_axes=0), out_axes=1)(*own)
-
-
-def require_members(name: str, value: object, alternative: str) -> None:
-    """Raises InputError unless there are enough members to differ."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value < 2**31:
-        raise InputError(
-            f"{name} is {value}, but how far members differ takes at least 2: use a whole number, 2 or more "
-            f"({alternative})."
-        )

@@ -101,3 +101,12 @@ def require_count(name: str, value: object, least: int) -> None:
     """Raises InputError unless a setting is a whole number that is not too small."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
         raise InputError(f"{name} is {value}: use a whole number, {least} or more, below 2^31.")
+
+
+def require_members(members: object) -> None:
+    """Raises InputError unless there are enough members to differ."""
+    if isinstance(members, bool) or not isinstance(members, int) or not 2 <= members < 2**31:
+        raise InputError(
+            f"members is {members}, but how far members differ takes at least 2: use a whole number, 2 or more, or "
+            "--network PerAction for a single network."
+        )

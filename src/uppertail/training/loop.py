@@ -120,7 +120,7 @@ class Loop:
             buffer = self.replay.update(buffer, batch.indices, losses[self.fresh_count :])
             return (state, buffer), metrics
 
-        seen = self.agent.observe(run.agent, fresh.observation)
+        seen = self.agent.took(run.agent, fresh)
         update_keys = jax.random.split(key, self.updates_per_rollout)
         (agent_state, buffer), metrics = jax.lax.scan(update, (seen, buffer), update_keys)
         target = self.agent.target.after_rollout(agent_state.target, agent_state.network)
