@@ -230,11 +230,11 @@ SHORT = ut.Settings(seeds=1, episodes=1000, steps=192, rollout_steps=8, replay_s
 @pytest.mark.parametrize("name", BUILDERS)
 def test_a_run_learns_and_leaves_what_is_fixed_alone(name: str) -> None:
     """Draws that members act with stay bit for bit, though each update learns with others."""
-    builder = BUILDERS[name]
+    builder = dataclasses.replace(BUILDERS[name], hidden_layers=1, bias=False)
     run = Run(ut.Chain(3), Method(ut.PointMass(), ut.MemberThompson(), builder), SHORT)
     try:
         start = run.driver.start()
-        before = run.driver.gather(start, lambda state: state.agent.network)
+        before = jax.tree.map(np.array, run.driver.gather(start, lambda state: state.agent.network))
         after = run.driver.gather(run.driver.advance(start)[0], lambda state: state.agent.network)
     finally:
         run.close()

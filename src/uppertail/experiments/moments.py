@@ -32,9 +32,9 @@ def moments(
     seen: list[Moment] = []
 
     def look(state: Any) -> None:
-        networks = run.driver.gather(state, lambda each: jax.tree.map(np.asarray, each.agent.network))
+        networks = run.driver.gather(state, lambda each: each.agent.network)
         step = int(run.driver.gather(state, lambda each: each.iteration)[0]) * run.loop.rollout_steps
-        seen.append(Moment(step, Snapshot(run.loop.agent, networks, run.world.environments)))
+        seen.append(Moment(step, Snapshot(run.loop.agent, jax.tree.map(np.array, networks), run.world.environments)))
 
     try:
         state = run.driver.start()
