@@ -39,7 +39,7 @@ def _along(axes: Axes, document: dict[str, Any]) -> None:
         for name, style in (("total", "--"), ("chance", ":")):
             label = {"total": "exact", "chance": "exact, the environment's chance"}[name] if number == 0 else None
             axes.axhline(seed["exact"][name], color="0.3", linewidth=1.0, linestyle=style, label=label)
-    axes.set(xscale="symlog", yscale="symlog", xlabel="environment steps", ylabel="variance of the return")
+    axes.set(xlabel="environment steps", ylabel="variance of the return")
     axes.set(title=f"{document['env']}, {document['family']}")
     axes.set_xscale("symlog", linthresh=max(float(steps[1]), 1.0))
     axes.set_yscale("symlog", linthresh=1e-4)

@@ -9,6 +9,7 @@ from uppertail.environments import EnvironmentBuilder
 from uppertail.experiments.cells import Report
 from uppertail.experiments.snapshots import Snapshot
 from uppertail.training.method import Method
+from uppertail.training.process.interrupt import interruptible
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 
@@ -37,12 +38,15 @@ def moments(
         seen.append(Moment(step, Snapshot(run.loop.agent, jax.tree.map(np.array, networks), run.world.environments)))
 
     try:
-        state = run.driver.start()
-        look(state)
-        while not run.ledger.over:
-            state, records, metrics = run.driver.advance(state, run.ledger.finished)
-            report(run.ledger.extend(records, metrics, run.start_returns(state)))
+        with interruptible() as asked_to_stop:
+            state = run.driver.start()
             look(state)
+            while not run.ledger.over:
+                state, records, metrics = run.driver.advance(state, run.ledger.finished)
+                report(run.ledger.extend(records, metrics, run.start_returns(state)))
+                look(state)
+                if asked_to_stop.is_set():
+                    raise KeyboardInterrupt(asked_to_stop.signal_number)
     finally:
         run.close()
     later = [moment.step for moment in seen[1:]]
