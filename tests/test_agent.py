@@ -66,7 +66,7 @@ def agent_with(
 
 def targets_of(agent: Agent, network: Any, key: jax.Array, transition: Transition) -> Any:
     """q(Z | s, a) with the bootstrap of this network, with the leading axis of its one member."""
-    return agent.backup(agent.bootstrap(AgentState(network, (), ()), key, transition), transition)
+    return agent.backup(agent.bootstrap(network, (), key, transition), transition)
 
 
 def target_of(agent: Agent, network: Any, key: jax.Array, transition: Transition) -> Any:

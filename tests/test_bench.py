@@ -90,8 +90,8 @@ def test_a_turn_counts_the_steps_of_all_seeds(host: bool, monkeypatch: pytest.Mo
 
 def test_every_contestant_has_a_name_of_its_own() -> None:
     labels = [entrant.label for entrant in contestants("python")]
-    assert len(set(labels)) == len(labels) == 19
-    assert len(contestants(None)) == 13
+    assert len(set(labels)) == len(labels) == 21
+    assert len(contestants(None)) == 15
 
 
 def test_products_take_some_time() -> None:

@@ -159,7 +159,7 @@ BAD = {
     "missing config": (["train", "--config", "nowhere.yaml"], "cannot be read"),
     "no number or null": (["train", "--steps", "abc"], "steps is abc, but it must be a whole number or null"),
     "empty value": (["train", "--seeds="], "seeds is empty"),
-    "no class": (["train", "--env", "null"], "env is None: use Chain, TreasureChain, DeepSea, Toy, FrozenLake or Gym"),
+    "no class": (["train", "--env", "null"], "env is None: use Chain, TreasureChain, DeepSea, Toy, RiskyArm"),
     "null for a length": (["train", "--env.length", "null"], "env.length is null"),
     "null for a map": (["train", "--env", "FrozenLake", "--env.map_name", "null"], "env.map_name is null"),
     "a small negative number": (["train", "--learning_rate", "-1e-3"], "learning_rate is -0.001: use a number above 0"),

@@ -333,7 +333,7 @@ def test_a_setting_that_came_with_a_later_version_is_no_obstacle(toy):
         ([], "Which run?"),
         (["DIR", "--episodes", "0"], "episodes is 0: use 1 to 100,000"),
         (["DIR", "--episodes", "1.5"], "episodes is 1.5"),
-        (["DIR", "--policy", "best"], "Unknown policy 'best': use UCB, EpisodeUCB, Thompson or EpsilonGreedy, or"),
+        (["DIR", "--policy", "best"], "Unknown policy 'best': use UCB, EpisodeUCB, Thompson, MemberThompson"),
         (["DIR", "--episode", "3"], "Did you mean --episodes?"),
     ],
 )

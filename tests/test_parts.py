@@ -78,7 +78,7 @@ def test_a_short_form_that_cannot_be_is_refused(network, short, sentence):
 BAD = {
     "width twice": ("--width 16 --network.width 8", "width is 16, but network.width is 8: give it once."),
     "no width": ("--network test_parts.Own --width 8", "width is 8, but the network Own has no such setting"),
-    "network": ("--network Peraction", "Unknown network 'Peraction': use PerAction, or the import path of your own"),
+    "network": ("--network Peraction", "Unknown network 'Peraction': use PerAction, Ensemble, Dropout,"),
     "replay": ("--replay Distinkt", "own class. Did you mean Distinct?"),
     "target": (
         "--target Periodc",

@@ -9,7 +9,7 @@ import scipy.stats
 from uppertail.distributions import Gaussian
 from uppertail.environments import Chain, FrozenLake, Toy
 from uppertail.experiments import policy_evaluation
-from uppertail.experiments.against_exact import _reachable, against_exact
+from uppertail.experiments.against_exact import against_exact, reachable_states
 from uppertail.experiments.form import PARTS
 from uppertail.experiments.policy_evaluation import UNIFORM
 from uppertail.experiments.snapshots import action_probabilities, curve, learned_returns, snapshot
@@ -56,10 +56,10 @@ def _mean_distance_from(point):
 def test_only_states_in_which_the_policy_acts_are_compared():
     lake = FrozenLake(map_name="4x4").build(jax.random.key(0))
     holes_and_goal = {5, 7, 11, 12, 15}
-    assert _reachable(lake) == set(range(16)) - holes_and_goal
+    assert reachable_states(lake) == set(range(16)) - holes_and_goal
     island = FrozenLake(desc=("SFHF", "HHHG")).build(jax.random.key(0))
-    assert _reachable(island) == {0, 1}
-    assert _reachable(Chain(length=4).build(jax.random.key(3))) == {0, 1, 2, 3}
+    assert reachable_states(island) == {0, 1}
+    assert reachable_states(Chain(length=4).build(jax.random.key(3))) == {0, 1, 2, 3}
 
 
 def test_the_table_is_the_mean_and_the_largest_over_pairs_then_the_mean_over_seeds():

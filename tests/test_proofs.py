@@ -38,7 +38,10 @@ class PriorEnsemble(Network):
     prior: PerActionNetwork
     scale: float = eqx.field(static=True)
     shared: float = eqx.field(static=True)
-    members: ClassVar[int | None] = MEMBERS
+
+    @property
+    def members(self) -> int:
+        return MEMBERS
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
         def of_member(learned: PerActionNetwork, prior: PerActionNetwork) -> Array:

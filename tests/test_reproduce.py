@@ -23,6 +23,7 @@ from uppertail.experiments import (
     policy_evaluation,
     toy,
     training_cell,
+    uncertainties,
 )
 from uppertail.experiments.cells import Cell, CellResult, UnusableCellError
 from uppertail.locks import locked
@@ -54,6 +55,10 @@ def small(monkeypatch):
     monkeypatch.setattr(policy_evaluation, "DRAWS", 100)
     label = "Categorical, sampled loss"
     monkeypatch.setattr(policy_evaluation, "QUICK_FAMILIES", (label,))
+    toy_alone = {"Toy": (uncertainties.ENVIRONMENTS["Toy"][0], 640)}
+    monkeypatch.setattr(uncertainties, "ENVIRONMENTS", toy_alone)
+    monkeypatch.setattr(uncertainties, "NETWORK", dataclasses.replace(uncertainties.NETWORK, members=2, width=8))
+    monkeypatch.setattr(uncertainties, "DRAWS", 100)
 
 
 def test_fig_2_has_what_the_defaults_do_beside_the_papers_form():
@@ -100,6 +105,7 @@ def test_all_figures_are_made_and_a_second_call_repeats_nothing(small, tmp_path,
     for module, name in (
         (moment_cell, "snapshot"),
         (training_cell, "train"),
+        (uncertainties, "moments"),
     ):
         monkeypatch.setattr(module, name, _must_not_be_called)
     assert reproduce("all", tmp_path / "all") == 0

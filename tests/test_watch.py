@@ -197,7 +197,7 @@ def test_an_environment_without_a_picture_gets_a_sentence(env, capsys):
         (["--fps", "0"], "fps is 0: use 1 to 1000"),
         (["--gif", "cart.mp4"], "give it a name that ends in .gif"),
         (["--gif", "nowhere/cart.gif"], "There is no folder nowhere"),
-        (["--policy", "best"], "Unknown policy 'best': use UCB, EpisodeUCB, Thompson or EpsilonGreedy, or"),
+        (["--policy", "best"], "Unknown policy 'best': use UCB, EpisodeUCB, Thompson, MemberThompson"),
     ],
 )
 def test_a_bad_request_gets_a_sentence(arguments, sentence, cart, tmp_path, capsys):

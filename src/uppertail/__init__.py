@@ -18,12 +18,24 @@ if TYPE_CHECKING:
         Given,
         Gym,
         HostBuilder,
+        RiskyArm,
         Toy,
         TreasureChain,
     )
     from uppertail.errors import InputError
-    from uppertail.networks import Network, NetworkBuilder, PerAction
-    from uppertail.policies import UCB, EpisodeUCB, EpsilonGreedy, ExplorationPolicy, Greedy, Memoryless, Thompson
+    from uppertail.networks import BayesianLast, Dropout, Ensemble, Network, NetworkBuilder, PerAction, Variational
+    from uppertail.policies import (
+        UCB,
+        DoubleUCB,
+        EpisodeUCB,
+        EpsilonGreedy,
+        ExplorationPolicy,
+        Greedy,
+        MemberThompson,
+        MemberUCB,
+        Memoryless,
+        Thompson,
+    )
     from uppertail.replay import Distinct, Prioritized, Replay, Sample, Uniform
     from uppertail.targets import Graph, Online, Periodic, RunningMean, Target
     from uppertail.training.checkpoints.folder import Checkpoints
@@ -62,11 +74,15 @@ _HOME_OF = {
 
 __all__ = [
     "UCB",
+    "BayesianLast",
     "Categorical",
     "Chain",
     "Checkpoints",
     "DeepSea",
     "Distinct",
+    "DoubleUCB",
+    "Dropout",
+    "Ensemble",
     "EnvironmentBuilder",
     "EpisodeUCB",
     "EpsilonGreedy",
@@ -81,6 +97,8 @@ __all__ = [
     "Gym",
     "HostBuilder",
     "InputError",
+    "MemberThompson",
+    "MemberUCB",
     "Memoryless",
     "Network",
     "NetworkBuilder",
@@ -92,6 +110,7 @@ __all__ = [
     "Progress",
     "Replay",
     "ReturnDistribution",
+    "RiskyArm",
     "RunningMean",
     "Sample",
     "Settings",
@@ -105,6 +124,7 @@ __all__ = [
     "TrainingResult",
     "TreasureChain",
     "Uniform",
+    "Variational",
     "load",
     "loggers",
     "train",

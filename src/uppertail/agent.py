@@ -127,17 +127,29 @@ class Agent:
         """The agent after it has seen a batch of observations (one leading axis), before it learns from them."""
         return state._replace(network=state.network.observe(observations))
 
+    def took(self, state: AgentState, transitions: Transition) -> AgentState:
+        """The agent after it has seen a batch of transitions (one leading axis), before it learns from them."""
+        network = state.network.observe(transitions.observation)
+        return state._replace(network=network.took(transitions.observation, transitions.action))
+
     def sweep(self, state: AgentState, key: PRNGKeyArray, steps: Transition) -> AgentState:
         """The agent after its target has taken in the steps of a rollout, before it learns from them."""
 
         def backed_up(target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
-            return self.backup(self.bootstrap(state._replace(target=target), key, transition), transition)
+            return self.backup(self.bootstrap(network, target, key, transition), transition)
 
+        network = self.target.network(state.target, state.network)
         return state._replace(target=self.target.after_steps(state.target, key, steps, backed_up))
 
-    def bootstrap(self, state: AgentState, key: PRNGKeyArray, transition: Transition) -> PyTree:
-        """Z(s', a') of one transition by each member, which is surely 0 if the episode terminated."""
-        network = self.target.network(state.target, state.network)
+    def bootstrap(self, network: Network, target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
+        """Z(s', a') of one transition by each member, which is surely 0 if the episode terminated.
+
+        Args:
+            network: the network that bootstraps.
+            target: the state of the agent's target, which may remember more than the network says.
+            key: randomness of the next action.
+            transition: one transition.
+        """
         said = self.returns_by_member(network, transition.next_observation)
 
         def of_member(z_next: PyTree) -> PyTree:
@@ -145,7 +157,7 @@ class Agent:
             next_action = jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action)
             return where(transition.terminated, self.family.terminal(), take(z_next, next_action))
 
-        return jax.vmap(of_member)(self.target.recall(state.target, transition.next_observation, said))
+        return jax.vmap(of_member)(self.target.recall(target, transition.next_observation, said))
 
     def backup(self, bootstrap: PyTree, transition: Transition) -> PyTree:
         """q(Z | s, a) of one transition by each member: r + discount * Z(s', a')."""
@@ -181,16 +193,19 @@ class Agent:
         size = batch.action.shape[0]
         keys = jax.random.split(key, size)
         draw_keys = jax.random.split(jax.random.fold_in(key, size), size)  # `keys` are folds of 0 to size - 1
-        bootstraps = jax.vmap(self.bootstrap, in_axes=(None, 0, 0))(state, keys, batch)
+        draw_of_weights = jax.random.fold_in(key, size + 1)
+        learning = state.network.redrawn(draw_of_weights)
+        bootstrapping = self.target.network(state.target, state.network).redrawn(draw_of_weights)
+        bootstraps = jax.vmap(self.bootstrap, in_axes=(None, None, 0, 0))(bootstrapping, state.target, keys, batch)
         targets, outside = jax.vmap(self.backup)(bootstraps, batch), jax.vmap(self.outside)(bootstraps, batch)
         target = self.target.after_backups(state.target, batch, targets)
 
         def loss_of(network: Network, action: Int[Array, ""], row: PyTree) -> Float[Array, ""]:
-            draw_key, target, transition = row
-            return self.loss(network, draw_key, target, transition._replace(action=action))
+            draw_key, backed_up, transition = row
+            return self.loss(network, draw_key, backed_up, transition._replace(action=action))
 
         rows = (draw_keys, targets, batch)
-        loss, losses, gradient = state.network.loss_and_gradient(loss_of, batch.action, rows, weights)
+        loss, losses, gradient = learning.loss_and_gradient(loss_of, batch.action, rows, weights)
         updates, optimizer = self.optimizer.update(_tree(gradient), state.optimizer, _tree(state.network))
         network = _tree(optax.apply_updates(_tree(state.network), updates))
         metrics = Metrics(loss, optax.tree.norm(gradient), jnp.mean(outside, dtype=jnp.float32))

@@ -11,6 +11,7 @@ from uppertail.distributions import Categorical, Gaussian, GaussianMixture
 from uppertail.training.process.hardware import hardware
 
 PEER_STEPS = 4_000
+MEMBERS = 10
 PEERS = {"DQN": "Stable-Baselines3 DQN", "QRDQN": "sb3-contrib QR-DQN"}
 
 
@@ -33,6 +34,10 @@ def contestants(python: str | None) -> list[Contestant]:
             for seeds in (1, 10):
                 label = f"Gaussian, {seeds} seed{'s'[: seeds > 1]}, host loop, {layers}"
                 ours.append(Ours(label, Gaussian(), seeds, depth, host=True))
+            for members, what in ((1, "width 64"), (MEMBERS, f"ensemble of {MEMBERS}, width 64")):
+                ours.append(
+                    Ours(f"Gaussian, 1 seed, {what}, {layers}", Gaussian(), 1, depth, members=members, width=64)
+                )
     return ours
 
 

@@ -18,6 +18,7 @@ from uppertail.bench.load import Load
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import Chain, Given
 from uppertail.errors import InputError
+from uppertail.networks import Ensemble, PerAction
 from uppertail.policies import UCB
 from uppertail.training.method import Method
 from uppertail.training.run import Run, described
@@ -61,6 +62,8 @@ class Ours(Contestant):
         seeds: how many.
         hidden_layers: of each network.
         host: whether Python makes the steps, as it does for an environment that cannot be compiled.
+        members: members of an ensemble; 1: a network that stands alone.
+        width: units in each hidden layer; None: the load's.
     """
 
     label: str
@@ -68,6 +71,8 @@ class Ours(Contestant):
     seeds: int
     hidden_layers: int
     host: bool = False
+    members: int = 1
+    width: int | None = None
 
     def prepare(self, load: Load) -> None:
         compiled, stepped = (
@@ -77,14 +82,16 @@ class Ours(Contestant):
         settings = Settings(
             seeds=self.seeds,
             episodes=10**9,
-            width=load.width,
+            width=self.width or load.width,
             hidden_layers=self.hidden_layers,
             batch_size=load.batch_size,
             rollout_steps=load.rollout_steps,
             updates_per_rollout=load.updates_per_rollout,
             replay_size=load.replay_size,
         )
-        self.run = Run(stepped if self.host else compiled, Method(self.distribution, UCB()), settings)
+        network = PerAction() if self.members == 1 else Ensemble(members=self.members)
+        method = Method(self.distribution, UCB(), network)
+        self.run = Run(stepped if self.host else compiled, method, settings)
         self.state = self.run.driver.start()
         self.state, _, _ = self.run.driver.advance(self.state)
         self.compile_seconds = self.run.ledger.seconds.compile
@@ -97,12 +104,14 @@ class Ours(Contestant):
         return steps / elapsed
 
     def facts(self, load: Load) -> dict[str, Any]:
+        alone = dataclasses.replace(load, width=self.width or load.width)
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(self.run.driver.gather(self.state)))
         return {
             "distribution": described(self.distribution)["name"],
             "seeds": self.seeds,
             "host": self.host,
-            "flops_per_step": load.flops_per_step(self.hidden_layers, self.run.method.distribution.num_outputs),
+            "flops_per_step": self.members
+            * alone.flops_per_step(self.hidden_layers, self.run.method.distribution.num_outputs),
             "compile_seconds": round(self.compile_seconds, 2),
             "state_megabytes": round(size / 1e6, 1),
         }

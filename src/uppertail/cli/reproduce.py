@@ -22,6 +22,7 @@ FIGURES = {
     "chain-domain": "the drawing of the Chain",
     "chain-distributions": "categorical distributions along a Chain of length 7, at three moments",
     "policy-evaluation": "not in the paper: learned distributions held against the exact ones",
+    "uncertainties": "not in the paper: what an ensemble does not know and what is chance, along a run",
 }
 ALL = "all"
 

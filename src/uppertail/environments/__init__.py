@@ -8,6 +8,7 @@ from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
 from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
 from uppertail.environments.measured import measured_returns
+from uppertail.environments.risky_arm import RiskyArm
 from uppertail.environments.toy import Toy
 from uppertail.environments.treasure_chain import TreasureChain
 from uppertail.environments.watched import Frame, WatchableBuilder, WatchedEnvironment, WatchedStep
@@ -26,6 +27,7 @@ __all__ = [
     "HostBuilder",
     "HostEnvironment",
     "HostStep",
+    "RiskyArm",
     "Toy",
     "TreasureChain",
     "WatchableBuilder",

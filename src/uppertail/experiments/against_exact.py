@@ -24,7 +24,7 @@ def against_exact(at: Snapshot, seed: int, draws: int) -> list[dict[str, Any]]:
     exact = exact_returns(mdp, uniform_policy(mdp), at.agent.discount)
     mean, std = (np.asarray(jax.vmap(jax.vmap(moment))(z)) for moment in (family.mean, family.std))
     drawn = _draws(family, z, draws)
-    reachable = _reachable(mdp)
+    reachable = reachable_states(mdp)
     return [
         {
             "seed": seed,
@@ -51,7 +51,7 @@ def _draws(family: ReturnDistribution[Any], z: Any, count: int) -> Float[np.ndar
     return np.asarray(jax.jit(jax.vmap(jax.vmap(draw)))(keys, z), np.float64)
 
 
-def _reachable(mdp: FiniteMDP) -> set[int]:
+def reachable_states(mdp: FiniteMDP) -> set[int]:
     """The states in which the policy acts, starting where episodes start."""
     follows = np.asarray((mdp.probability > 0) & ~mdp.terminated)
     next_state = np.asarray(mdp.next_state)

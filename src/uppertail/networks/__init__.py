@@ -1,6 +1,24 @@
 """Networks: what an observation goes through to become the parameters of return distributions."""
 
 from uppertail.networks.base import Network, NetworkBuilder, RowLoss
+from uppertail.networks.bayesian_last import BayesianLast, BayesianLastNetwork
+from uppertail.networks.dropout import Dropout, DropoutNetwork
+from uppertail.networks.ensemble import Ensemble, EnsembleNetwork
 from uppertail.networks.per_action import PerAction, PerActionNetwork
+from uppertail.networks.variational import Variational, VariationalNetwork
 
-__all__ = ["Network", "NetworkBuilder", "PerAction", "PerActionNetwork", "RowLoss"]
+__all__ = [
+    "BayesianLast",
+    "BayesianLastNetwork",
+    "Dropout",
+    "DropoutNetwork",
+    "Ensemble",
+    "EnsembleNetwork",
+    "Network",
+    "NetworkBuilder",
+    "PerAction",
+    "PerActionNetwork",
+    "RowLoss",
+    "Variational",
+    "VariationalNetwork",
+]

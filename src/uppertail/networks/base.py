@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -21,12 +21,12 @@ class Network(eqx.Module):
 
     Every array is a leaf, so `jax.vmap` runs over seeds; settings are static fields. What no gradient is to reach (a
     prior function, bounds of what was observed) stays fixed if `outputs` wraps it in `jax.lax.stop_gradient`.
-
-    Attributes:
-        members: how many networks vote, for an ensemble; None for a network that stands alone.
     """
 
-    members: ClassVar[int | None] = None
+    @property
+    def members(self) -> int | None:
+        """How many networks vote, or how many draws of one there are; None for a network that stands alone."""
+        return None
 
     @abc.abstractmethod
     def outputs(self, observation: Array) -> Float[Array, "*members actions outputs"]:
@@ -35,6 +35,16 @@ class Network(eqx.Module):
     def observe(self, observations: Array) -> Self:
         """The network after it has seen a batch of observations (one leading axis), before it learns from them."""
         del observations
+        return self
+
+    def took(self, observations: Array, actions: Int[Array, " batch"]) -> Self:
+        """The network after it has seen which actions were taken where (one leading axis), before it learns of them."""
+        del observations, actions
+        return self
+
+    def redrawn(self, key: PRNGKeyArray) -> Self:
+        """The network that one update learns with: with fresh draws of its weights, where these are random."""
+        del key
         return self
 
     def extra(self, key: PRNGKeyArray) -> PyTree:

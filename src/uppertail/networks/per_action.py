@@ -10,20 +10,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
-from uppertail.errors import InputError
-from uppertail.networks.base import NetworkBuilder
 from uppertail.networks.by_action import DividedNetwork
-from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
-from uppertail.networks.starts import InputStart, Start, first_layer, require_starts, started
-from uppertail.schema import settle
+from uppertail.networks.layers import Activation, Normalization
+from uppertail.networks.perceptrons import Perceptron, Perceptrons
+from uppertail.networks.starts import InputStart, first_layer, started
 from uppertail.types import PyTree
-
-MOST_LAYERS = 1_000
-"""More hidden layers than this would take minutes to compile, if they fit into memory."""
 
 
 @dataclasses.dataclass(frozen=True)
-class PerAction(NetworkBuilder):
+class PerAction(Perceptrons):
     """A multilayer perceptron for each action.
 
     Args:
@@ -41,42 +36,13 @@ class PerAction(NetworkBuilder):
             null: 30 for one-hot states and random features, 1 for all else.
     """
 
-    width: int = 64
-    hidden_layers: int = 1
-    bias: bool = False
-    activation: Activation = "elu"
-    normalization: Normalization = "none"
     input_init: InputStart = "auto"
-    output_init: Start = "glorot"
-    input_gain: float | None = None
 
     def __post_init__(self) -> None:
-        settle(self)
-        for name in ("width", "hidden_layers"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: use a whole number, 1 or more.")
-        if self.hidden_layers > MOST_LAYERS:
-            raise InputError(f"hidden_layers is {self.hidden_layers}: use {MOST_LAYERS} at most.")
-        require_starts(self.input_init, self.output_init, self.activation, self.normalization)
-        if self.input_gain is not None and self.input_gain <= 0:
-            raise InputError(f"input_gain is {self.input_gain}: use a number above 0; 1 has all layers learn alike.")
+        self.require_layers()
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "PerActionNetwork":
-        encoder = encoding.init(jax.random.fold_in(key, num_actions))
-        sizes = (encoding.num_features, *(self.width,) * self.hidden_layers, num_outputs)
-        network = PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder)
-        start, gain = first_layer(
-            self.input_init, self.input_gain, encoding, self.output_init, self.activation, self.normalization
-        )
-        first, *hidden, last = network.weights
-        first = started(first, start) / gain
-        return dataclasses.replace(
-            network,
-            weights=(first, *hidden, started(last, self.output_init)),
-            activation=self.activation,
-            normalization=self.normalization,
-            input_gain=gain,
-        )
+        return perceptrons_of(self, key, encoding, num_actions, num_outputs)
 
 
 class PerActionNetwork(DividedNetwork):
@@ -128,8 +94,8 @@ class PerActionNetwork(DividedNetwork):
         return self.weights[0].shape[0]
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
-        perceptrons = jax.vmap(self._outputs_of_one, in_axes=(0, 0, None))
-        return perceptrons(self.weights, self.biases, observation)
+        perceptrons = jax.vmap(self.form.outputs, in_axes=(None, 0, 0, None))
+        return perceptrons(self.encoder, self.weights, self.biases, observation)
 
     def observe(self, observations: Array) -> Self:
         return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
@@ -149,17 +115,32 @@ class PerActionNetwork(DividedNetwork):
         weights, biases = own
         return dataclasses.replace(self, weights=weights, biases=biases, encoder=shared)
 
-    def _outputs_of_one(
-        self,
-        weights: tuple[Float[Array, "_inputs _outputs"], ...],
-        biases: tuple[Float[Array, " _outputs"], ...],
-        observation: Array,
-    ) -> Float[Array, " outputs"]:
-        """The outputs of one action's perceptron for one observation."""
-        activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]
-        hidden = self.input_gain * self.encoding.project(self.encoder, weights[0], observation)
-        for layer, weight in enumerate(weights[1:]):
-            if biases:
-                hidden = hidden + biases[layer]
-            hidden = activate(normalize(hidden)) @ weight
-        return hidden + biases[-1] if biases else hidden
+    @property
+    def form(self) -> Perceptron:
+        """How the outputs of one action follow from its arrays."""
+        return Perceptron(self.encoding, self.activation, self.normalization, self.input_gain)
+
+
+def perceptrons_of(
+    settings: Perceptrons, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int
+) -> PerActionNetwork:
+    """The perceptrons of these settings, one per action, with what the encoding begins with."""
+    encoder = encoding.init(jax.random.fold_in(key, num_actions))
+    sizes = (encoding.num_features, *(settings.width,) * settings.hidden_layers, num_outputs)
+    network = PerActionNetwork.init(key, encoding, sizes, num_actions, settings.bias, encoder)
+    start, gain = first_layer(
+        settings.input_init,
+        settings.input_gain,
+        encoding,
+        settings.output_init,
+        settings.activation,
+        settings.normalization,
+    )
+    first, *hidden, last = network.weights
+    return dataclasses.replace(
+        network,
+        weights=(started(first, start) / gain, *hidden, started(last, settings.output_init)),
+        activation=settings.activation,
+        normalization=settings.normalization,
+        input_gain=gain,
+    )

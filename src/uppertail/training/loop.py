@@ -121,7 +121,7 @@ class Loop:
             return (state, buffer), metrics
 
         sweep_key = jax.random.fold_in(key, self.updates_per_rollout + 1)
-        seen = self.agent.sweep(self.agent.observe(run.agent, fresh.observation), sweep_key, fresh)
+        seen = self.agent.sweep(self.agent.took(run.agent, fresh), sweep_key, fresh)
         update_keys = jax.random.split(key, self.updates_per_rollout)
         (agent_state, buffer), metrics = jax.lax.scan(update, (seen, buffer), update_keys)
         target = self.agent.target.after_rollout(agent_state.target, agent_state.network)

@@ -133,7 +133,7 @@ class Run:
                 steps_before = ledger.step
                 state, records, metrics = driver.advance(state, ledger.finished)
                 ledger.failed = None if driver.failure is None else str(driver.failure)
-                answer = on_chunk(ledger.extend(records, metrics, self._at_start(state)))
+                answer = on_chunk(ledger.extend(records, metrics, self.start_returns(state)))
                 if isinstance(answer, Stop) and not ledger.over:
                     ledger.stopped = answer.reason
                 over = ledger.over or asked_to_stop.is_set()
@@ -205,7 +205,8 @@ class Run:
         arguments = (self.template.agent.network, self.world.start_observations())
         return self.ledger.seconds.compiled(jax.vmap(moments), *arguments), arguments[1]
 
-    def _at_start(self, state: State) -> StartReturn:
+    def start_returns(self, state: State) -> StartReturn:
+        """Mean and sd of the return where each seed's run starts."""
         moments, observations = self._start_moments
         networks = self.driver.gather(state, lambda run: run.agent.network)
         return StartReturn(*map(np.asarray, moments(networks, observations)))

@@ -1,0 +1,45 @@
+"""Several distributions of one return: what they agree on, and how far they differ.
+
+The return of a member drawn at random is the mixture of all members' distributions. By the law of total variance, its
+variance is the mean of their variances (within: the chance that each of them sees) plus the variance of their means
+(between: that we do not know which of them is right).
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from uppertail.distributions.base import ReturnDistribution
+
+
+class Spread(NamedTuple):
+    """Mean of a return and its two spreads, in units of return.
+
+    Args:
+        mean: mean over members of the mean.
+        between: standard deviation over members of the mean; 0 where there is one member.
+        within: root of the mean over members of the variance.
+    """
+
+    mean: Float[Array, "*pairs"]
+    between: Float[Array, "*pairs"]
+    within: Float[Array, "*pairs"]
+
+    @property
+    def total(self) -> Float[Array, "*pairs"]:
+        """Standard deviation of the mixture of all members."""
+        return jnp.hypot(self.between, self.within)
+
+
+def spread(family: ReturnDistribution[Any], z: Any) -> Spread:
+    """The spreads of the return of each action.
+
+    Args:
+        family: the family that `z` belongs to.
+        z: its parameters; every array has leading axes [members, actions].
+    """
+    mean, std = (jax.vmap(jax.vmap(moment))(z) for moment in (family.mean, family.std))
+    within = jnp.sqrt(jnp.mean(jnp.square(std), axis=0))
+    return Spread(jnp.mean(mean, axis=0), jnp.std(mean, axis=0), within)

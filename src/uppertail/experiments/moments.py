@@ -1,0 +1,55 @@
+"""One run, looked at several times on its way."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from uppertail.environments import EnvironmentBuilder
+from uppertail.experiments.cells import Report
+from uppertail.experiments.snapshots import Snapshot
+from uppertail.training.method import Method
+from uppertail.training.process.interrupt import interruptible
+from uppertail.training.run import Run
+from uppertail.training.settings import Settings
+
+
+class Moment(NamedTuple):
+    """All seeds of a run after so many environment steps of each."""
+
+    step: int
+    snapshot: Snapshot
+
+
+def moments(
+    environment: EnvironmentBuilder, method: Method, settings: Settings, count: int, report: Report
+) -> list[Moment]:
+    """The start and the end of a run with a limit of steps, and what comes nearest to a geometric sequence between.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C; part of a run is no result of an experiment.
+    """
+    run = Run(environment, method, settings)
+    seen: list[Moment] = []
+
+    def look(state: Any) -> None:
+        networks = run.driver.gather(state, lambda each: each.agent.network)
+        step = int(run.driver.gather(state, lambda each: each.iteration)[0]) * run.loop.rollout_steps
+        seen.append(Moment(step, Snapshot(run.loop.agent, jax.tree.map(np.array, networks), run.world.environments)))
+
+    try:
+        with interruptible() as asked_to_stop:
+            state = run.driver.start()
+            look(state)
+            while not run.ledger.over:
+                state, records, metrics = run.driver.advance(state, run.ledger.finished)
+                report(run.ledger.extend(records, metrics, run.start_returns(state)))
+                look(state)
+                if asked_to_stop.is_set():
+                    raise KeyboardInterrupt(asked_to_stop.signal_number)
+    finally:
+        run.close()
+    later = [moment.step for moment in seen[1:]]
+    wanted = np.geomspace(later[0], later[-1], count - 1)
+    kept = sorted({0, *(1 + int(np.argmin(np.abs(np.array(later) - step))) for step in wanted)})
+    return [seen[index] for index in kept]

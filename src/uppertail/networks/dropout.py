@@ -1,0 +1,115 @@
+"""Monte-Carlo dropout: a network that is drawn by leaving out units (Gal and Ghahramani 2016)."""
+
+import dataclasses
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from uppertail.encodings import Encoding
+from uppertail.errors import InputError
+from uppertail.networks.by_action import DividedNetwork
+from uppertail.networks.per_action import perceptrons_of
+from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
+from uppertail.types import PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class Dropout(Perceptrons):
+    """One network whose hidden units are left out at random; each draw of what is left is a member.
+
+    Members act with draws that stay, so that one of them is a plan that can be followed. Every update learns with fresh
+    ones.
+
+    Args:
+        width: units in each hidden layer.
+        hidden_layers: number of hidden layers of each action's network.
+        bias: whether the layers have biases.
+        activation: what hidden units go through: elu, relu, tanh or silu.
+        normalization: what is done to hidden units before that: none, layer or rms.
+        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
+        output_init: how the weights of the last layer start: glorot, or zero.
+        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
+        members: how many draws there are, at least 2.
+        rate: probability that a unit is left out, in (0, 1).
+    """
+
+    members: int = 10  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+    rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        self.require_layers()
+        require_members(self.members)
+        if not 0 < self.rate < 1:
+            raise InputError(
+                f"rate is {self.rate}, but 0 leaves out nothing and 1 everything: use a number between them, for "
+                "example 0.1, or --network PerAction for a network without dropout."
+            )
+
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "DropoutNetwork":
+        network = perceptrons_of(self, key, encoding, num_actions, num_outputs)
+        shapes = (num_actions, self.members, self.width)
+        masks = tuple(jnp.ones(shapes) for _ in range(self.hidden_layers))
+        drawn = DropoutNetwork(network.own, masks, network.encoder, network.form, self.rate)
+        return drawn.redrawn(jax.random.fold_in(key, num_actions + 1))
+
+
+class DropoutNetwork(DividedNetwork):
+    """The perceptrons of all actions, and which of their units each member has.
+
+    Args:
+        learned: weights and biases; the leading axis of every array is the action.
+        masks: of each hidden layer what its units are multiplied by: 0, or 1 / (1 - rate). No gradient reaches them.
+        encoder: what the encoding of the observations learns or keeps of them.
+        form: how outputs follow from these.
+        rate: probability that a unit is left out.
+    """
+
+    learned: PyTree
+    masks: tuple[Float[Array, "actions members _units"], ...]
+    encoder: Any
+    form: Perceptron = eqx.field(static=True)
+    rate: float = eqx.field(static=True)
+
+    @property
+    def num_actions(self) -> int:
+        return self.masks[0].shape[0]
+
+    @property
+    def members(self) -> int:
+        return self.masks[0].shape[1]
+
+    def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
+        def one(own: PyTree, masks: Any) -> Float[Array, " outputs"]:
+            return self.form.outputs(self.encoder, *own, observation, masks)
+
+        of_members = jax.vmap(jax.vmap(one, in_axes=(None, 0)), out_axes=1)
+        return of_members(self.learned, jax.lax.stop_gradient(self.masks))
+
+    def observe(self, observations: Array) -> Self:
+        return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
+
+    def redrawn(self, key: PRNGKeyArray) -> Self:
+        """Each unit of each member is left out or not, independently, as the key has it."""
+        keys = jax.random.split(key, len(self.masks))
+        draws = (jax.random.bernoulli(k, 1 - self.rate, mask.shape) for k, mask in zip(keys, self.masks, strict=True))
+        return dataclasses.replace(self, masks=tuple(kept.astype(jnp.float32) / (1 - self.rate) for kept in draws))
+
+    def member_weights(self, extra: PyTree) -> Float[Array, " members"]:
+        """All draws are of one network: together they learn as much as one."""
+        del extra
+        return jnp.full(self.members, 1 / self.members)
+
+    @property
+    def own(self) -> PyTree:
+        return self.learned, self.masks
+
+    @property
+    def shared(self) -> PyTree:
+        return self.encoder
+
+    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+        learned, masks = own
+        return dataclasses.replace(self, learned=learned, masks=masks, encoder=shared)

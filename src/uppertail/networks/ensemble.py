@@ -1,0 +1,142 @@
+"""An ensemble with randomized prior functions and bootstrap masks (Osband et al. 2016, 2018)."""
+
+import dataclasses
+import math
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from uppertail.encodings import Encoding
+from uppertail.errors import InputError
+from uppertail.networks.by_action import DividedNetwork
+from uppertail.networks.per_action import PerActionNetwork, perceptrons_of
+from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
+from uppertail.networks.starts import InputStart
+from uppertail.types import PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class Ensemble(Perceptrons):
+    """Members that each add a fixed random function of their own to what they learn.
+
+    Where nothing was learned yet, members differ by their priors; where all have learned the same, they agree.
+
+    Args:
+        width: units in each hidden layer of each member.
+        hidden_layers: number of hidden layers of each member.
+        bias: whether the layers have biases.
+        activation: what hidden units go through: elu, relu, tanh or silu.
+        normalization: what is done to hidden units before that: none, layer or rms.
+        input_init: how the first layer of what is learned starts: glorot; zero, where only the priors differ; or auto:
+            zero for one-hot states and random features, glorot for all else.
+        output_init: how the last layer of what is learned starts: glorot, or zero.
+        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
+        members: how many members there are, at least 2.
+        prior_scale: what a prior function is multiplied by, 0 or more; 0: members differ by their first weights alone.
+        share: probability that a member learns from a transition, drawn once when it is stored; in (0, 1].
+    """
+
+    input_init: InputStart = "auto"
+    members: int = 10  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+    prior_scale: float = 1.0
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        self.require_layers()
+        require_members(self.members)
+        if not 0 <= self.prior_scale < math.inf:
+            raise InputError(f"prior_scale is {self.prior_scale}: use a finite number, 0 or more.")
+        if not 0 < self.share <= 1:
+            raise InputError(
+                f"share is {self.share}, but each member has to learn from some of the transitions: use a number above "
+                "0, at most 1 (all of them)."
+            )
+
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "EnsembleNetwork":
+        learned_key, prior_key = jax.random.split(key)
+
+        def member(key: PRNGKeyArray, settings: Perceptrons) -> PerActionNetwork:
+            return perceptrons_of(settings, key, encoding, num_actions, num_outputs)
+
+        def members(key: PRNGKeyArray, settings: Perceptrons) -> tuple[PyTree, PyTree]:
+            own = jax.vmap(lambda key: member(key, settings).own, out_axes=1)
+            return own(jax.random.split(key, self.members)), member(key, settings).shared
+
+        nowhere_zero = dataclasses.replace(self, input_init="glorot", output_init="glorot")
+        (learned, encoder), (prior, prior_encoder) = members(learned_key, self), members(prior_key, nowhere_zero)
+        form = member(key, self).form
+        return EnsembleNetwork(learned, prior, encoder, prior_encoder, form, self.prior_scale, self.share)
+
+
+class EnsembleNetwork(DividedNetwork):
+    """The perceptrons of all members, computed in one batched product.
+
+    Args:
+        learned: weights and biases that are learned; every array has leading axes [actions, members].
+        prior: those of the prior functions, likewise, which no gradient reaches.
+        encoder: what the encoding of the observations learns or keeps of them, shared by all members.
+        prior_encoder: the same for the prior functions.
+        form: how outputs follow from these.
+        prior_scale: what a prior function is multiplied by.
+        share: probability that a member learns from a transition.
+    """
+
+    learned: PyTree
+    prior: PyTree
+    encoder: Any
+    prior_encoder: Any
+    form: Perceptron = eqx.field(static=True)
+    prior_scale: float = eqx.field(static=True)
+    share: float = eqx.field(static=True)
+
+    @property
+    def num_actions(self) -> int:
+        return jax.tree.leaves(self.learned)[0].shape[0]
+
+    @property
+    def members(self) -> int:
+        return jax.tree.leaves(self.learned)[0].shape[1]
+
+    def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
+        learned = of_members(self.form, self.encoder, self.learned, observation)
+        if self.prior_scale == 0:
+            return learned
+        prior = of_members(self.form, self.prior_encoder, self.prior, observation)
+        return learned + self.prior_scale * jax.lax.stop_gradient(prior)
+
+    def observe(self, observations: Array) -> Self:
+        seen = (self.form.encoding.observe(each, observations) for each in (self.encoder, self.prior_encoder))
+        encoder, prior_encoder = seen
+        return dataclasses.replace(self, encoder=encoder, prior_encoder=prior_encoder)
+
+    def extra(self, key: PRNGKeyArray) -> Bool[Array, " members"]:
+        return jax.random.bernoulli(key, self.share, (self.members,))
+
+    def member_weights(self, extra: Bool[Array, " members"]) -> Float[Array, " members"]:
+        return extra.astype(jnp.float32)
+
+    @property
+    def own(self) -> PyTree:
+        return self.learned, self.prior
+
+    @property
+    def shared(self) -> PyTree:
+        return self.encoder, self.prior_encoder
+
+    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+        (learned, prior), (encoder, prior_encoder) = own, shared
+        return dataclasses.replace(self, learned=learned, prior=prior, encoder=encoder, prior_encoder=prior_encoder)
+
+
+def of_members(
+    form: Perceptron, encoder: Any, own: PyTree, observation: Array
+) -> Float[Array, "members actions outputs"]:
+    """The outputs of perceptrons whose weights and biases have leading axes [actions, members]."""
+
+    def one(weights: Any, biases: Any) -> Float[Array, " outputs"]:
+        return form.outputs(encoder, weights, biases, observation)
+
+    return jax.vmap(jax.vmap(one, out_axes=0), out_axes=1)(*own)

@@ -1,0 +1,116 @@
+"""Multilayer perceptrons: their settings, and how outputs follow from their arrays."""
+
+import dataclasses
+from typing import Any
+
+from jaxtyping import Array, Float
+
+from uppertail.encodings import Encoding
+from uppertail.errors import InputError
+from uppertail.networks.base import NetworkBuilder
+from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
+from uppertail.networks.starts import InputStart, Start, require_starts
+from uppertail.schema import settle
+
+MOST_LAYERS = 1_000
+"""More hidden layers than this would take minutes to compile, if they fit into memory."""
+
+Weights = tuple[Float[Array, "_inputs _outputs"], ...]
+Biases = tuple[Float[Array, " _outputs"], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Perceptrons(NetworkBuilder):
+    """What builds networks of perceptrons, one per action: the settings that all of them have.
+
+    Args:
+        width: units in each hidden layer.
+        hidden_layers: number of hidden layers of each action's network.
+        bias: whether the layers have biases.
+        activation: what hidden units go through.
+        normalization: what is done to hidden units before that.
+        input_init: how the weights of the first layer start.
+        output_init: how the weights of the last layer start.
+        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
+    """
+
+    width: int = 64
+    hidden_layers: int = 1
+    bias: bool = False
+    activation: Activation = "elu"
+    normalization: Normalization = "none"
+    input_init: InputStart = "glorot"
+    output_init: Start = "glorot"
+    input_gain: float | None = None
+
+    def require_layers(self) -> None:
+        """Does nothing if there are such perceptrons.
+
+        Raises:
+            InputError: a setting is none that it may be.
+        """
+        settle(self)
+        for name in ("width", "hidden_layers"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: use a whole number, 1 or more.")
+        if self.hidden_layers > MOST_LAYERS:
+            raise InputError(f"hidden_layers is {self.hidden_layers}: use {MOST_LAYERS} at most.")
+        require_starts(self.input_init, self.output_init, self.activation, self.normalization)
+        if self.input_gain is not None and self.input_gain <= 0:
+            raise InputError(f"input_gain is {self.input_gain}: use a number above 0; 1 has all layers learn alike.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Perceptron:
+    """How the outputs of one perceptron follow from its arrays.
+
+    Args:
+        encoding: turns an observation into the input of the first layer.
+        activation: what hidden units go through.
+        normalization: what is done to hidden units before that.
+        input_gain: what the first layer's weights, which are kept divided by it, are multiplied by.
+    """
+
+    encoding: Encoding
+    activation: Activation
+    normalization: Normalization
+    input_gain: float
+
+    def outputs(
+        self, encoder: Any, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
+    ) -> Float[Array, " outputs"]:
+        """The outputs for one observation.
+
+        Args:
+            encoder: what the encoding learned or saw.
+            weights: those of each layer.
+            biases: those of each layer; empty for a perceptron without.
+            observation: what is observed.
+            masks: what the units of each hidden layer are multiplied by; empty for nothing.
+        """
+        if len(weights) == 1:
+            hidden = self.input_gain * self.encoding.project(encoder, weights[0], observation)
+        else:
+            hidden = self.features(encoder, weights, biases, observation, masks) @ weights[-1]
+        return hidden + biases[-1] if biases else hidden
+
+    def features(
+        self, encoder: Any, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
+    ) -> Float[Array, " units"]:
+        """The units of the last hidden layer, likewise."""
+        activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]
+        hidden = self.input_gain * self.encoding.project(encoder, weights[0], observation)
+        for layer in range(len(weights) - 1):
+            hidden = hidden if layer == 0 else hidden @ weights[layer]
+            hidden = activate(normalize(hidden + biases[layer] if biases else hidden))
+            hidden = hidden * masks[layer] if masks else hidden
+        return hidden
+
+
+def require_members(members: object) -> None:
+    """Raises InputError unless there are enough members to differ."""
+    if isinstance(members, bool) or not isinstance(members, int) or members < 2:
+        raise InputError(
+            f"members is {members}, but how far members differ takes at least 2: use a whole number, 2 or more, or "
+            "--network PerAction for a single network."
+        )

@@ -1,0 +1,173 @@
+"""Variational weights: a normal distribution for each of them, learned by backpropagation (Blundell et al. 2015)."""
+
+import dataclasses
+import math
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.encodings import Encoding
+from uppertail.errors import InputError
+from uppertail.networks.base import Network, RowLoss, of_all_rows
+from uppertail.networks.ensemble import of_members
+from uppertail.networks.per_action import perceptrons_of
+from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
+from uppertail.types import PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class Variational(Perceptrons):
+    """Bayes by backprop: weights w = mean + std * noise; each draw of the noise is a member.
+
+    What is minimized is the mean loss of the data plus kl / n times the divergence from the prior, where n counts the
+    transitions seen: with a negative log-likelihood and kl 1, the evidence bound per transition. Members act with noise
+    that stays; every update learns with other signs of it (Flipout, Wen et al. 2018).
+
+    Args:
+        width: units in each hidden layer.
+        hidden_layers: number of hidden layers of each action's network.
+        bias: whether the layers have biases.
+        activation: what hidden units go through: elu, relu, tanh or silu.
+        normalization: what is done to hidden units before that: none, layer or rms.
+        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
+        output_init: how the means of the last layer start: glorot, or zero.
+        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
+        members: how many draws of the weights there are, at least 2.
+        prior_std: standard deviation of the prior, in units of that of Glorot's weights, above 0.
+        start_std: where the standard deviations start, in the same units, above 0.
+        kl: how much the divergence from the prior counts, 0 or more.
+    """
+
+    members: int = 10  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+    prior_std: float = 1.0
+    start_std: float = 0.5
+    kl: float = 0.01
+
+    def __post_init__(self) -> None:
+        self.require_layers()
+        require_members(self.members)
+        for name in ("prior_std", "start_std"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name} is {getattr(self, name)}: use a finite number above 0.")
+        if not 0 <= self.kl < math.inf:
+            raise InputError(f"kl is {self.kl}: use a finite number, 0 or more; 0 leaves the prior out.")
+
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "VariationalNetwork":
+        network = perceptrons_of(self, key, encoding, num_actions, num_outputs)
+        first, *later = (_glorot_std(weight) for weight in network.weights)
+        scales = (first / network.input_gain, *later)
+        unit = scales, scales[: len(network.biases)]
+        start = jax.tree.map(
+            lambda mean, scale: jnp.full_like(mean, _inverse_softplus(self.start_std * scale)), network.own, unit
+        )
+        leaves, structure = jax.tree.flatten(network.own)
+        keys = jax.random.split(jax.random.fold_in(key, num_actions + 1), len(leaves))
+        noise = [
+            jax.random.normal(k, (num_actions, self.members, *leaf.shape[1:]))
+            for k, leaf in zip(keys, leaves, strict=True)
+        ]
+        return VariationalNetwork(
+            mean=network.own,
+            raw_std=start,
+            noise=jax.tree.unflatten(structure, noise),
+            seen=jnp.ones(()),
+            encoder=network.encoder,
+            form=network.form,
+            prior=jax.tree.map(lambda scale: self.prior_std * scale, unit),
+            kl=self.kl,
+        )
+
+
+class VariationalNetwork(Network):
+    """A normal distribution for each weight of the perceptrons of all actions, and the members' noise.
+
+    Args:
+        mean: means of weights and biases; the leading axis of every array is the action.
+        raw_std: their standard deviations before the softplus that keeps them above 0.
+        noise: what each member's weights deviate by, in units of these; leading axes [actions, members].
+        seen: transitions seen so far. No gradient reaches it, nor the noise.
+        encoder: what the encoding of the observations learns or keeps of them.
+        form: how outputs follow from these.
+        prior: standard deviation of the prior of each layer's weights and biases, whose mean is 0.
+        kl: how much the divergence from the prior counts.
+    """
+
+    mean: PyTree
+    raw_std: PyTree
+    noise: PyTree
+    seen: Float[Array, ""]
+    encoder: Any
+    form: Perceptron = eqx.field(static=True)
+    prior: tuple[tuple[float, ...], tuple[float, ...]] = eqx.field(static=True)
+    kl: float = eqx.field(static=True)
+
+    @property
+    def members(self) -> int:
+        return jax.tree.leaves(self.noise)[0].shape[1]
+
+    def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
+        return of_members(self.form, self.encoder, self.drawn(), observation)
+
+    def drawn(self) -> PyTree:
+        """The weights and biases of all members; leading axes [actions, members]."""
+
+        def draw(mean: Array, raw: Array, noise: Array) -> Array:
+            return mean[:, None] + jax.nn.softplus(raw)[:, None] * jax.lax.stop_gradient(noise)
+
+        return jax.tree.map(draw, self.mean, self.raw_std, self.noise)
+
+    def observe(self, observations: Array) -> Self:
+        return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
+
+    def took(self, observations: Array, actions: Int[Array, " batch"]) -> Self:
+        del observations
+        return dataclasses.replace(self, seen=self.seen + actions.shape[0])
+
+    def redrawn(self, key: PRNGKeyArray) -> Self:
+        """The same noise with random signs for the units before and behind each weight: as likely, and uncorrelated."""
+        leaves, structure = jax.tree.flatten(self.noise)
+        keys = jax.random.split(key, len(leaves))
+        turned = [_turned(k, leaf) for k, leaf in zip(keys, leaves, strict=True)]
+        return dataclasses.replace(self, noise=jax.tree.unflatten(structure, turned))
+
+    def member_weights(self, extra: PyTree) -> Float[Array, " members"]:
+        """All draws are of one network: together they learn as much as one."""
+        del extra
+        return jnp.full(self.members, 1 / self.members)
+
+    def divergence(self) -> Float[Array, ""]:
+        """KL from the weights' distributions to their prior N(0, prior^2), summed over all weights, in nats."""
+
+        def of_layer(mean: Array, raw: Array, prior: float) -> Float[Array, ""]:
+            std = jax.nn.softplus(raw)
+            return jnp.sum(jnp.log(prior / std) + (std**2 + mean**2) / (2 * prior**2) - 0.5)
+
+        return sum(jax.tree.leaves(jax.tree.map(of_layer, self.mean, self.raw_std, self.prior)), jnp.zeros(()))
+
+    def loss_and_gradient(
+        self, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
+    ) -> tuple[Float[Array, ""], Float[Array, " batch"], Self]:
+        """As every network, and the divergence from the prior beside the mean of the rows' losses."""
+        total, losses, gradient = of_all_rows(self, loss, actions, rows, weights)
+        divergence, slope = jax.value_and_grad(VariationalNetwork.divergence)(self)
+        share = self.kl / self.seen
+        return total + share * divergence, losses, jax.tree.map(lambda g, s: g + share * s, gradient, slope)
+
+
+def _glorot_std(weight: Float[Array, "actions _inputs _outputs"]) -> float:
+    return math.sqrt(2 / (weight.shape[1] + weight.shape[2]))
+
+
+def _inverse_softplus(value: float) -> float:
+    return math.log(math.expm1(value))
+
+
+def _turned(key: PRNGKeyArray, noise: Float[Array, "actions members *units"]) -> Float[Array, "actions members *units"]:
+    """The noise with random signs: one for each unit on either side of a weight."""
+    for axis in range(2, noise.ndim):
+        shape = [size if each in (0, 1, axis) else 1 for each, size in enumerate(noise.shape)]
+        noise = noise * jax.random.rademacher(jax.random.fold_in(key, axis), tuple(shape), noise.dtype)
+    return noise

@@ -1,0 +1,48 @@
+"""Thompson sampling over members: one is believed for a whole episode."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from uppertail.distributions import ReturnDistribution
+from uppertail.errors import InputError
+from uppertail.policies.base import ExplorationPolicy, highest
+from uppertail.types import PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class MemberThompson(ExplorationPolicy):
+    """Believes one member, or one draw of a network's weights, until the episode ends (Osband et al. 2016).
+
+    With draws of the return, both uncertainties are sampled at once: what is not known, once for an episode, and the
+    chance that this member sees, at each decision (Moerland, Broekens, Jonker 2017).
+
+    Args:
+        draws: 0: the action of the member's highest mean; else the highest of so many draws from its return
+            distribution of each action, as `Thompson` does.
+    """
+
+    draws: int = 0
+    needs_members: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.draws < 0:
+            raise InputError(f"draws is {self.draws}: use 0, the member's means, or more draws from its returns.")
+
+    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Int[Array, ""]:
+        del num_actions
+        return jax.random.randint(key, (), 0, members)
+
+    def select(
+        self, key: PRNGKeyArray, memory: Int[Array, ""], family: ReturnDistribution[Any], z: PyTree
+    ) -> Int[Array, ""]:
+        believed = jax.tree.map(lambda leaf: leaf[memory], z)
+        if self.draws == 0:
+            return highest(key, jax.vmap(family.mean)(believed))
+        draw_key, tie_key = jax.random.split(key)
+        keys = jax.random.split(draw_key, (self.draws, jax.tree.leaves(believed)[0].shape[0]))
+        draws = jax.vmap(jax.vmap(family.sample), in_axes=(0, None))(keys, believed)
+        return highest(tie_key, jnp.max(draws, axis=0))

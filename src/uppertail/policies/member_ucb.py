@@ -1,0 +1,46 @@
+"""Upper confidence bound on what is not known: the spread between members of the mean."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.distributions import ReturnDistribution
+from uppertail.distributions.members import spread
+from uppertail.errors import InputError
+from uppertail.policies.base import ExplorationPolicy, highest
+from uppertail.types import PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class MemberUCB(ExplorationPolicy):
+    """Mean over members + c_a * their spread, with c_a drawn uniformly for each action at the start of an episode.
+
+    The spread is the standard deviation over members of their means. What each member believes the environment's chance
+    to be is no part of it. Within one member, for a' of replayed transitions, there is none: a' is greedy.
+
+    Args:
+        low: lowest c, at least 0.
+        high: highest c, at least `low`.
+    """
+
+    low: float = 1.7
+    high: float = 2.3
+    needs_members: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high < float("inf"):
+            raise InputError(
+                f"MemberUCB draws c from [low, high] = [{self.low}, {self.high}]: use 0 <= low <= high, finite."
+            )
+
+    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Float[Array, " actions"]:
+        del members
+        return jax.random.uniform(key, (num_actions,), minval=self.low, maxval=self.high)
+
+    def select(
+        self, key: PRNGKeyArray, memory: Float[Array, " actions"], family: ReturnDistribution[Any], z: PyTree
+    ) -> Int[Array, ""]:
+        returns = spread(family, z)
+        return highest(key, returns.mean + memory * returns.between)
