@@ -42,13 +42,14 @@ def _require_one_environment(settings: Settings, remedy: str) -> None:
         )
 
 
-def loop_of(method: Method, encoding: Encoding, settings: Settings) -> Loop:
+def loop_of(method: Method, encoding: Encoding, settings: Settings, counted: tuple[int, int] | None = None) -> Loop:
     """What is done with the steps.
 
     Args:
         method: the parts, with the distribution fitted to the environment's returns.
         encoding: how observations enter the network.
         settings: how long, on how much data.
+        counted: number of states and of actions whose data are counted; None: they are not.
     """
     b1, b2 = settings.adam_betas
     adam = optax.adam(learning_rate(settings), b1=b1, b2=b2, eps=settings.adam_epsilon)
@@ -73,6 +74,7 @@ def loop_of(method: Method, encoding: Encoding, settings: Settings) -> Loop:
         steps=settings.steps,
         on_policy=settings.on_policy,
         replay_start=settings.replay_start,
+        counted=counted,
     )
 
 

@@ -20,6 +20,7 @@ from uppertail.training.assembly import loop_of, world_of
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver
 from uppertail.training.drivers.base import Played, State
+from uppertail.training.drivers.recorder import Recorder, counted
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import RunState
 from uppertail.training.method import Method, with_short_forms
@@ -39,6 +40,9 @@ from uppertail.types import ReturnRange
 
 GREEDY_EPISODES = 20
 
+DISTRIBUTIONS = "distributions"
+"""What `record` may be."""
+
 OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
 
@@ -51,6 +55,10 @@ class Run:
         method: what learns and explores; its distribution is fitted to the environments' returns here.
         settings: how long, on how much data, with how many seeds.
         before: what was asked of a run that this one goes on with, or plays for: what was measured then holds.
+        record: distributions, to record return distributions while it trains; None: nothing.
+
+    Raises:
+        InputError: an argument cannot be met.
     """
 
     def __init__(
@@ -59,7 +67,9 @@ class Run:
         method: Method,
         settings: Settings,
         before: Mapping[str, Any] | None = None,
+        record: str | None = None,
     ) -> None:
+        require_record(record)
         method, self.settings = with_short_forms(method, settings)
         self.builder = builder
         self.ledger = Ledger(self.settings, builder.success_return)
@@ -70,11 +80,13 @@ class Run:
             encoding = self.world.observations.encoding(builder.preferences)
             self.returns = self._return_range((before or {}).get("measured_returns"))
             self.method = method.fitted(self.returns)
-            self.loop = loop_of(self.method, encoding, self.settings)
+            table = counted(self.world.observations, self.world.num_actions) if record else None
+            self.loop = loop_of(self.method, encoding, self.settings, table)
         except InputError:
             self.world.close()
             raise
         self.driver = self.world.driver(self.loop, self.ledger.seconds)
+        self.records = record is not None
 
     def drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
         """Chunk after chunk until every seed has reached a limit, someone asks to stop, or something goes wrong.
@@ -96,21 +108,30 @@ class Run:
     def _drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> TrainingResult:
         ledger, driver, saver = self.ledger, self.driver, (self.saver(checkpoints) if checkpoints else None)
         with memory_errors(), interruptible() as asked_to_stop:
-            state = (saver.restore() if saver else None) or driver.start()
+            driver.recorder = recorder = self._recorder() if self.records else None
+            state = saver.restore() if saver else None
+            if state is None:
+                state = driver.start()
+                _record(recorder, ledger, state)
             over = ledger.over
             while not over:
                 steps_before = ledger.step
+                if recorder:
+                    recorder.iteration = ledger.step // self.settings.rollout_steps
                 state, records, metrics = driver.advance(state, ledger.finished)
                 ledger.failed = None if driver.failure is None else str(driver.failure)
                 answer = on_chunk(ledger.extend(records, metrics, self._at_start(state)))
                 if isinstance(answer, Stop) and not ledger.over:
                     ledger.stopped = answer.reason
                 over = ledger.over or asked_to_stop.is_set()
+                if over:
+                    _record(recorder, ledger, state)
                 if saver:
                     saver.after_chunk(state, steps_before, over)
             networks = driver.gather(state, jax.vmap(self.loop.result))
             record = self._record(networks, interrupted=not ledger.over or ledger.failed is not None)
-        result = TrainingResult(record, self.loop.agent, networks, self.world.environments)
+        recorded = recorder.distributions(ledger.env_steps) if recorder else None
+        result = TrainingResult(record, self.loop.agent, networks, self.world.environments, recorded)
         if ledger.diverged:
             raise TrainingDivergedError(*ledger.diverged, result)
         if ledger.failed:
@@ -131,6 +152,17 @@ class Run:
             episodes: how many of each seed.
         """
         return self.driver.play(networks, policy, self.keys.evaluation, episodes)
+
+    def _recorder(self) -> Recorder:
+        return Recorder(
+            self.loop,
+            self.driver.groups,
+            self.template,
+            self.world.environments,
+            self.world.start_observations(),
+            self.world.num_actions,
+            self.ledger.seconds,
+        )
 
     @functools.cached_property
     def template(self) -> RunState:
@@ -206,3 +238,20 @@ class Run:
             hardware=hardware(),
             stopped=ledger.stopped,
         )
+
+
+def require_record(record: str | None) -> None:
+    """Refuses to record what cannot be.
+
+    Raises:
+        InputError: there is no such recording.
+    """
+    if record not in (None, DISTRIBUTIONS):
+        raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")
+
+
+def _record(recorder: Recorder | None, ledger: Ledger, state: State) -> None:
+    """Records where the run is at its beginning, and at its end."""
+    if recorder:
+        recorder.iteration = ledger.step // ledger.settings.rollout_steps
+        recorder.take_all(state)

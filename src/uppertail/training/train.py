@@ -29,6 +29,7 @@ def train(
     network: NetworkBuilder | None = None,
     replay: Replay | None = None,
     target: Target | None = None,
+    record: str | None = None,
 ) -> TrainingResult:
     """Trains all seeds side by side; seed k follows the run of seed k alone.
 
@@ -42,6 +43,7 @@ def train(
         network: builds the network; PerAction if left out.
         replay: what is kept of the past, and drawn from it; Uniform if left out.
         target: which network bootstraps; Online if left out.
+        record: distributions, for return distributions at moments of the run (`result.distributions`).
 
     Raises:
         InputError: an argument is of another kind, the distribution cannot represent the environment's returns, or the
@@ -57,7 +59,7 @@ def train(
     if isinstance(builder, HostBuilder) and builder.note:
         warnings.warn(builder.note, stacklevel=2)
     before = checkpoints.asked() if checkpoints else None
-    run = Run(builder, method, settings or Settings(), before)
+    run = Run(builder, method, settings or Settings(), before, record)
     if checkpoints is None:
         return run.drive(on_chunk)
     checkpoints.make_folder()

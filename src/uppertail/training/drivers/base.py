@@ -13,6 +13,8 @@ from uppertail.environments import Environment
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
+from uppertail.training.drivers.groups import Groups
+from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.loop import Loop, RunState, StepRecord
 from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.types import PyTree, ReturnRange
@@ -35,10 +37,14 @@ class Driver(abc.ABC):
     """Makes the steps of all seeds, and learns from them.
 
     Attributes:
+        groups: the seeds in groups, each with a state of its own.
         failure: why a host environment could not go on; None if all is well.
+        recorder: what records return distributions between rollouts; None if nothing does.
     """
 
+    groups: Groups
     failure: InputError | None = None
+    recorder: Recorder | None = None
 
     @abc.abstractmethod
     def template(self) -> RunState:
