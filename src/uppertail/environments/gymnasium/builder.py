@@ -42,6 +42,7 @@ class Inspected(NamedTuple):
     reward_threshold: float | None
     has_table: bool
     objection: str | None
+    rows: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -134,6 +135,10 @@ class GymnasiumBuilder(HostBuilder):
         return int(self.inspected.actions.n)
 
     @property
+    def rows(self) -> int:
+        return self.inspected.rows
+
+    @property
     def time_limit(self) -> int | None:
         return self.inspected.time_limit
 
@@ -206,9 +211,16 @@ class GymnasiumBuilder(HostBuilder):
                 None if env.spec is None else env.spec.reward_threshold,
                 table,
                 objection,
+                _rows(env),
             )
         finally:
             closed(env)
+
+
+def _rows(env: Made) -> int:
+    """In how many rows its states lie, where it has them in a plane, as Gymnasium's grids do; else 1."""
+    shape = getattr(env.unwrapped, "shape", None)
+    return int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1
 
 
 def extra(error: Exception) -> str:
