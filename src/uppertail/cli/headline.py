@@ -11,7 +11,8 @@ from uppertail.cli.parsing import command_parser, parse
 from uppertail.errors import InputError
 
 DESCRIPTION = """Solves the randomized Chain of length 100 with three return distributions, beside epsilon-greedy.
-Writes episodes.npz and summary.json of each method, under its name, and curves.png."""
+Writes episodes.npz, summary.json, log.jsonl and distributions.npz of each method, under its name, curves.png, and
+report.html if `pip install 'uppertail[report]'` was."""
 
 
 def parser(light: bool = False) -> ArgumentParser:
@@ -35,6 +36,8 @@ def _headline(out: str | None, quiet: bool) -> int:
     from uppertail import records
     from uppertail.console import progress_bar, results_table
     from uppertail.experiments import headline
+    from uppertail.loggers import JSONL
+    from uppertail.records import distributions
     from uppertail.training.process.interrupt import interruptible
     from uppertail.training.train import train
 
@@ -45,10 +48,21 @@ def _headline(out: str | None, quiet: bool) -> int:
     unwritten: list[str] = []
     with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
         for label, (distribution, policy) in headline.METHODS.items():
-            with progress_bar(label, quiet) as on_chunk:
-                runs[label] = train(headline.ENVIRONMENT, distribution, policy, headline.SETTINGS, on_chunk).record
+            prefix = f"{type(distribution).__name__}-"
+            with progress_bar(label, quiet) as show, JSONL(folder / f"{prefix}{records.LOG}") as log:
+                result = train(
+                    headline.ENVIRONMENT,
+                    distribution,
+                    policy,
+                    headline.SETTINGS,
+                    lambda now, both=(show, log): [each(now) for each in both],
+                    record="distributions",
+                )
+            runs[label] = result.record
             with _noted(unwritten, label):  # the other methods and the table are worth having all the same
-                records.write(folder, runs[label], prefix=f"{type(distribution).__name__}-")
+                records.write(folder, runs[label], prefix)
+                assert result.distributions
+                distributions.write(folder, result.distributions, prefix)
             if asked_to_stop.is_set():
                 break
     title = f"Randomized Chain of length {headline.ENVIRONMENT.length}, seeds: {headline.SETTINGS.seeds}"
@@ -63,7 +77,26 @@ def _headline(out: str | None, quiet: bool) -> int:
         raise InputError(f"In {folder}, not all could be written ({'; '.join(unwritten)}): make room, or run it again.")
     if not quiet:
         print(f"Results in {folder}; learning curves in {curves}")
+    _report(folder, quiet)
     return asked_to_stop.exit_code if asked_to_stop.is_set() else 0
+
+
+def _report(folder: Path, quiet: bool) -> None:
+    """Writes the report, or says how it could be; it is never worth the loss of a result."""
+    from uppertail import records
+    from uppertail.cli import report
+    from uppertail.reports.page import missing
+
+    line = missing()
+    if line is None:
+        try:
+            out = folder / records.REPORT
+            report.write([folder], out, [], False, f"uppertail report {folder}")
+            line = f"Report in {out}: open it in a browser."
+        except InputError as error:
+            line = str(error)
+    if not quiet:
+        print(line)
 
 
 @contextlib.contextmanager

@@ -27,7 +27,10 @@ def parser(light: bool = False) -> ArgumentParser:
         "--out", type=str, default=None, help="the file (default: report.html in the folder, or here if there are more)"
     )
     options.add_argument(
-        "--states", type=list[int] | int, default=[], help="states to show, like '[0, 5]' (default: along the greedy path)"
+        "--states",
+        type=list[int] | int,
+        default=[],
+        help="states to show, like '[0, 5]' (default: along the greedy path)",
     )
     options.add_argument("--twin", action="store_true", help="compute the twin of each method as well, for the table")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")

@@ -45,7 +45,9 @@ def _look(field: str, values: list[Any], title: str) -> dict[str, Any]:
     """Colour and dash of each value: nothing is told apart by its colour alone."""
     colours = [COLOURS[number % len(COLOURS)] for number in range(len(values))]
     dashes = [list(DASHES[number % len(DASHES)]) for number in range(len(values))]
-    legend = alt.Legend(orient="top", title=title, columns=2, labelLimit=260, symbolStrokeWidth=3, symbolOpacity=1, symbolType="stroke")
+    legend = alt.Legend(
+        orient="top", title=title, columns=2, labelLimit=260, symbolStrokeWidth=3, symbolOpacity=1, symbolType="stroke"
+    )
     return {
         "color": alt.Color(f"{field}:N", scale=alt.Scale(domain=values, range=colours), legend=legend),
         "strokeDash": alt.StrokeDash(f"{field}:N", scale=alt.Scale(domain=values, range=dashes), legend=legend),
@@ -138,12 +140,14 @@ def _grid() -> Spec:
     blank = alt.Axis(labels=False, ticks=False, domain=False, title=None)
     x, y = alt.X("c:O", axis=blank), alt.Y("r:O", axis=blank)
     legend = alt.Legend(
-        orient="bottom", title=None, labelExpr="logged ? format(exp(datum.value) - 1, '.2~s') : format(datum.value, '.2f')"
+        orient="bottom",
+        title=None,
+        labelExpr="logged ? format(exp(datum.value) - 1, '.2~s') : format(datum.value, '.2f')",
     )
     scale = alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], scheme="blues", nice=False)
-    cells = _data("cells").mark_rect(stroke="white", strokeWidth=0.5).encode(
-        x, y, alt.Color("v:Q", scale=scale, legend=legend), tooltip=[alt.Tooltip("s:Q", title="state"), "visits:Q", "upper:Q"]
-    )  # fmt: skip
+    tips = [alt.Tooltip("s:Q", title="state"), "visits:Q", "upper:Q"]
+    colour = alt.Color("v:Q", scale=scale, legend=legend)
+    cells = _data("cells").mark_rect(stroke="white", strokeWidth=0.5).encode(x, y, colour, tooltip=tips)
     ink = alt.condition("(datum.v - low) / (high - low) > 0.55", alt.value("white"), alt.value("#222"))
     texts = _data("cells").mark_text(fontSize=11, fontWeight="bold").encode(x, y, alt.Text("arrow:N"), color=ink)
     return _spec(alt.layer(cells, texts).add_params(*params), 200)

@@ -72,12 +72,15 @@ class Seed:
             counts = self.recorded.visits[-1, self.row].sum(axis=1)
             order = self.recorded.states[-1, self.row][np.argsort(-counts, kind="stable")]
             chosen += [int(each) for each in order[: (counts > 0).sum()] if each >= 0 and each not in path]
-        return sorted(dict.fromkeys(chosen[:SHOWN]), key=lambda state: (state not in path, path.index(state) if state in path else state))  # noqa: E501
+        order = {state: place for place, state in enumerate(path)}
+        return sorted(dict.fromkeys(chosen[:SHOWN]), key=lambda state: (order.get(state, len(path)), state))
 
     def places(self, states: list[int]) -> Int[np.ndarray, "moments states"]:
         """Where each state is among those recorded at each moment; -1: it is not there."""
         recorded = self.recorded
-        found = [[recorded.place_of(moment, self.row, state) for state in states] for moment in range(len(recorded.step))]
+        found = [
+            [recorded.place_of(moment, self.row, state) for state in states] for moment in range(len(recorded.step))
+        ]
         return np.array([[-1 if place is None else place for place in row] for row in found])
 
 
@@ -121,7 +124,9 @@ def detail(seed: Seed, label: str, asked: list[int], rows: int) -> dict[str, Any
     return document
 
 
-def densities(seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray, std: np.ndarray) -> dict[str, Any] | None:
+def densities(
+    seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray, std: np.ndarray
+) -> dict[str, Any] | None:
     """Heights at points within each distribution's range, relative to the highest; None: they cannot be drawn."""
     family = seed.parts.family
     if family is None or not family.has_density:
@@ -131,7 +136,9 @@ def densities(seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray, s
     if centres is not None:
         points = np.broadcast_to(np.asarray(centres, np.float32), (*mean.shape, len(centres)))
     else:
-        points = mean[..., None] + np.maximum(std, 1e-9)[..., None] * np.linspace(-SPREAD, SPREAD, POINTS, dtype=np.float32)
+        points = mean[..., None] + np.maximum(std, 1e-9)[..., None] * np.linspace(
+            -SPREAD, SPREAD, POINTS, dtype=np.float32
+        )
 
     def heights(z: Any, points: Any) -> Any:
         """Of one moment and state: the mixture over members."""
@@ -186,14 +193,17 @@ def exact(seed: Seed, states: list[int]) -> list[list[Any]]:
         for action in range(seed.table.num_actions):
             z = returns[state, action]
             likeliest = np.sort(np.argsort(-z.probabilities)[:MOST_ATOMS])
-            rows += [[place, action, round(float(z.atoms[k]), 5), round(float(z.probabilities[k]), 4)] for k in likeliest]
+            rows += [
+                [place, action, round(float(z.atoms[k]), 5), round(float(z.probabilities[k]), 4)] for k in likeliest
+            ]
     return rows
 
 
 def grid(seed: Seed, rows: int) -> dict[str, Any] | None:
     """All states where they lie: visits, upper bound and greedy action at each moment."""
     table, recorded = seed.table, seed.recorded
-    assert table is not None and recorded.visits is not None
+    assert table is not None
+    assert recorded.visits is not None
     count = table.num_states
     if count > MOST_CELLS:
         return None

@@ -17,7 +17,6 @@ MOST_DETAILS = 12
 """Seeds that are shown in detail, of all runs of an environment together."""
 
 
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Group:
     """The runs of one environment.
@@ -75,7 +74,9 @@ def _group(
         outcomes.times(run, outcomes.goal_of(run, getattr(each.builder, "success_return", None)))
         for run, each in zip(runs, parts, strict=True)
     ]
-    data: dict[str, list[dict[str, Any]]] = {name: [] for name in ("curves", "seeds", "explore", "first", "solved", "kept")}
+    data: dict[str, list[dict[str, Any]]] = {
+        name: [] for name in ("curves", "seeds", "explore", "first", "solved", "kept")
+    }
     names = {"first": outcomes.FIRST, "solved": outcomes.SOLVED, "kept": outcomes.KEPT}
     for label, run, times in zip(labels, runs, seen, strict=True):
         data["curves"] += outcomes.curve_rows(label, run.episodes)
@@ -110,9 +111,7 @@ def _group(
 def method_labels(runs: Sequence[FoundRun]) -> list[str]:
     """What the method of each run is called; where two would be called the same, by its folder as well."""
     plain = [run.method for run in runs]
-    return [
-        name if plain.count(name) == 1 else f"{name} ({run.name})" for name, run in zip(plain, runs, strict=True)
-    ]
+    return [name if plain.count(name) == 1 else f"{name} ({run.name})" for name, run in zip(plain, runs, strict=True)]
 
 
 def environment_label(described: Mapping[str, Any], parts: Rebuilt) -> str:
@@ -123,7 +122,9 @@ def environment_label(described: Mapping[str, Any], parts: Rebuilt) -> str:
     changed = [
         f"{name} {value}"
         for name, value in described.items()
-        if name in usual and name not in ("id", "returns") and (name == "length" or getattr(parts.builder, name) != usual[name])
+        if name in usual
+        and name not in ("id", "returns")
+        and (name == "length" or getattr(parts.builder, name) != usual[name])
     ]
     return ", ".join([str(described.get("id", described["name"])), *changed])
 
@@ -136,7 +137,9 @@ def _details(label: str, run: FoundRun, parts: Rebuilt, states: list[int], most:
     if states and recorded.of_states:
         highest = int(recorded.states.max())
         if wrong := [state for state in states if not 0 <= state <= highest]:
-            raise InputError(f"State {wrong[0]} is not among those recorded of {run.name}: give one from 0 to {highest}.")
+            raise InputError(
+                f"State {wrong[0]} is not among those recorded of {run.name}: give one from 0 to {highest}."
+            )
     firsts = run.summary.get("solved_episode", [None] * len(run.seeds))
     order = sorted(range(len(run.seeds)), key=lambda row: np.inf if firsts[row] is None else firsts[row])
     chosen = sorted(order[place] for place in np.unique(np.linspace(0, len(order) - 1, most).round().astype(int)))

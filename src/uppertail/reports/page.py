@@ -60,7 +60,9 @@ def page(title: str, groups: list[Group], command: str) -> str:
     runs = sum(len(group.runs) for group in groups)
     parts = {
         "title": html.escape(title),
-        "subtitle": html.escape(f"{runs} run{'s'[: runs > 1]}. Made by `{command}`; nothing in it comes from a network."),
+        "subtitle": html.escape(
+            f"{runs} run{'s'[: runs > 1]}. Made by `{command}`; nothing in it comes from a network."
+        ),
         "css": _file("page.css"),
         "sections": "\n".join(_section(number, group) for number, group in enumerate(groups)),
         "data": _embedded({"groups": documents, "arrows": ARROWS}),
