@@ -4,6 +4,7 @@ import functools
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,21 +22,27 @@ LIMITS = ["--updates_per_rollout", "1", "--episodes", "100000", "--steps", "2048
 
 
 @functools.cache
-def trained(record):
+def trained(record: str | None) -> ut.TrainingResult:
     return ut.train(ut.Chain(4), settings=TINY, record=record)
 
 
+def recorded(result: ut.TrainingResult) -> Any:
+    """What it recorded; with every array, which are there in tables."""
+    assert result.distributions is not None
+    return result.distributions
+
+
 def test_recording_changes_no_result():
-    plain, recorded = trained(None), trained("distributions")
+    plain, other = trained(None), trained("distributions")
     assert plain.distributions is None
-    for one, other in zip(plain.record.episodes, recorded.record.episodes, strict=True):
-        assert one.returns.tobytes() == other.returns.tobytes()
-        assert one.end_steps.tobytes() == other.end_steps.tobytes()
-    jax.tree.map(np.testing.assert_array_equal, plain.networks, recorded.networks)
+    for one, same in zip(plain.record.episodes, other.record.episodes, strict=True):
+        assert one.returns.tobytes() == same.returns.tobytes()
+        assert one.end_steps.tobytes() == same.end_steps.tobytes()
+    jax.tree.map(np.testing.assert_array_equal, plain.networks, other.networks)
 
 
 def test_the_last_moment_is_what_was_learned_and_the_first_is_what_it_began_with():
-    result, found = trained("distributions"), trained("distributions").distributions
+    result, found = trained("distributions"), recorded(trained("distributions"))
     for row in range(2):
         z = [result.agent.returns(result.network(row), state) for state in range(4)]
         np.testing.assert_allclose(found.mean[-1, row], [each.mean for each in z], rtol=1e-6)
@@ -48,7 +55,7 @@ def test_the_last_moment_is_what_was_learned_and_the_first_is_what_it_began_with
 
 def test_data_are_counted_up_to_the_seeds_own_limit():
     """In a Chain every episode begins in state 0, and goes from s to s + 1: visits of a state are episodes so long."""
-    record, found = trained("distributions").record, trained("distributions").distributions
+    record, found = trained("distributions").record, recorded(trained("distributions"))
     for row, seed in enumerate(record.episodes):
         assert found.episode[-1, row] == seed.returns.size == 120
         total = found.visits[-1, row].sum()
@@ -63,7 +70,7 @@ def test_data_are_counted_up_to_the_seeds_own_limit():
 
 
 def test_moments_lie_ever_further_apart():
-    assert np.all(np.diff(trained("distributions").distributions.step[:, 0]) >= 0)
+    assert np.all(np.diff(recorded(trained("distributions")).step[:, 0]) >= 0)
     due = recorder.moments()
     assert due[:10] == [1, 2, 3, 4, 5, 6, 7, 9, 11, 13]
     assert len(due) == recorder.MOMENTS - 2
@@ -73,7 +80,7 @@ def test_moments_lie_ever_further_apart():
 def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
     monkeypatch.setattr(recorder, "NUMBERS", recorder.MOMENTS * 2 * 2 * 6 * 3)  # room for three states
     result = ut.train(ut.Chain(4), settings=TINY, record="distributions")
-    found = result.distributions
+    found = recorded(result)
     assert found.states.shape[2] == 3
     for row in range(2):
         path, mdp = [0], jax.tree.map(lambda leaf, row=row: leaf[row], result.environments)
@@ -91,7 +98,7 @@ def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
 def test_where_observations_are_no_states_the_first_one_is_recorded():
     settings = ut.Settings(seeds=1, episodes=9999, steps=64, width=4, hidden_layers=1, replay_size=64)
     result = ut.train(ut.Gym("CartPole-v1", num_features=8), settings=settings, record="distributions")
-    found = result.distributions
+    found = recorded(result)
     assert not found.of_states
     assert found.mean.shape == (found.step.shape[0], 1, 1, 2)
     assert found.step[:, 0].tolist() == [0, 16, 32, 48, 64]
@@ -114,7 +121,7 @@ def test_a_run_that_was_killed_records_what_it_would_have(tmp_path, monkeypatch)
 
 def test_what_cannot_be_recorded_or_read_is_a_sentence(tmp_path, capsys):
     with pytest.raises(InputError, match="record is 'all': use distributions"):
-        ut.train(ut.Chain(4), settings=TINY, record="all")  # pyright: ignore[reportArgumentType]
+        ut.train(ut.Chain(4), settings=TINY, record="all")
     assert main(["train", "--record", "all"]) == 2
     assert "record is all" in capsys.readouterr().err
     assert distributions.read(tmp_path) is None

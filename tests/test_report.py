@@ -161,7 +161,7 @@ def test_densities_are_scipys_relative_to_their_peak():
     low, high = unpacked(shown["ends"], np.float32).reshape(2, 2)[1]
     heights = unpacked(shown["height"], np.uint8).reshape(2, shown["points"])[1]
     at = np.linspace(low, high, shown["points"])
-    expected = scipy.stats.norm(0.7, 0.1).pdf(at)
+    expected = scipy.stats.norm.pdf(at, 0.7, 0.1)
     np.testing.assert_allclose(heights / 255, expected / expected.max(), atol=0.004)
 
 

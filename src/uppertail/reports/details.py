@@ -72,8 +72,8 @@ class Seed:
             counts = self.recorded.visits[-1, self.row].sum(axis=1)
             order = self.recorded.states[-1, self.row][np.argsort(-counts, kind="stable")]
             chosen += [int(each) for each in order[: (counts > 0).sum()] if each >= 0 and each not in path]
-        order = {state: place for place, state in enumerate(path)}
-        return sorted(dict.fromkeys(chosen[:SHOWN]), key=lambda state: (order.get(state, len(path)), state))
+        along = {state: place for place, state in enumerate(path)}
+        return sorted(dict.fromkeys(chosen[:SHOWN]), key=lambda state: (along.get(state, len(path)), state))
 
     def places(self, states: list[int]) -> Int[np.ndarray, "moments states"]:
         """Where each state is among those recorded at each moment; -1: it is not there."""
