@@ -1,8 +1,9 @@
 """`uppertail headline`: four methods on the Chain of length 100, one table, one figure."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from jsonargparse import ArgumentParser
 
@@ -50,19 +51,20 @@ def _headline(out: str | None, quiet: bool) -> int:
         for label, (distribution, policy) in headline.METHODS.items():
             prefix = f"{type(distribution).__name__}-"
             with progress_bar(label, quiet) as show, JSONL(folder / f"{prefix}{records.LOG}") as log:
+                callbacks = (show, _lenient(log, unwritten))
                 result = train(
                     headline.ENVIRONMENT,
                     distribution,
                     policy,
                     headline.SETTINGS,
-                    lambda now, both=(show, log): [each(now) for each in both],
+                    lambda now, callbacks=callbacks: [callback(now) for callback in callbacks],
                     record="distributions",
                 )
             runs[label] = result.record
             with _noted(unwritten, label):  # the other methods and the table are worth having all the same
                 records.write(folder, runs[label], prefix)
-                assert result.distributions
-                distributions.write(folder, result.distributions, prefix)
+                if result.distributions:
+                    distributions.write(folder, result.distributions, prefix)
             if asked_to_stop.is_set():
                 break
     title = f"Randomized Chain of length {headline.ENVIRONMENT.length}, seeds: {headline.SETTINGS.seeds}"
@@ -79,6 +81,21 @@ def _headline(out: str | None, quiet: bool) -> int:
         print(f"Results in {folder}; learning curves in {curves}")
     _report(folder, quiet)
     return asked_to_stop.exit_code if asked_to_stop.is_set() else 0
+
+
+def _lenient(log: Callable[[Any], None], unwritten: list[str]) -> Callable[[Any], None]:
+    """A log that ends, and is noted, where it cannot be written; the run goes on."""
+    failed: list[str] = []
+
+    def write(now: Any) -> None:
+        if not failed:
+            try:
+                log(now)
+            except InputError as error:
+                failed.append(str(error).rstrip("."))
+                unwritten.extend(failed)
+
+    return write
 
 
 def _report(folder: Path, quiet: bool) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 import io
 import zipfile
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -62,11 +62,12 @@ class Distributions:
             KeyError: one is missing.
         """
         names = [field.name for field in dataclasses.fields(cls) if field.name not in ("parameters", *OPTIONAL)]
-        found = {name: arrays[name] for name in names}
+        found: dict[str, Any] = {name: arrays[name] for name in names}
+        found |= {name: arrays.get(name) for name in OPTIONAL}
         parameters = {
             name.removeprefix(PARAMETERS): array for name, array in arrays.items() if name.startswith(PARAMETERS)
         }
-        return cls(**found, parameters=parameters, **{name: arrays.get(name) for name in OPTIONAL})
+        return cls(**found, parameters=parameters)
 
     def place_of(self, moment: int, row: int, state: int) -> int | None:
         """Where a state is among those of a seed at a moment; None: it was not recorded."""
