@@ -22,13 +22,13 @@ def charts(methods: Sequence[str], actions: int) -> dict[str, Spec]:
         methods: what the methods are called, in order.
         actions: number of actions.
     """
-    look = _look("m", list(methods), "method")
+    look, narrow = (_look("m", list(methods), "method", columns) for columns in (2, 1))
     acts = _look("a", list(range(actions)), "action")
     return {
         "curves": _curves(look),
         "explore": _spec(_follows(_lines("explore", "x", "exploratory share", look), now=False), 150),
         **{
-            name: _survival(name, what, look, follows)
+            name: _survival(name, what, narrow, follows)
             for name, what, follows in (("first", FIRST, True), ("solved", SOLVED, True), ("kept", KEPT, False))
         },
         "upper": _series("upper", "upper bound of each action", acts),
@@ -41,12 +41,18 @@ def charts(methods: Sequence[str], actions: int) -> dict[str, Spec]:
     }
 
 
-def _look(field: str, values: list[Any], title: str) -> dict[str, Any]:
+def _look(field: str, values: list[Any], title: str, columns: int = 2) -> dict[str, Any]:
     """Colour and dash of each value: nothing is told apart by its colour alone."""
     colours = [COLOURS[number % len(COLOURS)] for number in range(len(values))]
     dashes = [list(DASHES[number % len(DASHES)]) for number in range(len(values))]
     legend = alt.Legend(
-        orient="top", title=title, columns=2, labelLimit=260, symbolStrokeWidth=3, symbolOpacity=1, symbolType="stroke"
+        orient="top",
+        title=title,
+        columns=columns,
+        labelLimit=260,
+        symbolStrokeWidth=3,
+        symbolOpacity=1,
+        symbolType="stroke",
     )
     return {
         "color": alt.Color(f"{field}:N", scale=alt.Scale(domain=values, range=colours), legend=legend),

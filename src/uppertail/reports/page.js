@@ -202,20 +202,30 @@
     }
 
     listen(view) {
+      const chart = this.element.querySelector('[data-chart="curves"]');
+      chart.addEventListener("pointerdown", () => { this.touched = true; });
+      window.addEventListener("resize", () => { this.touched = false; });
       view.addSignalListener("brush", (_, brushed) => {
-        const [from, to] = (brushed && brushed.e) || [this.group.first, this.group.last];
-        if (to > from) this.show(from, to);
+        if (brushed && brushed.e) {
+          if (brushed.e[1] > brushed.e[0]) this.show(...brushed.e);
+        } else if (this.touched) this.show(this.group.first, this.group.last);
+        else setTimeout(() => this.mark(), 50); // the page was resized, which draws the chart without its brush
       });
     }
 
-    // A stretch that was typed is drawn as if it had been brushed.
+    // Draws the stretch as if it had been brushed.
+    mark() {
+      const [from, to] = this.window, view = this.views.curves, scale = view.scale("x");
+      const whole = from <= this.group.first && to >= this.group.last;
+      try { view.signal("brush_x", whole ? [] : [scale(from), scale(to)]).runAsync(); } catch { /* then without */ }
+    }
+
     typed() {
       const from = Number(this.role("start").value), to = Number(this.role("end").value);
       if (!(to > from)) return;
-      const view = this.views.curves, scale = view.scale("x");
-      const whole = from <= this.group.first && to >= this.group.last;
-      try { view.signal("brush_x", whole ? [] : [scale(from), scale(to)]).run(); } catch { /* then without */ }
+      this.touched = false;
       this.show(from, to);
+      this.mark();
     }
 
     play() {
