@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DESCRIPTION = """Shows what a run of `uppertail train` learned: the return distribution of each action in a state, and
 the greedy path with upper bounds; of its end, or with --step of any moment that --record distributions recorded."""
 
-WIDTH = 24
+WIDTH = 20
 """Characters of a drawn distribution."""
 BLOCKS = "·▁▂▃▄▅▆▇█"
 
