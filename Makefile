@@ -20,12 +20,12 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run bench test test-newest lint format install hooks clean
+.PHONY: help run bench test browser-test test-newest lint format install hooks clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.installed ## Install the package, then run its headline experiment.
+run: $(VENV)/.installed ## Install the package, then run its headline experiment, with a report of it.
 	@$(BIN)/uppertail headline
 
 bench: $(VENV)/.installed $(PEERS)/.installed ## Time training beside the peers, which get an environment of their own.
@@ -34,6 +34,10 @@ bench: $(VENV)/.installed $(PEERS)/.installed ## Time training beside the peers,
 test: lint ## Install the package and its tools, then check everything and run the tests.
 	@echo "== pytest"
 	@$(BIN)/$(PYTEST)
+
+browser-test: $(VENV)/.installed-dev ## Look at a report in a real browser: needs Chromium (Debian: apt-get install chromium).
+	@$(PIP) install --constraint constraints.txt --editable ".[dev,browser]"
+	@UPPERTAIL_BROWSER=required $(BIN)/pytest --quiet tests/test_browser.py
 
 test-newest: ## Run some of the tests with the newest Python here and the newest packages.
 	@if [ -z "$(NEWEST)" ]; then echo "== no Python above 3.11 here: nothing more to test with"; \
@@ -70,7 +74,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "== installing UpperTail"
-	@$(PIP) install --constraint constraints.txt --editable .
+	@$(PIP) install --constraint constraints.txt --editable ".[report]"
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from uppertail.cli import main
+from uppertail.reports import page
 
 SMALL = ["--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "99"]
 TINY = ["--env.length", "4", "--episodes", "40", *SMALL]
@@ -274,6 +275,10 @@ def test_the_headline_ends_with_a_table_and_one_picture(tmp_path, monkeypatch, c
     for method in ("Gaussian, UCB", "PointMass, epsilon-greedy"):
         assert method in printed
     assert (tmp_path / "h" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    written = (tmp_path / "h" / "report.html").exists()
+    assert written == (page.missing() is None)
+    assert ("Report in h" in printed.replace("\n", "")) == written
+    assert ("pip install 'uppertail[report]'" in printed) != written
     for family in ("Gaussian", "PointMass"):
         assert json.loads((tmp_path / "h" / f"{family}-summary.json").read_text())["seeds"] == 2
     assert main(["headline", "--out", "h"]) == 2

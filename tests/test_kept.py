@@ -83,7 +83,7 @@ def test_the_headline_goes_on_where_a_file_is_too_large(monkeypatch: Any, capsys
 
     train = importlib.import_module("uppertail.training.train")
     record = RunRecord({}, {}, {}, {}, {}, {}, {}, 1.0, 2.0, [SEED], [2], [1.0], 1.0, 1.0, 1.0, False, None, {})
-    monkeypatch.setattr(train, "train", lambda *_, **__: types.SimpleNamespace(record=record))
+    monkeypatch.setattr(train, "train", lambda *_, **__: types.SimpleNamespace(record=record, distributions=None))
     monkeypatch.setattr(
         headline, "METHODS", {name: headline.METHODS[name] for name in ("Gaussian, UCB", "PointMass, epsilon-greedy")}
     )

@@ -15,6 +15,8 @@ COMMANDS = {
     "resume": "go on with a run that was killed or interrupted, from its last checkpoint",
     "evaluate": "play a run's learned networks for many episodes: returns, with an interval over seeds",
     "watch": "see a run's agent play, in Gymnasium's own pictures: in a window or in a GIF",
+    "inspect": "look at what a run learned: distributions of a state, the greedy path",
+    "report": "write runs into one HTML file: curves, distributions over training, why it got stuck",
     "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
     "twin": "run the same method with tables instead of networks: the limit of what a network can learn",
     "study": "run many settings from one file, on one machine or many, and compare them",

@@ -1,8 +1,9 @@
 """`uppertail headline`: four methods on the Chain of length 100, one table, one figure."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from jsonargparse import ArgumentParser
 
@@ -11,7 +12,8 @@ from uppertail.cli.parsing import command_parser, parse
 from uppertail.errors import InputError
 
 DESCRIPTION = """Solves the randomized Chain of length 100 with three return distributions, beside epsilon-greedy.
-Writes episodes.npz and summary.json of each method, under its name, and curves.png."""
+Writes episodes.npz, summary.json, log.jsonl and distributions.npz of each method, under its name, curves.png, and
+report.html if `pip install 'uppertail[report]'` was."""
 
 
 def parser(light: bool = False) -> ArgumentParser:
@@ -35,6 +37,8 @@ def _headline(out: str | None, quiet: bool) -> int:
     from uppertail import records
     from uppertail.console import progress_bar, results_table
     from uppertail.experiments import headline
+    from uppertail.loggers import JSONL
+    from uppertail.records import distributions
     from uppertail.training.process.interrupt import interruptible
     from uppertail.training.train import train
 
@@ -45,10 +49,22 @@ def _headline(out: str | None, quiet: bool) -> int:
     unwritten: list[str] = []
     with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
         for label, (distribution, policy) in headline.METHODS.items():
-            with progress_bar(label, quiet) as on_chunk:
-                runs[label] = train(headline.ENVIRONMENT, distribution, policy, headline.SETTINGS, on_chunk).record
+            prefix = f"{type(distribution).__name__}-"
+            with progress_bar(label, quiet) as show, JSONL(folder / f"{prefix}{records.LOG}") as log:
+                callbacks = (show, _lenient(log, unwritten))
+                result = train(
+                    headline.ENVIRONMENT,
+                    distribution,
+                    policy,
+                    headline.SETTINGS,
+                    lambda now, callbacks=callbacks: [callback(now) for callback in callbacks],
+                    record="distributions",
+                )
+            runs[label] = result.record
             with _noted(unwritten, label):  # the other methods and the table are worth having all the same
-                records.write(folder, runs[label], prefix=f"{type(distribution).__name__}-")
+                records.write(folder, runs[label], prefix)
+                if result.distributions:
+                    distributions.write(folder, result.distributions, prefix)
             if asked_to_stop.is_set():
                 break
     title = f"Randomized Chain of length {headline.ENVIRONMENT.length}, seeds: {headline.SETTINGS.seeds}"
@@ -64,7 +80,41 @@ def _headline(out: str | None, quiet: bool) -> int:
         raise InputError(f"In {folder}, not all could be written ({'; '.join(unwritten)}): make room, or run it again.")
     if not quiet:
         print(f"Results in {folder}; learning curves in {curves}")
+    _report(folder, quiet)
     return asked_to_stop.exit_code if asked_to_stop.is_set() else 0
+
+
+def _lenient(log: Callable[[Any], None], unwritten: list[str]) -> Callable[[Any], None]:
+    """A log that ends, and is noted, where it cannot be written; the run goes on."""
+    failed: list[str] = []
+
+    def write(now: Any) -> None:
+        if not failed:
+            try:
+                log(now)
+            except InputError as error:
+                failed.append(str(error).rstrip("."))
+                unwritten.extend(failed)
+
+    return write
+
+
+def _report(folder: Path, quiet: bool) -> None:
+    """Writes the report, or says how it could be; it is never worth the loss of a result."""
+    from uppertail import records
+    from uppertail.cli import report
+    from uppertail.reports.page import missing
+
+    line = missing()
+    if line is None:
+        try:
+            out = folder / records.REPORT
+            report.write([folder], out, [], False, f"uppertail report {folder}")
+            line = f"Report in {out}: open it in a browser."
+        except InputError as error:
+            line = str(error)
+    if not quiet:
+        print(line)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from uppertail.console import progress_bar, results_table
 from uppertail.environments import EnvironmentBuilder, HostBuilder
 from uppertail.loggers import JSONL, Logger
 from uppertail.loggers.jsonl import NotALogError
+from uppertail.records import distributions
 from uppertail.training import trained
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.process.interrupt import interruptible
@@ -92,10 +93,16 @@ def _log(folder: Path) -> JSONL:
 def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
     """The curve last: a folder with a curve and a summary has all of its files, of one moment."""
     with records.disk_errors(folder):
-        for path in (folder / records.CURVE, *folder.glob(records.EVALUATION)):  # those are of other networks
+        stale = (records.CURVE, records.REPORT, records.DISTRIBUTIONS)
+        for path in (
+            *(folder / name for name in stale),
+            *folder.glob(records.EVALUATION),
+        ):  # those are of other networks
             path.unlink(missing_ok=True)
         records.write(folder, result.record)
         trained.save(folder, result)
+        if result.distributions:
+            distributions.write(folder, result.distributions)
         with picture(folder / records.CURVE):
             from uppertail.analysis.curves import learning_curves  # it takes a second that no first step should wait
 

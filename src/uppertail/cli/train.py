@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -55,7 +55,7 @@ class Request:
 
         settings = Settings(**{name: self.built[name] for name in Settings.__dataclass_fields__})
         method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
-        return Run(self.built.env, method, settings, before)
+        return Run(self.built.env, method, settings, before, self.built.record)
 
     def loggers(self, folder: Path) -> "list[Logger]":
         """What writes its numbers down beside log.jsonl; each is ready, but has written nothing.
@@ -113,6 +113,12 @@ def parser(light: bool = False) -> ArgumentParser:
         type=int | None,
         default=None,
         help="environment steps of each seed between checkpoints, for `uppertail resume`; null: none",
+    )
+    options.add_argument(
+        "--record",
+        type=Literal["distributions"] | None,
+        default=None,
+        help="distributions: return distributions at moments of the run, for `uppertail report`; null: nothing",
     )
     options.add_argument(
         "--logger",

@@ -59,6 +59,11 @@ class EnvironmentBuilder(abc.ABC):
         """What its user wants observations to become; the usual by default."""
         return Preferences()
 
+    @property
+    def rows(self) -> int:
+        """In how many rows of equal length its states lie in a picture; 1: in a line."""
+        return 1
+
     @abc.abstractmethod
     def build(self, key: PRNGKeyArray) -> Environment:
         """The environment of one seed; what it draws at random, it draws from `key`."""

@@ -87,6 +87,10 @@ class DeepSea(EnvironmentBuilder):
     def preferences(self) -> Preferences:
         return Preferences(states=self.encoding)
 
+    @property
+    def rows(self) -> int:
+        return self.size
+
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         size, states = self.size, self.size**2
         right = jax.random.bernoulli(key, 0.5, (states,)).astype(jnp.int32)

@@ -13,6 +13,8 @@ NETWORKS = "networks.safetensors"
 FILES = (CONFIG, EPISODES, SUMMARY, NETWORKS, CURVE)
 EVALUATION = "evaluation-*.json"
 """What `evaluate` adds to the folder of a run, one file for each policy; it is of the networks that were there then."""
+DISTRIBUTIONS, REPORT = "distributions.npz", "report.html"
+"""What `--record distributions` keeps of a run, and what `report` draws."""
 LOG, WANDB_ID = "log.jsonl", "wandb-id.txt"
 """What loggers keep of a run: its numbers chunk by chunk, and its name at Weights & Biases."""
 DAMAGED_LOG = f"{LOG}.damaged"
@@ -22,7 +24,7 @@ TENSORBOARD = "tensorboard"
 FOLDERS = {CHECKPOINTS: (CHECKPOINT_PATTERN, f".{CHECKPOINT_PATTERN}"), TENSORBOARD: ("events.out.tfevents.*",)}
 """The folders within the folder of a run, and what they hold, also of a process that was killed."""
 PROBE = ".writable"
-LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, WANDB_ID)))
+LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, DISTRIBUTIONS, REPORT, WANDB_ID)))
 """What a process that was killed may leave in the folder of a run."""
 
 
@@ -163,7 +165,7 @@ def _require_a_run(folder: Path) -> None:
 def _files(folder: Path) -> set[str]:
     """The files that a run may leave in its folder."""
     evaluations = (path.name for pattern in (EVALUATION, f".{EVALUATION}") for path in folder.glob(pattern))
-    return {*FILES, *evaluations, LOG, DAMAGED_LOG, WANDB_ID, *LEFTOVERS}
+    return {*FILES, DISTRIBUTIONS, REPORT, *evaluations, LOG, DAMAGED_LOG, WANDB_ID, *LEFTOVERS}
 
 
 def _contents(place: Path) -> set[Path]:

@@ -41,13 +41,14 @@ def _require_one_environment(settings: Settings, remedy: str) -> None:
         )
 
 
-def loop_of(method: Method, encoding: Encoding, settings: Settings) -> Loop:
+def loop_of(method: Method, encoding: Encoding, settings: Settings, counted: tuple[int, int] | None = None) -> Loop:
     """What is done with the steps.
 
     Args:
         method: the parts, with the distribution fitted to the environment's returns.
         encoding: how observations enter the network.
         settings: how long, on how much data.
+        counted: number of states and of actions whose data are counted; None: they are not.
     """
     agent = Agent(
         family=method.distribution,
@@ -70,6 +71,7 @@ def loop_of(method: Method, encoding: Encoding, settings: Settings) -> Loop:
         steps=settings.steps,
         on_policy=settings.on_policy,
         replay_start=settings.replay_start,
+        counted=counted,
     )
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.agent import Agent, AgentState, Metrics
 from uppertail.networks import Network
 from uppertail.replay import Replay, Sample
+from uppertail.training.seen import Seen
 from uppertail.training.settings import OnPolicy
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
@@ -37,7 +38,8 @@ class RunState(NamedTuple):
     """The whole state of one seed's run.
 
     A seed that has reached its limit may go on until its chunk ends, or until all have; `at_limit` is its network at
-    the limit, and means nothing before: `Loop.result` is what the seed has learned.
+    the limit, and means nothing before: `Loop.result` is what the seed has learned. `seen` counts the data of each
+    state and action, where they are recorded.
     """
 
     agent: AgentState
@@ -46,6 +48,7 @@ class RunState(NamedTuple):
     iteration: Int[Array, ""]
     episodes: Int[Array, ""]
     at_limit: Network
+    seen: PyTree = ()
 
 
 class StepRecord(NamedTuple):
@@ -75,6 +78,7 @@ class Loop:
         steps: a seed's run ends after this many environment steps; None: no limit.
         on_policy: which data keep the next action that was taken.
         replay_start: transitions stored before replay is used.
+        counted: number of states and of actions whose data are counted; None: they are not.
     """
 
     agent: Agent
@@ -87,6 +91,7 @@ class Loop:
     steps: int | None = None
     on_policy: OnPolicy = "fresh"
     replay_start: int = 0
+    counted: tuple[int, int] | None = None
 
     @property
     def fresh_count(self) -> int:
@@ -102,7 +107,8 @@ class Loop:
         )
         example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extra)
         at_limit = jax.tree.map(jnp.copy, agent_state.network)
-        return RunState(agent_state, self.replay.init(self.replay_size, example), episode, zero, zero, at_limit)
+        seen = Seen.nothing(*self.counted) if self.counted else ()
+        return RunState(agent_state, self.replay.init(self.replay_size, example), episode, zero, zero, at_limit, seen)
 
     def learn(
         self, key: PRNGKeyArray, run: RunState, episode: Any, fresh: Transition, ended: Bool[Array, " steps"]
@@ -127,7 +133,13 @@ class Loop:
         target = self.agent.target.after_rollout(agent_state.target, agent_state.network)
         episodes = run.episodes + jnp.sum(ended, dtype=jnp.int32)
         after = RunState(
-            agent_state._replace(target=target), buffer, episode, run.iteration + 1, episodes, run.at_limit
+            agent_state._replace(target=target),
+            buffer,
+            episode,
+            run.iteration + 1,
+            episodes,
+            run.at_limit,
+            self._seen(run, fresh),
         )
         reached = self._reached_limit(after) & ~self._reached_limit(run)
         at_limit = jax.lax.cond(reached, lambda: agent_state.network, lambda: run.at_limit)  # a `where` would copy it
@@ -144,6 +156,12 @@ class Loop:
         """The network at the seed's limit, or the one it has if it has not reached it."""
         over = self._reached_limit(run)
         return jax.tree.map(lambda kept, now: jnp.where(over, kept, now), run.at_limit, run.agent.network)
+
+    def _seen(self, run: RunState, fresh: Transition) -> PyTree:
+        if self.counted is None:
+            return ()
+        before, counts = run.iteration * self.rollout_steps, ~self._reached_limit(run)
+        return run.seen.after(fresh.observation, fresh.action, before, counts)
 
     def _reached_limit(self, run: RunState) -> Bool[Array, ""]:
         reached = jnp.zeros((), bool)

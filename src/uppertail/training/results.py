@@ -9,6 +9,7 @@ from uppertail.environments import Environment
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records import RunRecord
+from uppertail.records.distributions import Distributions
 from uppertail.schema import require_type
 
 
@@ -74,12 +75,14 @@ class TrainingResult:
         agent: the algorithm; `agent.returns(network, observation)` is a state's return distributions.
         networks: the learned networks; every array has a leading axis of seeds.
         environments: the compiled environments, likewise; None where Python made the steps.
+        distributions: return distributions at moments of the run, where it was to record them.
     """
 
     record: RunRecord
     agent: Agent
     networks: Network
     environments: Environment | None
+    distributions: Distributions | None = None
 
     def network(self, index: int) -> Network:
         """The learned network of one seed, counted from 0.

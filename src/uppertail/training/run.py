@@ -21,6 +21,7 @@ from uppertail.training.assembly import loop_of, world_of
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver
 from uppertail.training.drivers.base import Played, State
+from uppertail.training.drivers.recorder import Recorder, counted
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, RunState
 from uppertail.training.method import Method, with_short_forms
@@ -44,6 +45,8 @@ GREEDY_EPISODES = 20
 
 SMALLER = "use fewer seeds, a smaller width or replay_size, or, where there are very many states, --env.encoding scalar"
 """What helps where the state of all seeds does not fit into memory."""
+DISTRIBUTIONS = "distributions"
+"""What `record` may be."""
 
 OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
@@ -61,9 +64,13 @@ class Run:
         method: what learns and explores; its distribution is fitted to the environments' returns here.
         settings: how long, on how much data, with how many seeds.
         before: what was asked of a run that this one goes on with, or plays for: what was measured then holds.
+        record: distributions, to record return distributions while it trains; None: nothing.
 
     Attributes:
         notes: what whoever asked for it should know, in sentences.
+
+    Raises:
+        InputError: an argument cannot be met.
     """
 
     def __init__(
@@ -72,8 +79,10 @@ class Run:
         method: Method,
         settings: Settings,
         before: Mapping[str, Any] | None = None,
+        record: str | None = None,
     ) -> None:
         require_working()
+        require_record(record)
         method, self.settings = with_short_forms(method, settings)
         self.builder = builder
         self.ledger = Ledger(self.settings, builder.success_return)
@@ -81,6 +90,7 @@ class Run:
         self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
         self.world = world_of(builder, self.keys, seeds.tolist(), self.settings)
         try:
+            self._table = counted(self.world.observations, self.world.num_actions) if record else None
             self._asked_method, self._encoding = method, self.world.observations.encoding(builder.preferences)
             self._fit(self._return_range((before or {}).get("measured_returns")))
             self.notes = [*_note(builder), *traps(self.method, self._encoding)]
@@ -91,6 +101,7 @@ class Run:
         except InputError:
             self.world.close()
             raise
+        self.records = record is not None
 
     def _fit(self, returns: ReturnRange) -> Loop:
         """What is done with the steps, once it is known which returns there are.
@@ -104,7 +115,7 @@ class Run:
         self.returns = returns
         self.method = self._asked_method.fitted(returns)
         self.__dict__.pop("_start_moments", None)  # it was compiled for the distribution before
-        self.loop = loop_of(self.method, self._encoding, self.settings)
+        self.loop = loop_of(self.method, self._encoding, self.settings, self._table)
         return self.loop
 
     def drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
@@ -127,21 +138,30 @@ class Run:
     def _drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> TrainingResult:
         ledger, driver, saver = self.ledger, self.driver, (self.saver(checkpoints) if checkpoints else None)
         with memory_errors(), interruptible() as asked_to_stop:
-            state = (saver.restore() if saver else None) or driver.start()
+            driver.recorder = recorder = self._recorder() if self.records else None
+            state = saver.restore() if saver else None
+            if state is None:
+                state = driver.start()
+                _record(recorder, ledger, state)
             over = ledger.over
             while not over:
                 steps_before = ledger.step
+                if recorder:
+                    recorder.iteration = ledger.step // self.settings.rollout_steps
                 state, records, metrics = driver.advance(state, ledger.finished)
                 ledger.failed = None if driver.failure is None else str(driver.failure)
                 answer = on_chunk(ledger.extend(records, metrics, self.start_returns(state)))
                 if isinstance(answer, Stop) and not ledger.over:
                     ledger.stopped = answer.reason
                 over = ledger.over or asked_to_stop.is_set()
+                if over:
+                    _record(recorder, ledger, state)
                 if saver:
                     saver.after_chunk(state, steps_before, over)
             networks = driver.gather(state, jax.vmap(self.loop.result))
             record = self._record(networks, interrupted=not ledger.over or ledger.failed is not None)
-        result = TrainingResult(record, self.loop.agent, networks, self.world.environments)
+        recorded = recorder.distributions(ledger.env_steps) if recorder else None
+        result = TrainingResult(record, self.loop.agent, networks, self.world.environments, recorded)
         if ledger.diverged:
             raise TrainingDivergedError(*ledger.diverged, result)
         if ledger.failed:
@@ -162,6 +182,17 @@ class Run:
             episodes: how many of each seed.
         """
         return self.driver.play(networks, policy, self.keys.evaluation, episodes)
+
+    def _recorder(self) -> Recorder:
+        return Recorder(
+            self.loop,
+            self.driver.groups,
+            self.template,
+            self.world.environments,
+            self.world.start_observations(),
+            self.world.num_actions,
+            self.ledger.seconds,
+        )
 
     @functools.cached_property
     def template(self) -> RunState:
@@ -238,3 +269,20 @@ class Run:
             hardware=hardware(),
             stopped=ledger.stopped,
         )
+
+
+def require_record(record: str | None) -> None:
+    """Refuses to record what cannot be.
+
+    Raises:
+        InputError: there is no such recording.
+    """
+    if record not in (None, DISTRIBUTIONS):
+        raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")
+
+
+def _record(recorder: Recorder | None, ledger: Ledger, state: State) -> None:
+    """Records where the run is at its beginning, and at its end."""
+    if recorder:
+        recorder.iteration = ledger.step // ledger.settings.rollout_steps
+        recorder.take_all(state)

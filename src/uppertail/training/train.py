@@ -31,6 +31,7 @@ def train(
     network: NetworkBuilder | None = None,
     replay: Replay | None = None,
     target: Target | None = None,
+    record: str | None = None,
 ) -> TrainingResult:
     """Trains all seeds side by side; seed k follows the run of seed k alone.
 
@@ -44,6 +45,7 @@ def train(
         network: builds the network; PerAction if left out.
         replay: what is kept of the past, and drawn from it; Distinct if left out.
         target: what bootstraps; Graph if left out.
+        record: distributions, for return distributions at moments of the run (`result.distributions`).
 
     Raises:
         InputError: an argument is of another kind, the distribution cannot represent the environment's returns, or the
@@ -58,7 +60,7 @@ def train(
     method = Method.of(distribution=distribution, policy=policy, network=network, replay=replay, target=target)
     builder = builder_of(environment)
     with in_32_bits():
-        run = Run(builder, method, settings or Settings(), checkpoints.asked() if checkpoints else None)
+        run = Run(builder, method, settings or Settings(), checkpoints.asked() if checkpoints else None, record)
         for note in run.notes:
             warnings.warn(note, stacklevel=2)
         if checkpoints is None:

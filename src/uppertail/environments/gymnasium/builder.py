@@ -43,6 +43,7 @@ class Inspected(NamedTuple):
     reward_threshold: float | None
     has_table: bool
     objection: str | None
+    rows: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -134,6 +135,10 @@ class GymnasiumBuilder(HostBuilder):
         return int(self.inspected.actions.n)
 
     @property
+    def rows(self) -> int:
+        return self.inspected.rows
+
+    @property
     def time_limit(self) -> int | None:
         return self.inspected.time_limit
 
@@ -206,6 +211,7 @@ class GymnasiumBuilder(HostBuilder):
                 _threshold(env),
                 table,
                 objection,
+                _rows(env),
             )
         finally:
             closed(env)
@@ -216,6 +222,12 @@ def _threshold(env: Made) -> float | None:
     declared = None if env.spec is None else env.spec.reward_threshold
     own = getattr(env.unwrapped, "reward_threshold", None) if declared is None else declared
     return float(own) if isinstance(own, int | float) and math.isfinite(own) else None
+
+
+def _rows(env: Made) -> int:
+    """In how many rows its states lie, where it has them in a plane, as Gymnasium's grids do; else 1."""
+    shape = getattr(env.unwrapped, "shape", None)
+    return int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1
 
 
 def extra(error: Exception) -> str:

@@ -59,6 +59,10 @@ class FrozenLake(WatchableBuilder):
     def preferences(self) -> Preferences:
         return Preferences(states=self.encoding)
 
+    @property
+    def rows(self) -> int:
+        return int(self.map_name.partition("x")[0]) if self.desc is None else len(self.desc)
+
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         del key  # nothing is drawn at random
         lake: Any = self._made(None).unwrapped

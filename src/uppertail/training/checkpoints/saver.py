@@ -18,8 +18,9 @@ from uppertail.training.ledger import COUNT, Ledger
 from uppertail.training.loop import RunState
 from uppertail.training.process.hardware import hardware
 
-RUN, EPISODES, HOST = "run/", "episodes/", "host/"
-"""What the names begin with of the device's arrays, of the ledger's, and of those of environments that Python steps."""
+RUN, EPISODES, HOST, RECORDED = "run/", "episodes/", "host/", "recorded/"
+"""What the names begin with of the device's arrays, of the ledger's, of those of environments that Python steps, and of
+what was recorded until then."""
 
 SAME_RESULTS = ("device", "machine", "cpu_cores", "uppertail", "jax")
 """Entries of `hardware` that must agree for the same run to give the same bits."""
@@ -74,6 +75,7 @@ class Saver:
             RUN: tensors.named(self.driver.gather(state)),
             EPISODES: self.ledger.arrays(),
             HOST: self.driver.saved(),
+            RECORDED: self.driver.recorder.saved() if self.driver.recorder else {},
         }
         self.checkpoints.save(
             header, {prefix + name: array for prefix, under in arrays.items() for name, array in under.items()}
@@ -93,6 +95,9 @@ class Saver:
         if line:
             self.checkpoints.say(line)
         self.ledger.restore(_below(EPISODES, arrays), header.step, header.stopped, header.seconds)
+        if self.driver.recorder:
+            iteration = header.step // self.ledger.settings.rollout_steps
+            self.driver.recorder.restore(_below(RECORDED, arrays), iteration)
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
             was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)

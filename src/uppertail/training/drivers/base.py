@@ -13,6 +13,8 @@ from uppertail.environments import Environment
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
+from uppertail.training.drivers.groups import Groups
+from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.loop import Loop, RunState, StepRecord
 from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.types import PyTree, ReturnRange
@@ -35,13 +37,17 @@ class Driver(abc.ABC):
     """Makes the steps of all seeds, and learns from them.
 
     Attributes:
+        groups: the seeds in groups, each with a state of its own.
         failure: why a host environment could not go on; None if all is well.
         reconsider: called once with the range of the first rewards that are not 0, before anything is learned from
             them; gives what is done with the steps from then on. None: nobody wants to know.
+        recorder: what records return distributions between rollouts; None if nothing does.
     """
 
+    groups: Groups
     failure: InputError | None = None
     reconsider: Callable[[float, float], Loop] | None = None
+    recorder: Recorder | None = None
 
     @abc.abstractmethod
     def template(self) -> RunState:

@@ -19,6 +19,7 @@ from uppertail.training.drivers.base import Driver, Played, World
 from uppertail.training.drivers.chunks import iterations_per_chunk
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.drivers.groups import Group, Groups, over_seeds
+from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.loop import Loop, RunState, StepRecord
 from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.training.seeds import SeedKeys
@@ -112,6 +113,22 @@ class CompiledDriver(Driver):
     def _chunk(self, key: PRNGKeyArray, environment: Environment, state: RunState) -> Any:
         return CompiledRun(self.loop).chunk(key, environment, state, self.iterations)
 
+    @functools.cached_property
+    def _parts(self) -> list[Any]:
+        """The same for so many iterations as are asked for, where a chunk is cut at a recorder's moments."""
+
+        def compiled(group: Group, keys: Any, environments: Environment) -> Any:
+            def part(count: Array, *arguments: Any) -> Any:
+                return over_seeds(lambda *each: self._part(count, *each), group.size)(*arguments)
+
+            arguments = (np.int32(0), keys, environments, group.part_of(self._template))
+            return self.seconds.compiled(part, *arguments, donate=(3,))
+
+        return self.groups.programs(compiled, self._keys, self._environments)
+
+    def _part(self, count: Array, key: PRNGKeyArray, environment: Environment, state: RunState) -> Any:
+        return CompiledRun(self.loop).part_of_chunk(key, environment, state, self.iterations, count)
+
     def start(self) -> list[RunState]:
         arguments = (self.keys.run, self.environments)
         return self.groups.split(self.seconds.compiled(jax.vmap(CompiledRun(self.loop).init), *arguments)(*arguments))
@@ -122,19 +139,38 @@ class CompiledDriver(Driver):
     def advance(
         self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
     ) -> tuple[list[RunState], StepRecord, Metrics]:
-        chunks = self._chunks
+        chunks = self._parts if self.recorder else self._chunks
         began = time.perf_counter()
 
-        def advance(group: Group, chunk: Any, *arguments: Any) -> Any:
-            if finished is not None and finished[group.rows].all():
+        def advance(place: int, group: Group, chunk: Any, *arguments: Any) -> Any:
+            still = finished is not None and bool(finished[group.rows].all())
+            if self.recorder:
+                return self._recorded(self.recorder, place, still, chunk, *arguments)
+            if still:
                 return arguments[-1], self.loop.nothing(group.size, self.iterations)
             state, records, metrics = chunk(*arguments)
             return state, jax.tree.map(np.asarray, (records, metrics))
 
-        done = self.groups.map(advance, list(self.groups), chunks, self._keys, self._environments, state)
+        groups = list(self.groups)
+        done = self.groups.map(advance, [*range(len(groups))], groups, chunks, self._keys, self._environments, state)
         records, metrics = self.groups.joined([each[1] for each in done])
         self.seconds.training += time.perf_counter() - began
         return [each[0] for each in done], records, metrics
+
+    def _recorded(
+        self, recorder: Recorder, place: int, still: bool, chunk: Any, keys: Any, environments: Environment, state: Any
+    ) -> Any:
+        """A group's chunk, piece by piece between the recorder's moments; of one that stands still, the moments."""
+        iteration, done = recorder.iteration, []
+        for count in recorder.pieces(self.iterations):
+            iteration += count
+            if not still:
+                state, *rows = chunk(np.int32(count), keys, environments, state)
+                done.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:, :count], tuple(rows)))
+            recorder.take(place, state, iteration)
+        if still:
+            return state, self.loop.nothing(len(keys), self.iterations)
+        return state, jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
 
     def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int) -> Played:
         run = CompiledRun(self.loop)

@@ -52,6 +52,21 @@ class CompiledRun:
         run, (records, metrics) = jax.lax.scan(body, run, length=iterations)
         return run, records, metrics
 
+    def part_of_chunk(
+        self, run_key: PRNGKeyArray, environment: Environment, run: RunState, most: int, count: Int[Array, ""]
+    ) -> tuple[RunState, StepRecord, Metrics]:
+        """The same for `count` iterations, known when it runs; what is recorded beyond them, up to `most`, is 0."""
+
+        def body(number: Int[Array, ""], carry: tuple[RunState, PyTree]) -> tuple[RunState, PyTree]:
+            run, rows = carry
+            run, *now = self.iterate(run_key, environment, run)
+            return run, jax.tree.map(lambda every, one: every.at[number].set(one), rows, tuple(now))
+
+        shapes = jax.eval_shape(lambda: self.iterate(run_key, environment, run)[1:])
+        rows = jax.tree.map(lambda leaf: jnp.zeros((most, *leaf.shape), leaf.dtype), shapes)
+        run, (records, metrics) = jax.lax.fori_loop(0, count, body, (run, rows))
+        return run, records, metrics
+
     def iterate(
         self, run_key: PRNGKeyArray, environment: Environment, run: RunState
     ) -> tuple[RunState, StepRecord, Metrics]:

@@ -87,6 +87,7 @@ class HostDriver(Driver):
                 state, metrics = self._learn(state, fresh, record)
                 done.append((record, metrics))
                 self.iteration += 1
+                self._record(state)
         except EnvironmentFailedError as error:
             self.failure = error
         records, metrics = (
@@ -127,6 +128,10 @@ class HostDriver(Driver):
 
     def close(self) -> None:
         self.groups.close()
+
+    def _record(self, state: list[RunState]) -> None:
+        for place, run in enumerate(state if self.recorder else []):
+            self.recorder.take(place, run, self.iteration)  # pyright: ignore[reportOptionalMemberAccess]
 
     def _go_on(self, state: RunState, episode: Episode) -> list[RunState]:
         """The state from which to go on with these episodes in progress."""

@@ -1,0 +1,62 @@
+"""What `--record distributions` costs: the same runs with and without it, turn by turn, in one process.
+
+Writes results/recording.json: seconds of processor time from the first chunk to the last, of each repetition, and the
+size of what was recorded. Processor time, because a machine that others use takes none of it away.
+"""
+
+import argparse
+import io
+import json
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+
+import uppertail as ut
+from uppertail.training.process.hardware import hardware
+
+clock = time.process_time
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--length", type=int, default=100)
+    options.add_argument("--seeds", type=int, default=2)
+    options.add_argument("--episodes", type=int, default=400)
+    options.add_argument("--repetitions", type=int, default=3)
+    options.add_argument("--out", type=Path, default=Path("results/recording.json"))
+    asked = options.parse_args()
+    settings = ut.Settings(seeds=asked.seeds, seed=100, episodes=asked.episodes)
+    seconds: dict[str, list[float]] = {"without": [], "with": []}
+    size = 0
+    for _ in range(asked.repetitions):
+        for name, record in (("without", None), ("with", "distributions")):
+            marks: list[float] = []
+            chain = ut.Chain(asked.length)
+            result = ut.train(chain, settings=settings, on_chunk=lambda _, to=marks: to.append(clock()), record=record)
+            seconds[name].append(round(marks[-1] - marks[0], 3))
+            if result.distributions:
+                content = io.BytesIO()
+                np.savez_compressed(content, **result.distributions.arrays())  # pyright: ignore[reportArgumentType]
+                size = content.tell()
+    ratio = statistics.median(seconds["with"]) / statistics.median(seconds["without"])
+    least = min(seconds["with"]) / min(seconds["without"])
+    document = {
+        "env": f"Chain, length {asked.length}",
+        "seeds": f"{asked.seeds}, from 100",
+        "episodes": asked.episodes,
+        "processor_seconds": seconds,
+        "ratio_of_medians": round(ratio, 4),
+        "ratio_of_the_fastest": round(least, 4),
+        "bytes": size,
+        "hardware": hardware(),
+    }
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    asked.out.write_text(json.dumps(document, indent=2) + "\n")
+    print(json.dumps(document, indent=2))
+
+
+if __name__ == "__main__":
+    main()

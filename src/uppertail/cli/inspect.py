@@ -1,0 +1,129 @@
+"""`uppertail inspect`: what a run learned, in the terminal: distributions of a state, the greedy path."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jsonargparse import ArgumentParser
+
+from uppertail.cli.parsing import command_parser, parse
+from uppertail.errors import InputError
+
+if TYPE_CHECKING:
+    from uppertail.reports.inspected import Inspected
+
+DESCRIPTION = """Shows what a run of `uppertail train` learned: the return distribution of each action in a state, and
+the greedy path with upper bounds; of its end, or with --step of any moment that --record distributions recorded."""
+
+WIDTH = 20
+"""Characters of a drawn distribution."""
+BLOCKS = "·▁▂▃▄▅▆▇█"
+
+
+def parser(light: bool = False) -> ArgumentParser:
+    """The options of `uppertail inspect`; a light parser is the same."""
+    del light
+    options = command_parser("inspect", DESCRIPTION)
+    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
+    options.add_argument("--seed", type=int | None, default=None, help="which seed (default: the first)")
+    options.add_argument(
+        "--state", type=int | None, default=None, help="which state (default: the greedy path's first)"
+    )
+    options.add_argument(
+        "--step",
+        type=int | None,
+        default=None,
+        help="the last recorded moment up to this environment step (default: the end)",
+    )
+    options.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    return options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command."""
+    config = parse(parser(), arguments)
+    if config.folder is None:
+        raise InputError("Which run? `uppertail inspect DIR`, with the folder that `uppertail train` wrote to.")
+    if config.step is not None and config.step < 0:
+        raise InputError(f"step is {config.step}: use 0, the beginning, or more.")
+    found = _found(Path(config.folder), config.seed, config.step)
+    document = found.document(config.state)
+    if config.json:
+        print(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        _show(found, document)
+    return 0
+
+
+def _found(folder: Path, seed: int | None, step: int | None) -> "Inspected":
+    from uppertail.cli import trained
+    from uppertail.records import distributions
+    from uppertail.reports.inspected import Inspected
+
+    with trained.opened(folder) as over:
+        return Inspected.of(over.run, over.networks, distributions.read(folder), seed, step)
+
+
+def _show(found: "Inspected", document: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    console = Console()
+    print(f"{document['environment']}, {document['method']}: seed {document['seed']}, {document['when']}")
+    heights = found.drawn(document["state"], WIDTH)
+    rows = [
+        {
+            "action": f"{row['action']}{' *' if row['greedy'] else ''}",
+            **_numbers(row),
+            **(
+                {f"from {heights.low:.3g} to {heights.high:.3g}": _picture(heights.of[row["action"]])}
+                if heights
+                else {}
+            ),
+        }
+        for row in document["actions"]
+    ]
+    console.print(_table(f"State {document['state']}", rows))
+    path = [
+        {
+            "state": str(row["state"]),
+            "action": str(row["action"]),
+            "mean": f"{row['mean']:.4g}",
+            "upper": f"{row['upper']:.4g}",
+            "best other": "-" if row["other_upper"] is None else f"{row['other_upper']:.4g}",
+            "gap": "-" if row["gap"] is None else f"{row['gap']:+.3g}",
+        }
+        for row in document["path"]
+    ]
+    console.print(_table("Greedy path", path))
+    print(
+        "Upper: the mean and two standard deviations. *: greedy. Gap: upper bound less the best of the other actions."
+    )
+
+
+def _numbers(row: dict[str, Any]) -> dict[str, str]:
+    shown = {"mean": f"{row['mean']:.4g}", "sd": f"{row['std']:.3g}", "upper": f"{row['upper']:.4g}"}
+    if row["visits"] is not None:
+        age = "never taken" if row["age"] is None else f"{row['age']:,}"
+        shown |= {"data": f"{row['visits']:,}", "age (steps)": age}
+    return shown
+
+
+def _picture(heights: Sequence[float]) -> str:
+    """A row of blocks, the highest for the peak."""
+    peak = max(heights) or 1.0
+    return "".join(BLOCKS[round(height / peak * (len(BLOCKS) - 1))] for height in heights)
+
+
+def _table(title: str, rows: list[dict[str, str]]) -> Any:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, show_edge=False
+    )
+    for heading in rows[0]:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row.values())
+    return table

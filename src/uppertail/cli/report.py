@@ -1,0 +1,127 @@
+"""`uppertail report`: runs in one HTML file that moves."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jsonargparse import ArgumentParser
+
+from uppertail.cli.parsing import command_parser, parse
+from uppertail.errors import InputError
+
+if TYPE_CHECKING:
+    from uppertail.reports.runs import FoundRun
+
+DESCRIPTION = """Writes one HTML file about one or several runs: learning curves, return distributions over training (of
+runs with --record distributions), why a run got stuck, when seeds got there. It opens without a network. Needs
+`pip install 'uppertail[report]'`."""
+
+
+def parser(light: bool = False) -> ArgumentParser:
+    """The options of `uppertail report`; a light parser is the same."""
+    del light
+    options = command_parser("report", DESCRIPTION)
+    options.add_argument("folders", type=str, nargs="*", default=[], help="folders of runs, of headline, of studies")
+    options.add_argument(
+        "--out", type=str, default=None, help="the file (default: report.html in the folder, or here if there are more)"
+    )
+    options.add_argument(
+        "--states",
+        type=list[int] | int,
+        default=[],
+        help="states to show, like '[0, 5]' (default: along the greedy path)",
+    )
+    options.add_argument("--twin", action="store_true", help="compute the twin of each method as well, for the table")
+    options.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    return options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command."""
+    from uppertail.reports.page import require
+
+    config = parse(parser(), arguments)
+    if not config.folders:
+        raise InputError("Which runs? `uppertail report DIR...`, with folders that `uppertail train` wrote to.")
+    require()
+    folders = [Path(folder) for folder in config.folders]
+    out = Path(config.out) if config.out else (folders[0] if len(folders) == 1 else Path()) / "report.html"
+    states = [config.states] if isinstance(config.states, int) else list(config.states)
+    write(folders, out, states, config.twin, f"uppertail report {shlex.join(config.folders)}")
+    if not config.quiet:
+        print(f"Report in {out} ({out.stat().st_size / 1e6:.1f} MB): open it in a browser.")
+    return 0
+
+
+def write(folders: list[Path], out: Path, states: list[int], twin: bool, command: str) -> None:
+    """Writes the report of the runs in these folders.
+
+    Raises:
+        InputError: one holds no run, a file is damaged, there is no such state, or it cannot be written.
+    """
+    from uppertail import records
+    from uppertail.reports.groups import groups
+    from uppertail.reports.page import page
+    from uppertail.reports.runs import found_runs
+
+    _require_free(out)
+    runs = found_runs(folders)
+    twins = {run.name: value for run in runs if twin and (value := _twin(run)) is not None}
+    made = groups(runs, states, _own_classes(runs), twins)
+    title = f"UpperTail: {'; '.join(dict.fromkeys(group.environment for group in made))}"
+    content = page(title, made, command)
+    try:
+        records.write_text(out, content)
+    except OSError as error:
+        raise InputError(
+            f"The report {out} cannot be written ({error.strerror}): make room, or choose another --out."
+        ) from error
+
+
+def _require_free(out: Path) -> None:
+    """Refuses to replace what is no report."""
+    from uppertail.reports.page import MARK
+
+    if out.is_dir():
+        raise InputError(f"The output {out} is a folder: give the name of a file, such as {out / 'report.html'}.")
+    if out.is_file():
+        with out.open("rb") as file:
+            if MARK.encode() not in file.read(200):
+                raise InputError(f"The output {out} exists already, and is no report: choose another --out.")
+
+
+def _own_classes(runs: "list[FoundRun]") -> dict[str, type]:
+    """The classes that the runs' config.yaml names by import path, by their own names."""
+    import pydoc
+
+    import yaml
+
+    found: dict[str, type] = {}
+    for run in runs:
+        options = yaml.safe_load(run.config) if run.config else {}
+        for part in ("env", "distribution", "policy"):
+            value = options.get(part)
+            path = value.get("class_path", "") if isinstance(value, dict) else ""
+            try:
+                kind = pydoc.locate(path) if "." in path else None
+            except pydoc.ErrorDuringImport:
+                continue
+            if isinstance(kind, type):
+                found[kind.__name__] = kind
+    return found
+
+
+def _twin(run: "FoundRun") -> float | None:
+    """Median first success of the same method with tables instead of networks; None if it has no twin."""
+    from uppertail.reports.rebuilt import rebuilt
+    from uppertail.twin import twin
+
+    parts = rebuilt(run.summary)
+    if None in (parts.builder, parts.family, parts.policy):
+        return None
+    try:
+        result = twin(parts.builder, parts.family, parts.policy, seeds=len(run.seeds), seed=run.seeds[0])
+    except InputError:
+        return None
+    return result.median

@@ -1,0 +1,1 @@
+"""An interactive report over runs: one HTML file that needs no network."""

@@ -1,0 +1,131 @@
+"""One HTML file, with its charts, data and scripts in it: it opens from a disk, without a network."""
+
+import html
+import importlib
+import importlib.resources
+import importlib.util
+import json
+from typing import Any
+
+import yaml
+
+from uppertail.errors import InputError
+from uppertail.reports.details import ARROWS
+from uppertail.reports.groups import Group
+from uppertail.reports.runs import FoundRun
+
+MARK = "<!-- uppertail report -->"
+"""What the file of a report has in its first line."""
+
+NEEDED = ("altair", "vl_convert")
+
+
+def missing() -> str | None:
+    """How to install what a report needs, in a sentence; None if it is there."""
+    if all(importlib.util.find_spec(name) for name in NEEDED):
+        return None
+    return "A report needs Altair and vl-convert: install them with `pip install 'uppertail[report]'`."
+
+
+def require() -> None:
+    """Refuses to begin a report that cannot be made.
+
+    Raises:
+        InputError: a package is not installed.
+    """
+    if sentence := missing():
+        raise InputError(sentence)
+
+
+def page(title: str, groups: list[Group], command: str) -> str:
+    """The page.
+
+    Args:
+        title: what it is about.
+        groups: the runs, by their environments.
+        command: what made the report.
+    """
+    from uppertail.reports.charts import charts  # Altair takes a second
+
+    documents = [
+        {
+            "first": 0,
+            "last": group.episodes,
+            "data": group.data,
+            "details": group.details,
+            "charts": charts(group.methods, group.actions),
+        }
+        for group in groups
+    ]
+    runs = sum(len(group.runs) for group in groups)
+    parts = {
+        "title": html.escape(title),
+        "subtitle": html.escape(
+            f"{runs} run{'s'[: runs > 1]}. Made by `{command}`; nothing in it comes from a network."
+        ),
+        "css": _file("page.css"),
+        "sections": "\n".join(_section(number, group) for number, group in enumerate(groups)),
+        "data": _embedded({"groups": documents, "arrows": ARROWS}),
+        "bundle": _bundle(),
+        "script": _file("page.js"),
+    }
+    return _filled(_file("page.html"), parts)
+
+
+def _section(number: int, group: Group) -> str:
+    parts = {
+        "id": f"environment-{number}",
+        "number": str(number),
+        "environment": html.escape(group.environment),
+        "table": _table(group.table),
+        "made": "\n".join(_made(label, run) for label, run in zip(group.methods, group.runs, strict=True)),
+    }
+    return _filled(_file("section.html"), parts)
+
+
+def _table(rows: list[dict[str, str]]) -> str:
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in rows[0])
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(value)}</td>' for value in row.values())}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _made(label: str, run: FoundRun) -> str:
+    """Settings, versions, hardware and the command of a run, folded."""
+    summary = run.summary
+    hardware = ", ".join(f"{name} {value}" for name, value in summary["hardware"].items())
+    parts = ("env", "distribution", "policy", "network", "replay", "target", "settings")
+    settings = run.config or yaml.safe_dump({part: summary[part] for part in parts if part in summary}, sort_keys=False)
+    again = f"uppertail train --config {run.folder.name}/config.yaml --out NEW" if run.config else "uppertail headline"
+    times = f"{summary['wall_seconds']:,.0f} s, {summary['compile_seconds']:,.0f} s of it compiling"
+    return (
+        f"<details><summary>{html.escape(label)} ({html.escape(run.name)}): {times}</summary>"
+        f"<p>{html.escape(hardware)}; {summary['env_steps']:,} environment steps of {len(run.episodes)} seeds, "
+        f"from {run.seeds[0]} to {run.seeds[-1]}. The command that makes it again:</p>"
+        f"<pre>{html.escape(again)}</pre><pre>{html.escape(settings)}</pre></details>"
+    )
+
+
+def _bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed, of the version that Altair writes for."""
+    vl_convert, altair = importlib.import_module("vl_convert"), importlib.import_module("altair")
+    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    return vl_convert.javascript_bundle(vl_version=version).replace("</script", "<\\/script")
+
+
+def _embedded(document: Any) -> str:
+    """JSON that no word within can end."""
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _file(name: str) -> str:
+    return importlib.resources.files("uppertail.reports").joinpath(name).read_text(encoding="utf-8")
+
+
+def _filled(template: str, parts: dict[str, str]) -> str:
+    """A template with its parts; what stands in a part is not looked through again."""
+    pieces = template.split("{{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}}")
+        filled += [parts[name], rest]
+    return "".join(filled)

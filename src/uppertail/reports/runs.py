@@ -1,0 +1,119 @@
+"""The runs that a report is about, as their folders have them."""
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uppertail.errors import InputError
+from uppertail.records import CONFIG, EPISODES, LOG, SUMMARY, Episodes
+from uppertail.records import distributions as recorded
+from uppertail.records.distributions import Distributions
+
+CELLS = "cells"
+"""Where a study's folder has its runs."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FoundRun:
+    """A run as its folder has it.
+
+    Args:
+        folder: where it is.
+        prefix: what the names of its files begin with, where several runs share a folder.
+        summary: its summary.json.
+        episodes: the episodes of each seed.
+        distributions: what was recorded; None: nothing was.
+        log: the lines of its log; empty if there is none.
+        config: its config.yaml; None if there is none.
+    """
+
+    folder: Path
+    prefix: str
+    summary: dict[str, Any]
+    episodes: list[Episodes]
+    distributions: Distributions | None
+    log: list[dict[str, Any]]
+    config: str | None
+
+    @property
+    def method(self) -> str:
+        """What learns and explores, in two words."""
+        return f"{self.summary['distribution']['name']}, {self.summary['policy']['name']}"
+
+    @property
+    def seeds(self) -> list[int]:
+        """Its seeds."""
+        first = int(self.summary["settings"]["seed"])
+        return list(range(first, first + len(self.episodes)))
+
+    @property
+    def name(self) -> str:
+        """What its files are called."""
+        return f"{self.folder.name}/{self.prefix}".rstrip("/-")
+
+
+def found_runs(folders: Iterable[Path]) -> list[FoundRun]:
+    """The runs in these folders: of `train`, of `headline`, and those of a study.
+
+    Raises:
+        InputError: one of them holds no run that has ended, or a file is damaged.
+    """
+    runs: list[FoundRun] = []
+    for folder in dict.fromkeys(each.resolve() for each in folders):
+        places = _places(folder)
+        if not places:
+            raise InputError(
+                f"{folder} is not the folder of a run that wrote its results: give one with a {SUMMARY}, as `train`, "
+                "`headline` and `study` write it."
+            )
+        runs += [_read(*place) for place in places]
+    return runs
+
+
+def _places(folder: Path) -> list[tuple[Path, str]]:
+    """Folder and prefix of each run."""
+    if (folder / SUMMARY).is_file():
+        return [(folder, "")]
+    if here := sorted(folder.glob(f"*-{SUMMARY}")):
+        return [(folder, path.name.removesuffix(SUMMARY)) for path in here]
+    return [(path.parent, "") for path in sorted((folder / CELLS).glob(f"*/{SUMMARY}"))]
+
+
+def _read(folder: Path, prefix: str) -> FoundRun:
+    path = folder / f"{prefix}{SUMMARY}"
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        _ = [summary[part]["name"] for part in ("env", "distribution", "policy")], summary["settings"]["seed"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged: train again, or leave its folder out.") from error
+    path = folder / f"{prefix}{EPISODES}"
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            episodes = Episodes.of_arrays(dict(arrays))
+    except Exception as error:  # whatever NumPy makes of a damaged file
+        raise InputError(f"{path} is missing or damaged: train again, or leave its folder out.") from error
+    config = folder / CONFIG
+    return FoundRun(
+        folder,
+        prefix,
+        summary,
+        episodes,
+        recorded.read(folder, prefix),
+        _log(folder / f"{prefix}{LOG}"),
+        config.read_text(encoding="utf-8") if config.is_file() and not prefix else None,
+    )
+
+
+def _log(path: Path) -> list[dict[str, Any]]:
+    """Its whole lines, as far as they can be read."""
+    lines: list[dict[str, Any]] = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
+        try:
+            lines.append(dict(json.loads(line)))
+        except (ValueError, TypeError):
+            break
+    return lines

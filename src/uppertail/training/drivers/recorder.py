@@ -1,0 +1,176 @@
+"""Records return distributions while a run trains: at moments that lie ever further apart, in states of a table."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from uppertail.encodings import States
+from uppertail.environments import FiniteMDP
+from uppertail.networks import Network
+from uppertail.records.distributions import Distributions
+from uppertail.training.drivers.groups import Group, Groups, over_seeds
+from uppertail.training.loop import Loop, RunState
+from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.types import PyTree
+
+GROWTH = 1.2
+"""From one moment to the next there are so many times as many rollouts, or one more where that is less."""
+
+MOMENTS = 100
+"""Moments of a run at the most: enough for 300 million rollouts."""
+
+NUMBERS = 10_000_000
+"""Numbers of four bytes that a recording holds at the most."""
+
+
+def moments() -> list[int]:
+    """After how many rollouts there is a moment, beside the beginning and the end."""
+    powers = (round(GROWTH**exponent) for exponent in itertools.count())
+    return list(itertools.islice((value for value, _ in itertools.groupby(powers)), MOMENTS - 2))
+
+
+class Recorder:
+    """What a driver calls between rollouts.
+
+    All states are recorded where there are not too many. Else it is those along the greedy path of a table, and
+    where there is no table, the first of the run.
+
+    Args:
+        loop: what is done with the steps.
+        groups: the run's groups of seeds.
+        template: shapes and types of the state of all seeds.
+        environments: compiled environments of all seeds; None if there are none.
+        first: the first observation of each seed's run.
+        num_actions: number of discrete actions.
+        seconds: to which times are added.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        groups: Groups,
+        template: RunState,
+        environments: Any,
+        first: Array,
+        num_actions: int,
+        seconds: Stopwatch,
+    ) -> None:
+        self.loop, self.groups = loop, groups
+        self.table = isinstance(environments, FiniteMDP)
+        parts = max(1, loop.agent.network.members or 1) * loop.agent.family.num_outputs + 4
+        most = max(1, NUMBERS // (MOMENTS * first.shape[0] * num_actions * parts))
+        states = loop.counted[0] if loop.counted else 1
+        self.all_states = loop.counted is not None and states <= most
+        self.count = states if self.all_states else min(most, states) if self.table else 1
+        self.iteration = 0
+        self._due = moments()
+        self._taken: dict[int, dict[int, PyTree]] = {}
+        self._probes = self.groups.split((environments if self.table else None, first))
+
+        def compiled(group: Group, probe: Any) -> Any:
+            run = group.part_of(template._replace(replay=(), episode=()))
+            return seconds.compiled(over_seeds(self._captured, group.size), probe, run)
+
+        self._programs = groups.programs(compiled, self._probes)
+
+    def pieces(self, iterations: int) -> list[int]:
+        """How a chunk is cut so that each of its moments is the end of a piece."""
+        end = self.iteration + iterations
+        edges = [self.iteration, *(each for each in self._due if self.iteration < each < end), end]
+        return np.diff(edges).tolist()
+
+    def take(self, place: int, run: RunState, iteration: int) -> None:
+        """Records one group, if this is a moment.
+
+        Args:
+            place: which of the groups.
+            run: its state.
+            iteration: how many rollouts there were.
+        """
+        if iteration in self._due:
+            self._take(place, run, iteration)
+
+    def take_all(self, state: list[RunState]) -> None:
+        """Records all groups where the run is now: at its beginning and its end."""
+        for place, run in enumerate(state):
+            self._take(place, run, self.iteration)
+
+    def _take(self, place: int, run: RunState, iteration: int) -> None:
+        bare = run._replace(replay=(), episode=())
+        found = self._programs[place](self._probes[place], bare)
+        self._taken.setdefault(iteration, {})[place] = jax.tree.map(np.asarray, found)
+
+    def distributions(self, env_steps: list[int]) -> Distributions:
+        """All that was recorded.
+
+        Args:
+            env_steps: environment steps of each seed within its limits.
+        """
+        size = self.loop.rollout_steps
+        places, iterations = range(len(self.groups.groups)), sorted(self._taken)
+        rows = [_end_to_end([self._taken[each][place] for place in places]) for each in iterations]
+        arrays = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+        ends = size * -(-np.asarray(env_steps) // size)
+        arrays["step"] = np.minimum(size * np.asarray(iterations)[:, None], ends)
+        return Distributions.of_arrays(arrays)
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """What a checkpoint must hold to go on with the recording."""
+        return {
+            f"{iteration}/{place}/{name}": array
+            for iteration, groups in self._taken.items()
+            for place, arrays in groups.items()
+            for name, array in arrays.items()
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray], iteration: int) -> None:
+        """Goes back to a checkpoint."""
+        self.iteration, self._taken = iteration, {}
+        for path, array in arrays.items():
+            moment, place, name = path.split("/", 2)
+            self._taken.setdefault(int(moment), {}).setdefault(int(place), {})[name] = array
+
+    def _captured(self, probe: tuple[Any, Array], run: RunState) -> dict[str, Array]:
+        """What is recorded of one seed."""
+        agent, (environment, first), network = self.loop.agent, probe, self.loop.result(run)
+        states = self._states(environment, network)
+        observations = jnp.maximum(states, 0) if self.all_states or self.table else first[None]
+        z = jax.vmap(agent.returns_by_member, in_axes=(None, 0))(network, observations)
+        mean, std = (jax.vmap(jax.vmap(jax.vmap(each)))(z) for each in (agent.family.mean, agent.family.std))
+        leaves, _ = jax.tree_util.tree_flatten_with_path(z)
+        found = {
+            "episode": run.episodes if self.loop.episodes is None else jnp.minimum(run.episodes, self.loop.episodes),
+            "states": states,
+            "mean": jnp.mean(mean, axis=1),
+            "std": jnp.sqrt(jnp.mean(std**2, axis=1) + jnp.var(mean, axis=1)),
+            **{f"z/{jax.tree_util.keystr(path, simple=True, separator='/')}": leaf for path, leaf in leaves},
+        }
+        if self.loop.counted and (self.all_states or self.table):
+            found |= {"visits": run.seen.visits[observations], "last": run.seen.last[observations]}
+        return found
+
+    def _states(self, environment: Any, network: Network) -> Int[Array, " states"]:
+        if not self.table or self.all_states:
+            return jnp.arange(self.count, dtype=jnp.int32)
+
+        def step(state: Array, _: None) -> tuple[Array, Array]:
+            z = self.loop.agent.returns_by_member(network, jnp.maximum(state, 0))
+            action = jnp.argmax(jnp.mean(jax.vmap(jax.vmap(self.loop.agent.family.mean))(z), axis=0))
+            where = (state, action, jnp.argmax(environment.probability[state, action]))
+            over = (state < 0) | environment.terminated[where]
+            return jnp.where(over, -1, environment.next_state[where]), state
+
+        return jax.lax.scan(step, environment.start_state[0], length=self.count)[1]
+
+
+def counted(observations: object, num_actions: int) -> tuple[int, int] | None:
+    """The shape of the table of data of each state and action; None where observations are no states."""
+    return (observations.count, num_actions) if isinstance(observations, States) else None
+
+
+def _end_to_end(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -1,0 +1,130 @@
+"""`--record distributions`: what is recorded is what was there, costs no result, and outlives a kill."""
+
+import functools
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import uppertail as ut
+from uppertail.cli import main
+from uppertail.errors import InputError
+from uppertail.records import distributions
+from uppertail.training.drivers import recorder
+
+TINY = ut.Settings(seeds=2, episodes=120, width=4, hidden_layers=1, replay_size=256, updates_per_rollout=1)
+OPTIONS = ["--env.length", "4", "--seeds", "2", "--width", "4", "--hidden_layers", "1", "--replay_size", "256"]
+LIMITS = ["--updates_per_rollout", "1", "--episodes", "100000", "--steps", "2048", "--checkpoint_every", "1024"]
+
+
+@functools.cache
+def trained(record: str | None) -> ut.TrainingResult:
+    return ut.train(ut.Chain(4), settings=TINY, record=record)
+
+
+def recorded(result: ut.TrainingResult) -> Any:
+    """What it recorded; with every array, which are there in tables."""
+    assert result.distributions is not None
+    return result.distributions
+
+
+def test_recording_changes_no_result():
+    plain, other = trained(None), trained("distributions")
+    assert plain.distributions is None
+    for one, same in zip(plain.record.episodes, other.record.episodes, strict=True):
+        assert one.returns.tobytes() == same.returns.tobytes()
+        assert one.end_steps.tobytes() == same.end_steps.tobytes()
+    jax.tree.map(np.testing.assert_array_equal, plain.networks, other.networks)
+
+
+def test_the_last_moment_is_what_was_learned_and_the_first_is_what_it_began_with():
+    result, found = trained("distributions"), recorded(trained("distributions"))
+    for row in range(2):
+        z = [result.agent.returns(result.network(row), state) for state in range(4)]
+        np.testing.assert_allclose(found.mean[-1, row], [each.mean for each in z], rtol=1e-6)
+        np.testing.assert_allclose(found.parameters["std"][-1, row, :, 0], [each.std for each in z], rtol=1e-6)
+        np.testing.assert_allclose(found.std[-1, row], [each.std for each in z], rtol=1e-5)
+    assert found.step[0].tolist() == found.episode[0].tolist() == [0, 0]
+    assert not found.visits[0].any()
+    assert np.all(found.std[0] > 0.5)  # wide, before anything was learned
+
+
+def test_data_are_counted_up_to_the_seeds_own_limit():
+    """In a Chain every episode begins in state 0, and goes from s to s + 1: visits of a state are episodes so long."""
+    record, found = trained("distributions").record, recorded(trained("distributions"))
+    for row, seed in enumerate(record.episodes):
+        assert found.episode[-1, row] == seed.returns.size == 120
+        total = found.visits[-1, row].sum()
+        assert total == found.step[-1, row]
+        assert total - record.env_steps[row] in range(TINY.rollout_steps)  # the rollout that it ended in
+        longer = [(seed.lengths > state).sum() for state in range(4)]
+        over = found.visits[-1, row].sum(axis=1) - longer
+        assert np.all((over >= 0) & (over < TINY.rollout_steps))
+    assert np.all(np.diff(found.visits, axis=0) >= 0)
+    assert np.all((found.last == 0) == (found.visits == 0))
+    assert np.all(found.last.max(axis=(2, 3)) == found.step)  # the last step of all was some action's
+
+
+def test_moments_lie_ever_further_apart():
+    assert np.all(np.diff(recorded(trained("distributions")).step[:, 0]) >= 0)
+    due = recorder.moments()
+    assert due[:10] == [1, 2, 3, 4, 5, 6, 7, 9, 11, 13]
+    assert len(due) == recorder.MOMENTS - 2
+    assert due[-1] > 10**8
+
+
+def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
+    monkeypatch.setattr(recorder, "NUMBERS", recorder.MOMENTS * 2 * 2 * 6 * 3)  # room for three states
+    result = ut.train(ut.Chain(4), settings=TINY, record="distributions")
+    found = recorded(result)
+    assert found.states.shape[2] == 3
+    for row in range(2):
+        path, mdp = [0], jax.tree.map(lambda leaf, row=row: leaf[row], result.environments)
+        while len(path) < 3:
+            action = int(np.argmax(result.agent.returns(result.network(row), path[-1]).mean))
+            if mdp.terminated[path[-1], action, 0]:
+                break
+            path.append(int(mdp.next_state[path[-1], action, 0]))
+        assert found.states[-1, row, : len(path)].tolist() == path
+        assert np.all(found.states[-1, row, len(path) :] == -1)
+        assert found.place_of(-1, row, path[-1]) == len(path) - 1
+        assert found.place_of(-1, row, 99) is None
+
+
+def test_where_observations_are_no_states_the_first_one_is_recorded():
+    settings = ut.Settings(seeds=1, episodes=9999, steps=64, width=4, hidden_layers=1, replay_size=64)
+    result = ut.train(ut.Gym("CartPole-v1", num_features=8), settings=settings, record="distributions")
+    found = recorded(result)
+    assert not found.of_states
+    assert found.mean.shape == (found.step.shape[0], 1, 1, 2)
+    assert found.step[:, 0].tolist() == [0, 16, 32, 48, 64]
+
+
+def test_a_run_that_was_killed_records_what_it_would_have(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *OPTIONS, *LIMITS, "--record", "distributions", "--quiet", "--out", "whole"]) == 0
+    shutil.copytree("whole", "killed")
+    for name in ("episodes.npz", "summary.json", "distributions.npz", "checkpoints/step-000002048.safetensors"):
+        Path("killed", name).unlink()
+    assert main(["resume", "killed", "--quiet"]) == 0
+    whole, killed = (distributions.read(Path(name)) for name in ("whole", "killed"))
+    assert whole and killed
+    assert whole.arrays().keys() == killed.arrays().keys()
+    for name, array in whole.arrays().items():
+        np.testing.assert_array_equal(array, killed.arrays()[name])
+    assert json.loads(Path("killed", "summary.json").read_text())["interrupted"] is False
+
+
+def test_what_cannot_be_recorded_or_read_is_a_sentence(tmp_path, capsys):
+    with pytest.raises(InputError, match="record is 'all': use distributions"):
+        ut.train(ut.Chain(4), settings=TINY, record="all")
+    assert main(["train", "--record", "all"]) == 2
+    assert "record is all" in capsys.readouterr().err
+    assert distributions.read(tmp_path) is None
+    (tmp_path / "distributions.npz").write_bytes(b"PK\x03\x04 no")
+    with pytest.raises(InputError, match="damaged"):
+        distributions.read(tmp_path)

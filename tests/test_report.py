@@ -1,0 +1,279 @@
+"""`uppertail report`: the numbers in the page are those of the run; nothing comes from elsewhere."""
+
+import base64
+import dataclasses
+import errno
+import importlib.util
+import json
+import re
+import shutil
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+import reported
+import uppertail as ut
+from uppertail import records
+from uppertail.cli import main
+from uppertail.errors import InputError
+from uppertail.records import Episodes, distributions
+from uppertail.records.distributions import Distributions
+from uppertail.reports import details, outcomes, page
+from uppertail.reports.details import Seed
+from uppertail.reports.groups import groups
+from uppertail.reports.rebuilt import Rebuilt, rebuilt
+from uppertail.reports.runs import found_runs
+from uppertail.training.seeds import seed_keys
+
+drawn = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in page.NEEDED), reason="Altair or vl-convert is not installed"
+)
+
+
+def unpacked(text, kind):
+    return np.frombuffer(base64.b64decode(text), np.dtype(kind).newbyteorder("<"))
+
+
+def document(path):
+    text = path.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', text, re.S)
+    assert found
+    return json.loads(found[1])
+
+
+@drawn
+def test_the_file_has_all_that_it_needs_and_the_runs_own_numbers(tmp_path, capsys):
+    other, out = reported.elsewhere(tmp_path), tmp_path / "report.html"
+    assert main(["report", str(reported.run()), str(other), "--out", str(out)]) == 0
+    assert f"Report in {out}" in capsys.readouterr().out
+    text = out.read_text(encoding="utf-8")
+    assert out.stat().st_size < 3e6
+    assert not re.search(
+        r'(?:src|href)\s*=\s*["\']|@import|url\(', re.sub(r"<script>.*?</script>", "", text, flags=re.S)
+    )
+    assert text.count("<section") == 2  # of different environments: separated
+    assert "Chain, length 4" in text
+    assert "Chain, length 5" in text
+    first, second = document(out)["groups"]
+    assert len(first["details"]) == 2
+    assert second["details"] == []
+    recorded, detail = distributions.read(reported.run()), first["details"][0]
+    assert recorded
+    shape = (len(recorded.step), len(detail["states"]), 2)
+    for name, array in (("mean", recorded.mean), ("upper", recorded.mean + 2 * recorded.std)):
+        np.testing.assert_allclose(
+            unpacked(detail[name], np.float32).reshape(shape), array[:, 0, detail["states"]], rtol=1e-6
+        )
+    np.testing.assert_array_equal(
+        unpacked(detail["visits"], np.int32).reshape(shape),
+        recorded.visits[:, 0, detail["states"]],  # pyright: ignore
+    )
+    assert main(["report", str(reported.run()), "--out", str(out), "--states", "[2]", "--quiet"]) == 0  # again
+    assert [each["states"] for each in document(out)["groups"][0]["details"]] == [[2], [2]]
+
+
+def test_runs_are_found_by_their_files_also_of_headline_and_of_a_study(tmp_path):
+    for name in ("summary.json", "episodes.npz", "distributions.npz"):
+        for prefix in ("Gaussian-", "PointMass-"):
+            shutil.copy(reported.run() / name, tmp_path / f"{prefix}{name}")
+    shutil.copytree(reported.run(), tmp_path / "study" / "cells" / "one")
+    assert [run.prefix for run in found_runs([tmp_path])] == ["Gaussian-", "PointMass-"]
+    (cell,) = found_runs([tmp_path / "study"])
+    assert (cell.name, cell.method, cell.seeds) == ("one", "Gaussian, UCB", [0, 1])
+    assert cell.log[0]["step"] > 0
+    (group,) = groups(found_runs([tmp_path]), [])
+    assert group.methods == [f"Gaussian, UCB ({tmp_path.name}/{name})" for name in ("Gaussian", "PointMass")]
+
+
+def episodes(returns):
+    count = len(returns)
+    return Episodes(np.asarray(returns, np.float32), np.ones(count, np.int64), np.arange(1, count + 1))
+
+
+def test_a_seed_that_never_got_there_is_censored_and_one_that_fell_is_seen_to():
+    """Solved at 55 (45 of 50 succeed), then 30 successes and failures: 24 of 50 are left at the 26th failure."""
+    fell = episodes([0.0] * 10 + [1.0] * 75 + [0.0] * 40)
+    stayed, never = episodes([1.0] * 100), episodes([0.0] * 80)
+    run = dataclasses.replace(found_runs([reported.run()])[0], episodes=[fell, stayed, never])
+    seen = outcomes.times(run, 1.0)
+    assert seen[outcomes.FIRST].at.tolist() == [11, 1, 80]
+    assert seen[outcomes.FIRST].happened.tolist() == [True, True, False]
+    assert seen[outcomes.SOLVED].at.tolist() == [55, 50, 80]
+    assert seen[outcomes.KEPT].at.tolist() == [30 + 26, 50]
+    assert seen[outcomes.KEPT].happened.tolist() == [True, False]
+    rows = [row for row in outcomes.survival_rows("m", seen) if row["w"] == outcomes.FIRST]
+    assert [(row["e"], row["v"]) for row in rows] == [(0, 1.0), (1, 0.6667), (11, 0.3333), (80, 0.3333)]
+    assert outcomes.times(run, None) == {}
+    row = outcomes.table_row("m", run, seen, twin=22.0)
+    assert row["first success"] == "11 [1, never]"
+    assert (row["seeds solved"], row["times the twin"]) == ("2 of 3", "0.50")
+
+
+def test_the_goal_is_the_environments_or_that_of_the_first_success():
+    (run,) = found_runs([reported.run()])
+    assert rebuilt(run.summary).builder.success_return == outcomes.goal_of(run, 1.0) == 1.0
+    assert outcomes.goal_of(run, float("inf")) is None
+
+
+MEAN = np.array([[0.0, 1.0], [0.2, 0.1], [0.5, 0.7], [0.0, 0.3]], np.float32)
+STD = np.array([[1.0, 0.5], [0.3, 0.3], [0.2, 0.1], [1.0, 1.0]], np.float32)
+
+
+def made_seed(policy=None):
+    """One moment of a Chain of length 4 in which action 1 is right, with numbers given by hand."""
+    builder, family = ut.Chain(4, ordered=True), ut.Gaussian(scale=1.0)
+    shape = (1, 1, 4, 2)
+    recorded = Distributions(
+        step=np.full((1, 1), 32),
+        episode=np.full((1, 1), 9),
+        states=np.arange(4).reshape(1, 1, 4),
+        mean=MEAN.reshape(shape),
+        std=STD.reshape(shape),
+        parameters={"mean": MEAN.reshape(1, 1, 4, 1, 2), "std": STD.reshape(1, 1, 4, 1, 2)},
+        visits=np.arange(8).reshape(shape),
+        last=4 * np.arange(8).reshape(shape),
+    )
+    parts = Rebuilt(builder, family, policy or ut.UCB())
+    return Seed(recorded, 0, parts, builder.build(seed_keys(0).environment), discount=0.9)
+
+
+def test_what_is_shown_of_a_seed_by_hand():
+    seed = made_seed()
+    assert seed.path() == [0, 1]  # in state 1 the greedy action is the wrong one, which ends the episode
+    shown = details.detail(seed, "by hand", [], rows=1)
+    assert shown["states"] == [0, 1, 2, 3]  # the path, then the most visited
+    assert shown["path"] == [True, True, False, False]
+    age = unpacked(shown["age"], np.int32).reshape(4, 2)
+    assert age.tolist() == [[-1, 28], [24, 20], [16, 12], [8, 4]]  # never taken: -1
+    exact = {(state, action): (value, p) for state, action, value, p in shown["exact"]}
+    assert exact[0, 1] == (pytest.approx(0.9**3), 1.0)
+    assert exact[3, 1] == (1.0, 1.0)
+    assert exact[1, 0] == (0.0, 1.0)
+    arrows = unpacked(shown["grid"]["arrow"], np.uint8)
+    assert "".join(details.ARROWS[each] for each in arrows) == "→×→★"
+
+
+def test_densities_are_scipys_relative_to_their_peak():
+    shown = details.detail(made_seed(), "by hand", [2], rows=1)
+    low, high = unpacked(shown["ends"], np.float32).reshape(2, 2)[1]
+    heights = unpacked(shown["height"], np.uint8).reshape(2, shown["points"])[1]
+    at = np.linspace(low, high, shown["points"])
+    expected = scipy.stats.norm.pdf(at, 0.7, 0.1)
+    np.testing.assert_allclose(heights / 255, expected / expected.max(), atol=0.004)
+
+
+def test_action_probabilities_of_policies_are_those_of_their_definitions():
+    seed = made_seed(ut.UCB(low=0.0, high=4.0))
+    parameters = {name: array[:, 0] for name, array in seed.recorded.parameters.items()}
+    found = details.chosen(seed, parameters, MEAN[None])
+    c = np.linspace(0, 4, 801)
+    wins = (MEAN[0, 1] + c[:, None] * STD[0, 1]) > (MEAN[0, 0] + c[None] * STD[0, 0])
+    assert found["UCB"][0, 0, 1] == pytest.approx(wins.mean(), abs=0.08)  # three standard errors of 400 decisions
+    difference = scipy.stats.norm(MEAN[0, 1] - MEAN[0, 0], np.hypot(*STD[0]))
+    assert found["Thompson"][0, 0, 1] == pytest.approx(difference.sf(0), abs=0.08)
+    assert found["greedy"][0].tolist() == [[0, 1], [1, 0], [0, 1], [0, 1]]
+    for shares in found.values():
+        np.testing.assert_allclose(shares.sum(axis=-1), 1, rtol=1e-5)
+
+
+def test_parts_that_are_not_known_here_cost_only_what_needs_them():
+    summary = json.loads((reported.run() / "summary.json").read_text())
+    summary["env"]["name"], summary["distribution"]["name"] = "Mine", "AlsoMine"
+    parts = rebuilt(summary)
+    assert parts.builder is None
+    assert parts.family is None
+    assert parts.table(0) is None
+    own = rebuilt({**summary, "env": {**summary["env"], "name": "Lake"}}, {"Lake": ut.Chain})
+    assert own.builder == ut.Chain(4)
+
+
+def test_grids_lie_in_rows():
+    assert (ut.Chain(4).rows, ut.DeepSea(7).rows, ut.FrozenLake("4x4").rows) == (1, 7, 4)
+    assert ut.FrozenLake(desc=("SF", "FF", "FG")).rows == 3
+    assert ut.Gym("CliffWalking-v1").rows == 4
+
+
+@drawn
+def test_bad_requests_are_sentences(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = str(reported.run())
+
+    def refused(*arguments):
+        assert main(["report", *arguments]) == 2
+        return capsys.readouterr().err
+
+    assert "Which runs?" in refused()
+    (tmp_path / "empty").mkdir()
+    assert "is not the folder of a run" in refused(run, "empty")
+    assert "State 9 is not among those recorded" in refused(run, "--states", "[0, 9]", "--out", "r.html")
+    assert "is a folder" in refused(run, "--out", "empty")
+    Path("notes.html").write_text("mine")
+    assert "is no report" in refused(run, "--out", "notes.html")
+    assert Path("notes.html").read_text() == "mine"
+    shutil.copytree(run, "damaged")
+    Path("damaged", "summary.json").write_text("{")
+    assert "damaged" in refused("damaged")
+
+    def full(path, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(records, "write_text", full)
+    assert "cannot be written (No space left on device)" in refused(run, "--out", "r.html")
+    assert not Path("r.html").exists()
+
+
+def test_without_its_packages_it_says_how_to_get_them(capsys, monkeypatch):
+    monkeypatch.setattr(page, "NEEDED", ("a_package_that_is_not_there",))
+    assert main(["report", "anything"]) == 2
+    assert "pip install 'uppertail[report]'" in capsys.readouterr().err
+
+
+def test_inspect_shows_what_was_learned(tmp_path, capsys):
+    run = reported.run()
+    assert main(["inspect", str(run), "--state", "1", "--seed", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    trained = ut.load(run)
+    z = trained.agent.returns(trained.network(1), 1)
+    for action, row in enumerate(found["actions"]):
+        assert row["mean"] == pytest.approx(float(z.mean[action]), rel=1e-5)
+        assert row["upper"] == pytest.approx(float(z.mean[action] + 2 * z.std[action]), rel=1e-5)
+        assert row["parameters"]["std"] == pytest.approx(float(z.std[action]), rel=1e-5)
+    other = np.asarray(jnp.asarray(z.mean) + 2 * z.std)
+    on_path = {row["state"]: row for row in found["path"]}
+    assert on_path[0]["state"] == 0
+    if 1 in on_path:
+        assert abs(on_path[1]["gap"]) == pytest.approx(abs(other[0] - other[1]), rel=1e-4)
+    shutil.copytree(run, tmp_path / "plain")
+    (tmp_path / "plain" / "distributions.npz").unlink()
+    assert main(["inspect", str(tmp_path / "plain"), "--state", "1", "--seed", "1", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert [row["mean"] for row in plain["actions"]] == pytest.approx([row["mean"] for row in found["actions"]])
+    assert main(["inspect", str(run), "--step", "40"]) == 0
+    shown = capsys.readouterr().out
+    assert "32 steps" in shown  # the last moment before it
+    assert "Greedy path" in shown
+    for arguments, words in (
+        ([str(run), "--state", "4"], "There is no state 4 to look at: give one from 0 to 3."),
+        ([str(run), "--seed", "7"], "There is no seed 7 in this run: give one from 0 to 1."),
+        ([str(tmp_path / "plain"), "--step", "9"], "recorded no distributions"),
+        ([str(run), "--step", "-1"], "step is -1"),
+        ([str(tmp_path)], "is not the folder of a run"),
+        ([], "Which run?"),
+    ):
+        assert main(["inspect", *arguments]) == 2
+        assert words in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_damaged_episodes_are_named():
+    with pytest.raises(InputError, match="damaged"):
+        found_runs([_broken()])
+
+
+def _broken():
+    folder = Path(reported.kept().name, "broken")
+    shutil.copytree(reported.run(), folder, dirs_exist_ok=True)
+    (folder / "episodes.npz").write_bytes(b"no")
+    return folder
