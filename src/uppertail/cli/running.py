@@ -45,6 +45,8 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
             raise
         _write(folder, result, env, label)
     record = result.record
+    if remark := result.networks.remark():
+        complain(remark)
     if not quiet:
         if record.interrupted:
             how = f"; `uppertail resume {folder}` goes on" if checkpoints else ""

@@ -1,5 +1,6 @@
 """Trains from Python, in one call."""
 
+import contextlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,11 @@ def train(
         warnings.warn(builder.note, stacklevel=2)
     before = checkpoints.asked() if checkpoints else None
     run = Run(builder, method, settings or Settings(), before)
-    if checkpoints is None:
-        return run.drive(on_chunk)
-    checkpoints.make_folder()
-    with locked(Path(checkpoints.folder)):
-        return run.drive(on_chunk, checkpoints)
+    with contextlib.ExitStack() as lock:
+        if checkpoints is not None:
+            checkpoints.make_folder()
+            lock.enter_context(locked(Path(checkpoints.folder)))
+        result = run.drive(on_chunk, checkpoints)
+    if remark := result.networks.remark():
+        warnings.warn(remark, stacklevel=2)
+    return result
