@@ -32,6 +32,8 @@ nb_execution_show_tb = True
 nb_merge_streams = True
 nb_number_source_lines = False
 
+default_role = "code"
+autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # shapes are long; what a setting may be stands in its description
 autodoc_class_signature = "mixed"

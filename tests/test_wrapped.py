@@ -162,7 +162,9 @@ def test_hashed_is_the_row_of_the_place_and_counts_what_it_saw() -> None:
     assert encoding.project(encoder, weight, jnp.array(3)).tolist() == [6.0, 7.0]
 
 
-@pytest.mark.parametrize(("count", "expected"), [(1, None), (160, None), (1000, 0.11), (4096, 0.37), (40_000, 0.9)])
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, None), (20, None), (160, None), (1000, 0.11), (4096, 0.37), (40_000, 0.9)]
+)
 def test_collisions_are_told_when_they_are_likely(count: int, expected: float | None) -> None:
     """The truth: observations beyond the first of each place, counted."""
     places = [place(number, 4096) for number in range(count)]

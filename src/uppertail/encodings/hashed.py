@@ -52,7 +52,7 @@ class Hashed(Encoding):
         free = max(1.0 - taken / self.num_states, 0.5 / self.num_states)
         different = -self.num_states * float(np.log(free))
         share = 1.0 - taken / max(different, 1.0)
-        if share <= LIKELY:
+        if share <= LIKELY or different - taken < 1:
             return None
         return (
             f"About {share:.0%} of {different:,.0f} different observations shared one of {self.num_states:,} places "

@@ -41,7 +41,7 @@ def train(
         on_chunk: called with the progress after each chunk of steps; a `Stop` that it returns stops the run.
         checkpoints: where the run's state is saved; the same call again goes on from there.
         network: builds the network; PerAction if left out.
-        replay: what is kept of the past, and drawn from it; Uniform if left out.
+        replay: what is kept of the past, and drawn from it; Distinct if left out.
         target: which network bootstraps; Online if left out.
 
     Raises:
