@@ -30,6 +30,7 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_output_stderr = "remove"  # how long a machine takes to compile is no part of a page
 nb_number_source_lines = False
 
 default_role = "code"

@@ -1,9 +1,11 @@
 """Documents that hold programs: every program runs."""
 
+import doctest
 import re
 from pathlib import Path
 from typing import Any
 
+import uppertail
 from uppertail.policies import ExplorationPolicy
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -21,3 +23,12 @@ def test_every_part_on_the_page_about_parts_can_be_trained_with() -> None:
     names = run("parts.md")
     assert names["result"].record.episodes[0].returns.size == 64
     assert isinstance(names["Boltzmann"](), ExplorationPolicy)
+
+
+def test_examples_in_docstrings_hold() -> None:
+    runner, finder = doctest.DocTestRunner(), doctest.DocTestFinder(recurse=False)
+    for name in uppertail.__all__:
+        for test in finder.find(getattr(uppertail, name), name, globs={}):
+            runner.run(test)
+    assert runner.failures == 0
+    assert runner.tries > 20

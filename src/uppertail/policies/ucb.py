@@ -18,6 +18,11 @@ class UCB(Memoryless):
     Args:
         low: lowest c, at least 0.
         high: highest c, at least `low`.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> ut.UCB(low=2.0, high=2.0)
+        UCB(low=2.0, high=2.0)
     """
 
     low: float = 1.7

@@ -39,6 +39,12 @@ class Given(GymnasiumBuilder):
 
     Attributes:
         code: a checksum of the function or environment, so that checkpoints of another one are not taken for its own.
+
+    Examples:
+        >>> import gymnasium
+        >>> import uppertail as ut
+        >>> ut.Given(lambda: gymnasium.make("CartPole-v1"), returns=(0, 100)).num_actions
+        2
     """
 
     environment: Made | Callable[[], Made] = dataclasses.field(repr=False, compare=False)

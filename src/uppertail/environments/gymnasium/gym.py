@@ -42,6 +42,12 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
         reset_seed: what every episode is reset with, so that a layout that is drawn stays the same; run: each seed's
             run with its own seed; null: every episode with another.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> lake = ut.Gym("FrozenLake-v1", kwargs={"is_slippery": False})
+        >>> lake.num_actions, lake.compiles
+        (4, True)
     """
 
     id: str
