@@ -1,10 +1,10 @@
-"""MiniGrid by DQN of Stable-Baselines3 and QR-DQN of sb3-contrib, in the environments of benchmarks/minigrid.py.
+"""MiniGrid by DQN of Stable-Baselines3 and QR-DQN of sb3-contrib, in the environments of benchmarks/minigrid_runs.py.
 
 Usage: python benchmarks/minigrid_peers.py [--out results/minigrid/peers.json] [--seeds 5] [--steps 200000] [--envs ...]
 in an environment made from benchmarks/peers.txt.
 
 Both see the number of the observation, one-hot, so that they tell apart what UpperTail does. Discount, width, batch and
-updates per step are those of benchmarks/minigrid.py, the rest is their default; exploration ends at 0.05 after half of
+updates per step are those of benchmarks/minigrid_runs.py, the rest is their default; exploration ends at 0.05 after half of
 the steps. A run ends when it is solved, or at its limit. Cells that are in the file already are kept.
 """
 

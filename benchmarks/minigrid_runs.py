@@ -1,6 +1,6 @@
 """MiniGrid, one set of settings for all of it: episodes and steps until the returns of training are near the best.
 
-Usage: python benchmarks/minigrid.py [--out results/minigrid] [--seeds 5] [--seed 0] [--steps 200000] [--envs ...]
+Usage: python benchmarks/minigrid_runs.py [--out results/minigrid] [--seeds 5] [--seed 0] [--steps 200000] [--envs ...]
 
 Needs `uppertail[minigrid]`. Seed k has layout k, the same in every episode; the whole grid is in view, and enters the
 network as a one-hot of its hash. A run ends when all of its seeds are solved, or at its limit of steps; files that are
