@@ -4,8 +4,8 @@ Usage: python benchmarks/minigrid_peers.py [--out results/minigrid/peers.json] [
 in an environment made from benchmarks/peers.txt.
 
 Both see the number of the observation, one-hot, so that they tell apart what UpperTail does. Discount, width, batch and
-updates per step are those of benchmarks/minigrid_runs.py, the rest is their default; exploration ends at 0.05 after half of
-the steps. A run ends when it is solved, or at its limit. Cells that are in the file already are kept.
+updates per step are those of benchmarks/minigrid_runs.py, the rest is their default; exploration ends at 0.05 after
+half of the steps. A run ends when it is solved, or at its limit. Cells that are in the file already are kept.
 """
 
 import argparse

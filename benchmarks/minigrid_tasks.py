@@ -1,4 +1,4 @@
-"""MiniGrid's environments as benchmarks/minigrid_runs.py and its peers see them, and the best return there is in each."""
+"""MiniGrid's environments as benchmarks/minigrid_runs.py and its peers see them, and the best return in each."""
 
 import copy
 import hashlib

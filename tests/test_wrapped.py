@@ -301,7 +301,7 @@ def test_a_run_on_hashed_observations_solves_what_they_tell_apart() -> None:
     assert seen.shape == (1, 512) and seen.sum() == 6  # three places to act from, for each number that is drawn
 
 
-gymnasium.register("Testing/Told-v0", lambda **settings: Told(**settings))
+gymnasium.register("Testing/Told-v0", f"{__name__}:Told")
 
 
 def test_wrappers_from_the_command_line_hold_when_it_is_resumed_and_evaluated(tmp_path: Any, capsys: Any) -> None:
