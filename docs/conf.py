@@ -26,7 +26,7 @@ myst_enable_extensions = ["colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
 
 nb_execution_mode = "cache"
-nb_execution_timeout = 300
+nb_execution_timeout = 1800  # of one cell, on a machine that is busy
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
