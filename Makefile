@@ -12,6 +12,9 @@ PEERS := .venv-peers
 # The newest Python here and the newest packages, in an environment of its own, and some tests of each floor.
 NEWEST = $(shell .ci/newest-python)
 NEWEST_VENV := .venv-newest
+LOWEST_VENV := .venv-lowest
+DOCS_VENV := .venv-docs
+SITE := build/docs
 QUICK := $(patsubst %,tests/test_%.py,checkpoints cli exact figures gaussian_losses gymnasium networks policies records replay)
 
 # Pyright runs as it was installed: it looks for no newer version and downloads nothing.
@@ -20,7 +23,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run bench test browser-test test-newest lint format install hooks clean
+.PHONY: help run bench test browser-test test-newest test-lowest docs dist lint format install hooks clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +47,24 @@ test-newest: ## Run some of the tests with the newest Python here and the newest
 	else $(MAKE) --no-print-directory $(NEWEST_VENV)/.installed && echo "== pytest, $$($(NEWEST_VENV)/bin/python --version)" \
 	&& $(NEWEST_VENV)/bin/$(PYTEST) $(QUICK); fi
 
+test-lowest: $(LOWEST_VENV)/.installed ## Run the same tests with the lowest versions that pyproject.toml allows.
+	@echo "== pytest, lowest versions"
+	@$(LOWEST_VENV)/bin/$(PYTEST) $(QUICK)
+
+docs: $(DOCS_VENV)/.installed ## Build the documentation site in build/docs; its programs run, warnings are errors.
+	@echo "== sphinx"
+	@$(DOCS_VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html -d build/doctrees docs $(SITE)
+	@$(DOCS_VENV)/bin/python .ci/check-links $(SITE)
+	@echo "== open $(SITE)/index.html"
+
+dist: $(VENV)/.installed-dev ## Build wheel and sdist in isolation, look into them, and use the wheel in a fresh environment.
+	@rm -rf dist
+	@echo "== build"
+	@$(BIN)/python -m build --outdir dist . > build.log 2>&1 || { cat build.log; exit 1; }
+	@rm build.log
+	@$(BIN)/python -m twine check --strict dist/*
+	@.ci/check-dist $(BIN)/python dist
+
 lint: $(VENV)/.installed-dev ## Check style, format, types and the direction of imports.
 	@echo "== ruff check"
 	@$(BIN)/ruff check --quiet
@@ -53,6 +74,8 @@ lint: $(VENV)/.installed-dev ## Check style, format, types and the direction of 
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 	@echo "== import-linter"
 	@$(BIN)/lint-imports --no-logo
+	@echo "== workflows"
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 format: $(VENV)/.installed-dev ## Rewrite the code in the project's format.
 	@$(BIN)/ruff check --quiet --fix --exit-zero
@@ -64,7 +87,7 @@ hooks: $(VENV)/.installed-dev ## Run the checks of `make lint` before each commi
 	@$(BIN)/pre-commit install
 
 clean: ## Remove the virtual environment, the caches and the builds; results stay.
-	@rm -rf $(VENV) $(PEERS) $(NEWEST_VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(PEERS) $(NEWEST_VENV) $(LOWEST_VENV) $(DOCS_VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -86,6 +109,19 @@ $(NEWEST_VENV)/.installed: pyproject.toml
 	@echo "== creating $(NEWEST_VENV)"
 	@$(NEWEST) -m venv --clear $(NEWEST_VENV)
 	@$(NEWEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --editable ".[test]"
+	@touch $@
+
+$(LOWEST_VENV)/.installed: pyproject.toml .ci/lowest | $(BIN)/python
+	@echo "== creating $(LOWEST_VENV)"
+	@$(PYTHON) -m venv --clear $(LOWEST_VENV)
+	@$(LOWEST_VENV)/bin/python .ci/lowest > $(LOWEST_VENV)/lowest.txt
+	@$(LOWEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --constraint $(LOWEST_VENV)/lowest.txt --editable ".[test]"
+	@touch $@
+
+$(DOCS_VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "== creating $(DOCS_VENV)"
+	@$(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt --editable ".[docs]"
 	@touch $@
 
 $(PEERS)/.installed: benchmarks/peers.txt | $(BIN)/python

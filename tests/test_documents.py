@@ -1,10 +1,12 @@
 """Documents that hold programs: every program runs."""
 
+import doctest
 import importlib.util
 import re
 from pathlib import Path
 from typing import Any
 
+import uppertail
 from uppertail.policies import ExplorationPolicy
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -36,3 +38,12 @@ def test_tables_of_documents_are_those_of_the_results() -> None:
         assert text.count("<!-- table: ") > 0
         wrong = text.replace("| 10 of 10 |", "| 9 of 10 |", 1)  # a number that drifted
         assert wrong != text and tables.renewed(wrong) == text
+
+
+def test_examples_in_docstrings_hold() -> None:
+    runner, finder = doctest.DocTestRunner(), doctest.DocTestFinder(recurse=False)
+    for name in uppertail.__all__:
+        for test in finder.find(getattr(uppertail, name), name, globs={}):
+            runner.run(test)
+    assert runner.failures == 0
+    assert runner.tries > 20

@@ -57,6 +57,8 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
             f"No episode ended in {max(record.env_steps):,} steps, so there are no returns: train longer, or set a "
             "time limit."
         )
+    if remark := result.networks.remark():
+        complain(remark)
     if not quiet:
         if record.interrupted:
             how = f"; `uppertail resume {folder}` goes on" if checkpoints else ""

@@ -40,6 +40,14 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         high: upper edge of the highest bin, in units of return; null: a fifth of the environment's range above it.
         printed_std: the paper's printed standard deviation, which lacks the square root.
         printed_projection: the paper's printed projection, which lacks the absolute value and so loses its shape.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family = ut.Categorical(bins=3, low=0.0, high=2.0)
+        >>> z = family.from_outputs(jnp.zeros(3))
+        >>> round(float(family.mean(z)), 3)
+        1.0
     """
 
     bins: int = 7

@@ -33,6 +33,14 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
             with the error, so a solved run stays solved), cross_entropy (the paper's), kl, bhattacharyya or hellinger
             (squared); beta is for cross_entropy and kl only.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family = ut.Gaussian(scale=1.0)
+        >>> z = family.backup(family.terminal(), jnp.asarray(1.0), jnp.asarray(0.5))
+        >>> float(family.mean(z)), round(float(family.std(z)), 6)
+        (1.0, 5e-05)
     """
 
     std_bias: float = 1.0

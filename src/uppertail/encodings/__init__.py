@@ -1,10 +1,12 @@
 """How observations enter the network: integer states, vectors, images."""
 
 from uppertail.encodings.base import Encoding
+from uppertail.encodings.hashed import Hashed
 from uppertail.encodings.image import Image
 from uppertail.encodings.random_features import RandomFeatures
 from uppertail.encodings.spaces import (
     Features,
+    HashedStates,
     Numbers,
     ObservationSpace,
     Pixels,
@@ -18,6 +20,8 @@ from uppertail.encodings.vector import Vector
 __all__ = [
     "Encoding",
     "Features",
+    "Hashed",
+    "HashedStates",
     "Image",
     "Numbers",
     "ObservationSpace",

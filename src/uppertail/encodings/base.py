@@ -36,3 +36,12 @@ class Encoding(abc.ABC):
         self, encoder: Any, weight: Float[Array, "features outputs"], observation: Array
     ) -> Float[Array, " outputs"]:
         """The encoded observation times the weight of the first layer."""
+
+    def remark(self, encoder: Any) -> str | None:
+        """What a person should know of what was observed, at a run's end; None: nothing.
+
+        Args:
+            encoder: the encoders of all seeds, every array with a leading axis of seeds.
+        """
+        del encoder
+        return None

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from uppertail.encodings.base import Encoding
+from uppertail.encodings.hashed import Hashed
 from uppertail.encodings.image import Image
 from uppertail.encodings.random_features import RandomFeatures
 from uppertail.encodings.states import StateEncoding, state_encoding
@@ -66,6 +67,21 @@ class States(ObservationSpace):
 
     def encoding(self, preferences: Preferences) -> Encoding:
         return state_encoding(preferences.states, self.count)
+
+
+@dataclasses.dataclass(frozen=True)
+class HashedStates(ObservationSpace):
+    """A whole observation, as the place of its hash.
+
+    Args:
+        count: number of places.
+    """
+
+    count: int
+
+    def encoding(self, preferences: Preferences) -> Encoding:
+        del preferences  # places have no order
+        return Hashed(self.count)
 
 
 @dataclasses.dataclass(frozen=True)

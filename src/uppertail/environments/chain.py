@@ -34,6 +34,11 @@ class Chain(EnvironmentBuilder):
         actions: number of actions, one of which is right, at least 2; 2 in the paper.
         reward_std: standard deviation of the noise on every reward; 0 in the paper. With noise no return says whether
             the end was reached, so no episode counts as a success.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> ut.Chain(length=100).floor_episodes
+        51.0
     """
 
     length: int = 100

@@ -43,6 +43,13 @@ class DeepSea(EnvironmentBuilder):
         noise: standard deviation of that noise; null: bsuite's, 1 in the stochastic version, else 0. With noise
             no return says whether the treasure was found, so no episode counts as a success.
         encoding: how a state enters the network.
+
+    Examples:
+        >>> import jax
+        >>> import uppertail as ut
+        >>> table = ut.DeepSea(size=5).build(jax.random.key(0))
+        >>> table.num_actions
+        2
     """
 
     size: int = 10

@@ -57,6 +57,13 @@ class Network(eqx.Module):
         del extra
         return jnp.ones(self.members or 1)
 
+    def remark(self) -> str | None:
+        """What a person should know of what was observed, at a run's end; None: nothing.
+
+        It is asked of the networks of all seeds, whose arrays have a leading axis of seeds.
+        """
+        return None
+
     def loss_and_gradient(
         self, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
     ) -> tuple[Float[Array, ""], Float[Array, " batch"], Self]:

@@ -100,6 +100,9 @@ class PerActionNetwork(DividedNetwork):
     def observe(self, observations: Array) -> Self:
         return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
 
+    def remark(self) -> str | None:
+        return self.encoding.remark(self.encoder)
+
     @property
     def own(self) -> PyTree:
         """The arrays that belong to one action each; their leading axis is the action."""

@@ -22,6 +22,11 @@ class UCB(Memoryless):
     Args:
         low: lowest c, at least 0.
         high: highest c, at least `low`.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> ut.UCB(low=2.0, high=2.0)
+        UCB(low=2.0, high=2.0)
     """
 
     explores_by_spread: ClassVar[bool] = True

@@ -42,6 +42,14 @@ class Settings:
         replay_start: transitions stored before replay is used; until then all data are fresh. The released code: 5,000.
         loss_samples: draws per transition of the sample-based negative log-likelihood; 0: the family's own closed form,
             whose settings (beta, distance, printed_loss) are for it alone.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> ut.Settings(seeds=3, episodes=500).seeds
+        3
+        >>> ut.Settings(discount=1.5)
+        Traceback (most recent call last):
+        uppertail.errors.InputError: discount is 1.5: use a number in [0, 1]; the paper uses 0.995.
     """
 
     seeds: int = 5

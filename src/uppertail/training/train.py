@@ -1,5 +1,6 @@
 """Trains from Python, in one call."""
 
+import contextlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -59,12 +60,14 @@ def train(
     require_type("on_chunk", on_chunk, OnChunk)
     method = Method.of(distribution=distribution, policy=policy, network=network, replay=replay, target=target)
     builder = builder_of(environment)
-    with in_32_bits():
+    with in_32_bits(), contextlib.ExitStack() as lock:
         run = Run(builder, method, settings or Settings(), checkpoints.asked() if checkpoints else None, record)
         for note in run.notes:
             warnings.warn(note, stacklevel=2)
-        if checkpoints is None:
-            return run.drive(on_chunk)
-        checkpoints.make_folder()
-        with locked(Path(checkpoints.folder)):
-            return run.drive(on_chunk, checkpoints)
+        if checkpoints is not None:
+            checkpoints.make_folder()
+            lock.enter_context(locked(Path(checkpoints.folder)))
+        result = run.drive(on_chunk, checkpoints)
+    if remark := result.networks.remark():
+        warnings.warn(remark, stacklevel=2)
+    return result

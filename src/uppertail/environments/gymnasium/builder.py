@@ -15,13 +15,14 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from gymnasium.wrappers import TimeLimit
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import Features, ObservationSpace, Preferences, Scaling, StateEncoding
+from uppertail.encodings import Features, ObservationSpace, Preferences, Scaling
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import objections, tables, wrapping
+from uppertail.environments.gymnasium import objections, tables, texts, wrapping
 from uppertail.environments.gymnasium.alike import AlikeMaker
 from uppertail.environments.gymnasium.single import Single, closed
-from uppertail.environments.gymnasium.spaces import Reading, actions_of, reading
+from uppertail.environments.gymnasium.spaces import Reading, actions_of, hashed, reading
 from uppertail.environments.gymnasium.vector import Vector
+from uppertail.environments.gymnasium.wrapping import Made, Wrapped
 from uppertail.environments.host import HostBuilder, HostEnvironment
 from uppertail.errors import InputError, said
 from uppertail.schema import settle
@@ -30,11 +31,12 @@ from uppertail.types import ReturnRange
 LARGEST = 1e18
 """The largest size of a return whose square a float32 still holds, in round figures."""
 
-Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
+SEEDS = 2**31
+"""Runs have seeds below it, and their evaluations theirs from it on."""
 
 
 class Inspected(NamedTuple):
-    """What is read off one environment; the example is an observation as it is read."""
+    """What is read off one environment; the example is an observation as it is read, and what is left out are texts."""
 
     reading: Reading
     example: np.ndarray
@@ -44,6 +46,7 @@ class Inspected(NamedTuple):
     has_table: bool
     objection: str | None
     rows: int
+    left_out: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,7 +55,9 @@ class GymnasiumBuilder(HostBuilder):
 
     Args:
         compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
-        encoding: how a state enters the network, where observations are Discrete.
+        encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation,
+            whatever it holds, as a one-hot of its hash, where observations repeat exactly.
+        hash_size: with hashed, how many places that one-hot has.
         scaling: by which bounds other observations are brought to [-1, 1]: auto (those declared, else those seen so
             far), declared or running (those seen so far).
         features: how numbers enter the network: random (features that only near observations share), scaled (as they
@@ -66,10 +71,15 @@ class GymnasiumBuilder(HostBuilder):
         success: undiscounted return from which an episode counts as a success; null: the reward_threshold that it
             is registered with, or has.
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
+        wrappers: what is put around the environment, the innermost first, for example
+            '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
+        reset_seed: what every episode is reset with, so that a layout that is drawn stays the same; run: each seed's
+            run with its own seed; null: every episode with another.
     """
 
     compile: Literal["auto", "never"] = "auto"
-    encoding: StateEncoding = "one_hot"
+    encoding: Literal["one_hot", "scalar", "thermometer", "hashed"] = "one_hot"
+    hash_size: int = 4096
     scaling: Scaling = "auto"
     features: Features = "auto"
     num_features: int = 512
@@ -78,6 +88,8 @@ class GymnasiumBuilder(HostBuilder):
     returns: tuple[float, float] | None = None
     success: float | None = None
     vectorization: Literal["sync", "async"] = "sync"
+    wrappers: list[str | dict[str, Any] | type[Any]] | None = None
+    reset_seed: int | Literal["run"] | None = None
 
     def __post_init__(self) -> None:
         settle(self)
@@ -87,6 +99,14 @@ class GymnasiumBuilder(HostBuilder):
             raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest, within {LARGEST:g}.")
         if self.success is not None and not math.isfinite(self.success):
             raise InputError(f"success is {self.success}: give a finite return, or leave it out.")
+        if isinstance(self.hash_size, bool) or not 2 <= self.hash_size < SEEDS:
+            raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, below 2^31.")
+        if isinstance(self.reset_seed, int) and not 0 <= self.reset_seed < SEEDS:
+            raise InputError(f"reset_seed is {self.reset_seed}: use 0 or more, below 2^31, or run, or leave it out.")
+        if isinstance(self.wrappers, str):
+            raise InputError(f"wrappers is {self.wrappers!r}: give a list, such as [{self.wrappers}].")
+        if self.wrappers is not None:  # written down as a file holds them
+            object.__setattr__(self, "wrappers", [wrapping.wrapper(each).plain for each in self.wrappers])
         self.complete()
 
     @abc.abstractmethod
@@ -98,8 +118,16 @@ class GymnasiumBuilder(HostBuilder):
         """
 
     @abc.abstractmethod
+    def bare_maker(self) -> Callable[[], Made]:
+        """A function that makes the environment anew, without the wrappers that are asked for."""
+
     def maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew."""
+        return Wrapped(self.bare_maker(), self.wrappers) if self.wrappers else self.bare_maker()
+
+    def seed_of_resets(self, seed: int) -> int | None:
+        """What every episode of a run of this seed, or of its evaluation, is reset with; None: each with another."""
+        return seed % SEEDS if self.reset_seed == "run" else self.reset_seed
 
     @property
     def success_return(self) -> float:
@@ -116,9 +144,14 @@ class GymnasiumBuilder(HostBuilder):
 
     @property
     def note(self) -> str | None:
+        lines: list[str] = []
         if self.compile == "auto" and self.inspected.objection:
-            return f"{self.label} is stepped in Python: {self.inspected.objection}."
-        return None
+            lines.append(f"{self.label} is stepped in Python: {self.inspected.objection}.")
+        lines += (
+            f"The text {name!r} of {self.label} is left out: it never changed in {texts.TRIED_EPISODES} episodes."
+            for name in self.inspected.left_out
+        )
+        return " ".join(lines) or None
 
     @property
     def observations(self) -> ObservationSpace:
@@ -126,9 +159,8 @@ class GymnasiumBuilder(HostBuilder):
 
     @property
     def preferences(self) -> Preferences:
-        return Preferences(
-            self.encoding, self.scaling, self.features, self.num_features, self.length_scale, self.feature_norm
-        )
+        states = "one_hot" if self.encoding == "hashed" else self.encoding
+        return Preferences(states, self.scaling, self.features, self.num_features, self.length_scale, self.feature_norm)
 
     @property
     def num_actions(self) -> int:
@@ -164,18 +196,18 @@ class GymnasiumBuilder(HostBuilder):
             closed(env)
 
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
-        seen, env = self.inspected, self.made()
+        seen, env, reset_seed = self.inspected, self.made(), self.seed_of_resets(seed)
         limit = time_limit if seen.time_limit is None else None
         if isinstance(env, VectorEnv):
-            return Vector(env, seen.reading, int(seen.actions.start), seed)
+            return Vector(env, seen.reading, int(seen.actions.start), seed, reset_seed)
         if num_envs == 1:
             limited = env if limit is None else TimeLimit(env, limit)
-            return Single(limited, seen.reading, int(seen.actions.start), seed)
+            return Single(limited, seen.reading, int(seen.actions.start), seed, reset_seed)
         closed(env)
         kind = {"sync": SyncVectorEnv, "async": functools.partial(AsyncVectorEnv, context="spawn")}[self.vectorization]
         makers: Any = [AlikeMaker(self.maker(), limit, seen.reading, seen.example)] * num_envs
         vector = kind(makers, autoreset_mode=AutoresetMode.DISABLED)
-        return Vector(vector, Reading(np.array, seen.reading.space), int(seen.actions.start), seed)
+        return Vector(vector, Reading(np.array, seen.reading.space), int(seen.actions.start), seed, reset_seed)
 
     @abc.abstractmethod
     def made(self) -> Made:
@@ -201,8 +233,9 @@ class GymnasiumBuilder(HostBuilder):
                 else (env.observation_space, env.action_space)
             )
             table = not vector and tables.has_table(env)
-            objection = objections.objection(env) if table and not vector and self.compile == "auto" else None
-            read = reading(space)
+            objection = self._objection(env) if table and not vector and self.compile == "auto" else None
+            left_out = self._left_out(env, space)
+            read = hashed(self.hash_size) if self.encoding == "hashed" else reading(space, left_out)
             return Inspected(
                 read,
                 read.array(space.sample()),
@@ -212,9 +245,23 @@ class GymnasiumBuilder(HostBuilder):
                 table,
                 objection,
                 _rows(env),
+                tuple(map(texts.shown, sorted(left_out, key=str))),
             )
         finally:
             closed(env)
+
+    def _objection(self, env: gymnasium.Env[Any, Any]) -> str | None:
+        if self.reset_seed is not None:
+            return "its episodes begin as reset_seed says"
+        if self.encoding == "hashed":
+            return "its observations are hashed"
+        return objections.objection(env)
+
+    def _left_out(self, env: Made, space: spaces.Space[Any]) -> frozenset[texts.Path]:
+        """Where its texts are that never change."""
+        if isinstance(env, VectorEnv) or self.encoding == "hashed":
+            return frozenset()
+        return texts.constants(env, list(texts.texts_of(space)))
 
 
 def _threshold(env: Made) -> float | None:

@@ -26,6 +26,12 @@ class FrozenLake(WatchableBuilder):
         is_slippery: whether a step may slip sideways; the paper's environment does not.
         encoding: how a state enters the network.
         time_limit: steps after which an episode is truncated, at least 1.
+
+    Examples:
+        >>> import jax
+        >>> import uppertail as ut
+        >>> ut.FrozenLake(map_name="4x4").build(jax.random.key(0)).num_states
+        16
     """
 
     map_name: Literal["4x4", "8x8"] = "8x8"

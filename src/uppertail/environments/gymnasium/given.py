@@ -25,6 +25,7 @@ class Given(GymnasiumBuilder):
         id: what it is called in a run's files; empty: its registered id, or the name of its class.
         compile: as in Gym.
         encoding: as in Gym.
+        hash_size: as in Gym.
         scaling: as in Gym.
         features: as in Gym.
         num_features: as in Gym.
@@ -33,9 +34,17 @@ class Given(GymnasiumBuilder):
         returns: as in Gym.
         success: as in Gym.
         vectorization: as in Gym.
+        wrappers: as in Gym; also classes.
+        reset_seed: as in Gym.
 
     Attributes:
         code: a checksum of the function or environment, so that checkpoints of another one are not taken for its own.
+
+    Examples:
+        >>> import gymnasium
+        >>> import uppertail as ut
+        >>> ut.Given(lambda: gymnasium.make("CartPole-v1"), returns=(0, 100)).num_actions
+        2
     """
 
     environment: Made | Callable[[], Made] = dataclasses.field(repr=False, compare=False)
@@ -51,7 +60,7 @@ class Given(GymnasiumBuilder):
     def label(self) -> str:
         return self.id
 
-    def maker(self) -> Callable[[], Made]:
+    def bare_maker(self) -> Callable[[], Made]:
         if isinstance(self.environment, gymnasium.Env | VectorEnv):
             return self._copy
         return self.environment

@@ -24,7 +24,9 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             '{class_path: NAME, init_args: {...}}' becomes an object of that class.
         max_episode_steps: steps after which an episode is truncated; null: as registered.
         compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
-        encoding: how a state enters the network, where observations are Discrete.
+        encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation,
+            whatever it holds, as a one-hot of its hash, where observations repeat exactly.
+        hash_size: with hashed, how many places that one-hot has.
         scaling: by which bounds other observations are brought to [-1, 1]: auto (those declared, else those seen so
             far), declared or running (those seen so far).
         features: how numbers enter the network: random (features that only near observations share), scaled (as they
@@ -38,6 +40,16 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
         success: undiscounted return from which an episode counts as a success; null: the reward_threshold that it
             is registered with, or has.
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
+        wrappers: what is put around the environment, the innermost first, for example
+            '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
+        reset_seed: what every episode is reset with, so that a layout that is drawn stays the same; run: each seed's
+            run with its own seed; null: every episode with another.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> lake = ut.Gym("FrozenLake-v1", kwargs={"is_slippery": False})
+        >>> lake.num_actions, lake.compiles
+        (4, True)
     """
 
     id: str
@@ -54,7 +66,7 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
     def label(self) -> str:
         return self.id
 
-    def maker(self) -> Callable[[], Made]:
+    def bare_maker(self) -> Callable[[], Made]:
         kwargs = dict(self.kwargs or {})
         if self.max_episode_steps is not None:
             kwargs["max_episode_steps"] = self.max_episode_steps
@@ -68,6 +80,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
         """
         try:
             return self.maker()()
+        except InputError:
+            raise
         except gymnasium.error.DependencyNotInstalled as error:
             raise InputError(f"{self.id} needs packages that are not installed: {extra(error)}.") from error
         except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv, gymnasium.error.Error) as error:
@@ -90,7 +104,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             return dataclasses.replace(self, kwargs={**(self.kwargs or {}), **shown}).made()
 
         seen = self.inspected
-        return Watched(self.id, make, seen.reading, int(seen.actions.start), pictures, frames_per_second)
+        first_action = int(seen.actions.start)
+        return Watched(self.id, make, seen.reading, first_action, pictures, frames_per_second, self.seed_of_resets)
 
 
 def _nearest(name: str) -> str:

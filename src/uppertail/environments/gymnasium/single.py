@@ -14,8 +14,17 @@ from uppertail.environments.host import HostEnvironment, HostStep
 EPISODE, ACTIONS = "episode", "actions"
 
 
-def episode_seed(seed: int, environment: int, episode: int) -> int:
-    """What an episode is reset with, so that it can be begun again without those before it."""
+def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = None) -> int:
+    """What an episode is reset with, so that it can be begun again without those before it.
+
+    Args:
+        seed: the seed of the run.
+        environment: which of its environments, counted from 0.
+        episode: which of that one's episodes, counted from 0.
+        fixed: what every episode is reset with instead.
+    """
+    if fixed is not None:
+        return fixed
     return int(np.random.SeedSequence((seed, environment, episode)).generate_state(1)[0])
 
 
@@ -36,10 +45,19 @@ class Single(HostEnvironment):
         reading: how its observations are read.
         first_action: the number of its first action.
         seed: the seed of the run.
+        reset_seed: what every episode is reset with; None: each with a seed of its own.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], reading: Reading, first_action: int, seed: int) -> None:
-        self.env, self.array, self.first_action, self.seed = env, reading.array, first_action, seed
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        reading: Reading,
+        first_action: int,
+        seed: int,
+        reset_seed: int | None = None,
+    ) -> None:
+        self.env, self.array, self.first_action = env, reading.array, first_action
+        self.seed, self.reset_seed = seed, reset_seed
         self.episode = 0
         self.actions: list[int] = []
 
@@ -93,5 +111,5 @@ class Single(HostEnvironment):
     def _begin(self) -> np.ndarray:
         """The first observation of the next episode."""
         self.actions = []
-        first, _ = self.env.reset(seed=episode_seed(self.seed, 0, self.episode))
+        first, _ = self.env.reset(seed=episode_seed(self.seed, 0, self.episode, self.reset_seed))
         return self.array(first)[None]

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from uppertail.encodings import Numbers, ObservationSpace, Pixels, States
+from uppertail.encodings import HashedStates, Numbers, ObservationSpace, Pixels, States
+from uppertail.environments.gymnasium.hashing import place
+from uppertail.environments.gymnasium.texts import Path, texts_of, without_texts
 from uppertail.errors import InputError
 
 UNBOUNDED = 1e10
@@ -24,15 +26,20 @@ class Reading(NamedTuple):
     space: ObservationSpace
 
 
-def reading(space: spaces.Space[Any]) -> Reading:
+def reading(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset()) -> Reading:
     """How the observations of a space are read.
 
     Args:
         space: the observation space of one environment.
+        left_out: where texts are that say nothing.
 
     Raises:
         InputError: they are of no kind that a network can take.
     """
+    if any(True for _ in texts_of(space)):
+        plain, told = without_texts(space, left_out)
+        inner = reading(plain)
+        return Reading(lambda observation: inner.array(told(observation)), inner.space)
     if isinstance(space, spaces.Discrete):
         return Reading(functools.partial(_state, space), States(int(space.n)))
     if isinstance(space, spaces.Box) and (image := _image(space)):
@@ -45,7 +52,7 @@ def reading(space: spaces.Space[Any]) -> Reading:
     if not isinstance(flat, spaces.Box):
         raise InputError(
             f"Observations of the space {space} cannot be flattened to numbers: wrap the environment so that they are "
-            "Discrete, Box, MultiDiscrete, MultiBinary, or a Dict or Tuple of these."
+            "Discrete, Box, MultiDiscrete, MultiBinary, Text, or a Dict or Tuple of these, or set encoding to hashed."
         )
     size = flat.shape[0]
     if size == 0:
@@ -54,6 +61,15 @@ def reading(space: spaces.Space[Any]) -> Reading:
     if isinstance(space, spaces.Box):  # observations of another size raise an error, which names them
         return Reading(lambda observation: _floats(observation).reshape(size), numbers)
     return Reading(lambda observation: _floats(spaces.flatten(space, observation)), numbers)
+
+
+def hashed(places: int) -> Reading:
+    """Observations of any kind, each as the place of its hash: for those that repeat exactly.
+
+    Args:
+        places: how many there are.
+    """
+    return Reading(lambda observation: np.array(place(observation, places), np.int32), HashedStates(places))
 
 
 def actions_of(space: spaces.Space[Any]) -> spaces.Discrete:

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 from uppertail.environments.gymnasium.single import ACTIONS, EPISODE, closed, episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.host import HostEnvironment, HostStep
+from uppertail.errors import InputError
 
 NONE = -1
 """Fills the actions of the shorter episodes, in a checkpoint."""
@@ -26,11 +27,28 @@ class Vector(HostEnvironment):
         reading: how its observations are read.
         first_action: the number of its first action.
         seed: the seed of the run.
+        reset_seed: what every episode is reset with; None: each with a seed of its own.
+
+    Raises:
+        InputError: there is a reset_seed, but the environments reset themselves.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], reading: Reading, first_action: int, seed: int) -> None:
-        self.env, self.array, self.first_action, self.seed = env, reading.array, first_action, seed
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        reading: Reading,
+        first_action: int,
+        seed: int,
+        reset_seed: int | None = None,
+    ) -> None:
+        self.env, self.array, self.first_action = env, reading.array, first_action
+        self.seed, self.reset_seed = seed, reset_seed
         self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        if reset_seed is not None and self.mode is not AutoresetMode.DISABLED:
+            raise InputError(
+                f"reset_seed is {reset_seed}, but this vector environment resets itself, with seeds of its own: leave "
+                "reset_seed out, or make it with AutoresetMode.DISABLED."
+            )
         self.episodes = np.zeros(env.num_envs, np.int64)
         self.actions: list[list[int]] = [[] for _ in range(env.num_envs)]
         self.resetting = np.zeros(env.num_envs, bool)
@@ -117,7 +135,8 @@ class Vector(HostEnvironment):
         """One for each environment, which Gymnasium's types do not know of; one for all where we do not reset them."""
         if self.mode is not AutoresetMode.DISABLED:
             return episode_seed(self.seed, 0, int(self.episodes[0]))
-        return [episode_seed(self.seed, index, int(episode)) for index, episode in enumerate(self.episodes)]
+        fixed = self.reset_seed
+        return [episode_seed(self.seed, index, int(episode), fixed) for index, episode in enumerate(self.episodes)]
 
     def _arrays(self, observations: Any) -> np.ndarray:
         """The observations of all environments, one after another; a copy."""

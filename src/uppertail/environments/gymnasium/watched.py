@@ -35,6 +35,7 @@ class Watched(WatchedEnvironment):
         first_action: the number of its first action.
         pictures: whether its frames are to be pictures; else it opens a window, or its frames are texts.
         frames_per_second: None: as the environment says.
+        reset_seed: what every episode of a run of this seed is reset with; None: each with a seed of its own.
 
     Raises:
         InputError: it cannot be made, or not be shown in this way.
@@ -48,7 +49,9 @@ class Watched(WatchedEnvironment):
         first_action: int,
         pictures: bool,
         frames_per_second: int | None,
+        reset_seed: Callable[[int], int | None] = lambda seed: None,
     ) -> None:
+        self.reset_seed = reset_seed
         self.label, self.array, self.first_action = label, reading.array, first_action
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
         if pictures:
@@ -62,7 +65,7 @@ class Watched(WatchedEnvironment):
     def reset(self, seed: int, episode: int) -> np.ndarray:
         """As training's evaluation resets the environment of this number for its first episode."""
         with _sentences(self.label):
-            first, _ = self.env.reset(seed=episode_seed(seed, episode, 0))
+            first, _ = self.env.reset(seed=episode_seed(seed, episode, 0, self.reset_seed(seed)))
         if self.mode == WINDOW and _nowhere():
             raise InputError("There is no display here to open a window on: --gif FILE needs none.")
         return np.asarray(self.array(first))

@@ -1,0 +1,102 @@
+"""MiniGrid, one set of settings for all of it: episodes and steps until the returns of training are near the best.
+
+Usage: python benchmarks/minigrid_runs.py [--out results/minigrid] [--seeds 5] [--seed 0] [--steps 200000] [--envs ...]
+
+Needs `uppertail[minigrid]`. Seed k has layout k, the same in every episode; the whole grid is in view, and enters the
+network as a one-hot of its hash. A run ends when all of its seeds are solved, or at its limit of steps; files that are
+there already are kept. Stable-Baselines3's DQN and QR-DQN in the same environments: benchmarks/minigrid_peers.py.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from minigrid_tasks import IDS, LAST, PLACES, PREFIX, SHARE, STEPS, VERSION, best, solved_at
+
+import uppertail as ut
+from uppertail.records import write_text
+
+SETTINGS: dict[str, Any] = {
+    "discount": 0.95,
+    "learning_rate": 2e-3,
+    "learning_rate_end": 0.0,
+    "width": 64,
+    "hidden_layers": 1,
+    "batch_size": 128,
+    "rollout_steps": 32,
+    "updates_per_rollout": 4,
+}
+"""Those of docs/decisions/0007 for environments in which one can walk in circles."""
+
+
+class Watch:
+    """Stops a run once the last episodes of every seed are near the best.
+
+    Args:
+        name: the environment.
+        bounds: what they have to reach, for each seed.
+    """
+
+    def __init__(self, name: str, bounds: list[float]) -> None:
+        self.name, self.bound = name, max(bounds)
+
+    def __call__(self, progress: ut.Progress) -> ut.Stop | None:
+        print(f"{self.name}: step {progress.step}, return {progress.mean_return:.2f}", flush=True)
+        return ut.Stop("solved") if progress.mean_return >= self.bound else None
+
+
+def solve(name: str, seed: int, seeds: int, steps: int) -> dict[str, Any]:
+    """Trains all seeds; returns when each was solved."""
+    reached = [best(name, layout) for layout in range(seed, seed + seeds)]
+    bounds = [SHARE * each.ret for each in reached]
+    builder = ut.Gym(
+        f"{PREFIX}{name}-v0",
+        wrappers=["minigrid.wrappers.FullyObsWrapper"],
+        encoding="hashed",
+        hash_size=PLACES,
+        reset_seed="run",
+        returns=(0.0, 1.0),
+    )
+    settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**6, steps=steps, replay_size=steps, **SETTINGS)
+    result = ut.train(builder, ut.Gaussian(), ut.UCB(), settings, on_chunk=Watch(name, bounds))
+    summary, episodes = result.record.summary(), result.record.episodes
+    solved = [solved_at(each.returns, each.lengths, bound) for each, bound in zip(episodes, bounds, strict=True)]
+    return {
+        "env": name,
+        "minigrid": VERSION,
+        "solved_when": f"the mean return of {LAST} training episodes reaches {SHARE} of the best",
+        "seeds": list(range(seed, seed + seeds)),
+        "best_return": [each.ret for each in reached],
+        "best_steps": [each.steps for each in reached],
+        "solved_episode": [each and each[0] for each in solved],
+        "solved_step": [each and each[1] for each in solved],
+        "first_reward_episode": [
+            int(np.argmax(e.returns > 0)) + 1 if (e.returns > 0).any() else None for e in episodes
+        ],
+        "greedy_returns": result.record.greedy_returns,
+        "places_seen": np.asarray(result.networks.encoder).sum(axis=1).astype(int).tolist(),  # pyright: ignore
+        "returns": [np.round(each.returns, 4).tolist() for each in episodes],
+        "lengths": [each.lengths.tolist() for each in episodes],
+        "asked": {part: summary[part] for part in ("env", "distribution", "policy", "settings")},
+        **{fact: summary[fact] for fact in ("env_steps", "wall_seconds", "steps_per_second", "hardware")},
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="MiniGrid, by return distributions.")
+    parser.add_argument("--out", type=Path, default=Path("results/minigrid"))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--envs", nargs="+", choices=IDS, default=list(IDS))
+    given = parser.parse_args()
+    for name in given.envs:
+        path = given.out / f"{name}-seeds-{given.seed}-to-{given.seed + given.seeds - 1}.json"
+        if path.exists():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cell = solve(name, given.seed, given.seeds, given.steps)
+        write_text(path, json.dumps(cell) + "\n")
+        print(f"{name}: solved at steps {cell['solved_step']} of {cell['env_steps']}", flush=True)

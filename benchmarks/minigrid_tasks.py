@@ -1,0 +1,107 @@
+"""MiniGrid's environments as benchmarks/minigrid_runs.py and its peers see them, and the best return in each."""
+
+import copy
+import hashlib
+from collections import deque
+from typing import Any, NamedTuple
+
+import gymnasium
+import minigrid  # registers its environments
+import numpy as np
+from gymnasium import spaces
+from minigrid.wrappers import FullyObsWrapper
+
+IDS = ("Empty-8x8", "DoorKey-5x5", "DoorKey-6x6", "FourRooms", "MultiRoom-N2-S4", "KeyCorridorS3R1")
+PREFIX, VERSION = "minigrid:MiniGrid-", minigrid.__version__
+STEPS = 200_000
+SHARE = 0.9
+"""The share of the best return that counts as solved."""
+
+LAST = 20
+"""Training episodes whose mean return has to reach it."""
+
+PLACES = 4096
+
+
+class Best(NamedTuple):
+    """The best return from the start, and the steps that it takes."""
+
+    ret: float
+    steps: int
+
+
+def made(name: str, seed: int) -> gymnasium.Env[Any, Any]:
+    """The environment whose every episode has the layout of this seed, with the whole grid in view."""
+    return Layout(FullyObsWrapper(gymnasium.make(f"{PREFIX}{name}-v0")), seed)
+
+
+class Layout(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Every episode is reset with the same seed."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], seed: int) -> None:
+        super().__init__(env)
+        self.seed = seed
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        del seed
+        return self.env.reset(seed=self.seed, options=options)
+
+
+class Numbered(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """Shows the number of the observation, in the order in which they were first seen: a one-hot for peers."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self.observation_space, self.numbers = spaces.Discrete(PLACES), dict[bytes, int]()
+
+    def observation(self, observation: Any) -> int:
+        return self.numbers.setdefault(_told(observation), len(self.numbers) % PLACES)
+
+
+def best(name: str, seed: int, most: int = 200_000) -> Best:
+    """By breadth first, over copies of the environment: independent of everything that learns.
+
+    Args:
+        name: the environment.
+        seed: its layout.
+        most: how many states are looked at before it gives up.
+
+    Raises:
+        RuntimeError: there is no way to a reward in these.
+    """
+    env = made(name, seed).env
+    first, _ = env.reset(seed=seed)
+    queue: deque[tuple[Any, int]] = deque([(env.unwrapped, 0)])
+    seen = {_state(env.unwrapped)}
+    while queue and len(seen) < most:
+        state, depth = queue.popleft()
+        for action in range(6):  # the seventh does nothing
+            after = copy.deepcopy(state)
+            _, reward, terminated, _, _ = after.step(action)
+            if terminated and reward > 0:
+                return Best(float(reward), depth + 1)
+            if not terminated and (key := _state(after)) not in seen:
+                seen.add(key)
+                queue.append((after, depth + 1))
+    raise RuntimeError(f"{name}, layout {seed}: no reward among {len(seen)} states from {first}")
+
+
+def solved_at(returns: np.ndarray, lengths: np.ndarray, bound: float) -> tuple[int, int] | None:
+    """The episodes and steps after which the mean return of the last episodes was at the bound for the first time."""
+    if returns.size < LAST:
+        return None
+    means = np.convolve(returns, np.full(LAST, 1 / LAST), "valid")
+    reached = np.flatnonzero(means >= bound)
+    if reached.size == 0:
+        return None
+    episodes = int(reached[0]) + LAST
+    return episodes, int(lengths[:episodes].sum())
+
+
+def _told(observation: Any) -> bytes:
+    return hashlib.blake2b(np.asarray(observation["image"]).tobytes() + bytes([observation["direction"]])).digest()
+
+
+def _state(env: Any) -> tuple[Any, ...]:
+    carried = None if env.carrying is None else env.carrying.encode()
+    return env.grid.encode().tobytes(), tuple(map(int, env.agent_pos)), int(env.agent_dir), carried

@@ -1,0 +1,109 @@
+"""Texts in what is observed: constant ones are left out, others become one-hot by a hash of the text."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from uppertail.environments.gymnasium.hashing import place
+
+PLACES = 64
+"""Places of the one-hot of a text. A new text takes the place of its hash, so that no list of texts has to be kept."""
+
+TRIED_EPISODES, TRIED_STEPS = 10, 20
+"""Random episodes, and steps of each, in which a text that never changes is taken for a constant."""
+
+Path = tuple[Any, ...]
+"""Where in an observation something is: keys of Dicts and indices of Tuples."""
+
+Told = Callable[[Any], Any]
+"""An observation, or a part of one, without texts."""
+
+
+class Untold(NamedTuple):
+    """A space without texts, and how an observation becomes one of its own."""
+
+    space: spaces.Space[Any]
+    told: Told
+
+
+def texts_of(space: spaces.Space[Any], path: Path = ()) -> Iterator[Path]:
+    """Where the texts in an observation are."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        for name, part in _parts(space):
+            yield from texts_of(part, (*path, name))
+    elif _is_text(space):
+        yield path
+
+
+def constants(env: gymnasium.Env[Any, Any], paths: list[Path]) -> frozenset[Path]:
+    """Which of these texts stayed the same through random episodes; their seeds are fixed, so it is the same each time.
+
+    Args:
+        env: an environment that is made for this alone.
+        paths: where its texts are.
+    """
+    if not paths:
+        return frozenset()
+    seen: dict[Path, set[str]] = {path: set() for path in paths}
+    env.action_space.seed(0)
+    for episode in range(TRIED_EPISODES):
+        observation, over = env.reset(seed=episode)[0], False
+        for _ in range(TRIED_STEPS):
+            for path, texts in seen.items():
+                texts.add(_at(observation, path))
+            if over:
+                break
+            observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            over = bool(terminated or truncated)
+    return frozenset(path for path, texts in seen.items() if len(texts) == 1)
+
+
+def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset(), path: Path = ()) -> Untold:
+    """The space without texts.
+
+    Args:
+        space: what an environment shows.
+        left_out: where texts are that say nothing.
+        path: where this space is in the whole observation.
+    """
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        kept = [(name, part) for name, part in _parts(space) if (*path, name) not in left_out]
+        inner = {name: without_texts(part, left_out, (*path, name)) for name, part in kept}
+        if isinstance(space, spaces.Dict):
+            mapped = spaces.Dict({name: each.space for name, each in inner.items()})
+            return Untold(mapped, lambda seen: {name: each.told(seen[name]) for name, each in inner.items()})
+        listed = spaces.Tuple([each.space for each in inner.values()])
+        return Untold(listed, lambda seen: tuple(each.told(seen[name]) for name, each in inner.items()))
+    return Untold(spaces.MultiBinary(PLACES), one_hot) if _is_text(space) else Untold(space, lambda seen: seen)
+
+
+def one_hot(text: str) -> np.ndarray:
+    """A text's place among all."""
+    places = np.zeros(PLACES, np.int8)
+    places[place(str(text), PLACES)] = 1
+    return places
+
+
+def shown(path: Path) -> str:
+    """What a message calls a part of an observation."""
+    return ".".join(map(str, path)) or "observation"
+
+
+def _is_text(space: spaces.Space[Any]) -> bool:
+    """Whether its observations are texts, as in Text and in spaces of other packages (MiniGrid's missions)."""
+    if isinstance(space, spaces.Text):
+        return True
+    return not type(space).__module__.startswith("gymnasium.") and isinstance(space.sample(), str)
+
+
+def _parts(space: Any) -> list[tuple[Any, spaces.Space[Any]]]:
+    return list(space.spaces.items()) if isinstance(space, spaces.Dict) else list(enumerate(space.spaces))
+
+
+def _at(observation: Any, path: Path) -> str:
+    for name in path:
+        observation = observation[name]
+    return str(observation)

@@ -1,0 +1,318 @@
+"""Environments as people have them: texts, wrappers, layouts that are drawn, observations that are hashed."""
+
+import functools
+import itertools
+import math
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+
+import uppertail as ut
+from uppertail.cli import main
+from uppertail.encodings import Hashed, HashedStates
+from uppertail.environments import Given, Gym
+from uppertail.environments.gymnasium.hashing import place
+from uppertail.environments.gymnasium.spaces import reading
+from uppertail.environments.gymnasium.texts import PLACES, one_hot
+from uppertail.errors import InputError
+
+
+class Mission(spaces.Space[str]):
+    """Texts of a package's own kind, which Gymnasium cannot flatten."""
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
+        return "find it"
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, str)
+
+
+class Told(gymnasium.Env[Any, Any]):
+    """A walk of two steps to either side; the mission never changes, the hint says where it is."""
+
+    observation_space = spaces.Dict(
+        {
+            "hint": spaces.Text(10),
+            "mission": Mission(),
+            "rest": spaces.Tuple((spaces.Discrete(2), spaces.Text(4), spaces.Box(0, 255, (2,), np.uint8))),
+        }
+    )
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, prize: float = 1.0) -> None:
+        self.prize, self.place, self.drawn = prize, 0, 0
+
+    def _shown(self) -> Any:
+        hint = ("far left", "left", "middle", "right", "far right")[self.place + 2]
+        return {
+            "hint": hint,
+            "mission": "find it",
+            "rest": (self.drawn, "same", np.array([1, self.place % 256], np.uint8)),
+        }
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.drawn = 0, int(self.np_random.integers(2))
+        return self._shown(), {}
+
+    def step(self, action: Any) -> Any:
+        self.place += 1 if action == self.drawn else -1
+        return self._shown(), self.prize * (self.place == 2), abs(self.place) == 2, False, {}
+
+
+class Left(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """Shows whether it is to the left of a place."""
+
+    def __init__(self, env: Any, of: int = 0) -> None:
+        super().__init__(env)
+        self.of, self.observation_space = of, spaces.Discrete(2)
+
+    def observation(self, observation: Any) -> Any:
+        return int(self.unwrapped.place < self.of)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+LIMIT = {"max_episode_steps": 3}
+
+
+def test_texts_that_change_are_one_hot_and_constant_ones_are_left_out_with_a_line() -> None:
+    builder = Given(Told)
+    read = builder.inspected.reading
+    env = Told()
+    first, _ = env.reset(seed=0)
+    array = read.array(first)
+    np.testing.assert_array_equal(array[:PLACES], one_hot("middle"))
+    np.testing.assert_array_equal(array[PLACES:], [*np.eye(2)[env.drawn], 1, 0])  # no place for either constant
+    assert builder.note == (
+        "The text 'mission' of Told is left out: it never changed in 10 episodes. "
+        "The text 'rest.1' of Told is left out: it never changed in 10 episodes."
+    )
+    low, high = np.array(read.space.low), np.array(read.space.high)  # pyright: ignore[reportAttributeAccessIssue]
+    assert (low == 0).all() and high.tolist() == [1.0] * (PLACES + 2) + [255.0, 255.0]
+
+
+def test_each_text_has_one_place_which_does_not_depend_on_those_before() -> None:
+    texts = ["", "a", "b", "a key", "ö", "\ud800"]
+    assert all(one_hot(text).sum() == 1 for text in texts)
+    taken = [int(one_hot(text).argmax()) for text in texts]
+    assert taken == [int(one_hot(text).argmax()) for text in reversed(texts)][::-1]
+    assert len(set(taken)) >= 5
+    words = [int(one_hot(f"go to the {index} ball").argmax()) for index in range(64 * 50)]
+    counts = np.bincount(words, minlength=64)
+    assert counts.size == 64 and abs(counts - 50).max() < 5 * math.sqrt(50)
+
+
+def test_a_text_alone_can_be_observed() -> None:
+    assert reading(spaces.Text(5)).array("key").tolist() == one_hot("key").tolist()
+
+
+@pytest.mark.parametrize("space", [spaces.Sequence(spaces.Discrete(3)), spaces.Graph(spaces.Discrete(3), None)])
+def test_spaces_without_a_fixed_size_are_refused_with_the_remedy(space: Any) -> None:
+    with pytest.raises(InputError, match=r"cannot be flattened to numbers: wrap .* or set encoding to hashed\.$"):
+        reading(spaces.Dict({"a": spaces.Text(3), "b": space}))
+
+
+DIFFERENT: list[Any] = [
+    *(0, 1, -1, 0.5, "0", "", (), (0,), ((0,),), {"a": 0}, {"b": 0}, {"a": 0, "b": 0}, None),
+    *(
+        np.zeros(2),
+        np.zeros((2, 1)),
+        np.zeros((1, 2)),
+        np.array([0, 1]),
+        np.array([1, 0]),
+        ("a", "b"),
+        ("ab",),
+        ("a", "b", ""),
+    ),
+    *({"a": "b"}, ("a", {"b": ()}), np.array([0.1]), np.array([0.1 + 1e-7])),
+]
+
+
+def test_different_observations_have_different_hashes_and_equal_ones_the_same() -> None:
+    many = 2**60
+    hashes = [place(each, many) for each in DIFFERENT]
+    clashes = [pair for pair in itertools.combinations(range(len(hashes)), 2) if hashes[pair[0]] == hashes[pair[1]]]
+    assert clashes == []
+    assert place({"a": 1, "b": "x"}, many) == place({"b": "x", "a": 1}, many)
+    assert place(np.array([0.0]), many) == place(np.array([-0.0]), many)
+    assert place(np.uint8(3), many) == place(3, many) == place(np.int64(3), many)
+    assert place([1, 2], many) == place((1, 2), many)
+    assert place("a key", 4096) == 2546, "the same in every process, on every machine"
+
+
+def test_hashes_fill_their_places_evenly() -> None:
+    counts = np.bincount(
+        [place(np.array([x, y], np.uint8), 100) for x in range(100) for y in range(100)], minlength=100
+    )
+    assert counts.size == 100 and abs(counts - 100).max() < 50
+
+
+def test_hashed_is_the_row_of_the_place_and_counts_what_it_saw() -> None:
+    encoding = HashedStates(8).encoding(Gym("CartPole-v1").preferences)
+    assert encoding == Hashed(8)
+    encoder = encoding.observe(encoding.init(jax.random.key(0)), jnp.array([3, 3, 5]))
+    assert encoder.tolist() == [0, 0, 0, 1, 0, 1, 0, 0]
+    weight = jnp.arange(16.0).reshape(8, 2)
+    assert encoding.project(encoder, weight, jnp.array(3)).tolist() == [6.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, None), (20, None), (160, None), (1000, 0.11), (4096, 0.37), (40_000, 0.9)]
+)
+def test_collisions_are_told_when_they_are_likely(count: int, expected: float | None) -> None:
+    """The truth: observations beyond the first of each place, counted."""
+    places = [place(number, 4096) for number in range(count)]
+    taken = np.zeros((2, 4096), np.float32)
+    taken[1, places] = 1
+    remark = Hashed(4096).remark(jnp.asarray(taken))
+    if expected is None:
+        assert remark is None
+        return
+    truth = 1 - len(set(places)) / count
+    assert truth == pytest.approx(expected, abs=0.03)
+    assert remark is not None
+    said = float(remark.split("%")[0].removeprefix("About ")) / 100
+    assert said == pytest.approx(truth, abs=0.05)
+    assert "--env.hash_size" in remark
+
+
+def test_wrappers_go_around_the_environment_the_first_innermost() -> None:
+    path = f"{__name__}.Left"
+    inner, outer = {"class_path": path, "init_args": {"of": 2}}, {"class_path": "TimeLimit", "init_args": LIMIT}
+    env: Any = Given(Told, wrappers=[inner, Left, outer]).made()
+    assert isinstance(env, TimeLimit) and isinstance(env.env, Left) and isinstance(env.env.env, Left)
+    assert (env.env.of, env.env.env.of) == (0, 2)
+    assert Gym("CartPole-v1", wrappers=[outer]).time_limit == 3
+
+
+def test_wrappers_are_written_down_as_a_file_holds_them() -> None:
+    path = f"{__name__}.Left"
+    builder = Given(Told, wrappers=[Left, {"class_path": path, "init_args": {"of": 2}}])
+    assert builder.wrappers == [path, {"class_path": path, "init_args": {"of": 2}}]
+    assert Given(Told, wrappers=builder.wrappers).wrappers == builder.wrappers
+
+
+def test_a_wrapped_environment_is_read_as_the_wrapper_shows_it_side_by_side_too() -> None:
+    builder = Given(Told, wrappers=[{"class_path": f"{__name__}.Left", "init_args": {"of": 1}}])
+    for num_envs in (1, 3):
+        host = builder.open(0, num_envs)
+        assert host.reset().tolist() == [1] * num_envs
+        host.close()
+
+
+class Local:
+    """Holds a wrapper that no path leads to."""
+
+    @staticmethod
+    def wrapper() -> Any:
+        class Hidden(gymnasium.Wrapper[Any, Any, Any, Any]):
+            pass
+
+        return Hidden
+
+
+WRONG: dict[str, tuple[Any, list[str]]] = {
+    "a module": (["no_module.Wrapper"], ["The wrapper 'no_module.Wrapper' cannot be imported (No module named"]),
+    "a name": (["Nowhere"], ["The wrapper 'Nowhere' cannot be imported", "give import paths such as"]),
+    "a number": ([3], ["wrappers holds 3: give import paths"]),
+    "a text": ("Left", ["wrappers is 'Left': give a list, such as [Left]."]),
+    "no class": (["math.pi"], ["The wrapper 'math.pi' is no class"]),
+    "no wrapper": (["builtins.id"], ["The wrapper builtins.id gives", "which is no Gymnasium environment"]),
+    "arguments": (
+        [{"class_path": "TimeLimit", "init_args": {"steps": 3}}],
+        ["The wrapper TimeLimit with {'steps': 3} cannot be put around", "give the arguments of its constructor"],
+    ),
+    "another key": ([{"path": "TimeLimit"}], ["wrappers holds {'path': 'TimeLimit'}"]),
+    "hidden": ([Local.wrapper()], ["Hidden cannot be found again by its name: define it at the top of a module"]),
+}
+
+
+@pytest.mark.parametrize(("wrappers", "words"), WRONG.values(), ids=WRONG)
+def test_wrappers_that_cannot_be_are_refused_in_a_sentence(wrappers: Any, words: list[str]) -> None:
+    builder = Given(Told)
+    object.__setattr__(builder, "wrappers", wrappers)  # as where nothing checks types at run time
+
+    def made() -> None:
+        builder.__post_init__()
+        builder.made()
+
+    with pytest.raises(InputError) as caught:
+        made()
+    assert all(word in str(caught.value) for word in words)
+    assert "\n" not in str(caught.value)
+
+
+def drawn(builder: Any, seed: int, num_envs: int = 1) -> list[int]:
+    """What five episodes of an open environment drew."""
+    host, values = builder.open(seed, num_envs), []
+    host.reset()
+    envs = [host.env] if num_envs == 1 else [each.env for each in host.env.envs]
+    for _ in range(5):
+        values += [each.unwrapped.drawn for each in envs]
+        for _ in range(2):  # to the right end, together
+            host.step(np.array([each.unwrapped.drawn for each in envs]))
+    host.close()
+    return values
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_a_reset_seed_gives_every_episode_the_same_layout(num_envs: int) -> None:
+    free = [drawn(Given(Told), seed, num_envs) for seed in range(4)]
+    assert any(len(set(values)) == 2 for values in free)
+    expected = [int(np.random.default_rng(seed).integers(2)) for seed in range(6)]
+    assert len(set(expected)) == 2
+    for fixed in range(6):
+        assert set(drawn(Given(Told, reset_seed=fixed), 77, num_envs)) == {expected[fixed]}
+        run = Given(Told, reset_seed="run")
+        assert set(drawn(run, fixed, num_envs)) == {expected[fixed]} == set(drawn(run, 2**31 + fixed, num_envs))
+
+
+def test_a_reset_seed_is_refused_where_an_environment_resets_itself_or_it_cannot_be() -> None:
+    make = functools.partial(
+        SyncVectorEnv, [lambda: gymnasium.make("CartPole-v1")], autoreset_mode=AutoresetMode.SAME_STEP
+    )
+    with pytest.raises(InputError, match="reset_seed is 3, but this vector environment resets itself"):
+        Given(make, reset_seed=3).open(0, 1)
+    with pytest.raises(InputError, match="reset_seed is -1: use 0 or more"):
+        Given(Told, reset_seed=-1)
+    with pytest.raises(InputError, match="hash_size is 1: use 2 places or more"):
+        Given(Told, hash_size=1)
+
+
+def test_tables_are_not_compiled_where_resets_or_observations_are_others() -> None:
+    assert Gym("FrozenLake-v1").compiles
+    assert not Gym("FrozenLake-v1", reset_seed=0).compiles
+    assert not Gym("FrozenLake-v1", encoding="hashed").compiles
+    assert not Gym("FrozenLake-v1", wrappers=[{"class_path": "TimeAwareObservation"}]).compiles
+
+
+def test_a_run_on_hashed_observations_solves_what_they_tell_apart() -> None:
+    """The drawn number says which action leads to the prize; without it a half of the episodes would fail."""
+    settings = ut.Settings(seeds=1, episodes=400, steps=1200, width=8, hidden_layers=1, replay_size=2000)
+    result = ut.train(Given(Told, encoding="hashed", hash_size=512), settings=settings)
+    assert result.record.greedy_returns == [1.0]
+    seen = np.asarray(result.networks.encoder)  # pyright: ignore[reportAttributeAccessIssue]
+    assert seen.shape == (1, 512) and seen.sum() == 6  # three places to act from, for each number that is drawn
+
+
+gymnasium.register("Testing/Told-v0", f"{__name__}:Told")
+
+
+def test_wrappers_from_the_command_line_hold_when_it_is_resumed_and_evaluated(tmp_path: Any, capsys: Any) -> None:
+    out = tmp_path / "run"
+    options = ["--env", "Gym", "--env.id", "Testing/Told-v0", "--env.reset_seed", "run", "--seeds", "1", "--quiet"]
+    options += ["--env.wrappers", f"[{{class_path: {__name__}.Left, init_args: {{of: 1}}}}]", "--steps", "32"]
+    options += ["--width", "4", "--hidden_layers", "1", "--checkpoint_every", "16", "--out", str(out)]
+    assert main(["train", *options]) == 0
+    assert f"class_path: {__name__}.Left" in (out / "config.yaml").read_text()
+    before = (out / "episodes.npz").read_bytes()
+    assert main(["resume", str(out), "--quiet"]) == 0
+    assert (out / "episodes.npz").read_bytes() == before
+    assert main(["evaluate", str(out), "--episodes", "2"]) == 0
+    assert capsys.readouterr().err == ""
