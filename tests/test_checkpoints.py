@@ -188,8 +188,8 @@ def test_progress_carries_the_mean_loss_and_gradient_norm_of_the_seeds_that_stil
 
 def test_the_loss_of_seeds_at_their_limit_is_not_reported():
     ledger = new_run().ledger
-    ledger.episodes[0] = dataclasses.replace(
-        ledger.episodes[0], returns=np.zeros(60, np.float32), lengths=np.ones(60, int), end_steps=np.arange(1, 61)
+    ledger.seen[0] = dataclasses.replace(
+        ledger.seen[0], returns=np.zeros(60, np.float32), lengths=np.ones(60, int), end_steps=np.arange(1, 61)
     )
     none = jnp.zeros((2, 1, 4), bool)
     records = StepRecord(

@@ -845,7 +845,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "returns": (
         lambda: Gym("CartPole-v1", returns=(2.0, 1.0)),
-        ["returns is [2.0, 1.0]: give the lowest, then the highest, within 1e+30."],
+        ["returns is [2.0, 1.0]: give the lowest, then the highest, within 1e+18."],
     ),
     "equal returns": (lambda: Gym("CartPole-v1", returns=(1.0, 1.0)), ["returns is [1.0, 1.0]: give the lowest, then"]),
     "no steps": (lambda: Gym("CartPole-v1", max_episode_steps=0), ["max_episode_steps is 0, but an episode needs at"]),
@@ -865,9 +865,15 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["Mine gives the same environment again: give a function that makes a new one"],
     ),
     "a choice": (lambda: unchecked(features="foo"), ["features is 'foo': use one of auto, random or scaled."]),
-    "three returns": (lambda: unchecked(returns=(1.0, 2.0, 3.0)), ["returns is [1.0, 2.0, 3.0]: give"]),
-    "endless returns": (lambda: Gym("CartPole-v1", returns=(0.0, INF)), ["returns is [0.0, inf]: give the lowest,"]),
-    "endless success": (lambda: Gym("CartPole-v1", success=INF), ["success is inf: give a finite return, or leave"]),
+    "three returns": (lambda: unchecked(returns=(1.0, 2.0, 3.0)), ["returns is (1.0, 2.0, 3.0): use a list of 2"]),
+    "endless returns": (
+        lambda: Gym("CartPole-v1", returns=(0.0, INF)),
+        ["returns is (0.0, inf): in its list, use a finite number"],
+    ),
+    "endless success": (
+        lambda: Gym("CartPole-v1", success=INF),
+        ["success is inf: use a finite number, at most 3.4e+38, or leave it out"],
+    ),
     "two limits": (
         lambda: Gym("CartPole-v1", kwargs={"max_episode_steps": 5}, max_episode_steps=7),
         ["max_episode_steps is given twice, once in kwargs"],

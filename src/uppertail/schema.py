@@ -7,6 +7,7 @@ in [0, 1]) says so where the setting is.
 import collections.abc
 import dataclasses
 import functools
+import math
 import numbers
 import types
 import typing
@@ -118,17 +119,21 @@ def _truth(value: Any) -> bool:
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise MismatchError("use a whole number")
-    if abs(value) > MOST_INT:
+    if abs(number := int(value)) > MOST_INT:
         raise MismatchError("use a whole number below 2^31")
-    return int(value)
+    return number
 
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise MismatchError("use a number")
-    if not abs(value) <= MOST_FLOAT:  # NaN is not, either
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
+    if not abs(number) <= MOST_FLOAT:  # NaN is not, either
         raise MismatchError(f"use a finite number, at most {MOST_FLOAT:g}")
-    return float(value)
+    return number
 
 
 def _text(value: Any) -> str:

@@ -139,8 +139,8 @@ class Saver:
         """
         was, now = before["settings"].get("steps"), self.ledger.settings
         complete = (arrays.get(f"{EPISODES}{COUNT}", np.array(now.episodes)) >= now.episodes).any()
-        fixed = now.steps is None or now.learning_rate_end is not None or complete
-        if fixed or not isinstance(was, int) or was >= now.steps:
+        longer = now.steps is not None and isinstance(was, int) and was < now.steps
+        if not longer or now.learning_rate_end is not None or complete:
             return before
         return {**before, "settings": {**before["settings"], "steps": now.steps}}
 

@@ -83,7 +83,7 @@ class HostDriver(Driver):
         try:
             for _ in range(self.iterations):
                 fresh, record = self._roll_out(self.groups.joined([run.agent.network for run in state]))
-                self._reconsider(fresh.reward)
+                self._reconsider(np.asarray(fresh.reward))
                 state, metrics = self._learn(state, fresh, record)
                 done.append((record, metrics))
                 self.iteration += 1

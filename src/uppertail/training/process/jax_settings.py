@@ -13,7 +13,7 @@ def require_working() -> None:
     Raises:
         InputError: JAX is told not to compile, or finds no device.
     """
-    if jax.config.jax_disable_jit:
+    if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue] - made when JAX is imported
         raise InputError("JAX is told not to compile (JAX_DISABLE_JIT), but a run is a compiled program: unset it.")
     try:
         jax.devices()
