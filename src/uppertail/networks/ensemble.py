@@ -35,7 +35,7 @@ class Ensemble(Perceptrons):
         share: probability that a member learns from a transition, drawn once when it is stored; in (0, 1].
     """
 
-    members: int = 10  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+    members: int = 10  # pyright: ignore[reportIncompatibleMethodOverride]
     prior_scale: float = 1.0
     share: float = 0.5
 
