@@ -40,7 +40,7 @@ class BayesianLast(Perceptrons):
         noise_std: standard deviation of what one transition says of an output, in units of the output, above 0.
     """
 
-    members: int = 10  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+    members: int = 10  # pyright: ignore[reportIncompatibleMethodOverride]
     prior_std: float = 1.0
     noise_std: float = 0.1
 
@@ -87,8 +87,8 @@ class BayesianLastNetwork(Network):
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
         def of_action(own: PyTree, offsets: Float[Array, "members units outputs"]) -> Float[Array, "members outputs"]:
-            features = self.form.features(self.encoder, *own, observation)
             weights, biases = own
+            features = self.form.features(self.encoder, weights, biases, observation)
             mean = features @ weights[-1] + (biases[-1] if biases else 0.0)
             return mean[None] + jnp.einsum("u,muo->mo", jax.lax.stop_gradient(features), offsets)
 
@@ -101,7 +101,8 @@ class BayesianLastNetwork(Network):
         """The layer after it has counted these transitions, and the members' draws with their covariance."""
 
         def of_action(action: Array, own: PyTree, precision: Array, noise: Array) -> tuple[Array, Array]:
-            features = jax.vmap(lambda seen: self.form.features(self.encoder, *own, seen))(observations)
+            weights, biases = own
+            features = jax.vmap(lambda seen: self.form.features(self.encoder, weights, biases, seen))(observations)
             features = features * (actions == action).astype(features.dtype)[:, None] / self.noise_std
             grown = precision + features.T @ features
             root = jnp.linalg.cholesky(grown)

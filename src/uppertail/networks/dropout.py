@@ -36,7 +36,7 @@ class Dropout(Perceptrons):
         rate: probability that a unit is left out, in (0, 1).
     """
 
-    members: int = 10  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+    members: int = 10  # pyright: ignore[reportIncompatibleMethodOverride]
     rate: float = 0.1
 
     def __post_init__(self) -> None:
@@ -83,7 +83,8 @@ class DropoutNetwork(DividedNetwork):
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
         def one(own: PyTree, masks: Any) -> Float[Array, " outputs"]:
-            return self.form.outputs(self.encoder, *own, observation, masks)
+            weights, biases = own
+            return self.form.outputs(self.encoder, weights, biases, observation, masks)
 
         of_members = jax.vmap(jax.vmap(one, in_axes=(None, 0)), out_axes=1)
         return of_members(self.learned, jax.lax.stop_gradient(self.masks))

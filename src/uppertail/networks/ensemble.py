@@ -40,7 +40,7 @@ class Ensemble(Perceptrons):
     """
 
     input_init: InputStart = "auto"
-    members: int = 10  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+    members: int = 10  # pyright: ignore[reportIncompatibleMethodOverride]
     prior_scale: float = 1.0
     share: float = 0.5
 

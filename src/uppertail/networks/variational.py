@@ -41,7 +41,7 @@ class Variational(Perceptrons):
         kl: how much the divergence from the prior counts, 0 or more.
     """
 
-    members: int = 10  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+    members: int = 10  # pyright: ignore[reportIncompatibleMethodOverride]
     prior_std: float = 1.0
     start_std: float = 0.5
     kl: float = 0.01
