@@ -20,11 +20,14 @@ from uppertail.training.method import Method
 from uppertail.training.run import Run
 
 STATES, ACTIONS, OUTPUTS = 4, 2, 3
+ALIKE: dict[str, Any] = {"input_init": "glorot", "input_gain": 1.0}
+"""All layers start and learn alike."""
+
 BUILDERS: dict[str, Any] = {
-    "Ensemble": ut.Ensemble(width=4, hidden_layers=2, bias=True, members=3, prior_scale=2.0),
-    "Dropout": ut.Dropout(width=4, hidden_layers=2, members=3, rate=0.4),
-    "Variational": ut.Variational(width=4, hidden_layers=1, bias=True, members=3),
-    "BayesianLast": ut.BayesianLast(width=4, hidden_layers=1, members=3),
+    "Ensemble": ut.Ensemble(width=4, hidden_layers=2, bias=True, members=3, prior_scale=2.0, **ALIKE),
+    "Dropout": ut.Dropout(width=4, hidden_layers=2, members=3, rate=0.4, **ALIKE),
+    "Variational": ut.Variational(width=4, hidden_layers=1, bias=True, members=3, **ALIKE),
+    "BayesianLast": ut.BayesianLast(width=4, hidden_layers=1, members=3, **ALIKE),
 }
 
 
@@ -158,11 +161,14 @@ def test_a_draw_of_the_weights_is_mean_plus_std_times_noise() -> None:
 
 
 def test_the_divergence_is_that_of_each_weight_by_quadrature() -> None:
-    network: VariationalNetwork = network_of(ut.Variational(width=1, hidden_layers=1, members=2, prior_std=2.0))
+    network: VariationalNetwork = network_of(
+        ut.Variational(width=1, hidden_layers=1, members=2, prior_std=2.0, **ALIKE)
+    )
     total = 0.0
     for mean, raw, prior in zip(network.mean[0], network.raw_std[0], network.prior[0], strict=True):
         for m, r in zip(np.ravel(mean).astype(np.float64), np.ravel(raw).astype(np.float64), strict=True):
-            q, p = scipy.stats.norm(m, np.log1p(np.exp(r))), scipy.stats.norm(0, prior)
+            q: Any = scipy.stats.norm(m, np.log1p(np.exp(r)))
+            p: Any = scipy.stats.norm(0, prior)
             low, high = q.ppf([1e-12, 1 - 1e-12])
             total += scipy.integrate.quad(lambda w, q=q, p=p: q.pdf(w) * (q.logpdf(w) - p.logpdf(w)), low, high)[0]
     np.testing.assert_allclose(network.divergence(), total, rtol=1e-4)
@@ -193,7 +199,7 @@ def test_other_signs_are_as_likely_and_do_not_correlate() -> None:
 
 
 def test_the_last_layer_has_the_covariance_of_linear_regression() -> None:
-    builder = ut.BayesianLast(width=3, hidden_layers=1, members=4000, prior_std=2.0, noise_std=0.25)
+    builder = ut.BayesianLast(width=3, hidden_layers=1, members=4000, prior_std=2.0, noise_std=0.25, **ALIKE)
     network = network_of(builder)
     states, actions = jnp.array([0, 0, 1, 3, 2, 0]), jnp.array([1, 1, 1, 0, 1, 1])
     seen = jax.jit(lambda net: net.took(states, actions))(network)
@@ -215,7 +221,7 @@ def test_the_last_layer_has_the_covariance_of_linear_regression() -> None:
 
 
 def test_what_was_seen_often_is_known_and_what_was_not_is_as_before() -> None:
-    network = network_of(ut.BayesianLast(width=3, hidden_layers=1, members=200))
+    network = network_of(ut.BayesianLast(width=3, hidden_layers=1, members=200, **ALIKE))
     seen = jax.jit(lambda net: net.took(jnp.zeros(500, jnp.int32), jnp.ones(500, jnp.int32)))(network)
     before, after = (outputs_of(each)[0].std(axis=0) for each in (network, seen))
     assert (after[1] < 0.2 * before[1]).all()
