@@ -150,7 +150,7 @@ def test_a_draw_of_the_weights_is_mean_plus_std_times_noise() -> None:
     outputs = outputs_of(network)
     softplus = lambda raw: np.log1p(np.exp(np.asarray(raw, np.float64)))  # noqa: E731
     for s, k, a in pairs():
-        own = jax.tree.map(
+        own: Any = jax.tree.map(
             lambda mean, raw, noise, a=a, k=k: np.asarray(mean[a], np.float64) + softplus(raw[a]) * noise[a, k],
             network.mean,
             network.raw_std,
