@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from uppertail.records import episode_text, median_episode
 
@@ -20,8 +20,19 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md")
 
-DEFAULTS = [(10, "Gaussian"), (25, "Gaussian"), (50, "Gaussian"), (100, "Gaussian"), (100, "Categorical")]
-"""Chain and family of each run by the defaults."""
+KINDS = ("Gaussian", "Categorical", "GaussianMixture")
+
+README_ROWS = [
+    ("chain", "env.length=10,distribution=Gaussian", "191-318"),
+    ("chain", "env.length=100,distribution=Gaussian", "609, 708"),
+    ("chain", "env.length=100,distribution=Categorical", "947, 1,329"),
+    ("chain", "env.length=100,distribution=GaussianMixture", "never"),
+    ("long", "env.length=500", "-"),
+    ("sea", "env.size=20,distribution=Gaussian", "407"),
+    ("sea", "env.size=30,distribution=Gaussian", "669 (size 31)"),
+    ("sea", "env.size=50,distribution=Gaussian", "2,066"),
+]
+"""Study and cell of the rows of README, and what others need: see there."""
 
 LENGTHS, DEPTHS, FAMILIES = (10, 25, 50, 100), (1, 2, 3), ("Gaussian", "Categorical")
 
@@ -52,11 +63,6 @@ def summary(folder: str) -> dict[str, Any]:
     return json.loads((RESULTS / folder / "summary.json").read_text(encoding="utf-8"))
 
 
-def by_defaults(length: int, family: str) -> dict[str, Any]:
-    """A run by the defaults."""
-    return summary(f"defaults/{family}-{length}-2-hidden-4-updates")
-
-
 def before(family: str, length: int, depth: int) -> dict[str, Any]:
     """A run by the defaults before decision 11."""
     return summary(f"chain/{family}-{length}-{depth}-hidden-2-updates")
@@ -82,35 +88,95 @@ def least(kept: list[float | None]) -> str:
     return f"{int(min(value for value in kept if value is not None) * 1000) / 1000:.3f}"
 
 
-def readme_defaults() -> list[list[str]]:
-    """README: the Chain by the defaults, beside the released code."""
-    rows = [
-        ["Chain", "method", "solved", "first success", "times length", "solved at", "kept", "released code solved at"]
-    ]
-    for length, family in DEFAULTS:
-        run = by_defaults(length, family)
-        first = median_episode(run["first_success_episode"]) or float("nan")
+class Limit(NamedTuple):
+    """A run by the defaults, and how it is told.
+
+    Args:
+        study: the study that it is a cell of.
+        cell: its name there.
+        size: its length or size.
+        run: its summary.
+    """
+
+    study: str
+    cell: str
+    size: int
+    run: dict[str, Any]
+
+    @property
+    def first(self) -> float:
+        """The median episode of the first success."""
+        return median_episode(self.run["first_success_episode"]) or float("nan")
+
+    @property
+    def method(self) -> str:
+        """Family and policy, and the hidden layers where there are more than one."""
+        layers = self.run["settings"]["hidden_layers"]
+        return f"{self.run['distribution']['name']}, UCB" + (f", {layers} hidden layers" if layers > 1 else "")
+
+    @property
+    def twin(self) -> float | None:
+        """The same without a network; None: not computed."""
+        name = f"{'chain' if self.run['env']['name'] == 'Chain' else 'deep_sea'}-{self.size}-Gaussian"
+        for path in (RESULTS / "twin" / f"{name}.json", RESULTS / "twin" / f"{name}-c-constant.json"):
+            if path.exists():
+                return json.loads(path.read_text(encoding="utf-8"))["median_first_success"]
+        return None
+
+
+def limit(study: str, cell: str) -> Limit:
+    """A run by the defaults."""
+    run = summary(f"limit/{study}/{cell}")
+    return Limit(study, cell, run["env"].get("length") or run["env"]["size"], run)
+
+
+def limits(*studies: str) -> list[Limit]:
+    """All runs of studies, the small before the large."""
+    folders = [path.parent for study in studies for path in (RESULTS / "limit" / study).glob("*/summary.json")]
+    found = [limit(folder.parent.name, folder.name) for folder in folders]
+    return sorted(found, key=lambda each: (each.size, KINDS.index(each.run["distribution"]["name"]), each.cell))
+
+
+def readme_limits() -> list[list[str]]:
+    """README: some runs by the defaults, beside what others published."""
+    rows = [["environment", "method", "solved", "first success", "twin", "kept", "others"]]
+    for study, cell, others in README_ROWS:
+        each = limit(study, cell)
         rows.append([
-            str(length), f"{family}, UCB", of_seeds(run["solved_episode"]), number(first), f"{first / length:.2f}",
-            number(median_episode(run["solved_episode"])), least(run["kept"]), RELEASED[length, family],
+            f"{each.run['env']['name']} {each.size:,}", each.method, of_seeds(each.run["solved_episode"]),
+            number(each.first), "-" if each.twin is None else number(each.twin), least(each.run["kept"]), others,
         ])  # fmt: skip
     return rows
 
 
-def defaults() -> list[list[str]]:
-    """The same with the latest seed and the longest fall."""
-    rows = [[
-        "Chain", "method", "solved", "first success, median (x length, x floor)", "solved at, median (last)",
-        "kept, worst seed", "longest fall",
-    ]]  # fmt: skip
-    for length, family in DEFAULTS:
-        run = by_defaults(length, family)
-        first, solved = median_episode(run["first_success_episode"]) or float("nan"), run["solved_episode"]
-        rows.append([
-            str(length), f"{family}, UCB", of_seeds(solved),
-            f"{number(first)} ({first / length:.2f}, {run['first_success_over_floor']:.1f})",
-            f"{number(median_episode(solved))} ({last(solved)})", least(run["kept"]), str(max(run["longest_fall"])),
-        ])  # fmt: skip
+def of_limits(*studies: str) -> Callable[[], list[list[str]]]:
+    """All runs of studies by the defaults."""
+
+    def rows() -> list[list[str]]:
+        heading = [
+            "size",
+            "method",
+            "solved",
+            "first success, median (of all seeds)",
+            "over the twin",
+            "over the floor",
+        ]
+        table = [[*heading, "solved at, median (last)", "kept, worst seed", "longest fall", "episodes", "seconds"]]
+        for each in limits(*studies):
+            run, first = each.run, each.run["first_success_episode"]
+            known = [episode for episode in first if episode is not None]
+            floor = run.get("first_success_over_floor")
+            table.append([
+                f"{each.size:,}", each.method, of_seeds(run["solved_episode"]),
+                f"{number(each.first)} ({min(known)}-{max(known) if len(known) == len(first) else 'never'})",
+                "-" if each.twin is None else f"{each.first / each.twin:.2f}",
+                "-" if floor is None else f"{floor:.1f}",
+                f"{number(median_episode(run['solved_episode']))} ({last(run['solved_episode'])})",
+                least(run["kept"]), str(max(fall for fall in run["longest_fall"] if fall is not None)),
+                f"{run['settings']['episodes']:,}", f"{run['wall_seconds']:,.0f}",
+            ])  # fmt: skip
+        return table
+
     return rows
 
 
@@ -167,8 +233,9 @@ def ends_well(run: dict[str, Any]) -> str:
 
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
-    "readme-defaults": readme_defaults,
-    "defaults": defaults,
+    "readme-limits": readme_limits,
+    "limits-chain": of_limits("chain", "long", "depth", "keeping"),
+    "limits-sea": of_limits("sea"),
     "before": older,
     "depths": depths,
     "failures": failures,

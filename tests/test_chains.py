@@ -144,7 +144,7 @@ def test_the_command_line_has_the_defaults_of_the_class(builder: EnvironmentBuil
     [
         (lambda: Chain(5, slip=-0.1), ["slip is -0.1", "[0, 1]"]),
         (lambda: Chain(5, slip=1.5), ["slip is 1.5", "[0, 1]"]),
-        (lambda: Chain(5, slip=math.nan), ["slip is nan", "[0, 1]"]),
+        (lambda: Chain(5, slip=math.nan), ["slip is nan", "use a finite number"]),
         (lambda: Chain(5, actions=1), ["actions is 1", "at least 2"]),
         (lambda: Chain(5, reward_std=-1.0), ["reward_std is -1.0", "0 or more"]),
         (lambda: TreasureChain(0), ["length is 0", "at least 1"]),

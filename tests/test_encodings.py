@@ -208,7 +208,7 @@ def test_near_observations_share_random_features_and_far_ones_do_not(length_scal
         (9, 0.0, 1.0, "length_scale is 0.0: use a number"),
         (9, INF, 1.0, "length_scale is inf"),
         (9, 0.2, 0.0, "feature_norm is 0.0: use a number"),
-        (9, 0.2, INF, "feature_norm is inf"),
+        (9, 0.2, INF, "norm is inf"),
     ],
 )
 def test_random_features_refuse_what_cannot_be(count: int, length_scale: float, norm: float, words: str) -> None:

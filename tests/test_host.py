@@ -70,8 +70,8 @@ def _short_chunks_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal programs are compiled once for all tests."""
     build = training.loop_of
 
-    def loop_once(method: Method, encoding: Any, settings: Settings) -> Loop:
-        loop = build(method, encoding, settings)
+    def loop_once(method: Method, encoding: Any, settings: Settings, counted: Any = None) -> Loop:
+        loop = build(method, encoding, settings, counted)
         course = settings.learning_rate, settings.learning_rate_end, settings.steps
         optimizer = OPTIMIZERS.setdefault(course, loop.agent.optimizer)
         return dataclasses.replace(loop, agent=dataclasses.replace(loop.agent, optimizer=optimizer))
@@ -1018,7 +1018,7 @@ def test_why_a_table_is_not_used_is_said_before_training(monkeypatch: pytest.Mon
     def begun(*_: Any) -> Any:
         raise Killed
 
-    monkeypatch.setattr("uppertail.training.train.Run", begun)
+    monkeypatch.setattr("uppertail.training.train.Run.drive", begun)
     with (
         pytest.warns(UserWarning, match="Taxi-v4 is stepped in Python: its passengers are fickle"),
         pytest.raises(Killed),

@@ -45,8 +45,10 @@ def test_the_last_moment_is_what_was_learned_and_the_first_is_what_it_began_with
     result, found = trained("distributions"), recorded(trained("distributions"))
     for row in range(2):
         z = [result.agent.returns(result.network(row), state) for state in range(4)]
-        np.testing.assert_allclose(found.mean[-1, row], [each.mean for each in z], rtol=1e-6)
-        np.testing.assert_allclose(found.parameters["std"][-1, row, :, 0], [each.std for each in z], rtol=1e-6)
+        np.testing.assert_allclose(found.mean[-1, row], [each.mean for each in z], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            found.parameters["std"][-1, row, :, 0], [each.std for each in z], rtol=1e-5, atol=1e-6
+        )
         np.testing.assert_allclose(found.std[-1, row], [each.std for each in z], rtol=1e-5)
     assert found.step[0].tolist() == found.episode[0].tolist() == [0, 0]
     assert not found.visits[0].any()

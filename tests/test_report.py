@@ -238,9 +238,9 @@ def test_inspect_shows_what_was_learned(tmp_path, capsys):
     trained = ut.load(run)
     z = trained.agent.returns(trained.network(1), 1)
     for action, row in enumerate(found["actions"]):
-        assert row["mean"] == pytest.approx(float(z.mean[action]), rel=1e-5)
-        assert row["upper"] == pytest.approx(float(z.mean[action] + 2 * z.std[action]), rel=1e-5)
-        assert row["parameters"]["std"] == pytest.approx(float(z.std[action]), rel=1e-5)
+        assert row["mean"] == pytest.approx(float(z.mean[action]), rel=1e-4, abs=1e-6)
+        assert row["upper"] == pytest.approx(float(z.mean[action] + 2 * z.std[action]), rel=1e-4, abs=1e-6)
+        assert row["parameters"]["std"] == pytest.approx(float(z.std[action]), rel=1e-4, abs=1e-6)
     other = np.asarray(jnp.asarray(z.mean) + 2 * z.std)
     on_path = {row["state"]: row for row in found["path"]}
     assert on_path[0]["state"] == 0

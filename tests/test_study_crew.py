@@ -63,7 +63,7 @@ def test_workers_that_cannot_even_begin_stop_the_study(tmp_path, capfd):
     crew = Crew(worker(tmp_path, "raise ImportError('not here')"), 2)
     with pytest.raises(InputError, match="ended with exit code 1, so the study stops"):
         crew.run(lambda process: False, lambda: None, poll=0.01)
-    assert capfd.readouterr().err.count("ImportError: not here") == 3
+    assert capfd.readouterr().err.count("ImportError: not here") in (3, 4)  # two begin side by side
 
 
 def test_a_worker_that_is_killed_before_it_claims_a_cell_is_replaced_too(tmp_path):

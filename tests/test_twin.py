@@ -245,7 +245,7 @@ class Stepped(EnvironmentBuilder):
         (lambda: twin(Chain(4), episodes=0), ["episodes is 0", "1 or more"]),
         (lambda: twin(Chain(4), after=-1), ["after is -1", "0 or more"]),
         (lambda: twin(Chain(4), discount=1.5), ["discount is 1.5", "[0, 1]"]),
-        (lambda: twin(Chain(4), discount=math.nan), ["discount is nan", "[0, 1]"]),
+        (lambda: twin(Chain(4), discount=math.nan), ["discount is nan", "use a finite number"]),
     ],
 )
 def test_errors_name_the_argument_the_value_and_the_remedy(ask: Callable[[], Any], words: list[str]) -> None:

@@ -220,8 +220,8 @@ class Local:
 WRONG: dict[str, tuple[Any, list[str]]] = {
     "a module": (["no_module.Wrapper"], ["The wrapper 'no_module.Wrapper' cannot be imported (No module named"]),
     "a name": (["Nowhere"], ["The wrapper 'Nowhere' cannot be imported", "give import paths such as"]),
-    "a number": ([3], ["wrappers holds 3: give import paths"]),
-    "a text": ("Left", ["wrappers is 'Left': give a list, such as [Left]."]),
+    "a number": ([3], ["wrappers is [3]"]),
+    "a text": ("Left", ["wrappers is 'Left': use"]),
     "no class": (["math.pi"], ["The wrapper 'math.pi' is no class"]),
     "no wrapper": (["builtins.id"], ["The wrapper builtins.id gives", "which is no Gymnasium environment"]),
     "arguments": (
@@ -307,6 +307,7 @@ gymnasium.register("Testing/Told-v0", f"{__name__}:Told")
 def test_wrappers_from_the_command_line_hold_when_it_is_resumed_and_evaluated(tmp_path: Any, capsys: Any) -> None:
     out = tmp_path / "run"
     options = ["--env", "Gym", "--env.id", "Testing/Told-v0", "--env.reset_seed", "run", "--seeds", "1", "--quiet"]
+    options += ["--env.max_episode_steps", "50"]
     options += ["--env.wrappers", f"[{{class_path: {__name__}.Left, init_args: {{of: 1}}}}]", "--steps", "32"]
     options += ["--width", "4", "--hidden_layers", "1", "--checkpoint_every", "16", "--out", str(out)]
     assert main(["train", *options]) == 0

@@ -30,6 +30,10 @@ class Hashed(Encoding):
     def num_features(self) -> int:
         return self.num_states
 
+    @property
+    def is_local(self) -> bool:
+        return True
+
     def init(self, key: PRNGKeyArray) -> Places:
         del key  # nothing is drawn at random
         return jnp.zeros(self.num_states)

@@ -11,6 +11,7 @@ from uppertail.encodings import Preferences, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
+from uppertail.schema import settle
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +40,7 @@ class RiskyArm(EnvironmentBuilder):
     encoding: StateEncoding = "one_hot"
 
     def __post_init__(self) -> None:
+        settle(self)
         if self.length < 0:
             raise InputError(f"length is {self.length}, but a corridor has 0 states or more.")
         for name in ("sure", "mean"):

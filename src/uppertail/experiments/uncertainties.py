@@ -47,7 +47,14 @@ FAMILIES: dict[str, ReturnDistribution[Any]] = {
     "Categorical": Categorical(bins=51),
 }
 SETTINGS = paper_settings(
-    seeds=5, episodes=10**6, learning_rate=2e-4, batch_size=64, rollout_steps=32, updates_per_rollout=1
+    seeds=5,
+    width=None,
+    hidden_layers=None,
+    episodes=10**6,
+    learning_rate=2e-4,
+    batch_size=64,
+    rollout_steps=32,
+    updates_per_rollout=1,
 )
 QUICK_SEEDS, QUICK_SHARE, QUICK_FAMILIES = 2, 0.25, ("Categorical",)
 MOMENTS = 8

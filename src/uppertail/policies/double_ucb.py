@@ -12,6 +12,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.distributions.members import spread
 from uppertail.errors import InputError
 from uppertail.policies.base import ExplorationPolicy, highest
+from uppertail.schema import settle
 from uppertail.types import PyTree
 
 
@@ -35,6 +36,7 @@ class DoubleUCB(ExplorationPolicy):
     needs_members: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        settle(self)
         for name in ("between", "within"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InputError(f"{name} is {getattr(self, name)}: use a finite number, 0 or more; 0 leaves it out.")

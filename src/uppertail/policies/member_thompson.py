@@ -10,6 +10,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.policies.base import ExplorationPolicy, highest
+from uppertail.schema import settle
 from uppertail.types import PyTree
 
 
@@ -29,6 +30,7 @@ class MemberThompson(ExplorationPolicy):
     needs_members: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        settle(self)
         if self.draws < 0:
             raise InputError(f"draws is {self.draws}: use 0, the member's means, or more draws from its returns.")
 

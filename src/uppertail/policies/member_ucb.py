@@ -10,6 +10,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.distributions.members import spread
 from uppertail.errors import InputError
 from uppertail.policies.base import ExplorationPolicy, highest
+from uppertail.schema import settle
 from uppertail.types import PyTree
 
 
@@ -30,6 +31,7 @@ class MemberUCB(ExplorationPolicy):
     needs_members: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        settle(self)
         if not 0 <= self.low <= self.high < float("inf"):
             raise InputError(
                 f"MemberUCB draws c from [low, high] = [{self.low}, {self.high}]: use 0 <= low <= high, finite."
