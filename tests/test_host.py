@@ -930,7 +930,8 @@ def test_an_exception_without_words_and_one_that_ends_the_process(
 
 
 def test_a_run_that_fits_into_no_memory_is_a_sentence() -> None:
-    with pytest.raises(InputError, match=r"need about .* GiB of memory, and .* free: use fewer seeds, .* --env.encoding scalar\.$"):
+    words = r"need about .* GiB of memory, and .* free: use fewer seeds, .* --env.encoding scalar\.$"
+    with pytest.raises(InputError, match=words):
         train(Chain(5), Gaussian(), UCB(), settings_of(replay_size=2**31 - 1, seeds=1000))
 
 

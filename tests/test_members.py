@@ -156,7 +156,7 @@ def test_a_draw_of_the_weights_is_mean_plus_std_times_noise() -> None:
             network.raw_std,
             network.noise,
         )
-        np.testing.assert_allclose(outputs[s, k, a], forward(*own, s), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(outputs[s, k, a], forward(own[0], own[1], s), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(softplus(network.raw_std[0][0]), 0.5 * np.sqrt(2 / (STATES + 4)), rtol=1e-5)
 
 

@@ -250,7 +250,8 @@ def test_inspect_shows_what_was_learned(tmp_path, capsys):
     (tmp_path / "plain" / "distributions.npz").unlink()
     assert main(["inspect", str(tmp_path / "plain"), "--state", "1", "--seed", "1", "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
-    assert [row["mean"] for row in plain["actions"]] == pytest.approx([row["mean"] for row in found["actions"]], rel=1e-4)
+    means = [row["mean"] for row in found["actions"]]
+    assert [row["mean"] for row in plain["actions"]] == pytest.approx(means, rel=1e-4)
     assert main(["inspect", str(run), "--step", "40"]) == 0
     shown = capsys.readouterr().out
     assert "32 steps" in shown  # the last moment before it
