@@ -242,7 +242,15 @@ def test_an_observation_s_action_and_places_count() -> None:
     assert distinct_rows(rows, np.array([0, 0, 0])) == 2
 
 
-@pytest.mark.parametrize("latest", [0, -1, 2**31, True])
-def test_latest_is_a_whole_number(latest: Any) -> None:
-    with pytest.raises(InputError, match=r"latest is .*use a whole number"):
+@pytest.mark.parametrize(
+    ("latest", "remedy"),
+    [
+        (0, "whole number, 1 or more"),
+        (-1, "whole number, 1 or more"),
+        (2**31, r"below 2\^31"),
+        (True, r"whole number\."),
+    ],
+)
+def test_latest_is_a_whole_number(latest: Any, remedy: str) -> None:
+    with pytest.raises(InputError, match=rf"latest is {latest}: use a .*{remedy}"):
         Distinct(latest)

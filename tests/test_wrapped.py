@@ -220,8 +220,8 @@ class Local:
 WRONG: dict[str, tuple[Any, list[str]]] = {
     "a module": (["no_module.Wrapper"], ["The wrapper 'no_module.Wrapper' cannot be imported (No module named"]),
     "a name": (["Nowhere"], ["The wrapper 'Nowhere' cannot be imported", "give import paths such as"]),
-    "a number": ([3], ["wrappers is [3]"]),
-    "a text": ("Left", ["wrappers is 'Left': use"]),
+    "a number": ([3], ["wrappers holds 3: give import paths"]),
+    "a text": ("Left", ["wrappers is 'Left': give a list, such as [Left]."]),
     "no class": (["math.pi"], ["The wrapper 'math.pi' is no class"]),
     "no wrapper": (["builtins.id"], ["The wrapper builtins.id gives", "which is no Gymnasium environment"]),
     "arguments": (

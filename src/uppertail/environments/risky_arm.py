@@ -64,9 +64,8 @@ class RiskyArm(EnvironmentBuilder):
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         states, shape = self.length + 1, (self.length + 1, 2, 2)
         drawn = jax.random.bernoulli(key, 0.5, (states,)).astype(jnp.int32)
-        chosen = (jnp.arange(2)[None, :] == drawn[:, None])[
-            ..., None
-        ]  # goes on in the corridor, the lottery at its end
+        # The chosen action goes on in the corridor, and is the lottery at its end.
+        chosen = (jnp.arange(2)[None, :] == drawn[:, None])[..., None]
         state = jnp.arange(states)[:, None, None]
         arms = state == self.length
         goes_on, lottery, sure = ~arms & chosen, arms & chosen, arms & ~chosen

@@ -107,9 +107,9 @@ class Perceptron:
         return hidden
 
 
-def require_members(members: object) -> None:
+def require_members(members: int) -> None:
     """Raises InputError unless there are enough members to differ."""
-    if isinstance(members, bool) or not isinstance(members, int) or members < 2:
+    if members < 2:
         raise InputError(
             f"members is {members}, but how far members differ takes at least 2: use a whole number, 2 or more, or "
             "--network PerAction for a single network."

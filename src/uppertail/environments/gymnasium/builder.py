@@ -92,6 +92,10 @@ class GymnasiumBuilder(HostBuilder):
     reset_seed: int | Literal["run"] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.wrappers, str):
+            raise InputError(f"wrappers is {self.wrappers!r}: give a list, such as [{repr(self.wrappers)[1:-1]}].")
+        if isinstance(self.wrappers, list | tuple):  # written down as a file holds them
+            object.__setattr__(self, "wrappers", [wrapping.wrapper(each).plain for each in self.wrappers])
         settle(self)
         if self.returns is not None and not (
             len(self.returns) == 2 and -LARGEST <= self.returns[0] < self.returns[1] <= LARGEST
@@ -103,10 +107,6 @@ class GymnasiumBuilder(HostBuilder):
             raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, below 2^31.")
         if isinstance(self.reset_seed, int) and not 0 <= self.reset_seed < SEEDS:
             raise InputError(f"reset_seed is {self.reset_seed}: use 0 or more, below 2^31, or run, or leave it out.")
-        if isinstance(self.wrappers, str):
-            raise InputError(f"wrappers is {self.wrappers!r}: give a list, such as [{self.wrappers}].")
-        if self.wrappers is not None:  # written down as a file holds them
-            object.__setattr__(self, "wrappers", [wrapping.wrapper(each).plain for each in self.wrappers])
         self.complete()
 
     @abc.abstractmethod
