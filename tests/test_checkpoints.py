@@ -308,7 +308,7 @@ DAMAGE = {
                 old, asked={**old.asked, "settings": {**old.asked["settings"], "learning_rate": 0.25}}
             ),
         ),
-        "was made with learning_rate 0.25, not 0.001",
+        "was made with learning_rate 0.25, not 0.01",
     ),
     "another environment": (
         lambda path: rewrite(path, lambda old: dataclasses.replace(old, environments="0")),

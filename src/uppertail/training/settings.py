@@ -29,7 +29,8 @@ class Settings:
         gradient_clip: largest size of any one entry of the gradient, above 0.
         adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). Without a mean of
             the gradient nothing moves on after its data are gone (docs/decisions/0011).
-        adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it barely move a weight.
+        adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it move the weights in
+            proportion to their size, so errors vanish instead of wavering (docs/decisions/0013).
         width: units in each hidden layer, short for --network.width; null: as the network has it.
         hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
@@ -58,11 +59,11 @@ class Settings:
     steps: int | None = None
     num_envs: int = 1
     discount: float = 0.995
-    learning_rate: float = 1e-3
+    learning_rate: float = 1e-2
     learning_rate_end: float | None = None
     gradient_clip: float = 1.0
     adam_betas: tuple[float, float] = (0.0, 0.9)
-    adam_epsilon: float = 1e-2
+    adam_epsilon: float = 0.1
     width: int | None = None
     hidden_layers: int | None = None
     bias: bool | None = None
