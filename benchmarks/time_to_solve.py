@@ -57,9 +57,7 @@ def measure(repetitions: int) -> dict[str, Any]:
                 for state in ("cold", "warm"):
                     seconds[family][state].append(round(seconds_to_solve(family, Path(cache)), 2))
                     print(family, state, seconds[family][state][-1], flush=True)
-    medians = {
-        family: {state: statistics.median(each) for state, each in of.items()} for family, of in seconds.items()
-    }
+    medians = {family: {state: statistics.median(each) for state, each in of.items()} for family, of in seconds.items()}
     return {"command": " ".join(COMMAND), "median_seconds": medians, "all": seconds, "hardware": hardware()}
 
 

@@ -40,7 +40,7 @@ POINTS = [PointMass(), PointMass(scale=20.0)]
 CATEGORICAL_PRINTED_STD = Categorical(7, -0.2, 1.2, printed_std=True)
 CATEGORICAL_PRINTED_PROJECTION = Categorical(7, -0.2, 1.2, printed_projection=True)
 MIXTURE_RELEASED_STD = GaussianMixture(released_std=True)
-MIXTURE_PRINTED_LOSS = GaussianMixture(printed_loss=True)
+MIXTURE_PRINTED_LOSS = GaussianMixture(distance="l2", printed_loss=True)
 RIGHT = GAUSSIANS + CATEGORICALS + MIXTURES + POINTS
 EVERY = [
     *RIGHT,
@@ -50,12 +50,13 @@ EVERY = [
     CATEGORICAL_PRINTED_PROJECTION,
     MIXTURE_RELEASED_STD,
     MIXTURE_PRINTED_LOSS,
+    GaussianMixture(distance="l2"),
 ]
 OPEN = [
     Gaussian(),
     *GAUSSIANS_BY_DISTANCE,
     GaussianMixture(),
-    GaussianMixture(2, printed_loss=True),
+    GaussianMixture(2, distance="l2", printed_loss=True),
     Categorical(),
     Categorical(31),
     PointMass(),
@@ -375,7 +376,24 @@ def test_categorical_cross_entropy_is_its_sum(family: Categorical, data: st.Data
 
 @over(MIXTURES)
 @given(data=st.data(), narrow=st.sampled_from([1.0, 0.1, 0.003]))
-def test_mixture_loss_is_its_integral(family: GaussianMixture, data: st.DataObject, narrow: float) -> None:
+def test_cramer_distance_is_its_integral(family: GaussianMixture, data: st.DataObject, narrow: float) -> None:
+    do = compiled(family)
+    target, prediction = (do.from_outputs(outputs_of(family, data)) for _ in range(2))
+    target = do.backup(target, number(0.3), number(narrow))
+
+    def below(z: Any) -> Callable[[float], float]:
+        weights, means, stds = parts(family, z)
+        return lambda x: float(np.sum(weights * scipy.stats.norm.cdf(x, means, stds)))
+
+    q, p = below(target), below(prediction)
+    _, means, stds = map(np.concatenate, zip(parts(family, target), parts(family, prediction), strict=True))
+    distance = 2 * integral(lambda x: (q(x) - p(x)) ** 2, means, stds) / unit(family)
+    np.testing.assert_allclose(do.loss(target, prediction), distance, atol=1e-5 * (1 + np.ptp(means) / unit(family)))
+
+
+@over([dataclasses.replace(family, distance="l2") for family in MIXTURES])
+@given(data=st.data(), narrow=st.sampled_from([1.0, 0.1, 0.003]))
+def test_l2_distance_is_its_integral(family: GaussianMixture, data: st.DataObject, narrow: float) -> None:
     """Also where a backed-up target is far sharper than the prediction; returns in units of the scale."""
     do = compiled(family)
     target, prediction = (do.from_outputs(outputs_of(family, data)) for _ in range(2))
@@ -393,8 +411,8 @@ def test_printed_mixture_loss_can_be_negative() -> None:
     half = jnp.full(2, 0.5)
     target = params(half, jnp.array([-0.5, 0.5]), jnp.full(2, 0.3))
     prediction = params(half, jnp.zeros(2), jnp.full(2, 0.5))
-    assert GaussianMixture(2, printed_loss=True).loss(target, prediction) < -0.005
-    assert GaussianMixture(2).loss(target, prediction) > 0.005
+    assert GaussianMixture(2, distance="l2", printed_loss=True).loss(target, prediction) < -0.005
+    assert GaussianMixture(2, distance="l2").loss(target, prediction) > 0.005
 
 
 @given(data=st.data())
@@ -732,6 +750,7 @@ def test_which_families_have_a_density() -> None:
         (lambda: Categorical(high=math.nan), ["high is nan", "finite"]),
         (lambda: Categorical(low=1.0, high=1.0), ["low (1.0)", "high (1.0)", "swap"]),
         (lambda: Categorical(low=2.0, high=1.0), ["low (2.0)", "high (1.0)", "swap"]),
+        (lambda: GaussianMixture(printed_loss=True), ["printed_loss", "distance is cramer", "use distance l2"]),
         (lambda: GaussianMixture(components=0), ["components is 0", "at least 1"]),
         (lambda: GaussianMixture(spread=-1.0), ["spread is -1.0", "0 or more"]),
         (lambda: GaussianMixture(spread=math.nan), ["spread is nan", "finite number"]),

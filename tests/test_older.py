@@ -32,6 +32,7 @@ from uppertail import (
 )
 from uppertail.cli import main
 from uppertail.cli.train import requested
+from uppertail.distributions import Gaussian, GaussianMixture
 from uppertail.records import older
 from uppertail.records.described import described
 from uppertail.training.checkpoints import tensors
@@ -203,3 +204,20 @@ def test_an_older_config_is_completed_before_it_is_read(monkeypatch):
     assert (built.adam_epsilon, built.adam_betas, built.width) == (0.5, (0.5, 0.75), 4)
     assert (built.network.activation, built.network.normalization) == ("relu", "none")
     assert requested([]).built.adam_epsilon == Settings().adam_epsilon
+
+
+def test_a_mixture_of_an_older_run_keeps_the_distance_that_it_was_learned_by():
+    """There was no choice then; a file that names its distance, or one of one's own, is taken as it is."""
+    mixture = {"class_path": "uppertail.GaussianMixture", "init_args": {"components": 3}}
+    written = {**dict.fromkeys(older.FIRST_OPTIONS), "distribution": mixture}
+    assert older.completed_options(written)["distribution"]["init_args"] == {"components": 3, "distance": "l2"}
+    assert older.completed_options({"distribution": mixture})["distribution"] == mixture
+    asked = {"distribution": {"name": "GaussianMixture", "components": 3}}
+    whole = older.completed(asked, {"distribution": GaussianMixture()})
+    assert (whole["distribution"]["distance"], whole["distribution"]["components"]) == ("l2", 3)
+    assert (
+        older.completed({"distribution": {"name": "Gaussian"}}, {"distribution": Gaussian()})["distribution"][
+            "distance"
+        ]
+        == Gaussian().distance
+    )

@@ -36,12 +36,13 @@ PRESETS = {
         },
         {
             ("distribution", "Gaussian"): {"distance": "cross_entropy", "beta": 0.0},
+            ("distribution", "GaussianMixture"): {"distance": "l2"},
             ("policy", "UCB"): {"low": 1.7, "high": 2.3},
             ("network", "PerAction"): {"input_init": "glorot", "input_gain": 1.0},
         },
     )
 }
-"""`paper`: deeper networks with biases, c drawn for each decision, cross-entropy, plain Adam and replay."""
+"""`paper`: deeper networks with biases, c drawn for each decision, the paper's losses, plain Adam and replay."""
 
 
 DEFAULTS = {"distribution": "Gaussian", "policy": "UCB", "network": "PerAction"}

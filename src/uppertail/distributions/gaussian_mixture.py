@@ -1,8 +1,7 @@
-"""Gaussian mixture return distribution, learned by the L2 distance."""
+"""Gaussian mixture return distribution, learned by the Cramér distance or the L2 distance."""
 
 import dataclasses
-import math
-from typing import NamedTuple, Self
+from typing import Self
 
 import jax
 import jax.numpy as jnp
@@ -11,27 +10,22 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.gaussian import gaussian_log_density
+from uppertail.distributions.mixture_losses import (
+    MIXTURE_DISTANCES,
+    GaussianMixtureReturn,
+    MixtureDistance,
+    printed_l2,
+)
 from uppertail.distributions.scale import range_of, require_scale
 from uppertail.errors import InputError
 from uppertail.schema import settle
 from uppertail.types import ReturnRange
-
-NARROWEST = 1e-6
-"""Narrowest overlap of two components, in units of the scale: two points (discount 0) would have none."""
 
 LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
 """Least weight whose logarithm is taken: a softmax can give a weight of 0, whose gradient would not be a number."""
 
 MOST_COMPONENTS = 256
 """The loss of each transition is a table of components x components, which takes long to compile where it is large."""
-
-
-class GaussianMixtureReturn(NamedTuple):
-    """sum_i weights_i N(means_i, stds_i); means and stds in units of return."""
-
-    weights: Float[Array, "*batch components"]
-    means: Float[Array, "*batch components"]
-    stds: Float[Array, "*batch components"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +38,11 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
         std_bias: added to the network's output before the softplus that makes it a standard deviation.
         terminal_std: standard deviation after the end of an episode, in units of the scale; above 0.
         released_std: the authors' released code, whose standard deviation is the variance.
-        printed_loss: the paper's printed L2 loss, whose kernels are as wide as the sum of the two standard deviations.
+        distance: the loss, from the target to the prediction: cramer (between cumulative distributions: its gradient is
+            bounded, so a solved run stays solved, docs/decisions/0013) or l2 (between densities, the paper's: its
+            gradient grows without bound as distributions narrow).
+        printed_loss: the L2 distance as the paper prints it, with kernels as wide as the sum of the two standard
+            deviations; with distance l2 only.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
     """
 
@@ -53,6 +51,7 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
     std_bias: float = 1.0
     terminal_std: float = 1e-4
     released_std: bool = False
+    distance: MixtureDistance = "cramer"
     printed_loss: bool = False
     scale: float | None = None
 
@@ -67,6 +66,10 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
         if not self.terminal_std > 0:
             raise InputError(
                 f"terminal_std is {self.terminal_std}, but a Gaussian needs one above 0, for example 1e-4."
+            )
+        if self.printed_loss and self.distance != "l2":
+            raise InputError(
+                f"printed_loss is a form of the L2 distance, but distance is {self.distance}: use distance l2 with it."
             )
         require_scale(self.scale)
 
@@ -129,14 +132,6 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
         return GaussianMixtureReturn(z.weights, reward + discount * z.means, discount * z.stds)
 
     def loss(self, target: GaussianMixtureReturn, prediction: GaussianMixtureReturn) -> Float[Array, ""]:
-        """The L2 distance, the integral of (q - p)^2 (appendix, Loss), with returns in units of the scale."""
+        """The distance, with returns in units of the scale: the same whatever number all rewards are multiplied by."""
         q, p = (GaussianMixtureReturn(z.weights, z.means / self.unit, z.stds / self.unit) for z in (target, prediction))
-        return self._overlap(q, q) + self._overlap(p, p) - 2 * self._overlap(q, p)
-
-    def _overlap(self, first: GaussianMixtureReturn, second: GaussianMixtureReturn) -> Float[Array, ""]:
-        """The integral of the product of two mixtures: sum_ij w_i w_j N(mean_i | mean_j, sqrt(std_i^2 + std_j^2))."""
-        std_i, std_j = first.stds[:, None], second.stds[None, :]
-        width = std_i + std_j if self.printed_loss else jnp.sqrt(std_i**2 + std_j**2)
-        width = jnp.maximum(width, NARROWEST)
-        kernel = jnp.exp(gaussian_log_density(first.means[:, None] - second.means[None, :], jnp.zeros(()), width))
-        return jnp.sum(first.weights[:, None] * second.weights[None, :] * kernel)
+        return printed_l2(q, p) if self.printed_loss else MIXTURE_DISTANCES[self.distance](q, p)

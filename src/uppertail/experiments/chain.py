@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from uppertail.analysis.curves import curve_panels
-from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
+from uppertail.distributions import Categorical, Gaussian, PointMass
 from uppertail.environments import Chain
 from uppertail.experiments.cells import Cell, CellResult
-from uppertail.experiments.form import paper_gaussian, paper_settings, paper_ucb
+from uppertail.experiments.form import paper_gaussian, paper_mixture, paper_settings, paper_ucb
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.training_cell import numbers, training_cell, training_row
 from uppertail.policies import UCB, EpsilonGreedy
@@ -18,7 +18,7 @@ from uppertail.training.settings import Settings
 METHODS = {
     "Gaussian, UCB": (paper_gaussian(), paper_ucb()),
     "Categorical, UCB": (Categorical(bins=7, low=-0.2, high=1.2), paper_ucb()),
-    "GaussianMixture, UCB": (GaussianMixture(), paper_ucb()),
+    "GaussianMixture, UCB": (paper_mixture(), paper_ucb()),
     "PointMass, epsilon-greedy": (PointMass(), EpsilonGreedy()),
 }
 """Fig. 2's legend; the paper does not say which output its epsilon-greedy curve has."""

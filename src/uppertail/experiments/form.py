@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from uppertail.distributions import Gaussian
+from uppertail.distributions import Gaussian, GaussianMixture
 from uppertail.networks import PerAction
 from uppertail.policies import UCB
 from uppertail.replay import Uniform
@@ -42,3 +42,8 @@ def paper_ucb() -> UCB:
 def paper_gaussian(**settings: Any) -> Gaussian:
     """A Gaussian learned by cross-entropy (appendix, Loss); what is given counts."""
     return Gaussian(**{"distance": "cross_entropy", **settings})
+
+
+def paper_mixture(**settings: Any) -> GaussianMixture:
+    """A Gaussian mixture learned by the L2 distance between densities (appendix, Loss); what is given counts."""
+    return GaussianMixture(**{"distance": "l2", **settings})

@@ -10,10 +10,10 @@ import numpy as np
 
 from uppertail.analysis.curves import curve_panels
 from uppertail.analysis.exact import exact_returns, optimal_policy
-from uppertail.distributions import Categorical, GaussianMixture, PointMass
+from uppertail.distributions import Categorical, PointMass
 from uppertail.environments import FrozenLake
 from uppertail.experiments.cells import Cell, CellResult
-from uppertail.experiments.form import paper_gaussian, paper_settings
+from uppertail.experiments.form import paper_gaussian, paper_mixture, paper_settings
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.training_cell import numbers, training_cell, training_row
 from uppertail.policies import EpsilonGreedy, Thompson
@@ -23,7 +23,7 @@ ENVIRONMENT = FrozenLake(map_name="8x8", is_slippery=False)
 METHODS = {
     "Gaussian, Thompson": (paper_gaussian(), Thompson()),
     "Categorical, Thompson": (Categorical(bins=31), Thompson()),
-    "GaussianMixture, Thompson": (GaussianMixture(), Thompson()),
+    "GaussianMixture, Thompson": (paper_mixture(), Thompson()),
     "PointMass, epsilon-greedy": (PointMass(), EpsilonGreedy()),
 }
 SETTINGS = paper_settings(seeds=5, episodes=3000, hidden_layers=1, updates_per_rollout=4)

@@ -12,11 +12,11 @@ import numpy as np
 
 from uppertail.analysis.evaluation_figure import evaluation_figure
 from uppertail.analysis.statistics import mean_interval
-from uppertail.distributions import Categorical, Gaussian, GaussianMixture, ReturnDistribution
+from uppertail.distributions import Categorical, Gaussian, ReturnDistribution
 from uppertail.environments import Chain, EnvironmentBuilder, FrozenLake, Toy
 from uppertail.experiments.against_exact import against_exact
 from uppertail.experiments.cells import Cell, CellResult, Report
-from uppertail.experiments.form import paper_gaussian, paper_settings
+from uppertail.experiments.form import paper_gaussian, paper_mixture, paper_settings
 from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.snapshots import Snapshot
 from uppertail.experiments.training_cell import whole_run
@@ -38,8 +38,8 @@ FAMILIES: dict[str, tuple[ReturnDistribution[Any], int]] = {
     "Gaussian, sampled loss": (paper_gaussian(beta=0.0, scale=1.0), 4),
     "Categorical": (Categorical(bins=51), 0),
     "Categorical, sampled loss": (Categorical(bins=51), 4),
-    "GaussianMixture": (GaussianMixture(scale=1.0), 0),
-    "GaussianMixture, sampled loss": (GaussianMixture(scale=1.0), 4),
+    "GaussianMixture": (paper_mixture(scale=1.0), 0),
+    "GaussianMixture, sampled loss": (paper_mixture(scale=1.0), 4),
 }
 """Each with the draws of its sample-based loss; 0 is the closed form.
 

@@ -26,6 +26,9 @@ BEFORE: dict[str, dict[str, Any]] = {
 }
 """For settings and parts, by the names of summary.json: what runs did before there was a choice."""
 
+BEFORE_OF: dict[str, dict[str, Any]] = {"GaussianMixture": {"distance": "l2"}}
+"""The same for a part of one kind, by its class."""
+
 MOVED = {"network": ("width", "hidden_layers", "bias")}
 """Settings of a part that were settings of the run."""
 
@@ -55,7 +58,7 @@ def completed(asked: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, A
             continue
         for field in dataclasses.fields(part):
             if field.repr and field.name not in was:
-                known = BEFORE.get(name, {})
+                known = {**BEFORE.get(name, {}), **BEFORE_OF.get(type(part).__name__, {})}
                 was[field.name] = known.get(field.name, _default(field) if field.init else getattr(part, field.name))
     return whole
 
@@ -71,7 +74,7 @@ def completed_options(content: Mapping[str, Any]) -> dict[str, Any]:
         else:
             arguments = {setting: value for setting, value in before.items() if setting != "name"}
             later[name] = {"class_path": before["name"], "init_args": arguments}
-    return {**later, **content}
+    return {**later, **{name: _completed_part(value) for name, value in content.items()}}
 
 
 def renamed(name: str) -> str:
@@ -80,6 +83,14 @@ def renamed(name: str) -> str:
         if name.startswith(before):
             return now + name.removeprefix(before)
     return name
+
+
+def _completed_part(value: Any) -> Any:
+    """An option of config.yaml; with the settings that came later, if it is a part of a kind that got some."""
+    if not isinstance(value, Mapping) or "class_path" not in value:
+        return value
+    kind = str(value["class_path"]).rpartition(".")[2]
+    return {**value, "init_args": {**BEFORE_OF.get(kind, {}), **(value.get("init_args") or {})}}
 
 
 def _before(name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
