@@ -1,6 +1,7 @@
 """Gaussian mixture return distribution, learned by the Cramér distance or the L2 distance."""
 
 import dataclasses
+import math
 from typing import Self
 
 import jax
