@@ -52,11 +52,11 @@ def difference_of_means(
 
 
 def _seen_until(seen: Times) -> float:
-    """The time from which on nothing is known of a group; infinite if all got there."""
+    """The time until which a group was observed; infinite if all got there."""
     return np.inf if seen.happened.all() else float(seen.at.max())
 
 
 def _counts(seen: Times, stream: int) -> np.ndarray:
-    """Each seed once, then resamples."""
+    """How often each seed counts: once in the first row, then by resamples."""
     counts = resampled_counts(seen.at.size, stream=stream)
     return np.concatenate([np.ones_like(counts[:1]), counts])

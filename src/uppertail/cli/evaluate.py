@@ -20,7 +20,7 @@ prints their returns with a 95% bootstrap interval over seeds, and writes evalua
 Called again, it prints the same numbers."""
 
 MOST_EPISODES = 100_000
-"""Compiled ones are played all at once, and take some 4 kB of memory each at width 256."""
+"""Compiled episodes are played all at once, and take about 4 kB of memory each at width 256."""
 
 
 def parser(light: bool = False) -> ArgumentParser:
@@ -77,7 +77,7 @@ def _evaluate(folder: Path, episodes: int, name: str, quiet: bool) -> int:
 
 
 def _write(path: Path, document: dict[str, Any], quiet: bool) -> int:
-    """Writes the file, at once or not at all; what was printed stays printed if it cannot be written."""
+    """Writes the file, whole or not at all."""
     try:
         records.write_text(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
     except OSError as error:
@@ -97,7 +97,7 @@ def _called(policy: dict[str, Any]) -> str:
 
 
 def _show(title: str, evaluation: "Evaluation") -> None:
-    """A row of each seed, and in a sentence the mean over seeds with its interval."""
+    """Prints a row for each seed, and the mean over seeds with its interval in a sentence."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

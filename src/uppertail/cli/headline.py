@@ -47,7 +47,7 @@ def _headline(out: str | None, quiet: bool) -> int:
         records.claim_folder(folder)
     runs: dict[str, records.RunRecord] = {}
     unwritten: list[str] = []
-    with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
+    with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         for label, (distribution, policy) in headline.METHODS.items():
             prefix = f"{type(distribution).__name__}-"
             with progress_bar(label, quiet) as show, JSONL(folder / f"{prefix}{records.LOG}") as log:
@@ -85,7 +85,7 @@ def _headline(out: str | None, quiet: bool) -> int:
 
 
 def _lenient(log: Callable[[Any], None], unwritten: list[str]) -> Callable[[Any], None]:
-    """A log that ends, and is noted, where it cannot be written; the run goes on."""
+    """The log, but if a write fails, the log ends with a note and the run goes on."""
     failed: list[str] = []
 
     def write(now: Any) -> None:
@@ -100,7 +100,7 @@ def _lenient(log: Callable[[Any], None], unwritten: list[str]) -> Callable[[Any]
 
 
 def _report(folder: Path, quiet: bool) -> None:
-    """Writes the report, or says how it could be; it is never worth the loss of a result."""
+    """Writes the report, or says why not; a failure here loses no result."""
     from uppertail import records
     from uppertail.cli import report
     from uppertail.reports.page import missing

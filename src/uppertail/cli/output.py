@@ -1,4 +1,4 @@
-"""What a command prints, and the pictures that it draws: last of all, and never worth the loss of a result."""
+"""What a command prints and the pictures that it draws; a failure of these loses no result."""
 
 import contextlib
 import io
@@ -12,13 +12,13 @@ from uppertail.errors import InputError, said
 
 
 def complain(line: str) -> None:
-    """Says a line where errors go."""
+    """Prints a line to standard error."""
     print(f"uppertail: {line}", file=sys.stderr)
 
 
 @contextlib.contextmanager
 def picture(path: Path) -> Iterator[None]:
-    """A picture that cannot be drawn is one line: what it was to show is there all the same.
+    """Turns a failure to draw a picture into one line of complaint; the results are kept.
 
     Args:
         path: where it goes.
@@ -37,10 +37,10 @@ def picture(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def forgiving() -> Iterator[list[str]]:
-    """Standard output and error that may be full, or know no letter beyond ASCII, without an end to the command.
+    """Keeps a command going while standard output or error is full, or can write ASCII only.
 
     Yields:
-        What could not be written, in sentences, once the command is over.
+        A list; once the command is over, it holds a sentence for each output that was lost.
     """
     names = ("stdout", "stderr")
     before = {name: getattr(sys, name) for name in names}
@@ -62,10 +62,10 @@ def forgiving() -> Iterator[list[str]]:
 
 
 class _Forgiving:
-    """A text stream that goes silent when it cannot be written; a reader that has gone away is still an error.
+    """A text stream that goes silent when it cannot be written; a reader that has closed it is still an error.
 
     Args:
-        stream: what is written to.
+        stream: the stream to write to.
     """
 
     def __init__(self, stream: Any) -> None:

@@ -1,4 +1,4 @@
-"""`uppertail report`: runs in one HTML file that moves."""
+"""`uppertail report`: runs in one interactive HTML file."""
 
 import shlex
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def write(folders: list[Path], out: Path, states: list[int], twin: bool, command
 
 
 def _require_free(out: Path) -> None:
-    """Refuses to replace what is no report."""
+    """Refuses to replace a file that is not a report."""
     from uppertail.reports.page import MARK
 
     if out.is_dir():

@@ -1,4 +1,4 @@
-"""What `uppertail study` looks at before anything runs."""
+"""The checks of `uppertail study` before anything runs."""
 
 import dataclasses
 from pathlib import Path
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def checked(definition: Definition, folder: StudyFolder) -> dict[str, dict[str, Any]]:
-    """The settings of each cell, flat; before anything runs.
+    """Checks every cell before anything runs, and returns the settings of each, flat.
 
     Raises:
-        InputError: one of them asks for what cannot be, two ask for the same, or a folder is that of another run.
+        InputError: a cell is not valid, two cells are the same, or a folder is that of another run.
     """
     import yaml
 
@@ -65,7 +65,7 @@ def _search(space: "Space", folder: StudyFolder) -> None:
 
 
 def _other(place: Path, asked: dict[str, Any]) -> str | None:
-    """The first setting of a run that is not as asked, in words; None if there is none, or no run that can be read."""
+    """The first setting of a run that differs from those asked for, in words; None without one or without a run."""
     import yaml
 
     from uppertail import records

@@ -1,4 +1,4 @@
-"""The workers of `uppertail study`, here or as Slurm's jobs, and what is said at their end."""
+"""The workers of `uppertail study`, here or as Slurm's jobs, and the summary at their end."""
 
 import datetime
 import json
@@ -41,7 +41,7 @@ def run(definition: Definition, folder: StudyFolder, workers: int, quiet: bool) 
 
 
 def submit(definition: Definition, folder: StudyFolder, workers: int | None, say: Callable[[str], object]) -> int:
-    """Submits workers to Slurm, and leaves them alone."""
+    """Submits workers to Slurm, and does not wait for them."""
     from uppertail.cli.study_worker import work_in
     from uppertail.studies import slurm
 

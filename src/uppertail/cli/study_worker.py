@@ -11,7 +11,7 @@ from uppertail.studies.crew import SETTINGS, end_with_parent
 
 
 def work_in(folder: str) -> int:
-    """Works in a study's folder until every cell has come to its end; the exit code."""
+    """Runs a study's cells until all are done or failed, and returns the exit code."""
     from uppertail.studies.definition import Definition
     from uppertail.studies.folder import StudyFolder
     from uppertail.studies.search import Search, opened

@@ -1,4 +1,4 @@
-"""A run that is over, built again from its folder with what it learned."""
+"""A finished run, built again from its folder with the networks that it learned."""
 
 import contextlib
 import dataclasses
@@ -31,8 +31,8 @@ class TrainedRun:
 
     Args:
         run: built again, before its first step.
-        file: where the networks are from.
-        networks: those of all seeds.
+        file: the file of the networks.
+        networks: the networks of all seeds.
     """
 
     run: "Run"
@@ -49,7 +49,7 @@ class TrainedRun:
 
         if name not in NAMES:
             policy = _policy(name)
-            dataclasses.replace(self.run.loop.agent, policy=policy)  # refuses one that needs what the network lacks
+            dataclasses.replace(self.run.loop.agent, policy=policy)  # raises an error if it does not fit the network
             return policy
         own = self.run.method.policy
         kind = {"greedy": Greedy, "ucb": UCB, "thompson": Thompson, "trained": type(own)}[name]
@@ -59,7 +59,7 @@ class TrainedRun:
         """Refuses networks that hold NaN or infinite numbers.
 
         Raises:
-            InputError: those of one of these seeds do.
+            InputError: the network of one of these seeds does.
         """
         import jax
         import numpy as np
@@ -88,7 +88,7 @@ def _policy(text: str) -> "ExplorationPolicy":
 
 
 def check_policy(name: str) -> None:
-    """Refuses a policy that there is none of, before a run is opened for it.
+    """Refuses an unknown policy, before a run is opened for it.
 
     Raises:
         InputError: there is none of this name, or not with these settings.
