@@ -1,8 +1,8 @@
-"""Several distributions of one return: what they agree on, and how far they differ.
+"""Several distributions of one return: their common mean, and how far they differ.
 
 The return of a member drawn at random is the mixture of all members' distributions. By the law of total variance, its
-variance is the mean of their variances (within: the chance that each of them sees) plus the variance of their means
-(between: that we do not know which of them is right).
+variance is the mean of their variances (within: the chance that each member predicts) plus the variance of their
+means (between: which member is right is not known).
 """
 
 from typing import Any, NamedTuple

@@ -7,10 +7,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 
 class Encoding(abc.ABC):
-    """Turns one observation into the network's input. What observations share there, they learn together.
+    """Turns one observation into the network's input. Observations that share features learn together.
 
-    An encoding is a frozen dataclass. What it learns or sees in a run, its `encoder`, is a tree of arrays that the
-    network carries: kernels, bounds of what was observed, or nothing.
+    An encoding is a frozen dataclass. What it learns or observes in a run is its `encoder`, a tree of arrays that the
+    network carries: kernels, bounds of the observations, or nothing.
     """
 
     @property
@@ -38,7 +38,7 @@ class Encoding(abc.ABC):
         """The encoded observation times the weight of the first layer."""
 
     def remark(self, encoder: Any) -> str | None:
-        """What a person should know of what was observed, at a run's end; None: nothing.
+        """A note for the user at a run's end, about what was observed; None: nothing to note.
 
         Args:
             encoder: the encoders of all seeds, every array with a leading axis of seeds.

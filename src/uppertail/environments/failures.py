@@ -1,4 +1,4 @@
-"""What environments answer when they are asked, or a sentence that says which of them failed, and when."""
+"""Calls of environments; an environment that fails becomes a sentence that says which one, and when."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,14 +13,14 @@ Answer = TypeVar("Answer")
 
 
 class EnvironmentFailedError(InputError):
-    """An environment raised an exception, or gave what is no finite number; its text says which, and when."""
+    """An environment raised an exception, or gave a number that is not finite; its text says which, and when."""
 
 
 def answered(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
-    """What an environment answers.
+    """Calls an environment.
 
     Args:
-        ask: asks it.
+        ask: makes the call.
         where: names the environment and the moment, if something goes wrong.
 
     Raises:
@@ -36,11 +36,11 @@ def answered(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
 
 
 def stepped(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
-    """One step of environments.
+    """Makes one step of environments.
 
     Args:
         host: the environments.
-        actions: theirs.
+        actions: an action for each.
         where: names the environment and the moment, if something goes wrong.
 
     Raises:
@@ -57,7 +57,7 @@ def stepped(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Cal
 
 
 def begun(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
-    """The observations of environments that were just reset.
+    """Resets environments.
 
     Args:
         ask: resets them.
@@ -72,10 +72,10 @@ def begun(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray
 
 
 def all_begun(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str) -> np.ndarray:
-    """The observations of each seed's environments, with a leading axis of seeds.
+    """Resets each seed's environments; their observations, with a leading axis of seeds.
 
     Args:
-        asked: resets those of each seed.
+        asked: for each seed, the call that resets its environments.
         seeds: the seeds.
         when: the moment, if something goes wrong.
 

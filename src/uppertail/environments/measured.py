@@ -1,4 +1,4 @@
-"""Between which returns a run has to tell apart, where nobody says so: measured by a random policy."""
+"""The range of returns that a run has to tell apart: measured by a random policy, where it is not known."""
 
 import math
 from typing import Any
@@ -11,17 +11,17 @@ from uppertail.environments.host import HostBuilder, HostEnvironment
 from uppertail.types import ReturnRange
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000
-"""Random episodes by which returns are measured, and after how many steps that ends."""
+"""How many random episodes measure the returns, and after how many steps measuring ends."""
 
 WIDER = 2.0
-"""How far beyond the measured returns others are expected, at the most, in widths of their range."""
+"""How far beyond the measured returns others are expected at most, in widths of the measured range."""
 
 
 def measured_returns(builder: HostBuilder, discount: float) -> ReturnRange:
     """An estimate from episodes of a random policy, the same for every run.
 
-    It reaches as far as the lowest and the highest reward would, earned at every step of the time limit, though at most
-    `WIDER` times the width of the measured returns beyond them.
+    It reaches to the returns of the lowest and of the highest reward at every step of the time limit, but at most
+    `WIDER` widths beyond the measured range.
 
     Raises:
         EnvironmentFailedError: one raised an exception, or a reward or an observation is not a finite number.
@@ -45,7 +45,7 @@ def measured_returns(builder: HostBuilder, discount: float) -> ReturnRange:
 
 
 def _random_episode(environment: HostEnvironment, num_actions: int, random: np.random.Generator) -> list[float]:
-    """The rewards of an episode, or of as much of one as there is time for."""
+    """The rewards of an episode, or of its first `MEASURED_STEPS` steps."""
     rewards: list[float] = []
     while len(rewards) < MEASURED_STEPS:
         now = stepped(environment, random.integers(num_actions, size=environment.num_envs), _moment)

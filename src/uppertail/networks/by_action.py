@@ -1,7 +1,7 @@
-"""The gradient of a minibatch, at the price of the networks of the actions that were taken.
+"""The gradient of a minibatch, at the cost of only the networks of the actions that were taken.
 
-Networks of different actions share nothing, so each has to see only its own rows. How many these are is known only as
-the batch is drawn; a compiled program needs fixed shapes. Hence sizes in steps, and a branch for each.
+Networks of different actions share nothing, so each has to see only its own rows. Their number is known only once the
+batch is drawn, but a compiled program needs fixed shapes. Hence row counts are rounded up, with a branch for each.
 """
 
 import abc
@@ -55,7 +55,7 @@ def by_action(
     rows: PyTree,
     weights: Float[Array, " batch"],
 ) -> tuple[Float[Array, ""], Float[Array, " batch"], Any]:
-    """What `Network.loss_and_gradient` gives, for a network that is divided by action."""
+    """Computes `Network.loss_and_gradient` for a network that is divided by action."""
 
     def value_and_gradient(network: DividedNetwork, actions: Array, rows: PyTree, weights: Array) -> Any:
         if network.num_actions == 1:

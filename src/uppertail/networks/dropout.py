@@ -1,4 +1,4 @@
-"""Monte-Carlo dropout: a network that is drawn by leaving out units (Gal and Ghahramani 2016)."""
+"""Monte-Carlo dropout: members are draws of one network with units left out (Gal and Ghahramani 2016)."""
 
 import dataclasses
 from typing import Any, Self
@@ -18,10 +18,9 @@ from uppertail.types import PyTree
 
 @dataclasses.dataclass(frozen=True)
 class Dropout(Perceptrons):
-    """One network whose hidden units are left out at random; each draw of what is left is a member.
+    """One network whose hidden units are left out at random; each draw is a member.
 
-    Members act with draws that stay, so that one of them is a plan that can be followed. Every update learns with fresh
-    ones.
+    Members act with draws that never change, so that each member is one plan. Every update learns with fresh draws.
 
     Args:
         width: units in each hidden layer.
@@ -61,8 +60,8 @@ class DropoutNetwork(DividedNetwork):
 
     Args:
         learned: weights and biases; the leading axis of every array is the action.
-        masks: of each hidden layer what its units are multiplied by: 0, or 1 / (1 - rate). No gradient reaches them.
-        encoder: what the encoding of the observations learns or keeps of them.
+        masks: factors for the units of each hidden layer: 0, or 1 / (1 - rate). No gradient reaches them.
+        encoder: the encoding's own arrays.
         form: how outputs follow from these.
         rate: probability that a unit is left out.
     """
@@ -93,7 +92,7 @@ class DropoutNetwork(DividedNetwork):
         return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
 
     def redrawn(self, key: PRNGKeyArray) -> Self:
-        """Each unit of each member is left out or not, independently, as the key has it."""
+        """Leaves out each unit of each member, or not, independently."""
         keys = jax.random.split(key, len(self.masks))
         draws = (jax.random.bernoulli(k, 1 - self.rate, mask.shape) for k, mask in zip(keys, self.masks, strict=True))
         return dataclasses.replace(self, masks=tuple(kept.astype(jnp.float32) / (1 - self.rate) for kept in draws))

@@ -22,7 +22,7 @@ from uppertail.types import PyTree
 class Ensemble(Perceptrons):
     """Members that each add a fixed random function of their own to what they learn.
 
-    Where nothing was learned yet, members differ by their priors; where all have learned the same, they agree.
+    Where nothing has been learned yet, members differ by their priors; where all have learned the same, they agree.
 
     Args:
         width: units in each hidden layer of each member.
@@ -77,7 +77,7 @@ class EnsembleNetwork(DividedNetwork):
     Args:
         learned: weights and biases that are learned; every array has leading axes [actions, members].
         prior: those of the prior functions, likewise, which no gradient reaches.
-        encoder: what the encoding of the observations learns or keeps of them, shared by all members.
+        encoder: the encoding's own arrays, shared by all members.
         prior_encoder: the same for the prior functions.
         form: how outputs follow from these.
         prior_scale: what a prior function is multiplied by.

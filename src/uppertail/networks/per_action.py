@@ -49,8 +49,8 @@ class PerActionNetwork(DividedNetwork):
     """A multilayer perceptron for each action; the leading axis of every weight and bias is the action.
 
     `biases` is empty for a network without biases: then, with one-hot states, no parameter is shared by all states.
-    `encoder`, shared by all actions, is what the encoding of the observations learns or keeps of them. The first
-    weights count `input_gain` times: they are kept divided by it.
+    `encoder`, shared by all actions, holds the encoding's own arrays. The first weights count `input_gain` times: they
+    are kept divided by it.
     """
 
     weights: tuple[Float[Array, "actions _inputs _outputs"], ...]
@@ -79,7 +79,7 @@ class PerActionNetwork(DividedNetwork):
             sizes: number of features, of units in each hidden layer, and of outputs.
             num_actions: how many networks.
             bias: whether the layers have biases.
-            encoder: what the encoding begins with.
+            encoder: the encoding's own arrays.
         """
         glorot = jax.nn.initializers.glorot_uniform(batch_axis=0)
         keys = jax.random.split(key, len(sizes) - 1)
@@ -127,7 +127,7 @@ class PerActionNetwork(DividedNetwork):
 def perceptrons_of(
     settings: Perceptrons, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int
 ) -> PerActionNetwork:
-    """The perceptrons of these settings, one per action, with what the encoding begins with."""
+    """New perceptrons of these settings, one per action, and the encoding's own arrays."""
     encoder = encoding.init(jax.random.fold_in(key, num_actions))
     sizes = (encoding.num_features, *(settings.width,) * settings.hidden_layers, num_outputs)
     network = PerActionNetwork.init(key, encoding, sizes, num_actions, settings.bias, encoder)

@@ -13,7 +13,7 @@ from uppertail.networks.starts import InputStart, Start, require_starts
 from uppertail.schema import settle
 
 MOST_LAYERS = 1_000
-"""More hidden layers than this would take minutes to compile, if they fit into memory."""
+"""The most hidden layers: more would take minutes to compile, if they fit into memory."""
 
 Weights = tuple[Float[Array, "_inputs _outputs"], ...]
 Biases = tuple[Float[Array, " _outputs"], ...]
@@ -44,10 +44,10 @@ class Perceptrons(NetworkBuilder):
     input_gain: float | None = None
 
     def require_layers(self) -> None:
-        """Does nothing if there are such perceptrons.
+        """Checks the settings of the layers.
 
         Raises:
-            InputError: a setting is none that it may be.
+            InputError: a setting is not valid.
         """
         settle(self)
         for name in ("width", "hidden_layers"):
@@ -82,11 +82,11 @@ class Perceptron:
         """The outputs for one observation.
 
         Args:
-            encoder: what the encoding learned or saw.
-            weights: those of each layer.
-            biases: those of each layer; empty for a perceptron without.
-            observation: what is observed.
-            masks: what the units of each hidden layer are multiplied by; empty for nothing.
+            encoder: the encoding's own arrays.
+            weights: weights of each layer.
+            biases: biases of each layer; empty for a perceptron without.
+            observation: the observation.
+            masks: factors for the units of each hidden layer; empty for none.
         """
         if len(weights) == 1:
             hidden = self.input_gain * self.encoding.project(encoder, weights[0], observation)
@@ -97,7 +97,7 @@ class Perceptron:
     def features(
         self, encoder: Any, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
     ) -> Float[Array, " units"]:
-        """The units of the last hidden layer, likewise."""
+        """The units of the last hidden layer, from the same arguments."""
         activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]
         hidden = self.input_gain * self.encoding.project(encoder, weights[0], observation)
         for layer in range(len(weights) - 1):

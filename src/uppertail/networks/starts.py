@@ -23,7 +23,7 @@ state that is drawn once then goes most of the way to its target (docs/decisions
 def first_layer(
     start: InputStart, gain: float | None, encoding: Encoding, later: Start, activation: Activation, norm: Normalization
 ) -> tuple[Start, float]:
-    """How a first layer starts, and how many times its steps count, where either may be left to the encoding.
+    """How a first layer starts, and how many times its steps count; the encoding settles what is left open.
 
     Args:
         start: auto: zero where observations are local and something can be learned from there.
@@ -50,7 +50,7 @@ def started(glorot: Array, start: Start) -> Array:
 
 
 def require_starts(first: InputStart, last: Start, activation: Activation, normalization: Normalization) -> None:
-    """Refuses a start from which nothing is learned: a first layer at zero learns through what comes after it.
+    """Refuses a start from which nothing is learned: a first layer at zero learns only through the later layers.
 
     Raises:
         InputError: no gradient would reach the first layer, or far too large a one.

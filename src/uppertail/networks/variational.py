@@ -22,9 +22,9 @@ from uppertail.types import PyTree
 class Variational(Perceptrons):
     """Bayes by backprop: weights w = mean + std * noise; each draw of the noise is a member.
 
-    What is minimized is the mean loss of the data plus kl / n times the divergence from the prior, where n counts the
+    Updates minimize the mean loss of the data plus kl / n times the divergence from the prior, where n counts the
     transitions seen: with a negative log-likelihood and kl 1, the evidence bound per transition. Members act with noise
-    that stays; every update learns with other signs of it (Flipout, Wen et al. 2018).
+    that never changes; every update learns with random signs of it (Flipout, Wen et al. 2018).
 
     Args:
         width: units in each hidden layer.
@@ -87,9 +87,9 @@ class VariationalNetwork(Network):
     Args:
         mean: means of weights and biases; the leading axis of every array is the action.
         raw_std: their standard deviations before the softplus that keeps them above 0.
-        noise: what each member's weights deviate by, in units of these; leading axes [actions, members].
+        noise: how far each member's weights deviate, in units of these; leading axes [actions, members].
         seen: transitions seen so far. No gradient reaches it, nor the noise.
-        encoder: what the encoding of the observations learns or keeps of them.
+        encoder: the encoding's own arrays.
         form: how outputs follow from these.
         prior: standard deviation of the prior of each layer's weights and biases, whose mean is 0.
         kl: how much the divergence from the prior counts.
@@ -150,7 +150,7 @@ class VariationalNetwork(Network):
     def loss_and_gradient(
         self, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
     ) -> tuple[Float[Array, ""], Float[Array, " batch"], Self]:
-        """As every network, and the divergence from the prior beside the mean of the rows' losses."""
+        """As every network, with the divergence from the prior added to the mean of the rows' losses."""
         total, losses, gradient = of_all_rows(self, loss, actions, rows, weights)
         divergence, slope = jax.value_and_grad(VariationalNetwork.divergence)(self)
         share = self.kl / self.seen

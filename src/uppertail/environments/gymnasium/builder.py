@@ -1,4 +1,4 @@
-"""What the builders of Gymnasium environments share: settings, and what is read off an environment once."""
+"""What the builders of Gymnasium environments share: settings, and facts that are read off an environment once."""
 
 import abc
 import dataclasses
@@ -29,14 +29,14 @@ from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
 LARGEST = 1e18
-"""The largest size of a return whose square a float32 still holds, in round figures."""
+"""The largest return whose square a float32 can hold, rounded."""
 
 SEEDS = 2**31
-"""Runs have seeds below it, and their evaluations theirs from it on."""
+"""The seeds of runs lie below it, the seeds of their evaluations from it on."""
 
 
 class Inspected(NamedTuple):
-    """What is read off one environment; the example is an observation as it is read, and what is left out are texts."""
+    """What is read off one environment; `example` is an observation as it is read, `left_out` names constant texts."""
 
     reading: Reading
     example: np.ndarray
@@ -111,7 +111,7 @@ class GymnasiumBuilder(HostBuilder):
 
     @abc.abstractmethod
     def complete(self) -> None:
-        """Checks the settings of one's own, or fills in what they leave open.
+        """Checks the settings of a subclass, or fills in those that are open.
 
         Raises:
             InputError: a setting cannot be met.
@@ -126,7 +126,7 @@ class GymnasiumBuilder(HostBuilder):
         return Wrapped(self.bare_maker(), self.wrappers) if self.wrappers else self.bare_maker()
 
     def seed_of_resets(self, seed: int) -> int | None:
-        """What every episode of a run of this seed, or of its evaluation, is reset with; None: each with another."""
+        """The seed that every episode of this run, or of its evaluation, is reset with; None: each has its own."""
         return seed % SEEDS if self.reset_seed == "run" else self.reset_seed
 
     @property
@@ -182,7 +182,7 @@ class GymnasiumBuilder(HostBuilder):
         """The compiled environment.
 
         Raises:
-            InputError: it has no table to compile, or not one that can stand for it.
+            InputError: it has no table to compile, or one that does not describe it fully.
         """
         del key  # nothing is drawn at random
         if not self.inspected.has_table or self.inspected.objection:
@@ -219,7 +219,7 @@ class GymnasiumBuilder(HostBuilder):
 
     @functools.cached_property
     def inspected(self) -> Inspected:
-        """What is read off an environment that is made for this alone.
+        """Facts that are read off an environment, which is made only for this.
 
         Raises:
             InputError: it cannot be made, or is of no kind that can be trained on.
@@ -265,14 +265,14 @@ class GymnasiumBuilder(HostBuilder):
 
 
 def _threshold(env: Made) -> float | None:
-    """The return from which an environment says that it is solved: as registered, or as it declares itself."""
+    """The return from which an environment counts as solved: as registered, or as it declares itself."""
     declared = None if env.spec is None else env.spec.reward_threshold
     own = getattr(env.unwrapped, "reward_threshold", None) if declared is None else declared
     return float(own) if isinstance(own, int | float) and math.isfinite(own) else None
 
 
 def _rows(env: Made) -> int:
-    """In how many rows its states lie, where it has them in a plane, as Gymnasium's grids do; else 1."""
+    """The rows of an environment whose states form a grid, as Gymnasium's grids say; else 1."""
     shape = getattr(env.unwrapped, "shape", None)
     return int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1
 

@@ -38,7 +38,7 @@ class Given(GymnasiumBuilder):
         reset_seed: as in Gym.
 
     Attributes:
-        code: a checksum of the function or environment, so that checkpoints of another one are not taken for its own.
+        code: a checksum of the function or environment, so that a run does not load the checkpoints of another one.
 
     Examples:
         >>> import gymnasium
@@ -72,7 +72,7 @@ class Given(GymnasiumBuilder):
             raise
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # it is the environment's own code that runs
+        except BaseException as error:  # the environment's own code may raise anything
             raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
         if not isinstance(made, gymnasium.Env | VectorEnv):
             raise InputError(f"{self.id} gives {made!r}: give a function that makes a Gymnasium environment.")
@@ -90,7 +90,7 @@ class Given(GymnasiumBuilder):
 
     @functools.cached_property
     def _made(self) -> list[weakref.ref[Made]]:
-        """What has been made, as far as it is still there."""
+        """The environments made so far that still exist."""
         return []
 
     def _copy(self) -> Made:
@@ -104,7 +104,7 @@ class Given(GymnasiumBuilder):
 
 
 def builder_of(environment: object) -> EnvironmentBuilder:
-    """The builder of whatever `train` is given.
+    """The builder of the environment that `train` is given.
 
     Raises:
         InputError: it is none of these.

@@ -95,7 +95,7 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             ) from error
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # it is the environment's own code that runs
+        except BaseException as error:  # the environment's own code may raise anything
             raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:

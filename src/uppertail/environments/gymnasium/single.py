@@ -15,13 +15,13 @@ EPISODE, ACTIONS = "episode", "actions"
 
 
 def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = None) -> int:
-    """What an episode is reset with, so that it can be begun again without those before it.
+    """The seed that an episode is reset with, so that it can begin again without the episodes before it.
 
     Args:
         seed: the seed of the run.
         environment: which of its environments, counted from 0.
         episode: which of that one's episodes, counted from 0.
-        fixed: what every episode is reset with instead.
+        fixed: the seed of every episode instead.
     """
     if fixed is not None:
         return fixed
@@ -29,7 +29,7 @@ def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = 
 
 
 def closed(env: Any) -> None:
-    """Closes an environment. What it raises then, or a process of its that is dead already, takes nothing away."""
+    """Closes an environment, and ignores any error: nothing is lost by one."""
     with contextlib.suppress(Exception, SystemExit, GeneratorExit):
         env.close()
 
@@ -37,8 +37,8 @@ def closed(env: Any) -> None:
 class Single(HostEnvironment):
     """One environment.
 
-    An episode is led back to by its seed and its actions, which any environment that keeps to Gymnasium's contract
-    answers in the same way.
+    To go back to an episode, its seed and its actions are played again: an environment that keeps to Gymnasium's
+    contract then gives the same observations.
 
     Args:
         env: the environment.
@@ -100,7 +100,7 @@ class Single(HostEnvironment):
         for action in arrays[ACTIONS][0].tolist():
             self.actions.append(action)
             after, _, terminated, truncated, _ = self.env.step(action + self.first_action)
-            if terminated or truncated:  # it did not, then: the environment answers otherwise
+            if terminated or truncated:  # it did not end at first: the environment behaves differently now
                 return self._begin()
             observation = self.array(after)[None]
         return observation

@@ -1,4 +1,4 @@
-"""Texts in what is observed: constant ones are left out, others become one-hot by a hash of the text."""
+"""Texts in observations: constant ones are left out, others become the one-hot of their hash."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ Told = Callable[[Any], Any]
 
 
 class Untold(NamedTuple):
-    """A space without texts, and how an observation becomes one of its own."""
+    """A space without texts, and the function that brings an observation into it."""
 
     space: spaces.Space[Any]
     told: Told
@@ -42,7 +42,7 @@ def constants(env: gymnasium.Env[Any, Any], paths: list[Path]) -> frozenset[Path
     """Which of these texts stayed the same through random episodes; their seeds are fixed, so it is the same each time.
 
     Args:
-        env: an environment that is made for this alone.
+        env: an environment that is made only for this.
         paths: where its texts are.
     """
     if not paths:
@@ -66,7 +66,7 @@ def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozense
 
     Args:
         space: what an environment shows.
-        left_out: where texts are that say nothing.
+        left_out: paths of texts that never change.
         path: where this space is in the whole observation.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
@@ -81,14 +81,14 @@ def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozense
 
 
 def one_hot(text: str) -> np.ndarray:
-    """A text's place among all."""
+    """A text as the one-hot of its hash."""
     places = np.zeros(PLACES, np.int8)
     places[place(str(text), PLACES)] = 1
     return places
 
 
 def shown(path: Path) -> str:
-    """What a message calls a part of an observation."""
+    """The name of a part of an observation, for messages."""
     return ".".join(map(str, path)) or "observation"
 
 

@@ -19,10 +19,10 @@ WINDOW, PICTURES, TEXT = "human", "rgb_array", "ansi"
 """Gymnasium's names of the ways in which an environment shows itself."""
 
 FRAMES_PER_SECOND = 30
-"""Of an environment that does not say."""
+"""For an environment that does not say."""
 
 VIDEO_DRIVER = "SDL_VIDEODRIVER"
-"""The variable by which pygame is told where to draw; `dummy` needs no display."""
+"""The environment variable that tells pygame where to draw; `dummy` needs no display."""
 
 
 class Watched(WatchedEnvironment):
@@ -63,7 +63,7 @@ class Watched(WatchedEnvironment):
         self.env.unwrapped.metadata = {**self.env.metadata, "render_fps": pace}
 
     def reset(self, seed: int, episode: int) -> np.ndarray:
-        """As training's evaluation resets the environment of this number for its first episode."""
+        """Resets as training's evaluation does, for the first episode of the environment of this number."""
         with _sentences(self.label):
             first, _ = self.env.reset(seed=episode_seed(seed, episode, 0, self.reset_seed(seed)))
         if self.mode == WINDOW and _nowhere():
@@ -111,7 +111,7 @@ def _listed(modes: Any) -> str:
 
 @contextlib.contextmanager
 def _sentences(label: str) -> Iterator[None]:
-    """Says in a sentence why an environment cannot be shown."""
+    """Turns errors of an environment into a sentence that says why it cannot be shown."""
     try:
         yield
     except gymnasium.error.DependencyNotInstalled as error:
@@ -121,6 +121,6 @@ def _sentences(label: str) -> Iterator[None]:
 
 
 def _nowhere() -> bool:
-    """Whether pygame found no display, and draws a window that no one sees; someone may have asked for that."""
+    """Whether pygame found no display and draws an invisible window, which the user has not asked for."""
     pygame: Any = sys.modules.get("pygame")
     return pygame is not None and VIDEO_DRIVER not in os.environ and pygame.display.get_driver() == "offscreen"

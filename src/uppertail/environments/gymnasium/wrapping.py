@@ -1,4 +1,4 @@
-"""What is wrapped around a Gymnasium environment: what is there, and what a user asks for."""
+"""Wrappers around a Gymnasium environment: those that it has, and those that a user asks for."""
 
 import functools
 import importlib
@@ -84,7 +84,7 @@ class Wrapper(NamedTuple):
 
 
 class Wrapped:
-    """Makes an environment and wraps it; a process of its own gets it by pickling.
+    """Makes an environment and wraps it; it is pickled for environments with processes of their own.
 
     Args:
         make: makes the environment.
