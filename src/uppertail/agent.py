@@ -19,7 +19,7 @@ from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 
 class AgentState(NamedTuple):
-    """All that an agent learns, a Network, and what its targets are made with."""
+    """What an agent has learned: its network, the optimizer's state and the state of its target."""
 
     network: Any
     optimizer: optax.OptState
@@ -37,7 +37,7 @@ class Optimizer(Protocol):
 
     @property
     def update(self) -> Callable[..., Any]:
-        """Makes a step and the next state of a gradient, a state and a network."""
+        """Turns a gradient, a state and a network into a step and the next state."""
         ...
 
 
@@ -54,13 +54,13 @@ class Metrics(NamedTuple):
 class Agent:
     """Distributional policy evaluation and optimistic exploration, as pure functions of an explicit state.
 
-    Every member of an ensemble learns for itself, from its own bootstrap; a network that stands alone is one member.
+    Every member of an ensemble learns on its own, from its own bootstrap; a network without members counts as one.
 
     Args:
         family: the family of return distributions.
         policy: the exploration policy that acts on them.
         network: builds the network.
-        target: what bootstraps.
+        target: which network the targets are computed with.
         encoding: how an observation enters the network.
         discount: gamma, per step.
         optimizer: turns gradients into updates.
@@ -85,7 +85,7 @@ class Agent:
         self.require_members(self.policy)
 
     def require_members(self, policy: ExplorationPolicy) -> None:
-        """Does nothing if the network has the members that a policy needs.
+        """Checks that the network has the members that a policy needs.
 
         Raises:
             InputError: it has none.
@@ -110,7 +110,7 @@ class Agent:
         return jax.tree.map(lambda leaf: leaf[0], z) if network.members is None else z
 
     def returns_by_member(self, network: Network, observation: Array) -> PyTree:
-        """The same with leading axes [members, actions] for every network; one that stands alone is one member."""
+        """The same with leading axes [members, actions] for every network; one without members counts as one."""
         return self.returns_of_outputs(network.outputs(observation))
 
     def returns_of_outputs(self, outputs: Float[Array, "*members actions outputs"]) -> PyTree:
@@ -142,11 +142,11 @@ class Agent:
         return state._replace(target=self.target.after_steps(state.target, key, steps, backed_up))
 
     def bootstrap(self, network: Network, target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
-        """Z(s', a') of one transition by each member, which is surely 0 if the episode terminated.
+        """Each member's Z(s', a') for one transition; exactly 0 if the episode terminated.
 
         Args:
             network: the network that bootstraps.
-            target: the state of the agent's target, which may remember more than the network says.
+            target: the state of the agent's target, which may hold more than the network predicts.
             key: randomness of the next action.
             transition: one transition.
         """

@@ -1,9 +1,9 @@
-"""What goes wrong through what was asked, not through a defect."""
+"""Errors in requests, as opposed to defects of the program."""
 
 from collections.abc import Sequence
 
 LONGEST = 200
-"""Characters of a value that a sentence shows."""
+"""The most characters of a value that a sentence shows."""
 
 
 class InputError(ValueError):
@@ -17,16 +17,16 @@ def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
 
 
 def listed(choices: Sequence[str]) -> str:
-    """Names, for a sentence."""
+    """Names joined for a sentence: A, B or C."""
     *others, last = choices
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def said(error: BaseException) -> str:
-    """What an exception says, in one line and without a full stop: for a sentence that quotes it."""
+    """The message of an exception in one line without a full stop, for a sentence that quotes it."""
     try:
         text = str(error)
-    except Exception:  # it is not ours
+    except Exception:  # the exception's own code may fail
         return ""
     return printable(" ".join(text.split()).rstrip("."))
 
@@ -35,7 +35,7 @@ def shown(value: object) -> str:
     """A value as a sentence shows it: short, and on one line."""
     try:
         text = printable(" ".join(repr(value).split()))
-    except Exception:  # it is not ours, or a number of too many digits
+    except Exception:  # the value's own code may fail; so does a number of too many digits
         return f"of type {type(value).__name__}"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 

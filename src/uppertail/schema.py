@@ -1,7 +1,7 @@
-"""What settings and headers of files must be, by the types that their dataclasses declare: checked in this one place.
+"""Checks settings and headers of files by the types that their dataclasses declare.
 
-Nothing but types is looked at, and that numbers are such as 32 bits hold. Whoever needs more of a setting (a share lies
-in [0, 1]) says so where the setting is.
+It checks only types, and that numbers fit into 32 bits. Further checks of a setting (a share lies in [0, 1]) stand in
+the class of the setting.
 """
 
 import collections.abc
@@ -24,7 +24,7 @@ MOST_FLOAT = 3.4e38
 
 
 class MismatchError(Exception):
-    """A value of another type; its text says what to use instead, beginning with a verb."""
+    """A value has another type; the error's text says what to use instead, and begins with a verb."""
 
 
 def settle(part: Any) -> None:
@@ -44,7 +44,7 @@ def settle(part: Any) -> None:
 
 
 def require_type(name: str, value: Any, kind: Any) -> Any:
-    """A value as its declared type has it.
+    """Converts a value to its declared type.
 
     Raises:
         InputError: it is of another type.
@@ -56,11 +56,11 @@ def require_type(name: str, value: Any, kind: Any) -> Any:
 
 
 def built(kind: type[Any], fields: Any) -> Any:
-    """A dataclass from what a file holds of it.
+    """Makes a dataclass from its fields in a file.
 
     Args:
         kind: the dataclass.
-        fields: its fields by name, as JSON has them.
+        fields: its fields by name, from JSON.
 
     Raises:
         MismatchError: one is missing, too many, or of another type; the text begins with the field's name.
@@ -80,7 +80,7 @@ def built(kind: type[Any], fields: Any) -> Any:
 
 
 def settled(value: Any, kind: Any) -> Any:
-    """A value as its declared type has it; the value itself where it is already so.
+    """Converts a value to its declared type; the value itself if it has that type.
 
     Raises:
         MismatchError: it is of another type.
@@ -131,7 +131,7 @@ def _number(value: Any) -> float:
         number = float(value)
     except OverflowError:  # a whole number of hundreds of digits
         number = math.inf
-    if not abs(number) <= MOST_FLOAT:  # NaN is not, either
+    if not abs(number) <= MOST_FLOAT:  # NaN fails, too
         raise MismatchError(f"use a finite number, at most {MOST_FLOAT:g}")
     return number
 
@@ -143,7 +143,7 @@ def _text(value: Any) -> str:
 
 
 SCALARS: dict[type, Callable[[Any], Any]] = {bool: _truth, int: _whole, float: _number, str: _text}
-"""What a value of each type is brought to."""
+"""For each type, the function that checks and converts a value."""
 
 
 def _scalar(value: Any) -> Any:
@@ -151,7 +151,7 @@ def _scalar(value: Any) -> Any:
     if type(value).__module__.partition(".")[0] in ("numpy", "jax", "jaxlib") and getattr(value, "ndim", None) == 0:
         try:
             return value.item()
-        except Exception as error:  # within a compiled program there is no number yet
+        except Exception as error:  # within a compiled program its number is not known
             raise MismatchError("use a number that is known before anything is compiled") from error
     return value
 
@@ -199,6 +199,6 @@ def _kinds(part: type[Any]) -> dict[str, Any]:
     """The declared type of each setting."""
     try:
         hints = typing.get_type_hints(part)
-    except NameError:  # in a class of someone's own, a type that is only imported for checkers
+    except NameError:  # a user's class may import a type for type checkers only
         hints = {}
     return {field.name: hints.get(field.name, Any) for field in dataclasses.fields(part) if field.init}

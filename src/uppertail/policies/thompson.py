@@ -13,7 +13,7 @@ from uppertail.policies.base import Memoryless
 from uppertail.schema import settle
 
 MOST_DRAWS = 2**16
-"""All of them are drawn at once, for each action."""
+"""The most draws: all are drawn at once, for each action."""
 
 
 @dataclasses.dataclass(frozen=True)

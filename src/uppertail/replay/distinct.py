@@ -25,11 +25,11 @@ class PairBuffer(NamedTuple):
     Pairs are numbered as they are first seen; number n is kept in slot n % slots, until another takes its slot.
 
     Args:
-        transitions: those of slot s in rows s * latest to (s + 1) * latest - 1.
+        transitions: transitions; those of slot s are in rows s * latest to (s + 1) * latest - 1.
         known: the fingerprint of the pair in each slot.
         counts: transitions of that pair so far.
         pairs: pairs numbered so far.
-        lookup: where numbers of pairs are found by their fingerprints; EMPTY: none there.
+        lookup: hash table from fingerprints to numbers of pairs; EMPTY: nothing there.
     """
 
     transitions: Transition
@@ -51,9 +51,9 @@ class PairBuffer(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Distinct(Replay):
-    """Uniform over the distinct (observation, action) pairs, of each the latest transitions.
+    """Uniform over the distinct (observation, action) pairs; of each it keeps the latest transitions.
 
-    An action that nobody takes any more keeps its data, so what was learned of it stays. Replaying previously seen
+    An action that is no longer taken keeps its data, so what was learned about it stays. Replaying previously seen
     pairs uniformly is what Dyna-Q does (Sutton 1990). A full buffer forgets the pair that it saw first. Where no
     observation ever repeats, every transition is a pair of its own: then this is `Uniform`.
 
@@ -83,7 +83,7 @@ class Distinct(Replay):
 
     def add(self, state: PairBuffer, transitions: Transition) -> PairBuffer:
         size, slots = transitions.action.shape[0], state.slots
-        for start in range(0, size, slots):  # a batch with more new pairs than slots would meet itself
+        for start in range(0, size, slots):  # a batch with more new pairs than slots would overwrite its own pairs
             piece = jax.tree.map(lambda leaf, start=start: leaf[start : start + slots], transitions)
             state = self._added(state, piece)
         return state
@@ -98,7 +98,7 @@ class Distinct(Replay):
         """The buffer with a batch of at most as many transitions as it has slots."""
         size, slots, latest = batch.action.shape[0], state.slots, state.latest
         own = fingerprints(batch.observation, batch.action)
-        same = jnp.all(own[:, None] == own[None, :], axis=-1)  # of the batch among itself
+        same = jnp.all(own[:, None] == own[None, :], axis=-1)  # equal pairs within the batch
         first = jnp.argmax(same, axis=1)
         earlier = jnp.sum(jnp.tril(same, -1), axis=1, dtype=jnp.int32)
         in_batch = jnp.sum(same, axis=1, dtype=jnp.int32)

@@ -1,4 +1,4 @@
-"""What tells one (observation, action) pair from another: two words of 32 bits; and where a table holds it."""
+"""Fingerprints of (observation, action) pairs, two words of 32 bits each, and their places in a hash table."""
 
 import jax
 import jax.numpy as jnp
@@ -7,11 +7,11 @@ from jaxtyping import Array, Int, UInt32
 Fingerprint = UInt32[Array, "*batch 2"]
 
 STRIDES = (0x9E3779B1, 0x85EBCA77)
-"""Odd constants by which the places of an observation's numbers differ, one for each word."""
+"""Odd constants that make an observation's hash depend on the order of its numbers, one for each word."""
 
 PROBES = 12
-"""Places of a table that a pair may have. In a table that is a quarter full, a pair finds none free once in 10 million
-times."""
+"""How many places of a table a pair may have. In a table that is a quarter full, a pair finds none free once in 10
+million times."""
 
 
 def fingerprints(observations: Array, actions: Int[Array, " batch"]) -> UInt32[Array, "batch 2"]:

@@ -34,7 +34,7 @@ class Prioritized(Replay):
     """Prioritized experience replay (Schaul et al. 2016), proportional, with the size of the loss as the error.
 
     A transition is drawn with a probability proportional to abs(loss)^alpha; new ones have the highest priority so far.
-    What it learns from each is weighted by (number * probability)^-beta, over the largest weight of the draw. Prefer a
+    Losses are weighted by (number * probability)^-beta, divided by the largest weight of the draw. Prefer a
     loss that is 0 where nothing is left to learn, such as `--distribution.distance wasserstein`.
 
     Args:

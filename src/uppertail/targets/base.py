@@ -1,4 +1,4 @@
-"""The contract of a target: what bootstraps."""
+"""The contract of a target: which network, or which memory, the learner bootstraps from."""
 
 import abc
 from collections.abc import Callable
@@ -16,10 +16,10 @@ BackedUp = Callable[[Any, PRNGKeyArray, Transition], PyTree]
 
 
 class Target(abc.ABC):
-    """What the targets r + discount * Z(s', a') are made with; what acts is always the online network.
+    """Gives Z(s', a') for the targets r + discount * Z(s', a'); the network that acts is always the online network.
 
-    A target is a frozen dataclass of settings; what it keeps is its state, a tree of arrays. Most only say which
-    network bootstraps; one may also remember what it has backed up before.
+    A target is a frozen dataclass of settings; its state is a tree of arrays. Most only choose the network that
+    bootstraps; one may also remember earlier backups.
     """
 
     @abc.abstractmethod
@@ -48,7 +48,7 @@ class Target(abc.ABC):
         return state
 
     def recall(self, state: PyTree, observation: Array, z: PyTree) -> PyTree:
-        """Z(s, .) to bootstrap from, where the network that bootstraps says z; that is all there is by default.
+        """Z(s, .) to bootstrap from, given the prediction z of the network that bootstraps; z itself by default.
 
         Args:
             state: the state.
@@ -59,7 +59,7 @@ class Target(abc.ABC):
         return z
 
     def after_backups(self, state: PyTree, transitions: Transition, targets: PyTree) -> PyTree:
-        """The state after the targets [batch, members] of a minibatch were worked out; as it was by default."""
+        """The state after the targets [batch, members] of a minibatch were computed; as it was by default."""
         del transitions, targets
         return state
 

@@ -1,4 +1,4 @@
-"""Targets over the graph of the transitions seen so far; the network speaks where no arrow leads on."""
+"""Targets from the graph of the transitions seen so far; from the network for pairs that were never tried."""
 
 import dataclasses
 
@@ -16,20 +16,20 @@ from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 @dataclasses.dataclass(frozen=True)
 class Graph(Target):
-    """Bootstraps from what was backed up for (s', a') before; from the network for pairs never tried.
+    """Bootstraps from the last backup of (s', a'), or from the network for pairs that were never tried.
 
-    So news need not wait until the network has learned it, step by step: each rollout is backed up from its last
-    transition to its first, with every a' chosen anew, and each update keeps the targets that it works out (Graph
-    Backup, Jiang et al. 2022). The network learns the values, and acts on them; what it says of pairs never tried is
-    how optimism enters the graph.
+    So new information travels back at once, before the network has learned it: each rollout is backed up from its last
+    transition to its first, with every a' chosen anew, and each update stores its targets (Graph Backup, Jiang et al.
+    2022). The network learns the values, and acts on them. Its predictions for pairs never tried bring optimism into
+    the graph.
 
-    A pair that has led to different places or rewards is left to the network, which averages. So where every pair
-    does, this is `Online`. Where no observation repeats, only the step taken next in the same episode is remembered.
-    Only targets whose a' the policy chooses anew are kept: prefer `on_policy` none. Made for pairs that are replayed
-    again and again: prefer `--replay Distinct`.
+    A pair that has led to different places or rewards is left to the network, which averages; if every pair does, this
+    is `Online`. If no observation repeats, it remembers only the next step of the same episode. It stores only targets
+    whose a' the policy chooses anew, so prefer `on_policy` none; and pairs should be replayed often, so prefer
+    `--replay Distinct`.
 
     Args:
-        pairs: how many (observation, action) pairs it is made for. With many more, some are forgotten.
+        pairs: how many (observation, action) pairs it can hold. With many more, some are forgotten.
     """
 
     pairs: int = 20_000
@@ -47,11 +47,11 @@ class Graph(Target):
         return online
 
     def after_steps(self, state: PairTable, key: PRNGKeyArray, steps: Transition, backed_up: BackedUp) -> PairTable:
-        """Backs up the newest transition first: one pass carries news from the end of an episode to its start."""
+        """Backs up the newest transition first, so that one pass carries values from an episode's end to its start."""
         first_key, pass_key = jax.random.split(key)
         anew = steps._replace(next_action=jnp.full_like(steps.next_action, POLICY_CHOICE))
         count = steps.action.shape[0]
-        nothing = empty(1, *_layout(state.z))  # remembering nothing: for new pairs, until the pass has come to them
+        nothing = empty(1, *_layout(state.z))  # an empty memory, for the first values of new pairs
         z = jax.vmap(backed_up, in_axes=(None, 0, 0))(nothing, jax.random.split(first_key, count), anew)
         table, places = entered(state, steps, z)
 
@@ -81,5 +81,5 @@ class Graph(Target):
 
 
 def _layout(stored: PyTree) -> tuple[int, PyTree]:
-    """The number of members, and one distribution, of what a table stores."""
+    """The number of members, and one distribution, in a table's arrays."""
     return jax.tree.leaves(stored)[0].shape[1], jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[2:], leaf.dtype), stored)

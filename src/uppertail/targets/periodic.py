@@ -1,4 +1,4 @@
-"""A copy of the network that learns, made anew from time to time."""
+"""Bootstraps from a copy of the network that learns, renewed from time to time."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ class Copied(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Periodic(Target):
-    """A copy of the network, made anew every few rollouts (Mnih et al. 2015).
+    """Bootstraps from a copy of the network, renewed every few rollouts (Mnih et al. 2015).
 
     Args:
         every: rollouts from one copy to the next, at least 1.
