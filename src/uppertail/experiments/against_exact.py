@@ -1,4 +1,4 @@
-"""The learned return distributions of the uniform policy, held against the exact ones."""
+"""The learned return distributions of the uniform policy, compared with the exact ones."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from uppertail.experiments.snapshots import Snapshot
 
 
 def against_exact(at: Snapshot, seed: int, draws: int) -> list[dict[str, Any]]:
-    """One row for each state that the policy can come to, and each action.
+    """One row for each state that the policy can reach, and each action.
 
     Args:
         at: a run that learned the returns of the uniform policy.
         seed: the seed of that run, counted from 0.
-        draws: draws from a learned distribution by which its distance from the exact one is measured.
+        draws: how many draws from a learned distribution measure its distance from the exact one.
     """
     mdp, family, z = at.environment(seed), at.agent.family, at.returns(seed)
     exact = exact_returns(mdp, uniform_policy(mdp), at.agent.discount)

@@ -25,17 +25,17 @@ def moment_cell(
     shape: Callable[[Any, Any], Shape],
     numbers: Callable[[Snapshot], dict[str, Any]] = lambda at: {},
 ) -> Cell:
-    """The moment after so many episodes of a run.
+    """The moment after a number of episodes of a run.
 
     Args:
-        environment: what the run is trained on.
+        environment: the environment of the run.
         distribution: the family that it learns.
         behaviour: the policy that it follows.
         settings: how it is trained; its limit of episodes is not used.
         episodes: when the moment is; 0 is before the first step.
         policies: policies whose action probabilities are drawn.
         shape: what is drawn of a distribution.
-        numbers: what else is to be known of the moment, as JSON knows it.
+        numbers: further numbers about the moment, for JSON.
     """
     asked = {
         "env": described(environment),

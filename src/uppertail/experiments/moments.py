@@ -1,4 +1,4 @@
-"""One run, looked at several times on its way."""
+"""One run at several moments on its way."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from uppertail.training.settings import Settings
 
 
 class Moment(NamedTuple):
-    """All seeds of a run after so many environment steps of each."""
+    """All seeds of a run after a number of environment steps of each."""
 
     step: int
     snapshot: Snapshot
@@ -24,10 +24,10 @@ class Moment(NamedTuple):
 def moments(
     environment: EnvironmentBuilder, method: Method, settings: Settings, count: int, report: Report
 ) -> list[Moment]:
-    """The start and the end of a run with a limit of steps, and what comes nearest to a geometric sequence between.
+    """The start and the end of a run with a limit of steps, and moments between them at about geometric intervals.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; part of a run is no result of an experiment.
+        KeyboardInterrupt: Ctrl-C; an experiment needs the whole run.
     """
     run = Run(environment, method, settings)
     seen: list[Moment] = []

@@ -1,4 +1,4 @@
-"""What a figure of the paper consists of, and how it is made: cell after cell, then the figure and its numbers."""
+"""How a figure of the paper is made: cell after cell, then the figure and its numbers."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ class Figure:
         name: its name on the command line.
         cells: the cells of its quick version or of its full one.
         finish: draws it from all cells' results into a folder; returns its numbers, for summary.json.
-        table: a few of these numbers as rows for a person, headings as keys.
+        table: a few of these numbers as rows to print, headings as keys.
     """
 
     name: str
@@ -34,10 +34,10 @@ class Figure:
 
 
 def claim(folder: Path, name: str, quick: bool) -> None:
-    """Makes the folder of a figure, or takes up one that was begun.
+    """Makes the folder of a figure, or goes on with an earlier one.
 
     Raises:
-        InputError: it is something else's, or cannot be written.
+        InputError: it holds something else, or cannot be written.
     """
     marker, asked = folder / MARKER, {"figure": name, "quick": quick}
     with records.output_errors(folder):
@@ -65,7 +65,7 @@ def make(
         figure: the figure.
         folder: claimed for it.
         quick: its smaller version.
-        say: shows one line to a person.
+        say: prints one line.
         progress: shows a cell's progress, given its name.
 
     Raises:
@@ -75,7 +75,7 @@ def make(
     for cell in wanted:
         result = _kept(cell, folder / CELLS, say)
         if result is None:
-            with interruptible() as asked_to_stop:  # a cell that is nearly done is kept
+            with interruptible() as asked_to_stop:  # the cell in progress is finished and kept
                 with progress(cell.name) as report:
                     result = cell.compute(report)
                 cells.write(folder / CELLS, cell, result)

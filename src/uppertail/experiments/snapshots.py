@@ -1,4 +1,4 @@
-"""What an agent has learned at a moment of its training: its distributions, and what policies make of them."""
+"""What an agent has learned at a moment of its training: its distributions, and how policies act on them."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 
 DECISIONS = 10_000
-"""Decisions of a policy by which its action probabilities are measured: their standard error is 0.005 at most."""
+"""How many decisions of a policy measure its action probabilities: their standard error is 0.005 at most."""
 
 
 class Shape(NamedTuple):
@@ -68,7 +68,7 @@ def snapshot(
     episodes: int,
     report: Report,
 ) -> Snapshot:
-    """A run after so many episodes of each seed; 0 is before its first step.
+    """A run after a number of episodes of each seed; 0 is before its first step.
 
     The same seeds stopped later have the same past: keys depend on the iteration alone.
 

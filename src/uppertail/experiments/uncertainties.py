@@ -2,7 +2,7 @@
 
 The paper has no such figure. The policy is uniform from beginning to end, so the exact distribution of the return, and
 how much of its variance is the environment's chance, is known (`analysis/exact.py`, `analysis/sources.py`): the spread
-between members has to go, the spread within has to become the exact one.
+between members should vanish, and the spread within should become the exact one.
 """
 
 import dataclasses
@@ -97,7 +97,7 @@ def _cell(name: str, label: str, steps: int, quick: bool) -> Cell:
 
 
 def _of_seed(along: list[Moment], seed: int) -> dict[str, Any]:
-    """Variances along the run, means over the pairs that the policy comes to; calibration at its end."""
+    """Variances along the run, means over the pairs that the policy reaches; calibration at its end."""
     at = along[-1].snapshot
     mdp, family, discount = at.environment(seed), at.agent.family, at.agent.discount
     exact, parts = exact_returns(mdp, uniform_policy(mdp), discount), sources(mdp, uniform_policy(mdp), discount)

@@ -21,7 +21,7 @@ class NotALogError(InputError):
 
 @final
 class JSONL(Logger):
-    """Lines like `{"step": 1024, "return/mean": 0.5, ...}`, each written through at once; NaN is null.
+    """Lines like `{"step": 1024, "return/mean": 0.5, ...}`, each written without a delay; NaN is null.
 
     Args:
         path: the file.
@@ -56,7 +56,7 @@ class JSONL(Logger):
             self._file.close()
 
     def _length(self, step: float) -> int:
-        """Length in bytes of the lines up to a step, without one that is not whole."""
+        """Length in bytes of the lines up to a step, without an incomplete one."""
         with self._in_a_sentence():
             lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
         return sum(map(len, itertools.takewhile(lambda line: self._step_of(line) <= step, lines)))

@@ -16,14 +16,14 @@ from uppertail.records import CONFIG, WANDB_ID, write_text
 
 @final
 class WandB(Logger):
-    """A run of Weights & Biases. What is not finite is left out; WANDB_MODE=offline keeps it on this machine.
+    """A run of Weights & Biases. Numbers that are not finite are left out; WANDB_MODE=offline keeps it on this machine.
 
-    A run that goes on from a checkpoint goes on there as well. Of later steps it keeps what is there, and passes over
-    the same numbers when they come again.
+    A run that goes on from a checkpoint goes on there as well. Later steps that are there already are kept, and the
+    same numbers are ignored when they come again.
 
     Args:
         folder: where the run's id is kept, and its config.yaml is looked for.
-        options: for `wandb.init`, such as `project` and `name`; the project is uppertail if nothing else is said.
+        options: for `wandb.init`, such as `project` and `name`; the project is uppertail by default.
 
     Raises:
         InputError: wandb is not installed, or nobody is logged in.
@@ -34,7 +34,7 @@ class WandB(Logger):
         self.folder, self._run = Path(folder), None
         self.options = {"project": os.environ.get("WANDB_PROJECT", "uppertail"), **options}
         if options.get("mode", "online") == "online":
-            self._in_a_sentence(self._wandb.login)  # asked for now, not in the middle of a run
+            self._in_a_sentence(self._wandb.login)  # log in now, not in the middle of a run
 
     def begin(self, step: int) -> None:
         self.close()

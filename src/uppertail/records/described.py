@@ -14,7 +14,7 @@ def described(part: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A setting as JSON can hold it: tuples and arrays as lists, and what JSON has no word for as Python shows it."""
+    """A setting for JSON: tuples and arrays as lists, and values that JSON does not have as Python prints them."""
     if isinstance(value, dict):
         return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

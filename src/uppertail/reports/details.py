@@ -1,4 +1,4 @@
-"""What is shown of one seed: its distributions over training, what policies make of them, its data, its states."""
+"""The details of one seed: its distributions over training, how policies act on them, its data, its states."""
 
 import base64
 import dataclasses
@@ -17,14 +17,14 @@ from uppertail.records.distributions import Distributions
 from uppertail.reports.rebuilt import Rebuilt
 
 SHOWN = 8
-"""States of which the distributions are shown, where nobody asks for others."""
+"""How many states are shown with their distributions, unless the user names some."""
 POINTS = 33
 SPREAD = 3.5
-"""A density is drawn within so many standard deviations of its mean."""
+"""A density is drawn within this many standard deviations of its mean."""
 OPTIMISM = 2.0
-"""The upper bound is the mean and so many standard deviations: the middle of UCB's range."""
+"""The upper bound is the mean plus this many standard deviations: the middle of UCB's range."""
 DECISIONS = 400
-"""Decisions by which a policy's probabilities are measured: their standard error is 0.025 at the most."""
+"""How many decisions measure a policy's probabilities: their standard error is 0.025 at most."""
 MOST_EXACT, MOST_ATOMS = 2600, 24
 MOST_CELLS = 1024
 
@@ -34,8 +34,8 @@ class Seed:
     """One seed of a run that recorded.
 
     Args:
-        recorded: what was recorded of all seeds.
-        row: which of them.
+        recorded: the records of all seeds.
+        row: which of the seeds.
         parts: the run's parts.
         table: its environment's table; None if it has none.
         discount: discount per step.
@@ -76,7 +76,7 @@ class Seed:
         return sorted(dict.fromkeys(chosen[:SHOWN]), key=lambda state: (along.get(state, len(path)), state))
 
     def places(self, states: list[int]) -> Int[np.ndarray, "moments states"]:
-        """Where each state is among those recorded at each moment; -1: it is not there."""
+        """The position of each state among those recorded at each moment; -1: it is not there."""
         recorded = self.recorded
         found = [
             [recorded.place_of(moment, self.row, state) for state in states] for moment in range(len(recorded.step))
@@ -85,11 +85,11 @@ class Seed:
 
 
 def detail(seed: Seed, label: str, asked: list[int], rows: int) -> dict[str, Any]:
-    """What the page needs to know of one seed.
+    """The data that the page needs about one seed.
 
     Args:
         seed: the seed.
-        label: what it is called.
+        label: its name.
         asked: states that were asked for; empty: those along the greedy path.
         rows: rows of the grid in which the environment's states lie, one for a line.
     """
@@ -156,7 +156,7 @@ def densities(
 
 
 def chosen(seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray) -> dict[str, Float[np.ndarray, "..."]]:
-    """How often each policy takes each action, by the first decisions of episodes; greedy shares what is equal."""
+    """How often each policy takes each action, by the first decisions of episodes; greedy shares ties equally."""
     best = mean == mean.max(axis=-1, keepdims=True)
     found = {"greedy": best / best.sum(axis=-1, keepdims=True)}
     family, own = seed.parts.family, seed.parts.policy
@@ -200,7 +200,7 @@ def exact(seed: Seed, states: list[int]) -> list[list[Any]]:
 
 
 def grid(seed: Seed, rows: int) -> dict[str, Any] | None:
-    """All states where they lie: visits, upper bound and greedy action at each moment."""
+    """All states in their places: visits, upper bound and greedy action at each moment."""
     table, recorded = seed.table, seed.recorded
     assert table is not None
     assert recorded.visits is not None
@@ -232,7 +232,7 @@ def grid(seed: Seed, rows: int) -> dict[str, Any] | None:
 
 
 ARROWS = "·×★↑↓←→↖↗↙↘"
-"""What an arrow's number stands for: stays, ends without a reward, ends with one, and the ways to go."""
+"""The arrows by number: the action stays, ends without a reward, ends with one, or moves in a direction."""
 
 WAYS = {(-1, 0): 3, (1, 0): 4, (0, -1): 5, (0, 1): 6, (-1, -1): 7, (-1, 1): 8, (1, -1): 9, (1, 1): 10, (0, 0): 0}
 
@@ -243,6 +243,6 @@ def _arrows(way: Int[np.ndarray, "states actions 2"]) -> Int[np.ndarray, "states
 
 
 def _packed(array: Any, kind: Any) -> str:
-    """Numbers as the page unpacks them: little-endian, in base 64."""
+    """Numbers in the form that the page unpacks: little-endian, in base 64."""
     whole = np.rint(array) if np.issubdtype(kind, np.integer) else array
     return base64.b64encode(np.ascontiguousarray(whole, np.dtype(kind).newbyteorder("<")).tobytes()).decode()

@@ -15,7 +15,7 @@ from uppertail.reports.groups import Group
 from uppertail.reports.runs import FoundRun
 
 MARK = "<!-- uppertail report -->"
-"""What the file of a report has in its first line."""
+"""The first line of a report's file has this."""
 
 NEEDED = ("altair", "vl_convert")
 
@@ -43,7 +43,7 @@ def page(title: str, groups: list[Group], command: str) -> str:
     Args:
         title: what it is about.
         groups: the runs, by their environments.
-        command: what made the report.
+        command: the command that made the report.
     """
     from uppertail.reports.charts import charts  # Altair takes a second
 
@@ -113,7 +113,7 @@ def _bundle() -> str:
 
 
 def _embedded(document: Any) -> str:
-    """JSON that no word within can end."""
+    """JSON that cannot end the script element that holds it."""
     return json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
@@ -122,7 +122,7 @@ def _file(name: str) -> str:
 
 
 def _filled(template: str, parts: dict[str, str]) -> str:
-    """A template with its parts; what stands in a part is not looked through again."""
+    """A template with its parts filled in; braces within a part stay as they are."""
     pieces = template.split("{{")
     filled = [pieces[0]]
     for piece in pieces[1:]:

@@ -1,4 +1,4 @@
-"""The parts of a run, built again from what its summary says of them."""
+"""The parts of a run, built again from its summary."""
 
 import dataclasses
 import importlib
@@ -17,12 +17,12 @@ from uppertail.training.seeds import seed_keys
 
 @dataclasses.dataclass(frozen=True)
 class Rebuilt:
-    """Parts of a run; None: it cannot be built again here, such as a class that only the run knew.
+    """Parts of a run; None: it cannot be built here, for example a class that only the run's own program has.
 
     Args:
         builder: builds the environments.
         family: the return distributions, as fitted to the environment.
-        policy: what explored.
+        policy: the exploration policy.
     """
 
     builder: Any = None
@@ -66,7 +66,7 @@ def _built(described: Mapping[str, Any], kinds: Mapping[str, str], known: Mappin
     fields = {field.name for field in dataclasses.fields(kind) if field.init}
     try:
         return kind(**{setting: value for setting, value in settings.items() if setting in fields})
-    except (InputError, TypeError, ValueError):  # a version that knows other settings
+    except (InputError, TypeError, ValueError):  # of a version with other settings
         return None
 
 

@@ -43,7 +43,7 @@ def compared(a: Mapping[str, Sample], b: Mapping[str, Sample]) -> dict[str, Any]
 
 
 def verdict(found: Mapping[str, float]) -> str:
-    """What a metric says, in a word or two: the interval and the permutation test must agree."""
+    """The verdict of a metric, in a word or two: the interval and the permutation test must agree."""
     if found["p_value"] < SIGNIFICANT and not found["low"] <= 0.5 <= found["high"]:
         return "B is better" if found["probability"] > 0.5 else "A is better"
     return "not told apart"

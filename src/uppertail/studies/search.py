@@ -1,7 +1,7 @@
 """A worker of a search: takes trials that Optuna suggests, and ends those that look poor early.
 
-The trials are in Optuna's journal in the study's folder, which all workers share, and the run of each is a cell, which
-is claimed like any other: what was begun by a process that died is gone on with.
+The trials are in Optuna's journal in the study's folder, which all workers share. The run of each is a cell, which is
+claimed like any other: if a process dies, another goes on with its trial.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from uppertail.studies.worker import INTERRUPTED, POLL, Command, end, released_i
 
 JOURNAL, NAME = "search.journal", "uppertail"
 INTERMEDIATE = "return/mean"
-"""What of log.jsonl a trial is judged by while it goes on."""
+"""The entry of log.jsonl by which a trial is judged while it runs."""
 
 
 def require_optuna() -> None:
@@ -58,13 +58,14 @@ def opened(folder: Path) -> Any:
 class Search:
     """Runs trials that have been claimed.
 
-    The trial of a number is asked for by whoever has claimed the cell of that number, so nobody asks for one too many.
+    Only the process that has claimed the cell of a number asks Optuna for the trial of that number, so there are never
+    too many trials.
 
     Args:
-        study: Optuna's.
-        space: what is searched.
+        study: Optuna's study.
+        space: the space of the search.
         place: the folder of all run folders.
-        command: what trains.
+        command: the command line that trains.
     """
 
     study: Any
@@ -81,13 +82,13 @@ class Search:
             end(claim, "released")
             return True
         state = self.study.get_trials(deepcopy=False)[number].state
-        if state.is_finished():  # its process died when it had just told Optuna
+        if state.is_finished():  # its process died right after it had told Optuna
             end(claim, "failed" if state.name == "FAIL" else "done", pruned=state.name == "PRUNED")
             return True
         return self._run(trial, self.space.cell(trial.number, self._suggested(trial)), claim)
 
     def _trial(self, number: int, patience: float = 5.0) -> Any:
-        """The trial of a number; None where those before it are not asked for in time."""
+        """The trial of a number; None if the trials before it are not asked for in time."""
         import optuna  # pyright: ignore[reportMissingImports]
 
         over = time.monotonic() + patience
@@ -98,7 +99,7 @@ class Search:
         return self.study.ask() if count == number else optuna.trial.Trial(self.study, trials[number]._trial_id)
 
     def _suggested(self, trial: Any) -> dict[str, Any]:
-        """The trial's options; those that it has already, as it goes on, stay."""
+        """The trial's options; a trial that goes on keeps those that it has."""
         found: dict[str, Any] = {}
         for option, values in self.space.options.items():
             if not isinstance(values, Range):
@@ -142,10 +143,10 @@ class Search:
 
 
 class Judge:
-    """Reads the log of a run while it goes on, and ends the run, as Ctrl-C would, if its trial looks poor.
+    """Reads the log of a run while it trains, and ends the run, as Ctrl-C would, if its trial looks poor.
 
     Args:
-        trial: Optuna's.
+        trial: Optuna's trial.
         log: log.jsonl of the run.
         known: the last step that was reported to Optuna before.
     """
@@ -163,7 +164,7 @@ class Judge:
         self._over.set()
         try:
             self._thread.join()
-        except KeyboardInterrupt:  # its own, which came as the run had just ended
+        except KeyboardInterrupt:  # this judge's own, which came just after the run had ended
             if not self.pruned:
                 raise
 
@@ -175,7 +176,7 @@ class Judge:
                 return
 
     def _new_lines(self) -> bool:
-        """Reports what is new in the log; whether there was something."""
+        """Reports new lines of the log to Optuna; whether there were any."""
         content = self._log.read_bytes() if self._log.exists() else b""
         lines = [json.loads(line) for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
         new = [line for line in lines if line["step"] > self._known and line[INTERMEDIATE] is not None]
@@ -186,7 +187,7 @@ class Judge:
 
 
 def found(folder: Path, space: Space) -> dict[str, Any]:
-    """What a search has found: the contents of its study.json, the best trials first."""
+    """The results of a search, the contents of its study.json: the best trials first."""
     trials = [each for each in opened(folder).get_trials(deepcopy=False) if each.number < space.trials]
     rows = [
         {

@@ -49,7 +49,7 @@ def twin(
         after: episodes that a run goes on for after its first success; 0: it ends there.
 
     Raises:
-        InputError: an argument does not fit, or the environment has no table, or none that can be replayed.
+        InputError: an argument is not valid, or the environment has no table, or one that cannot be replayed.
     """
     require_working()
     begin = time.perf_counter()
@@ -89,7 +89,7 @@ def _require_fitting(**numbers: Any) -> None:
     """Checks the numbers of a request.
 
     Raises:
-        InputError: one of them does not fit.
+        InputError: one of them is not valid.
     """
     for name, least in (("seeds", 1), ("seed", 0), ("episodes", 1), ("after", 0)):
         require_type(name, numbers[name], int)

@@ -16,9 +16,9 @@ from uppertail.twin.mixture import mixed
 
 
 class Tables(NamedTuple):
-    """All that the twin learns: the distributions, leading axes [states, actions], and how often it saw each outcome.
+    """What the twin learns: the distributions, leading axes [states, actions], and how often it saw each outcome.
 
-    `deepest` is the last layer of states (`order.py`) in which it has taken an action, `episodes` how many are over.
+    `deepest` is the last layer of states (`order.py`) in which it has taken an action, `episodes` how many have ended.
     """
 
     z: Any
@@ -36,13 +36,13 @@ class Layers(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TabularAgent:
-    """Acts for an episode, then takes the known transitions for what they are.
+    """Acts for an episode, then replays all known transitions exactly.
 
     Args:
         family: the family of return distributions, fitted to the environment's returns.
         policy: the exploration policy.
         discount: gamma, per step.
-        sweeps: backward sweeps after each episode, at the most: fewer where nothing changes any more.
+        sweeps: the most backward sweeps after each episode; fewer once nothing changes any more.
     """
 
     family: ReturnDistribution[Any]
@@ -51,7 +51,7 @@ class TabularAgent:
     sweeps: int
 
     def init(self, mdp: FiniteMDP) -> Tables:
-        """Nothing known: every distribution is the one that a network's outputs of 0 would give."""
+        """Tables that know nothing: every distribution is that of a network whose outputs are 0."""
         initial = self.family.from_outputs(jnp.zeros(self.family.num_outputs))
         shape = (mdp.num_states, mdp.num_actions)
         z = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*shape, *leaf.shape)), initial)
@@ -73,7 +73,7 @@ class TabularAgent:
         return tables, returns, lengths
 
     def learned(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> Any:
-        """The distributions after an episode's sweeps; all of them draw the policy's choices alike."""
+        """The distributions after an episode's sweeps; all sweeps draw the same choices of the policy."""
 
         def sweep(carry: tuple[Any, Bool[Array, ""], Int[Array, ""]]) -> tuple[Any, Bool[Array, ""], Int[Array, ""]]:
             z, _, sweeps = carry
@@ -134,7 +134,7 @@ class TabularAgent:
         seen: Int[Array, "states actions outcomes"],
         state: Int[Array, ""],
     ) -> Any:
-        """The distributions of one state's actions: r + discount * Z(s', a') of what was seen, else as they are."""
+        """The distributions of one state's actions: r + discount * Z(s', a') for actions seen, others unchanged."""
         next_state, reward, ended = mdp.next_state[state], mdp.reward[state], mdp.terminated[state]
         counts = seen[state]
 
