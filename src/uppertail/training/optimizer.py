@@ -8,7 +8,7 @@ import optax
 
 @dataclasses.dataclass(frozen=True)
 class Adam:
-    """Adam on clipped gradients: what optax makes of these numbers, and what can be pickled, as optax's own cannot.
+    """Adam on clipped gradients, by optax; unlike optax's own objects, it can be pickled.
 
     Args:
         learning_rate: step size.
@@ -16,7 +16,7 @@ class Adam:
         updates: updates of a whole run, where the step size falls.
         gradient_clip: largest size of any one entry of the gradient.
         betas: decay rates of the mean of the gradient and of its square.
-        epsilon: what is added to the root of the mean square.
+        epsilon: added to the root of the mean square.
     """
 
     learning_rate: float

@@ -10,7 +10,7 @@ OnPolicy = Literal["fresh", "all", "none"]
 """The names of `Settings.on_policy`."""
 
 MOST = {"seeds": 2**16, "updates_per_rollout": 2**20, "loss_samples": 2**20}
-"""What would fill any memory, or any time, before a run begins. Beyond sizes, memory decides (`assembly`)."""
+"""The most of each: more would fill any memory, or take for ever, before a run begins."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Settings:
         gradient_clip: largest size of any one entry of the gradient, above 0.
         adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). Without a mean of
             the gradient nothing moves on after its data are gone (docs/decisions/0011).
-        adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it barely move a weight.
+        adam_epsilon: added to the root of the mean square, above 0: gradients below it barely move a weight.
         width: units in each hidden layer, short for --network.width; null: as the network has it.
         hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.

@@ -1,4 +1,4 @@
-"""The file of a run's learned networks: written at its end, read by whoever plays with them."""
+"""The file of a run's learned networks: written at its end, read to play with them."""
 
 import dataclasses
 import json
@@ -20,12 +20,12 @@ from uppertail.training.results import TrainingResult, network_of
 from uppertail.training.run import Run
 
 AGAIN = "delete it and resume the run, or train it again"
-"""What helps where the file is of no use."""
+"""The remedy if the file cannot be used."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A run's agent and what it learned, from its folder.
+    """A run's agent and its learned networks, from its folder.
 
     Args:
         agent: the algorithm; `agent.returns(network, observation)` is a state's return distributions.
@@ -44,11 +44,11 @@ class Trained:
 
 @dataclasses.dataclass(frozen=True)
 class LearnedFile:
-    """What is in the file.
+    """The contents of the file.
 
     Args:
-        path: where it is.
-        header: what it says of itself.
+        path: the path of the file.
+        header: its header.
         arrays: the networks of all seeds, by their paths.
     """
 
@@ -96,7 +96,7 @@ class LearnedFile:
 
 
 def save(folder: Path, result: TrainingResult) -> None:
-    """Writes the networks of all seeds to a run's folder, at once or not at all.
+    """Writes the networks of all seeds to a run's folder, whole or not at all.
 
     Raises:
         OSError: the disk is full or the folder cannot be written; nothing is left behind.

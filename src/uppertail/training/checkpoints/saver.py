@@ -19,24 +19,24 @@ from uppertail.training.loop import RunState
 from uppertail.training.process.hardware import hardware
 
 RUN, EPISODES, HOST, RECORDED = "run/", "episodes/", "host/", "recorded/"
-"""What the names begin with of the device's arrays, of the ledger's, of those of environments that Python steps, and of
-what was recorded until then."""
+"""Beginnings of the names of arrays: the device's, the ledger's, those of environments that Python steps, and those of
+the recorder."""
 
 SAME_RESULTS = ("device", "machine", "cpu_cores", "uppertail", "jax")
-"""Entries of `hardware` that must agree for the same run to give the same bits."""
+"""Entries of `hardware` that must agree for bitwise equal results."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Saver:
-    """Between a run and its checkpoints.
+    """Saves the state of a run, and restores it.
 
     Args:
-        checkpoints: where they are, and how often one is due.
-        asked: says what was asked of the run, as JSON knows it; a checkpoint of another run is not used.
-        parts: the parts and settings that were asked for, by the names that `asked` has.
-        world: the environments, which are built again, and compared.
-        driver: what makes the steps.
-        ledger: what the host keeps.
+        checkpoints: where checkpoints are, and how often one is due.
+        asked: returns the parts and settings of the run, for JSON; a checkpoint of another run is not used.
+        parts: the parts and settings themselves, by the same names.
+        world: the environments; their arrays are compared with those of the checkpoint.
+        driver: makes the steps.
+        ledger: the host's account of the run.
         template: shapes and types of the device's state.
     """
 
@@ -51,7 +51,7 @@ class Saver:
     def after_chunk(self, state: State, steps_before: int, over: bool) -> None:
         """Makes a checkpoint if one is due or the run is over.
 
-        A run that diverged has nothing to go on from; one whose environment failed goes on from the last that it has.
+        No checkpoint is made of a run that diverged, or whose environment failed: the last one before stays.
         """
         due = over or self.checkpoints.due(steps_before, self.ledger.step)
         if due and self.ledger.diverged is None and self.ledger.failed is None:
@@ -82,7 +82,7 @@ class Saver:
         )
 
     def restore(self) -> State | None:
-        """The state of the last usable checkpoint, the ledger's put back; None if there is no checkpoint.
+        """Restores the ledger and returns the state of the last usable checkpoint; None if there is no checkpoint.
 
         Raises:
             InputError: there are checkpoints, but none is usable.
@@ -125,17 +125,17 @@ class Saver:
         return header, state, arrays
 
     def require_usable(self) -> None:
-        """Does nothing if there is a checkpoint to go on from.
+        """Checks that there is no checkpoint, or a usable one.
 
         Raises:
-            InputError: there are some, but none is usable.
+            InputError: there are checkpoints, but none is usable.
         """
         self.checkpoints.newest(self._use)
 
     def _taken_further(self, before: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """What was asked of a run, with today's limit of steps if that is merely later: until then, it is the same run.
+        """The settings of a run, with the new limit of steps if only that is later: until the old limit, it is one run.
 
-        Not so where the step size falls towards that limit, and where seeds ended by their episodes and stood still.
+        That does not hold if the step size falls towards the limit, or if seeds had stopped at their limit of episodes.
         """
         was, now = before["settings"].get("steps"), self.ledger.settings
         complete = (arrays.get(f"{EPISODES}{COUNT}", np.array(now.episodes)) >= now.episodes).any()
@@ -145,7 +145,7 @@ class Saver:
         return {**before, "settings": {**before["settings"], "steps": now.steps}}
 
     def _require_host_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        """Refuses arrays that are not of the environments that Python steps.
+        """Refuses arrays that do not fit the environments that Python steps.
 
         Raises:
             MismatchError: one is missing, too many, or of another kind.
@@ -165,7 +165,7 @@ def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    """Each part and setting in which two runs differ, in words; of parts of another class, the class alone."""
+    """Each part and setting in which two runs differ, in words; for parts of different classes, only the classes."""
     for name in sorted(was.keys() | now.keys()):
         before, after = was.get(name), now.get(name)
         if isinstance(before, dict) and isinstance(after, dict):

@@ -1,4 +1,4 @@
-"""Trees of arrays as named arrays of plain numbers, and back: what a file can hold."""
+"""Converts trees of arrays to named arrays of plain numbers, which a file can hold, and back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class OtherShapesError(Exception):
-    """Arrays that do not fit the tree that they are put into; its text says which, and how."""
+    """Arrays do not fit the tree that they are put into; the error's text says which, and how."""
 
 
 def named(tree: Any) -> dict[str, np.ndarray]:
@@ -21,7 +21,7 @@ def like(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """A tree of the template's structure, shapes and types, with these arrays.
 
     Args:
-        template: the tree, or what `jax.eval_shape` says of it.
+        template: the tree, or its shapes from `jax.eval_shape`.
         arrays: the array of each path.
 
     Raises:
@@ -49,7 +49,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _plain(leaf: Any) -> Any:
-    """The numbers of an array; of a key, those that it consists of."""
+    """The numbers of an array, or of a key."""
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 

@@ -35,7 +35,7 @@ class CompiledWorld(World):
     Args:
         builder: builds the environment of each seed.
         keys: the keys of each seed.
-        known_returns: between which returns the run has to tell apart, where someone said so.
+        known_returns: the range of returns that the run has to tell apart, if the user gave one.
     """
 
     def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, known_returns: ReturnRange | None) -> None:
@@ -64,7 +64,7 @@ class CompiledWorld(World):
         return CompiledDriver(loop, self.compiled, self.keys, seconds)
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Does nothing: compiled environments hold no resources."""
 
 
 def _built(builder: EnvironmentBuilder, keys: SeedKeys) -> Environment:
@@ -81,10 +81,10 @@ class CompiledDriver(Driver):
     """Runs of all seeds in compiled environments, one program for each group of them.
 
     Args:
-        loop: what is done with the steps.
-        environments: those of all seeds, every array with a leading axis.
+        loop: what a run does with its steps.
+        environments: the environments of all seeds; every array has a leading axis.
         keys: the keys of each seed.
-        seconds: to which times are added.
+        seconds: the stopwatch of the run.
     """
 
     def __init__(self, loop: Loop, environments: Environment, keys: SeedKeys, seconds: Stopwatch) -> None:
@@ -102,7 +102,7 @@ class CompiledDriver(Driver):
 
     @functools.cached_property
     def _chunks(self) -> list[Any]:
-        """The compiled chunk of each group: the same program whether a run begins or goes on."""
+        """The compiled chunk of each group; a run that begins and one that goes on use the same program."""
 
         def compiled(group: Group, keys: Any, environments: Environment) -> Any:
             chunk = over_seeds(self._chunk, group.size)
@@ -115,7 +115,7 @@ class CompiledDriver(Driver):
 
     @functools.cached_property
     def _parts(self) -> list[Any]:
-        """The same for so many iterations as are asked for, where a chunk is cut at a recorder's moments."""
+        """The same for a variable number of iterations, since a recorder's moments divide a chunk."""
 
         def compiled(group: Group, keys: Any, environments: Environment) -> Any:
             def part(count: Array, *arguments: Any) -> Any:
@@ -160,7 +160,7 @@ class CompiledDriver(Driver):
     def _recorded(
         self, recorder: Recorder, place: int, still: bool, chunk: Any, keys: Any, environments: Environment, state: Any
     ) -> Any:
-        """A group's chunk, piece by piece between the recorder's moments; of one that stands still, the moments."""
+        """Runs a group's chunk in pieces between the recorder's moments; one that stands still is only recorded."""
         iteration, done = recorder.iteration, []
         for count in recorder.pieces(self.iterations):
             iteration += count
@@ -182,7 +182,7 @@ class CompiledDriver(Driver):
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[list[RunState], str | None]:
-        del arrays  # the state is all there is
+        del arrays  # the state is complete without them
         return self.groups.split(state), None
 
     def close(self) -> None:

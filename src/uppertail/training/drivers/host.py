@@ -1,4 +1,4 @@
-"""The same agent in environments that Python steps: acting is compiled, learning is compiled, the steps are theirs."""
+"""The same agent in environments that Python steps: acting and learning are compiled, the steps are not."""
 
 import functools
 import time
@@ -32,13 +32,13 @@ class HostDriver(Driver):
     """Runs of all seeds in environments that Python steps: one compiled call acts for all, one learns for each group.
 
     Args:
-        loop: what is done with the steps.
+        loop: what a run does with its steps.
         builder: opens environments for evaluation.
         hosts: the environments of each seed.
         first: their first observations, with leading axes [seeds, envs].
         keys: the keys of each seed.
         seeds: the seeds themselves.
-        seconds: to which times are added.
+        seconds: the stopwatch of the run.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class HostDriver(Driver):
     def advance(
         self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
     ) -> tuple[list[RunState], StepRecord, Metrics]:
-        del finished  # their environments go on with the others'
+        del finished  # environments of finished seeds go on with the others
         programs = self.programs
-        _ = programs.begin_rollout, programs.outputs, programs.choose, programs.learn  # compiled before time is taken
+        _ = programs.begin_rollout, programs.outputs, programs.choose, programs.learn  # compiled before timing
         began = time.perf_counter()
         done: list[tuple[StepRecord, Metrics]] = []
         try:
@@ -105,7 +105,7 @@ class HostDriver(Driver):
         return {f"{row}/{name}": array for row, host in enumerate(self.hosts) for name, array in host.saved().items()}
 
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[list[RunState], str | None]:
-        """Goes back to the episodes in progress; where none leads there, others begin."""
+        """Goes back to the episodes in progress; where that is not possible, new ones begin."""
         episode = jax.tree.map(np.asarray, state.episode)
         kept = [_of_row(arrays, row) for row in range(len(self.hosts))]
         going_back = [functools.partial(host.restore, saved) for host, saved in zip(self.hosts, kept, strict=True)]
@@ -134,7 +134,7 @@ class HostDriver(Driver):
             self.recorder.take(place, run, self.iteration)  # pyright: ignore[reportOptionalMemberAccess]
 
     def _go_on(self, state: RunState, episode: Episode) -> list[RunState]:
-        """The state from which to go on with these episodes in progress."""
+        """The state to go on from, with these episodes in progress."""
         episode = jax.tree.map(np.asarray, episode)
         ended, self.iteration = np.asarray(state.episodes), int(np.asarray(state.iteration)[0])
         steps = self.iteration * self.loop.rollout_steps
@@ -146,7 +146,7 @@ class HostDriver(Driver):
         return self.groups.split(state._replace(episode=()))
 
     def _roll_out(self, networks: Network) -> tuple[Transition, StepRecord]:
-        """A rollout of all seeds, with a leading axis of seeds."""
+        """Makes a rollout of all seeds; its arrays have a leading axis of seeds."""
         count = self.loop.rollout_steps
         programs = self.programs
         key, step = programs.begin_rollout(self.keys.run, np.full(len(self.seeds), self.iteration, np.int32))
@@ -165,7 +165,7 @@ class HostDriver(Driver):
         return _stacked([rollouts.take(count) for rollouts in self.rollouts])
 
     def _kept(self, memory: PyTree, short: list[Rollouts]) -> PyTree:
-        """What the policy keeps after a decision; seeds that wait for others have decided nothing."""
+        """The policy's memory after a decision; seeds that wait for others keep their old one."""
         if len(short) == len(self.rollouts) or not self.programs.policy_remembers:
             return memory
         acts = np.array([rollouts in short for rollouts in self.rollouts])
@@ -174,7 +174,7 @@ class HostDriver(Driver):
         )
 
     def _reconsider(self, rewards: np.ndarray) -> None:
-        """Goes on with another scale of returns once a reward has come that is not 0, if there was none to go by."""
+        """Changes the scale of returns at the first reward that is not 0, if the scale was a guess until then."""
         if self.reconsider is None or not rewards.any():
             return
         self.loop = self.reconsider(min(0.0, float(rewards.min())), max(0.0, float(rewards.max())))
@@ -185,7 +185,7 @@ class HostDriver(Driver):
         return HostPrograms(self.loop, self.builder.num_actions, keys, self.groups, self.first, self.seconds.compiled)
 
     def _learn(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
-        """Each group's state after it has learned from its rollouts."""
+        """Updates each group's state by learning from its rollouts."""
 
         def learned(learn: Any, keys: Any, run: RunState, group: Group) -> tuple[RunState, Metrics]:
             data, ended = jax.tree.map(lambda leaf: leaf[group.rows], (fresh, record.ended))

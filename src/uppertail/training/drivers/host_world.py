@@ -1,4 +1,4 @@
-"""Environments that Python steps: those of all seeds, opened."""
+"""Opens the environments of all seeds, for runs whose environments Python steps."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -49,7 +49,7 @@ class HostWorld(World):
         return jnp.asarray(self.first[:, 0])
 
     def identity(self) -> PyTree:
-        """First observations, as far as a seed leads back to them."""
+        """First observations, where the same seed gives the same ones again."""
         return {"first": np.where(self.first == self.again, self.first, 0)}
 
     def driver(self, loop: Loop, seconds: Stopwatch) -> HostDriver:

@@ -1,4 +1,4 @@
-"""What one seed does in environments that Python steps: its episodes in progress, and the transitions they give."""
+"""The rollouts of one seed in environments that Python steps: episodes in progress, and their transitions."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ Columns = tuple[Any, ...]
 class Rollouts:
     """The episodes in progress of one seed, and the transitions that have not been learned from yet.
 
-    A step costs as little as can be: what follows from it is worked out for many steps at once, when someone asks.
+    A step does as little as possible: transitions, returns and lengths are computed later, for many steps at once.
 
     Args:
         host: the environments.
@@ -39,12 +39,12 @@ class Rollouts:
 
     @property
     def where(self) -> np.ndarray:
-        """Where the next actions are taken."""
+        """The observations for the next actions."""
         return self._observation if self._latest is None else self._latest.observation
 
     @property
     def begins(self) -> Bool[np.ndarray, " envs"]:
-        """Where the next action is the first of an episode, as far as the last step tells."""
+        """Where the next action is the first of an episode, by the last step."""
         now = self._latest
         if now is None:
             return np.zeros(self._action.shape[0], bool)
@@ -66,7 +66,7 @@ class Rollouts:
         self._latest = stepped(self.host, self._action, self._moment)
 
     def chose(self, actions: Int[np.ndarray, " envs"], exploratory: Bool[np.ndarray, " envs"]) -> None:
-        """Goes on with the actions chosen where the step has led; that completes the transition before."""
+        """Accepts the actions chosen after the last step, and so completes the transition of that step."""
         now = self._latest
         assert now is not None
         self._made.append((self._observation, self._action, *now, actions, exploratory))
@@ -74,13 +74,13 @@ class Rollouts:
         self.waiting += int(np.count_nonzero(now.real))
 
     def take(self, count: int) -> tuple[Transition, StepRecord]:
-        """The oldest `count` transitions; those beyond wait for the next call."""
+        """Takes the oldest `count` transitions; the others wait for the next call."""
         self._settle()
         self.waiting -= count
         return Transition(*_taken(self._transitions, count)), StepRecord(*_taken(self._records, count))
 
     def _settle(self) -> None:
-        """Works out transitions, returns and lengths of the steps that were made since the last time."""
+        """Computes transitions, returns and lengths of the steps since the last call."""
         if not self._made:
             return
         columns = (_joined(column) for column in zip(*self._made, strict=True))
@@ -89,7 +89,7 @@ class Rollouts:
         ended = (terminated | truncated) & real
         ret, self._ret = _summed(self._ret, reward * real, ended)
         length, self._length = _summed(self._length, real.astype(np.int32), ended)
-        following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # there it is of the new episode
+        following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # at an end: the new episode's
         transitions: Columns = observation, action, reward, terminated, after, following
         self._transitions.append(tuple(column[real] for column in transitions))
         self._records.append(tuple(column[real] for column in (ended, ret, length, exploratory)))
@@ -103,12 +103,12 @@ class Rollouts:
 
 
 def _joined(rows: tuple[np.ndarray, ...]) -> np.ndarray:
-    """What np.stack gives of arrays of one shape, at a third of its price."""
+    """The result of np.stack for arrays of one shape, in a third of its time."""
     return np.concatenate(rows).reshape(len(rows), *rows[0].shape)
 
 
 def _summed(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sums up to each step, begun anew after one that ended, and what the next sums begin with."""
+    """The sums up to each step, which start again after an end, and the start of the next sums."""
     sums = np.empty_like(each)
     for step, over in enumerate(ended):
         sums[step] = start = start + each[step]
@@ -118,7 +118,7 @@ def _summed(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tuple[np.
 
 
 def _taken(blocks: list[Columns], count: int) -> Columns:
-    """The first rows of all blocks together; the others stay, as one block."""
+    """Takes the first rows of all blocks together; the others stay, as one block."""
     columns = tuple(map(np.concatenate, zip(*blocks, strict=True)))
     blocks[:] = [tuple(column[count:] for column in columns)] if len(columns[0]) > count else []
     return tuple(column[:count] for column in columns)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM wait for the chunk in progress, so that what has been learned is kept."""
+"""Lets a run finish its chunk after Ctrl-C or SIGTERM, so that what it has learned is kept."""
 
 import contextlib
 import dataclasses
@@ -8,11 +8,11 @@ import types
 from collections.abc import Iterator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Ctrl-C, and what schedulers, containers and `timeout` send before they kill."""
+"""Ctrl-C, and the signal that schedulers, containers and `timeout` send before they kill."""
 
 
 class Asked(threading.Event):
-    """Set when someone asks to stop.
+    """Set when a signal asks the run to stop.
 
     Attributes:
         signal_number: the signal that asked.
@@ -22,7 +22,7 @@ class Asked(threading.Event):
 
     @property
     def exit_code(self) -> int:
-        """What a shell expects of a process that a signal ended: 130 after Ctrl-C, 143 after SIGTERM."""
+        """The exit code by a shell's convention: 130 after Ctrl-C, 143 after SIGTERM."""
         return 128 + self.signal_number
 
 
@@ -30,8 +30,8 @@ class Asked(threading.Event):
 def interruptible() -> Iterator[Asked]:
     """Yields an event that Ctrl-C and SIGTERM set, instead of KeyboardInterrupt and the end of the process.
 
-    Where one is within another, a signal sets both: whoever waits outside knows of it, too. Outside the main thread,
-    where no signal arrives, the event is never set; a program's own handler of SIGTERM stays.
+    If one is nested in another, a signal sets the events of both. Outside the main thread, where no signal arrives, the
+    event is never set. A program's own handler of SIGTERM stays.
     """
     asked = Asked()
     if threading.current_thread() is not threading.main_thread():
