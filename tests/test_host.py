@@ -21,7 +21,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from uppertail import Categorical, Chain, Checkpoints, Gaussian, Given, Gym, PointMass, Settings, Stop, train
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
-from uppertail.environments import Toy, measured_returns
+from uppertail.environments import Toy, measure_returns
 from uppertail.environments.gymnasium.single import Single, episode_seed
 from uppertail.environments.gymnasium.spaces import reading
 from uppertail.environments.gymnasium.vector import Vector
@@ -526,7 +526,7 @@ def test_the_transitions_of_a_rollout_are_on_policy_and_within_episodes(mode: Au
     rollouts = Rollouts(host, 0, Episode((), *begun), 0, 0)
     while rollouts.waiting < 14:
         rollouts.step()
-        rollouts.chose(random.integers(2, size=1).astype(np.int32), np.ones(1, bool))
+        rollouts.continue_with(random.integers(2, size=1).astype(np.int32), np.ones(1, bool))
     parts = [rollouts.take(count) for count in (3, 11)]
     transitions, records = (
         jax.tree.map(lambda *leaves: np.concatenate(leaves), *each) for each in zip(*parts, strict=True)
@@ -660,7 +660,7 @@ def test_episodes_that_are_lost_again_and_again_are_never_begun_twice(num_envs: 
         saved = host.saved()
         host.restore(saved)
         del Moody.seeds[num_envs * lost :]  # those by which it tried
-        host.another(0)
+        host.begin_another(0)
     assert len(set(Moody.seeds)) == 4 * num_envs
     host.close()
 
@@ -668,7 +668,7 @@ def test_episodes_that_are_lost_again_and_again_are_never_begun_twice(num_envs: 
 def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
     """A random policy measures other returns each time, here."""
     moody, settings = Gym("Testing/Moody-v0", features="scaled"), settings_of(discount=1.0)
-    assert measured_returns(moody, 1.0) != measured_returns(moody, 1.0)
+    assert measure_returns(moody, 1.0) != measure_returns(moody, 1.0)
     with pytest.raises(Killed):
         train(moody, Gaussian(), UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
     before = Checkpoints(tmp_path).asked()
@@ -978,7 +978,7 @@ def test_one_that_fails_only_in_the_evaluation_is_named_too(fault: str, monkeypa
 )
 def test_one_that_fails_while_its_returns_are_measured_is_named(fault: str, reason: str) -> None:
     with pytest.raises(InputError, match=rf"^The environment, while its returns were measured by a .*, {reason}.*\.$"):
-        measured_returns(failing(fault, step=3), 0.9)
+        measure_returns(failing(fault, step=3), 0.9)
 
 
 @pytest.mark.parametrize(

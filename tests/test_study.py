@@ -201,7 +201,7 @@ def leaves_a_run(arguments):
     run_of([*arguments, "--seed=0"])
     options, folder = arguments[1:-4], arguments[-3]
     with open(f"{folder}/config.yaml", "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write(train.requested(options).config)
+        file.write(train.parse_request(options).config)
     return 0
 
 

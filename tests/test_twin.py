@@ -15,7 +15,7 @@ import rich.console
 import scipy.stats
 
 from uppertail.cli import main
-from uppertail.cli.twin import shown
+from uppertail.cli.twin import result_table
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
 from uppertail.distributions.categorical import CategoricalReturn
 from uppertail.distributions.gaussian_losses import GaussianReturn
@@ -271,7 +271,7 @@ def test_what_a_result_says_of_its_episodes() -> None:
     alone = dataclasses.replace(result, episodes=episodes[:1], seeds=[3])
     assert (alone.median, alone.median_over_floor, alone.document()["episodes"]) == (2, 0.5, [3])
     with io.StringIO() as out:
-        rich.console.Console(file=out, width=80).print(shown(result))
+        rich.console.Console(file=out, width=80).print(result_table(result))
         text = out.getvalue()
     rows = [line.split() for line in text.splitlines()]
     assert ["3", "2", "0.5", "0.000"] in rows and ["4", "never", "never", "-"] in rows

@@ -135,11 +135,11 @@ class Agent:
     def sweep(self, state: AgentState, key: PRNGKeyArray, steps: Transition) -> AgentState:
         """The agent after its target has taken in the steps of a rollout, before it learns from them."""
 
-        def backed_up(target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
+        def back_up(target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
             return self.backup(self.bootstrap(network, target, key, transition), transition)
 
         network = self.target.network(state.target, state.network)
-        return state._replace(target=self.target.after_steps(state.target, key, steps, backed_up))
+        return state._replace(target=self.target.after_steps(state.target, key, steps, back_up))
 
     def bootstrap(self, network: Network, target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
         """Each member's Z(s', a') for one transition; exactly 0 if the episode terminated.

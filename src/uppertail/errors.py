@@ -13,16 +13,16 @@ class InputError(ValueError):
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Raises InputError unless a setting is one of the names that it may have."""
     if value not in choices:
-        raise InputError(f"{name} is {shown(value)}: use one of {listed(choices)}.")
+        raise InputError(f"{name} is {short_text(value)}: use one of {join_names(choices)}.")
 
 
-def listed(choices: Sequence[str]) -> str:
+def join_names(choices: Sequence[str]) -> str:
     """Names joined for a sentence: A, B or C."""
     *others, last = choices
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def said(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The message of an exception in one line without a full stop, for a sentence that quotes it."""
     try:
         text = str(error)
@@ -31,7 +31,7 @@ def said(error: BaseException) -> str:
     return printable(" ".join(text.split()).rstrip("."))
 
 
-def shown(value: object) -> str:
+def short_text(value: object) -> str:
     """A value as a sentence shows it: short, and on one line."""
     try:
         text = printable(" ".join(repr(value).split()))

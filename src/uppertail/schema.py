@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args, get_origin
 
-from uppertail.errors import InputError, listed, shown
+from uppertail.errors import InputError, join_names, short_text
 
 MOST_INT = 2**31 - 1
 """The largest whole number of 32 bits."""
@@ -50,12 +50,12 @@ def require_type(name: str, value: Any, kind: Any) -> Any:
         InputError: it is of another type.
     """
     try:
-        return settled(value, kind)
+        return convert(value, kind)
     except MismatchError as error:
-        raise InputError(f"{name} is {shown(value)}: {error}.") from None
+        raise InputError(f"{name} is {short_text(value)}: {error}.") from None
 
 
-def built(kind: type[Any], fields: Any) -> Any:
+def build_from(kind: type[Any], fields: Any) -> Any:
     """Makes a dataclass from its fields in a file.
 
     Args:
@@ -73,13 +73,13 @@ def built(kind: type[Any], fields: Any) -> Any:
     values: dict[str, Any] = {}
     for name, wanted in kinds.items():
         try:
-            values[name] = settled(fields[name], wanted)
+            values[name] = convert(fields[name], wanted)
         except MismatchError:
-            raise MismatchError(f"{name} is {shown(fields[name])}") from None
+            raise MismatchError(f"{name} is {short_text(fields[name])}") from None
     return kind(**values)
 
 
-def settled(value: Any, kind: Any) -> Any:
+def convert(value: Any, kind: Any) -> Any:
     """Converts a value to its declared type; the value itself if it has that type.
 
     Raises:
@@ -90,7 +90,7 @@ def settled(value: Any, kind: Any) -> Any:
     if get_origin(kind) is Literal:
         plain = _scalar(value)
         if not any(type(plain) is type(choice) and plain == choice for choice in get_args(kind)):
-            raise MismatchError(f"use one of {listed(get_args(kind))}")
+            raise MismatchError(f"use one of {join_names(get_args(kind))}")
         return plain
     if get_origin(kind) in (tuple, list):
         return _of_sequence(value, kind)
@@ -163,7 +163,7 @@ def _of_union(value: Any, kinds: tuple[Any, ...]) -> Any:
     for kind in kinds:
         if kind is not types.NoneType:
             try:
-                return settled(value, kind)
+                return convert(value, kind)
             except MismatchError as error:
                 remedies.append(str(error))
     left_out = ", or leave it out" if types.NoneType in kinds else ""
@@ -179,7 +179,7 @@ def _of_sequence(value: Any, kind: Any) -> Any:
         raise MismatchError(f"use a list of {len(kinds)}")
     each = [kinds[0]] * len(items) if origin is list or Ellipsis in kinds else kinds
     try:
-        result = origin(settled(item, wanted) for item, wanted in zip(items, each, strict=True))
+        result = origin(convert(item, wanted) for item, wanted in zip(items, each, strict=True))
     except MismatchError as error:
         raise MismatchError(f"in its list, {error}") from None
     same = type(value) is origin and all(new is old for new, old in zip(result, value, strict=True))
@@ -191,7 +191,7 @@ def _of_mapping(value: Any, kinds: tuple[Any, ...]) -> Any:
         raise MismatchError("use a mapping from names")
     if not kinds or kinds[1] is Any:
         return value
-    return {key: settled(each, kinds[1]) for key, each in value.items()}
+    return {key: convert(each, kinds[1]) for key, each in value.items()}
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 MOST_VALUES = 100_000
 """A file with more values than this, every alias written out, is not a configuration."""
@@ -33,7 +33,7 @@ def read_yaml(path: Path, what: str) -> Any:
     except RecursionError as error:
         raise InputError(f"{name} is nested too deep: write its options as `name: value` lines.") from error
     except ValueError as error:  # an impossible file name, a number of thousands of digits, an impossible date
-        raise InputError(f"{name} cannot be read ({said(error)}): mend it, or give another file.") from error
+        raise InputError(f"{name} cannot be read ({message_of(error)}): mend it, or give another file.") from error
     if _size(content, {}) > MOST_VALUES:
         raise InputError(
             f"{name} stands for more than {MOST_VALUES:,} values, once its aliases are written out: use fewer aliases."

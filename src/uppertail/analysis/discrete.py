@@ -76,10 +76,10 @@ class ExactReturn:
         index, share = split((self.atoms - low) / (grid[1] - grid[0]), grid.size)
         probabilities = np.bincount(index, self.probabilities * (1 - share), grid.size)
         probabilities += np.bincount(index + 1, self.probabilities * share, grid.size)
-        return merged(grid, probabilities, self.error + float(grid[1] - grid[0]) / 2)
+        return merge(grid, probabilities, self.error + float(grid[1] - grid[0]) / 2)
 
 
-def merged(
+def merge(
     atoms: Float[np.ndarray, " parts"], probabilities: Float[np.ndarray, " parts"], error: float = 0.0
 ) -> ExactReturn:
     """The distribution of weighted atoms in any order, equal ones added up and impossible ones left out."""

@@ -14,7 +14,7 @@ import graphlib
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.discrete import ExactReturn, merged
+from uppertail.analysis.discrete import ExactReturn, merge
 from uppertail.analysis.grid import TARGET, grid_returns
 from uppertail.analysis.markov import MarkovReward, optimal_policy, uniform_policy
 from uppertail.environments import FiniteMDP
@@ -87,7 +87,7 @@ def _state_return(process: MarkovReward, values: dict[int, ExactReturn], state: 
     returns = [_action_return(process, values, state, action) for action in taken.tolist()]
     atoms = np.concatenate([z.atoms for z in returns])
     weights = zip(process.policy[state, taken], returns, strict=True)
-    return merged(atoms, np.concatenate([share * z.probabilities for share, z in weights]))
+    return merge(atoms, np.concatenate([share * z.probabilities for share, z in weights]))
 
 
 def _action_return(process: MarkovReward, values: dict[int, ExactReturn], state: int, action: int) -> ExactReturn:
@@ -104,4 +104,4 @@ def _action_return(process: MarkovReward, values: dict[int, ExactReturn], state:
         else:
             atoms.append(np.array([reward]))
             probabilities.append(np.array([share]))
-    return merged(np.concatenate(atoms), np.concatenate(probabilities), error)
+    return merge(np.concatenate(atoms), np.concatenate(probabilities), error)

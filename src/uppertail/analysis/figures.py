@@ -11,7 +11,7 @@ import matplotlib.style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 from uppertail.records import write_bytes
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -58,8 +58,8 @@ def save(figure: Figure, stem: Path) -> None:
     """
     with matplotlib.rc_context({"svg.hashsalt": "uppertail", "svg.fonttype": "none"}):
         content = {
-            "svg": rendered(figure, stem.name, format="svg", metadata={"Date": None}),
-            "png": rendered(figure, stem.name, format="png", dpi=DPI),
+            "svg": render(figure, stem.name, format="svg", metadata={"Date": None}),
+            "png": render(figure, stem.name, format="png", dpi=DPI),
         }
     for kind, drawn in content.items():
         # the name may hold dots ("discount-0.99"), which with_suffix would cut off
@@ -73,10 +73,10 @@ def save_png(figure: Figure, path: Path) -> None:
         PictureError: it cannot be drawn.
         OSError: it cannot be written.
     """
-    write_bytes(path, rendered(figure, path.name, format="png", dpi=DPI))
+    write_bytes(path, render(figure, path.name, format="png", dpi=DPI))
 
 
-def rendered(figure: Figure, name: str, **how: Any) -> bytes:
+def render(figure: Figure, name: str, **how: Any) -> bytes:
     """The bytes of a figure's file.
 
     Raises:
@@ -87,7 +87,9 @@ def rendered(figure: Figure, name: str, **how: Any) -> bytes:
     try:
         figure.savefig(drawn, **how)
     except Exception as error:  # for example a damaged font or a missing library
-        raise PictureError(f"The picture {name} cannot be drawn ({type(error).__name__}: {said(error)}).") from error
+        raise PictureError(
+            f"The picture {name} cannot be drawn ({type(error).__name__}: {message_of(error)})."
+        ) from error
     return drawn.getvalue()
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.resampling import percentiles, resampled
+from uppertail.analysis.resampling import percentiles, resample
 from uppertail.analysis.statistics import RESAMPLES
 from uppertail.analysis.survival import Times
 
@@ -69,16 +69,16 @@ def improvement(environments: Sequence[Scores]) -> Improvement:
     probability = float(np.mean([each.between.mean() for each in environments]))
     estimates, dealt = np.zeros(RESAMPLES), np.zeros(DEALS)
     for each in environments:
-        rows, columns = (resampled(seeds, generator) for seeds in each.between.shape)
+        rows, columns = (resample(seeds, generator) for seeds in each.between.shape)
         estimates += each.between[rows[:, :, None], columns[:, None, :]].mean(axis=(1, 2)) / len(environments)
-        dealt += _dealt(each, generator) / len(environments)
+        dealt += _deal(each, generator) / len(environments)
     low, high = percentiles(estimates)
     extreme = np.abs(dealt - 0.5) >= abs(probability - 0.5) - 1e-9
     # the observed runs count as one of the deals, so that p is never 0
     return Improvement(probability, low, high, float((extreme.sum() + 1) / (DEALS + 1)))
 
 
-def _dealt(each: Scores, generator: np.random.Generator) -> Float[np.ndarray, " deals"]:
+def _deal(each: Scores, generator: np.random.Generator) -> Float[np.ndarray, " deals"]:
     """The probability in one environment if its runs are dealt to A and B at random."""
     runs = np.arange(each.scores.shape[0])
     order = generator.permuted(np.tile(runs, (DEALS, 1)), axis=1)

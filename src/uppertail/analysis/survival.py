@@ -6,7 +6,7 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Bool, Float, Int
 
-from uppertail.analysis.resampling import QUANTILES, resampled_counts
+from uppertail.analysis.resampling import QUANTILES, resample_counts
 from uppertail.analysis.statistics import CONFIDENCE
 
 
@@ -56,7 +56,7 @@ def median(seen: Times) -> tuple[float | None, float | None, float | None]:
 
     Where the share is exactly a half for a while, the median is the middle of that time, as for plain numbers.
     """
-    counts = resampled_counts(seen.at.size)
+    counts = resample_counts(seen.at.size)
     estimates = medians(seen, np.concatenate([np.ones_like(counts[:1]), counts]))
     bounds = np.quantile(estimates[1:], QUANTILES, method="inverted_cdf")  # picks one: some may be infinite
     value, low, high = (float(bound) if np.isfinite(bound) else None for bound in (estimates[0], *bounds))

@@ -20,8 +20,9 @@ from uppertail.environments import Chain, Given
 from uppertail.errors import InputError
 from uppertail.networks import Ensemble, PerAction
 from uppertail.policies import UCB
+from uppertail.records.described import describe
 from uppertail.training.method import Method
-from uppertail.training.run import Run, described
+from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 
 
@@ -107,7 +108,7 @@ class Ours(Contestant):
         alone = dataclasses.replace(load, width=self.width or load.width)
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(self.run.driver.gather(self.state)))
         return {
-            "distribution": described(self.distribution)["name"],
+            "distribution": describe(self.distribution)["name"],
             "seeds": self.seeds,
             "host": self.host,
             "flops_per_step": self.members

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from uppertail.cli import output, programs
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 COMMANDS = {
     "train": "train one method on one environment, for several seeds at once",
@@ -72,12 +72,14 @@ def _main(arguments: Sequence[str]) -> int:
         output.complain(str(error))
         return 2
     except MemoryError as error:
-        output.complain(f"There is not enough memory ({said(error) or 'none is left'}): ask for something smaller.")
+        output.complain(
+            f"There is not enough memory ({message_of(error) or 'none is left'}): ask for something smaller."
+        )
         return 2
     except RuntimeError as error:
         if NO_DEVICE not in str(error):
             raise
-        output.complain(f"JAX finds no device ({said(error)}): unset JAX_PLATFORMS, or set it to cpu.")
+        output.complain(f"JAX finds no device ({message_of(error)}): unset JAX_PLATFORMS, or set it to cpu.")
         return 2
     except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -47,26 +47,26 @@ def main(arguments: Sequence[str]) -> int:
 
 def _evaluate(folder: Path, episodes: int, name: str, quiet: bool) -> int:
     from uppertail.analysis.evaluation import Evaluation
-    from uppertail.records.described import described
+    from uppertail.records.described import describe
     from uppertail.training.process.hardware import hardware
 
-    with trained.opened(folder) as over:
-        over.require_finite(slice(None))
-        run, policy = over.run, over.policy(name)
-        played = run.play(over.networks, policy, episodes)
+    with trained.open_run(folder) as finished:
+        finished.require_finite(slice(None))
+        run, policy = finished.run, finished.policy(name)
+        played = run.play(finished.networks, policy, episodes)
     seeds = list(range(run.settings.seed, run.settings.seed + run.settings.seeds))
     evaluation = Evaluation(seeds, played.returns, played.lengths, run.builder.success_return)
     document = {
-        "policy": {"asked": name, **described(policy)},
+        "policy": {"asked": name, **describe(policy)},
         "env": run.asked()["environment"],
         **evaluation.document(),
-        "networks": {"env_steps": over.file.header.step, "sha256": over.file.digest},
+        "networks": {"env_steps": finished.file.header.step, "sha256": finished.file.digest},
         "hardware": hardware(),
     }
     if not quiet:
         env = document["env"]
         _show(
-            f"{env.get('id', env['name'])}, {type(run.method.distribution).__name__}, {_called(document['policy'])}",
+            f"{env.get('id', env['name'])}, {type(run.method.distribution).__name__}, {_label(document['policy'])}",
             evaluation,
         )
     return _write(
@@ -90,7 +90,7 @@ def _write(path: Path, document: dict[str, Any], quiet: bool) -> int:
     return 0
 
 
-def _called(policy: dict[str, Any]) -> str:
+def _label(policy: dict[str, Any]) -> str:
     """A policy and its settings, for a title."""
     settings = [f"{name} {value:g}" for name, value in policy.items() if isinstance(value, int | float)]
     return f"{policy['name']} ({', '.join(settings)})" if settings else policy["name"]

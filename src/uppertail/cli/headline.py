@@ -51,7 +51,7 @@ def _headline(out: str | None, quiet: bool) -> int:
         for label, (distribution, policy) in headline.METHODS.items():
             prefix = f"{type(distribution).__name__}-"
             with progress_bar(label, quiet) as show, JSONL(folder / f"{prefix}{records.LOG}") as log:
-                callbacks = (show, _lenient(log, unwritten))
+                callbacks = (show, _write_or_note(log, unwritten))
                 result = train(
                     headline.ENVIRONMENT,
                     distribution,
@@ -61,7 +61,7 @@ def _headline(out: str | None, quiet: bool) -> int:
                     record="distributions",
                 )
             runs[label] = result.record
-            with _noted(unwritten, label):  # the other methods and the table are worth having all the same
+            with _note_errors(unwritten, label):  # the other methods and the table are worth having all the same
                 records.write(folder, runs[label], prefix)
                 if result.distributions:
                     distributions.write(folder, result.distributions, prefix)
@@ -72,7 +72,7 @@ def _headline(out: str | None, quiet: bool) -> int:
         console = Console()
         console.print(results_table(title, runs, console.width))
     curves = folder / "curves.png"
-    with _noted(unwritten, curves.name), picture(curves):
+    with _note_errors(unwritten, curves.name), picture(curves):
         from uppertail.analysis.curves import learning_curves
 
         learning_curves(curves, title, {label: record.episodes for label, record in runs.items()})
@@ -84,7 +84,7 @@ def _headline(out: str | None, quiet: bool) -> int:
     return asked_to_stop.exit_code if asked_to_stop.is_set() else 0
 
 
-def _lenient(log: Callable[[Any], None], unwritten: list[str]) -> Callable[[Any], None]:
+def _write_or_note(log: Callable[[Any], None], unwritten: list[str]) -> Callable[[Any], None]:
     """The log, but if a write fails, the log ends with a note and the run goes on."""
     failed: list[str] = []
 
@@ -118,7 +118,7 @@ def _report(folder: Path, quiet: bool) -> None:
 
 
 @contextlib.contextmanager
-def _noted(unwritten: list[str], what: str) -> Iterator[None]:
+def _note_errors(unwritten: list[str], what: str) -> Iterator[None]:
     """Notes what cannot be written, and why."""
     try:
         yield

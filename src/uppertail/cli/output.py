@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 
 def complain(line: str) -> None:
@@ -31,7 +31,7 @@ def picture(path: Path) -> Iterator[None]:
     except OSError:
         raise
     except Exception as error:  # matplotlib itself may not be importable
-        why = f"The picture {path.name} cannot be drawn ({type(error).__name__}: {said(error)})."
+        why = f"The picture {path.name} cannot be drawn ({type(error).__name__}: {message_of(error)})."
         complain(str(error) if isinstance(error, InputError) else why)
 
 
@@ -57,7 +57,7 @@ def forgiving() -> Iterator[list[str]]:
             stream.restore()
         if "stdout" in streams and (error := streams["stdout"].error):
             lost.append(
-                f"Standard output cannot be written ({said(error)}): what was to be printed is lost, no file is."
+                f"Standard output cannot be written ({message_of(error)}): what was to be printed is lost, no file is."
             )
 
 
@@ -76,26 +76,26 @@ class _Forgiving:
 
     def write(self, text: str) -> int:
         if self.error is None:
-            with self._silenced():
+            with self._silence_errors():
                 self.stream.write(text)
         return len(text)
 
     def flush(self) -> None:
         if self.error is None:
-            with self._silenced():
+            with self._silence_errors():
                 self.stream.flush()
 
     def restore(self) -> None:
         """Leaves the stream as it was."""
         if self._strict:
-            with self._silenced():
+            with self._silence_errors():
                 self.stream.reconfigure(errors="strict")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
     @contextlib.contextmanager
-    def _silenced(self) -> Iterator[None]:
+    def _silence_errors(self) -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:

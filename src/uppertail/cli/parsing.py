@@ -88,16 +88,16 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     if here not in sys.path:
         sys.path.append(here)  # as `python -m uppertail` does, so that a class of your own is found beside you
     try:
-        config = parser.parse_args(_joined(arguments))
+        config = parser.parse_args(_join_exponents(arguments))
     except RecursionError as error:
         raise InputError("An option is nested too deep: write it in fewer brackets.") from error
     except (argparse.ArgumentError, ImportError, AttributeError, ValueError, TypeError) as error:
-        raise InputError(_shortened(printable(_sentence(str(error), parser)))) from error
+        raise InputError(_shorten(printable(_sentence(str(error), parser)))) from error
     _refuse_nulls(parser, config)
     return config
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """A sentence that quotes something very long, without its middle."""
     return text if len(text) <= LONGEST_SENTENCE else f"{text[: LONGEST_SENTENCE // 2]} ... {text[-250:]}"
 
@@ -114,7 +114,7 @@ def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:
         raise InputError(printable(" ".join(str(error).split()))) from error
 
 
-def _joined(arguments: Sequence[str]) -> list[str]:
+def _join_exponents(arguments: Sequence[str]) -> list[str]:
     """`--option -1e-3` as `--option=-1e-3`, since argparse takes such a number for an option."""
     joined: list[str] = []
     for argument in arguments:
@@ -132,7 +132,7 @@ def later_options(arguments: Sequence[str]) -> list[str]:
         with contextlib.suppress(InputError):  # `parse` says so
             content = read_yaml(Path(path), "The config file")
             if isinstance(content, dict):
-                whole = older.completed_options(content)
+                whole = older.complete_options(content)
                 later += [f"--{name}={json.dumps(whole[name])}" for name in whole if name not in content]
     return later
 

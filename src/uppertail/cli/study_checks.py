@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from uppertail.studies.space import Space
 
 
-def checked(definition: Definition, folder: StudyFolder) -> dict[str, dict[str, Any]]:
+def check_cells(definition: Definition, folder: StudyFolder) -> dict[str, dict[str, Any]]:
     """Checks every cell before anything runs, and returns the settings of each, flat.
 
     Raises:
@@ -33,7 +33,7 @@ def checked(definition: Definition, folder: StudyFolder) -> dict[str, dict[str, 
     for cell in definition.cells if definition.space is None else definition.space.probes():
         place = folder.cell(cell)
         try:
-            request = train.requested(cell.arguments)
+            request = train.parse_request(cell.arguments)
             Settings(**{name: request.built[name] for name in Settings.__dataclass_fields__})
             Checkpoints(place, request.checkpoint_every)
             if request.built.logger:
@@ -77,5 +77,5 @@ def _other(place: Path, asked: dict[str, Any]) -> str | None:
     saved = results.settings(place) if config.is_file() else None
     if saved is None or saved == asked:
         return None
-    now = flat(yaml.safe_load(train.requested_in(config).config))  # with settings that came with a later version
+    now = flat(yaml.safe_load(train.read_request(config).config))  # with settings that came with a later version
     return next(differences(now, asked), None)

@@ -82,7 +82,7 @@ class Request:
 
         return unused_folder(RUNS, self.name) if not self.built.out else Path(self.built.out)
 
-    def claimed(self) -> Path:
+    def claim(self) -> Path:
         """Makes the folder of its results; without --out, another process may have taken `folder()` by now.
 
         Raises:
@@ -132,7 +132,7 @@ def parser(light: bool = False) -> ArgumentParser:
     return options
 
 
-def requested(arguments: Sequence[str]) -> Request:
+def parse_request(arguments: Sequence[str]) -> Request:
     """What these arguments ask for.
 
     Raises:
@@ -144,7 +144,7 @@ def requested(arguments: Sequence[str]) -> Request:
     return Request(instantiate(options, config), options.dump(saved, skip_unset=False))
 
 
-def requested_in(config: Path, beside: Sequence[str] = ()) -> Request:
+def read_request(config: Path, beside: Sequence[str] = ()) -> Request:
     """What the config.yaml of a run asks for.
 
     Args:
@@ -155,7 +155,7 @@ def requested_in(config: Path, beside: Sequence[str] = ()) -> Request:
         InputError: its settings are not valid, or the file is damaged.
     """
     try:
-        return requested(["--config", str(config), *beside])
+        return parse_request(["--config", str(config), *beside])
     except InputError as error:
         raise InputError(f"In {config}: {error}") from error
 
@@ -178,7 +178,7 @@ def _one_logger_option(arguments: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    return _train(requested(arguments))
+    return _train(parse_request(arguments))
 
 
 def _train(request: Request) -> int:
@@ -194,7 +194,7 @@ def _train(request: Request) -> int:
     loggers = request.loggers(planned)  # an error here comes before any file
     run = request.run()
     checkpoints = None if every is None else Checkpoints(planned, every, complain)
-    folder = request.claimed()
+    folder = request.claim()
     if folder != planned:  # another process was faster
         loggers = request.loggers(folder)
         checkpoints = checkpoints and dataclasses.replace(checkpoints, folder=folder)

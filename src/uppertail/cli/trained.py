@@ -98,7 +98,7 @@ def check_policy(name: str) -> None:
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[TrainedRun]:
+def open_run(folder: Path) -> Iterator[TrainedRun]:
     """The run in a folder, with its environments open.
 
     Raises:
@@ -107,7 +107,7 @@ def opened(folder: Path) -> Iterator[TrainedRun]:
     from uppertail import records
     from uppertail.training.trained import LearnedFile
 
-    request = train.requested_in(records.config_of(folder))
+    request = train.read_request(records.config_of(folder))
     file = LearnedFile.read(folder)
     run = request.run(file.header.asked)
     try:
@@ -130,5 +130,5 @@ def load(folder: Path | str) -> "Trained":
     from uppertail.training.trained import Trained
 
     require_type("folder", folder, Path | str)
-    with in_32_bits(), opened(Path(folder)) as trained:
+    with in_32_bits(), open_run(Path(folder)) as trained:
         return Trained(trained.run.loop.agent, trained.networks, trained.run.world.environments)

@@ -64,14 +64,14 @@ def _watch(folder: Path, seed: int | None, episodes: int, name: str, gif: Path |
     from uppertail.analysis.animation import Animation
     from uppertail.training.watching import watch
 
-    with trained.opened(folder) as over:
-        row = _row(over.run, seed)
-        over.require_finite(slice(row, row + 1))
-        environment = _watchable(over.run).watched(gif is not None, fps)
+    with trained.open_run(folder) as finished:
+        row = _row(finished.run, seed)
+        finished.require_finite(slice(row, row + 1))
+        environment = _watchable(finished.run).watched(gif is not None, fps)
         animation = None if gif is None else Animation(environment.frames_per_second)
         show = _printer(environment) if animation is None else _recorder(animation)
         try:
-            played = watch(over.run, over.networks, over.policy(name), row, environment, episodes, show)
+            played = watch(finished.run, finished.networks, finished.policy(name), row, environment, episodes, show)
             for number, episode in enumerate(played, 1):
                 print(f"Episode {number}: return {episode.ret:g} in {episode.length:,} steps")
         finally:

@@ -44,7 +44,7 @@ class HostEnvironment(abc.ABC):
         """The first observation of each environment's first episode."""
 
     @abc.abstractmethod
-    def another(self, episodes: int) -> np.ndarray:
+    def begin_another(self, episodes: int) -> np.ndarray:
         """Begins an episode with a new seed in place of the one in progress; its first observation.
 
         Args:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.environments.failures import begun, stepped
+from uppertail.environments.failures import begin_host, step_host
 from uppertail.environments.host import HostBuilder, HostEnvironment
 from uppertail.types import ReturnRange
 
@@ -17,7 +17,7 @@ WIDER = 2.0
 """How far beyond the measured returns others are expected at most, in widths of the measured range."""
 
 
-def measured_returns(builder: HostBuilder, discount: float) -> ReturnRange:
+def measure_returns(builder: HostBuilder, discount: float) -> ReturnRange:
     """An estimate from episodes of a random policy, the same for every run.
 
     It reaches to the returns of the lowest and of the highest reward at every step of the time limit, but at most
@@ -28,7 +28,7 @@ def measured_returns(builder: HostBuilder, discount: float) -> ReturnRange:
     """
     environment, random = builder.open(0, 1), np.random.default_rng(0)
     try:
-        begun(environment.reset, _moment)
+        begin_host(environment.reset, _moment)
         episodes = [_random_episode(environment, builder.num_actions, random)]
         while len(episodes) < MEASURED_EPISODES and sum(map(len, episodes)) < MEASURED_STEPS:
             episodes.append(_random_episode(environment, builder.num_actions, random))
@@ -48,7 +48,7 @@ def _random_episode(environment: HostEnvironment, num_actions: int, random: np.r
     """The rewards of an episode, or of its first `MEASURED_STEPS` steps."""
     rewards: list[float] = []
     while len(rewards) < MEASURED_STEPS:
-        now = stepped(environment, random.integers(num_actions, size=environment.num_envs), _moment)
+        now = step_host(environment, random.integers(num_actions, size=environment.num_envs), _moment)
         if now.real[0]:
             rewards.append(float(now.reward[0]))
         if now.terminated[0] or now.truncated[0]:

@@ -10,7 +10,7 @@ from uppertail.environments import EnvironmentBuilder
 from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.experiments.snapshots import DECISIONS, Shape, Snapshot, learned_returns, snapshot
 from uppertail.policies import ExplorationPolicy
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.process.hardware import hardware
 from uppertail.training.settings import Settings
 
@@ -38,10 +38,10 @@ def moment_cell(
         numbers: further numbers about the moment, for JSON.
     """
     asked = {
-        "env": described(environment),
-        "distribution": described(distribution),
-        "policy": described(behaviour),
-        "policies": {label: described(policy) for label, policy in policies.items()},
+        "env": describe(environment),
+        "distribution": describe(distribution),
+        "policy": describe(behaviour),
+        "policies": {label: describe(policy) for label, policy in policies.items()},
         "decisions": DECISIONS,
         "settings": {**dataclasses.asdict(settings), "episodes": episodes},
     }

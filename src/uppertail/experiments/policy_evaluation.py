@@ -21,7 +21,7 @@ from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.snapshots import Snapshot
 from uppertail.experiments.training_cell import whole_run
 from uppertail.policies import EpsilonGreedy
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.process.hardware import hardware
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)
@@ -88,9 +88,9 @@ def _cell(name: str, label: str, steps: int) -> Cell:
     (environment, _), (family, loss_samples) = ENVIRONMENTS[name], FAMILIES[label]
     settings = dataclasses.replace(SETTINGS, steps=steps, loss_samples=loss_samples)
     asked = {
-        "env": described(environment),
-        "distribution": described(family),
-        "policy": described(UNIFORM),
+        "env": describe(environment),
+        "distribution": describe(family),
+        "policy": describe(UNIFORM),
         "settings": dataclasses.asdict(settings),
         "draws": DRAWS,
     }

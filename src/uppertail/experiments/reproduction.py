@@ -44,7 +44,7 @@ def claim(folder: Path, name: str, quick: bool) -> None:
         if marker.exists():
             if (found := _read_marker(marker)) != asked:
                 raise InputError(
-                    f"The output {folder} holds {_described(found)}, not {_described(asked)}: choose another --out."
+                    f"The output {folder} holds {_label(found)}, not {_label(asked)}: choose another --out."
                 )
         elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"The output {folder} holds something else: choose another --out.")
@@ -73,7 +73,7 @@ def make(
     """
     wanted, results = figure.cells(quick), {}
     for cell in wanted:
-        result = _kept(cell, folder / CELLS, say)
+        result = _read_kept(cell, folder / CELLS, say)
         if result is None:
             with interruptible() as asked_to_stop:  # the cell in progress is finished and kept
                 with progress(cell.name) as report:
@@ -92,7 +92,7 @@ def make(
     return summary
 
 
-def _kept(cell: Cell, folder: Path, say: Callable[[str], object]) -> CellResult | None:
+def _read_kept(cell: Cell, folder: Path, say: Callable[[str], object]) -> CellResult | None:
     try:
         kept = cells.read(folder, cell)
     except cells.UnusableCellError as reason:
@@ -111,5 +111,5 @@ def _read_marker(marker: Path) -> dict[str, Any]:
         raise InputError(f"{marker} is damaged: choose another --out, or remove it.") from error
 
 
-def _described(marker: dict[str, Any]) -> str:
+def _label(marker: dict[str, Any]) -> str:
     return f"{marker['figure']}{' (quick)' if marker['quick'] else ''}"

@@ -13,7 +13,7 @@ from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.experiments.form import PARTS
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import Episodes, episode_text, median_episode
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
@@ -32,11 +32,11 @@ def training_cell(
 ) -> Cell:
     """One method on one environment, all seeds; in the paper's form, or with other parts."""
     asked = {
-        "env": described(environment),
-        "distribution": described(distribution),
-        "policy": described(policy),
+        "env": describe(environment),
+        "distribution": describe(distribution),
+        "policy": describe(policy),
         "settings": dataclasses.asdict(settings),
-        "parts": {name: described(part) for name, part in parts.items()},
+        "parts": {name: describe(part) for name, part in parts.items()},
     }
 
     def compute(report: Report) -> CellResult:

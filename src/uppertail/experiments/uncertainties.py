@@ -29,7 +29,7 @@ from uppertail.experiments.moments import Moment, moments
 from uppertail.experiments.reproduction import Figure
 from uppertail.networks import Ensemble
 from uppertail.policies import EpsilonGreedy
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware
 
@@ -78,10 +78,10 @@ def _cell(name: str, label: str, steps: int, quick: bool) -> Cell:
     seeds = QUICK_SEEDS if quick else SETTINGS.seeds
     settings = dataclasses.replace(SETTINGS, steps=steps, seeds=seeds)
     asked = {
-        "env": described(environment),
-        "distribution": described(family),
-        "network": described(NETWORK),
-        "policy": described(UNIFORM),
+        "env": describe(environment),
+        "distribution": describe(family),
+        "network": describe(NETWORK),
+        "policy": describe(UNIFORM),
         "settings": dataclasses.asdict(settings),
         "draws": DRAWS,
     }

@@ -80,7 +80,7 @@ class Logger(abc.ABC):
         self.close()
 
 
-def required(package: str, extra: str) -> ModuleType:
+def import_extra(package: str, extra: str) -> ModuleType:
     """Imports a package that one of the extras installs.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
-from uppertail.loggers.base import Logger, required
+from uppertail.loggers.base import Logger, import_extra
 
 
 @final
@@ -24,7 +24,7 @@ class TensorBoard(Logger):
     """
 
     def __init__(self, folder: Path | str) -> None:
-        required("tensorboardX", "tensorboard")
+        import_extra("tensorboardX", "tensorboard")
         self.folder = Path(folder)
         # SummaryWriter's own writer, without its queue, which a killed process would lose
         self._files: Any = importlib.import_module("tensorboardX.event_file_writer")

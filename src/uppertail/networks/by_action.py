@@ -38,7 +38,7 @@ class DividedNetwork(Network):
         """The arrays that belong to all actions."""
 
     @abc.abstractmethod
-    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
         """A network of this kind from other arrays."""
 
     def loss_and_gradient(
@@ -93,7 +93,7 @@ def _of_own_rows(network: DividedNetwork, loss: RowLoss, actions: Array, rows: P
             piece, weight = jax.tree.map(lambda leaf: leaf[chosen], (rows, weights))
 
             def total(own: PyTree, shared: PyTree) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
-                alone = network.rebuilt(jax.tree.map(lambda leaf: leaf[None], own), shared)
+                alone = network.rebuild(jax.tree.map(lambda leaf: leaf[None], own), shared)
                 losses = jax.vmap(lambda row: loss(alone, jnp.zeros((), jnp.int32), row))(piece)
                 by_row = jnp.zeros(size).at[jnp.where(places < end, chosen, size)].set(losses, mode="drop")
                 return jnp.sum(jnp.where(places < end, weight * losses, 0.0)) / size, by_row
@@ -106,4 +106,4 @@ def _of_own_rows(network: DividedNetwork, loss: RowLoss, actions: Array, rows: P
 
     (totals, by_row), (own, shared) = jax.lax.map(of_action, (network.own, starts, ends))
     of_all = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), shared)
-    return jnp.sum(totals), jnp.sum(by_row, axis=0), network.rebuilt(own, of_all)
+    return jnp.sum(totals), jnp.sum(by_row, axis=0), network.rebuild(own, of_all)

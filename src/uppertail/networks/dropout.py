@@ -110,6 +110,6 @@ class DropoutNetwork(DividedNetwork):
     def shared(self) -> PyTree:
         return self.encoder
 
-    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
         learned, masks = own
         return dataclasses.replace(self, learned=learned, masks=masks, encoder=shared)

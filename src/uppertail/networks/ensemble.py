@@ -126,7 +126,7 @@ class EnsembleNetwork(DividedNetwork):
     def shared(self) -> PyTree:
         return self.encoder, self.prior_encoder
 
-    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
         (learned, prior), (encoder, prior_encoder) = own, shared
         return dataclasses.replace(self, learned=learned, prior=prior, encoder=encoder, prior_encoder=prior_encoder)
 

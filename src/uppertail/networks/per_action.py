@@ -13,7 +13,7 @@ from uppertail.encodings import Encoding
 from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.layers import Activation, Normalization
 from uppertail.networks.perceptrons import Perceptron, Perceptrons
-from uppertail.networks.starts import InputStart, first_layer, started
+from uppertail.networks.starts import InputStart, first_layer, start_layer
 from uppertail.types import PyTree
 
 
@@ -113,7 +113,7 @@ class PerActionNetwork(DividedNetwork):
         """The arrays that belong to all actions."""
         return self.encoder
 
-    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
         """A network of this kind from other arrays."""
         weights, biases = own
         return dataclasses.replace(self, weights=weights, biases=biases, encoder=shared)
@@ -142,7 +142,7 @@ def perceptrons_of(
     first, *hidden, last = network.weights
     return dataclasses.replace(
         network,
-        weights=(started(first, start) / gain, *hidden, started(last, settings.output_init)),
+        weights=(start_layer(first, start) / gain, *hidden, start_layer(last, settings.output_init)),
         activation=settings.activation,
         normalization=settings.normalization,
         input_gain=gain,

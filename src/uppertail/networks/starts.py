@@ -39,12 +39,12 @@ def first_layer(
     return settled, (LOCAL_GAIN if local else 1.0) if gain is None else gain
 
 
-def started(glorot: Array, start: Start) -> Array:
-    """The weights of a layer before the first update.
+def start_layer(glorot: Array, start: Start) -> Array:
+    """Sets the weights of a layer before the first update.
 
     Args:
-        glorot: as they are drawn.
-        start: how they start.
+        glorot: random weights.
+        start: whether the layer keeps them, or starts at zero.
     """
     return jnp.zeros_like(glorot) if start == "zero" else glorot
 

@@ -109,9 +109,9 @@ class VariationalNetwork(Network):
         return jax.tree.leaves(self.noise)[0].shape[1]
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
-        return of_members(self.form, self.encoder, self.drawn(), observation)
+        return of_members(self.form, self.encoder, self.draw_weights(), observation)
 
-    def drawn(self) -> PyTree:
+    def draw_weights(self) -> PyTree:
         """The weights and biases of all members; leading axes [actions, members]."""
 
         def draw(mean: Array, raw: Array, noise: Array) -> Array:
@@ -130,7 +130,7 @@ class VariationalNetwork(Network):
         """The same noise with random signs for the units before and behind each weight: as likely, and uncorrelated."""
         leaves, structure = jax.tree.flatten(self.noise)
         keys = jax.random.split(key, len(leaves))
-        turned = [_turned(k, leaf) for k, leaf in zip(keys, leaves, strict=True)]
+        turned = [_flip_signs(k, leaf) for k, leaf in zip(keys, leaves, strict=True)]
         return dataclasses.replace(self, noise=jax.tree.unflatten(structure, turned))
 
     def member_weights(self, extra: PyTree) -> Float[Array, " members"]:
@@ -165,7 +165,9 @@ def _inverse_softplus(value: float) -> float:
     return math.log(math.expm1(value))
 
 
-def _turned(key: PRNGKeyArray, noise: Float[Array, "actions members *units"]) -> Float[Array, "actions members *units"]:
+def _flip_signs(
+    key: PRNGKeyArray, noise: Float[Array, "actions members *units"]
+) -> Float[Array, "actions members *units"]:
     """The noise with random signs: one for each unit on either side of a weight."""
     for axis in range(2, noise.ndim):
         shape = [size if each in (0, 1, axis) else 1 for each, size in enumerate(noise.shape)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def described(part: Any) -> dict[str, Any]:
+def describe(part: Any) -> dict[str, Any]:
     """Class name and settings of a part, as summary.json shows them."""
     shown = [field.name for field in dataclasses.fields(part) if field.repr]
     return {"name": type(part).__name__, **{name: plain(getattr(part, name)) for name in shown}}

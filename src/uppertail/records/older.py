@@ -41,7 +41,7 @@ FIRST_OPTIONS = {
 """The options that every config.yaml of a run has had from the first version. A user's own file rarely has them all."""
 
 
-def completed(asked: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+def complete(asked: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run, with those that came later.
 
     Args:
@@ -60,7 +60,7 @@ def completed(asked: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, A
     return whole
 
 
-def completed_options(content: Mapping[str, Any]) -> dict[str, Any]:
+def complete_options(content: Mapping[str, Any]) -> dict[str, Any]:
     """The options in a run's config.yaml, with those that came later; any other file's options as they are."""
     if not content.keys() >= FIRST_OPTIONS:
         return dict(content)
@@ -74,7 +74,7 @@ def completed_options(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**later, **content}
 
 
-def renamed(name: str) -> str:
+def current_name(name: str) -> str:
     """Today's name of an array of a checkpoint."""
     for before, now in RENAMED.items():
         if name.startswith(before):

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from uppertail.records.episodes import FINAL_WINDOW, Episodes, median_episode
 from uppertail.records.folder import EPISODES, SUMMARY
 from uppertail.records.writing import write_bytes, write_text
-from uppertail.schema import MismatchError, settled
+from uppertail.schema import MismatchError, convert
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +199,7 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
     try:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         for name, kind in SUMMARY_KINDS.items():
-            settled(summary.get(name), kind)
+            convert(summary.get(name), kind)
         if (summary.get("diverged") or DIVERGED).keys() != DIVERGED.keys():
             return None
     except (OSError, ValueError, AttributeError, RecursionError, MismatchError):

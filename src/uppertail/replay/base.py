@@ -69,8 +69,8 @@ def storage(capacity: int, example: Transition) -> Transition:
     return jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype), example)
 
 
-def written(stored: Transition, rows: Int[Array, " batch"], new: Transition) -> Transition:
-    """The stored transitions, with a batch written to these rows; rows beyond the last are dropped."""
+def write_rows(stored: Transition, rows: Int[Array, " batch"], new: Transition) -> Transition:
+    """Writes a batch to these rows of the stored transitions; rows beyond the last are dropped."""
     return jax.tree.map(lambda old, fresh: old.at[rows].set(fresh, mode="drop"), stored, new)
 
 

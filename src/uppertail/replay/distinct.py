@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
 from uppertail.errors import InputError
-from uppertail.replay.base import Replay, Sample, rows_of, storage, written
+from uppertail.replay.base import Replay, Sample, rows_of, storage, write_rows
 from uppertail.replay.fingerprints import PROBES, fingerprints, places_of
 from uppertail.schema import settle
 from uppertail.types import Transition
@@ -85,7 +85,7 @@ class Distinct(Replay):
         size, slots = transitions.action.shape[0], state.slots
         for start in range(0, size, slots):  # a batch with more new pairs than slots would overwrite its own pairs
             piece = jax.tree.map(lambda leaf, start=start: leaf[start : start + slots], transitions)
-            state = self._added(state, piece)
+            state = self._add_piece(state, piece)
         return state
 
     def sample(self, state: PairBuffer, key: PRNGKeyArray, count: int) -> Sample:
@@ -94,7 +94,7 @@ class Distinct(Replay):
         rows = slots * state.latest + jax.random.randint(jax.random.fold_in(key, ROW), (count,), 0, kept)
         return Sample(rows_of(state.transitions, rows), rows, jnp.ones(count))
 
-    def _added(self, state: PairBuffer, batch: Transition) -> PairBuffer:
+    def _add_piece(self, state: PairBuffer, batch: Transition) -> PairBuffer:
         """The buffer with a batch of at most as many transitions as it has slots."""
         size, slots, latest = batch.action.shape[0], state.slots, state.latest
         own = fingerprints(batch.observation, batch.action)
@@ -116,7 +116,7 @@ class Distinct(Replay):
         rows = slot * latest + (before + earlier) % latest
         last_ones = in_batch - earlier <= latest
         return PairBuffer(
-            written(state.transitions, jnp.where(last_ones, rows, slots * latest), batch),
+            write_rows(state.transitions, jnp.where(last_ones, rows, slots * latest), batch),
             state.known.at[slot].set(own),
             state.counts.at[slot].set(before + in_batch),
             state.pairs + jnp.sum(new, dtype=jnp.int32),
@@ -150,7 +150,7 @@ def _free_places(
     """
     nth_free = jnp.where(free, jnp.cumsum(free, axis=1), 0)
 
-    def waits(carry: tuple[Array, Array, Array]) -> Bool[Array, ""]:
+    def any_waiting(carry: tuple[Array, Array, Array]) -> Bool[Array, ""]:
         return jnp.any(carry[1])
 
     def settle(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -163,4 +163,4 @@ def _free_places(
         return jnp.where(got, wanted, found), waiting & ~got & (attempt < PROBES), attempt + 1
 
     start = (jnp.full(new.shape, nowhere, jnp.int32), new, jnp.ones((), jnp.int32))
-    return jax.lax.while_loop(waits, settle, start)[0]
+    return jax.lax.while_loop(any_waiting, settle, start)[0]

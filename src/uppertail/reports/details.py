@@ -62,18 +62,18 @@ class Seed:
             state = int(self.table.next_state[where])
         return path
 
-    def shown(self, asked: list[int]) -> list[int]:
+    def choose_states(self, asked: list[int]) -> list[int]:
         """The states whose distributions are shown: those asked for, else some along the path, else often visited."""
         if asked:
             return asked
         path = self.path()
-        chosen = [path[place] for place in np.unique(np.linspace(0, len(path) - 1, SHOWN).round().astype(int))]
+        states = [path[place] for place in np.unique(np.linspace(0, len(path) - 1, SHOWN).round().astype(int))]
         if self.recorded.visits is not None:
             counts = self.recorded.visits[-1, self.row].sum(axis=1)
             order = self.recorded.states[-1, self.row][np.argsort(-counts, kind="stable")]
-            chosen += [int(each) for each in order[: (counts > 0).sum()] if each >= 0 and each not in path]
+            states += [int(each) for each in order[: (counts > 0).sum()] if each >= 0 and each not in path]
         along = {state: place for place, state in enumerate(path)}
-        return sorted(dict.fromkeys(chosen[:SHOWN]), key=lambda state: (along.get(state, len(path)), state))
+        return sorted(dict.fromkeys(states[:SHOWN]), key=lambda state: (along.get(state, len(path)), state))
 
     def places(self, states: list[int]) -> Int[np.ndarray, "moments states"]:
         """The position of each state among those recorded at each moment; -1: it is not there."""
@@ -94,7 +94,7 @@ def detail(seed: Seed, label: str, asked: list[int], rows: int) -> dict[str, Any
         rows: rows of the grid in which the environment's states lie, one for a line.
     """
     recorded, row = seed.recorded, seed.row
-    states = seed.shown(asked)
+    states = seed.choose_states(asked)
     places = seed.places(states)
     moments = np.arange(len(places))[:, None]
     taken = (moments, row, np.maximum(places, 0))
@@ -107,10 +107,12 @@ def detail(seed: Seed, label: str, asked: list[int], rows: int) -> dict[str, Any
         "states": states if recorded.of_states else ["the first observation"],
         "path": [state in seed.path() for state in states],
         "actions": int(mean.shape[2]),
-        "there": _packed(places >= 0, np.uint8),
-        "mean": _packed(mean, np.float32),
-        "upper": _packed(mean + OPTIMISM * std, np.float32),
-        "policies": {name: _packed(255 * share, np.uint8) for name, share in chosen(seed, parameters, mean).items()},
+        "there": _pack(places >= 0, np.uint8),
+        "mean": _pack(mean, np.float32),
+        "upper": _pack(mean + OPTIMISM * std, np.float32),
+        "policies": {
+            name: _pack(255 * share, np.uint8) for name, share in action_shares(seed, parameters, mean).items()
+        },
         "exact": exact(seed, states),
     }
     if (drawn := densities(seed, parameters, mean, std)) is not None:
@@ -118,7 +120,7 @@ def detail(seed: Seed, label: str, asked: list[int], rows: int) -> dict[str, Any
     if recorded.visits is not None and recorded.last is not None:
         visits, last = recorded.visits[taken], recorded.last[taken]
         age = np.where(last > 0, recorded.step[:, row, None, None] - last, -1)
-        document |= {"visits": _packed(visits, np.int32), "age": _packed(age, np.int32)}
+        document |= {"visits": _pack(visits, np.int32), "age": _pack(age, np.int32)}
     if seed.table is not None and recorded.visits is not None and recorded.states.shape[2] == seed.table.num_states:
         document["grid"] = grid(seed, rows)
     return document
@@ -150,12 +152,14 @@ def densities(
     return {
         "bins": centres is not None,
         "points": points.shape[-1],
-        "ends": _packed(points[..., [0, -1]], np.float32),
-        "height": _packed(255 * np.clip(height, 0, 1), np.uint8),
+        "ends": _pack(points[..., [0, -1]], np.float32),
+        "height": _pack(255 * np.clip(height, 0, 1), np.uint8),
     }
 
 
-def chosen(seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray) -> dict[str, Float[np.ndarray, "..."]]:
+def action_shares(
+    seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray
+) -> dict[str, Float[np.ndarray, "..."]]:
     """How often each policy takes each action, by the first decisions of episodes; greedy shares ties equally."""
     best = mean == mean.max(axis=-1, keepdims=True)
     found = {"greedy": best / best.sum(axis=-1, keepdims=True)}
@@ -224,10 +228,10 @@ def grid(seed: Seed, rows: int) -> dict[str, Any] | None:
         "count": count,
         "low": low,
         "high": high,
-        "upper": _packed(255 * (upper - low) / max(high - low, 1e-9), np.uint8),
+        "upper": _pack(255 * (upper - low) / max(high - low, 1e-9), np.uint8),
         "most": float(np.expm1(visits.max())),
-        "visits": _packed(255 * visits / max(visits.max(), 1e-9), np.uint8),
-        "arrow": _packed(arrow[here[:, 0], greedy], np.uint8),
+        "visits": _pack(255 * visits / max(visits.max(), 1e-9), np.uint8),
+        "arrow": _pack(arrow[here[:, 0], greedy], np.uint8),
     }
 
 
@@ -242,7 +246,7 @@ def _arrows(way: Int[np.ndarray, "states actions 2"]) -> Int[np.ndarray, "states
     return np.array(flat).reshape(way.shape[:2])
 
 
-def _packed(array: Any, kind: Any) -> str:
+def _pack(array: Any, kind: Any) -> str:
     """Numbers in the form that the page unpacks: little-endian, in base 64."""
     whole = np.rint(array) if np.issubdtype(kind, np.integer) else array
     return base64.b64encode(np.ascontiguousarray(whole, np.dtype(kind).newbyteorder("<")).tobytes()).decode()

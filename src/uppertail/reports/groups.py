@@ -10,7 +10,7 @@ import numpy as np
 from uppertail.errors import InputError
 from uppertail.reports import outcomes
 from uppertail.reports.details import Seed, detail
-from uppertail.reports.rebuilt import Rebuilt, rebuilt
+from uppertail.reports.rebuilt import Rebuilt, rebuild
 from uppertail.reports.runs import FoundRun
 
 MOST_DETAILS = 12
@@ -69,7 +69,7 @@ def _group(
     runs: list[FoundRun], states: list[int], known: Mapping[str, type] | None, twins: Mapping[str, float]
 ) -> Group:
     labels = method_labels(runs)
-    parts = [rebuilt(run.summary, known) for run in runs]
+    parts = [rebuild(run.summary, known) for run in runs]
     seen = [
         outcomes.times(run, outcomes.goal_of(run, getattr(each.builder, "success_return", None)))
         for run, each in zip(runs, parts, strict=True)

@@ -147,7 +147,7 @@ class Inspected:
             "path": [self._on_path(each, mean, upper) for each in self._path(mean)],
         }
 
-    def drawn(self, state: int, points: int) -> Drawn | None:
+    def densities(self, state: int, points: int) -> Drawn | None:
         """Densities of each action in a state; None for a family that has none."""
         if not self.family.has_density:
             return None

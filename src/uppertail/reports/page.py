@@ -65,11 +65,11 @@ def page(title: str, groups: list[Group], command: str) -> str:
         ),
         "css": _file("page.css"),
         "sections": "\n".join(_section(number, group) for number, group in enumerate(groups)),
-        "data": _embedded({"groups": documents, "arrows": ARROWS}),
+        "data": _embed({"groups": documents, "arrows": ARROWS}),
         "bundle": _bundle(),
         "script": _file("page.js"),
     }
-    return _filled(_file("page.html"), parts)
+    return _fill(_file("page.html"), parts)
 
 
 def _section(number: int, group: Group) -> str:
@@ -78,9 +78,9 @@ def _section(number: int, group: Group) -> str:
         "number": str(number),
         "environment": html.escape(group.environment),
         "table": _table(group.table),
-        "made": "\n".join(_made(label, run) for label, run in zip(group.methods, group.runs, strict=True)),
+        "made": "\n".join(_provenance(label, run) for label, run in zip(group.methods, group.runs, strict=True)),
     }
-    return _filled(_file("section.html"), parts)
+    return _fill(_file("section.html"), parts)
 
 
 def _table(rows: list[dict[str, str]]) -> str:
@@ -89,7 +89,7 @@ def _table(rows: list[dict[str, str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _made(label: str, run: FoundRun) -> str:
+def _provenance(label: str, run: FoundRun) -> str:
     """Settings, versions, hardware and the command of a run, folded."""
     summary = run.summary
     hardware = ", ".join(f"{name} {value}" for name, value in summary["hardware"].items())
@@ -112,7 +112,7 @@ def _bundle() -> str:
     return vl_convert.javascript_bundle(vl_version=version).replace("</script", "<\\/script")
 
 
-def _embedded(document: Any) -> str:
+def _embed(document: Any) -> str:
     """JSON that cannot end the script element that holds it."""
     return json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
@@ -121,7 +121,7 @@ def _file(name: str) -> str:
     return importlib.resources.files("uppertail.reports").joinpath(name).read_text(encoding="utf-8")
 
 
-def _filled(template: str, parts: dict[str, str]) -> str:
+def _fill(template: str, parts: dict[str, str]) -> str:
     """A template with its parts filled in; braces within a part stay as they are."""
     pieces = template.split("{{")
     filled = [pieces[0]]

@@ -46,18 +46,18 @@ class Rebuilt:
         return jax.tree.unflatten(structure, [jnp.asarray(parameters[name]) for name in names])
 
 
-def rebuilt(summary: Mapping[str, Any], known: Mapping[str, type] | None = None) -> Rebuilt:
+def rebuild(summary: Mapping[str, Any], known: Mapping[str, type] | None = None) -> Rebuilt:
     """The parts that a summary names.
 
     Args:
         summary: the run's.
         known: classes that are not built in, by their names.
     """
-    parts = {name: _built(summary[name], PARTS[name].kinds, known or {}) for name in ("env", "distribution", "policy")}
+    parts = {name: _build(summary[name], PARTS[name].kinds, known or {}) for name in ("env", "distribution", "policy")}
     return Rebuilt(parts["env"], parts["distribution"], parts["policy"])
 
 
-def _built(described: Mapping[str, Any], kinds: Mapping[str, str], known: Mapping[str, type]) -> Any:
+def _build(described: Mapping[str, Any], kinds: Mapping[str, str], known: Mapping[str, type]) -> Any:
     name = described["name"]
     kind = getattr(importlib.import_module(kinds[name]), name) if name in kinds else known.get(name)
     if kind is None:

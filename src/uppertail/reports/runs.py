@@ -56,7 +56,7 @@ class FoundRun:
         return f"{self.folder.name}/{self.prefix}".rstrip("/-")
 
 
-def found_runs(folders: Iterable[Path]) -> list[FoundRun]:
+def read_runs(folders: Iterable[Path]) -> list[FoundRun]:
     """The runs in these folders: of `train`, of `headline`, and those of a study.
 
     Raises:

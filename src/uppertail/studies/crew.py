@@ -64,7 +64,7 @@ class Crew:
             while self._workers:
                 show()
                 time.sleep(poll)
-                self._workers = [worker for each in self._workers if (worker := self._still(each, claimed))]
+                self._workers = [worker for each in self._workers if (worker := self._replace_if_killed(each, claimed))]
         except KeyboardInterrupt:
             for worker in self._workers:
                 worker.send_signal(signal.SIGINT)
@@ -82,7 +82,7 @@ class Crew:
         environment = {**SETTINGS, **os.environ}
         return subprocess.Popen(self._command, stdin=subprocess.PIPE, env=environment, process_group=0)
 
-    def _still(
+    def _replace_if_killed(
         self, worker: "subprocess.Popen[bytes]", claimed: Callable[[int], bool]
     ) -> "subprocess.Popen[bytes] | None":
         """The worker if it still works, its successor if it was killed, None if it has ended."""

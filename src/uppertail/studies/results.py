@@ -40,7 +40,7 @@ class Result:
         )
 
 
-def finished(folder: Path) -> Result | None:
+def read_result(folder: Path) -> Result | None:
     """The result of a finished run; None if it is not finished, or its files are damaged."""
     if not all((folder / name).is_file() for name in records.FILES):
         return None
@@ -67,7 +67,7 @@ def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
             return f"{name} is missing"
         if name in sums and hashlib.sha256(path.read_bytes()).hexdigest() != sums[name]:
             return f"{name} is not as it was written"
-    return None if finished(folder) else "its results cannot be read"
+    return None if read_result(folder) else "its results cannot be read"
 
 
 def settings(folder: Path) -> dict[str, Any] | None:
@@ -88,7 +88,7 @@ def begin_again(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def checkpointed(folder: Path) -> bool:
+def has_checkpoint(folder: Path) -> bool:
     """Whether an unfinished run can go on from a checkpoint."""
     has_config = (folder / records.CONFIG).is_file()
     return has_config and any((folder / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN))

@@ -21,7 +21,7 @@ from uppertail.studies.cells import Cell
 from uppertail.studies.claim import Claim
 from uppertail.studies.runs import FINAL_RETURN, Sample
 from uppertail.studies.space import Range, Space
-from uppertail.studies.worker import INTERRUPTED, POLL, Command, end, released_if_cut_off, trained
+from uppertail.studies.worker import INTERRUPTED, POLL, Command, end, release_if_cut_off, train_cell
 
 JOURNAL, NAME = "search.journal", "uppertail"
 INTERMEDIATE = "return/mean"
@@ -38,7 +38,7 @@ def require_optuna() -> None:
         ) from error
 
 
-def opened(folder: Path) -> Any:
+def open_study(folder: Path) -> Any:
     """Optuna's study in a folder."""
     import optuna  # pyright: ignore[reportMissingImports]
     from optuna.storages import journal  # pyright: ignore[reportMissingImports]
@@ -76,7 +76,7 @@ class Search:
     def __call__(self, cell: Cell, claim: Claim) -> bool:
         """Runs a trial; False if the worker shall end."""
         number = int(cell.name.rpartition("-")[2])
-        with released_if_cut_off(claim):
+        with release_if_cut_off(claim):
             trial = self._trial(number)
         if trial is None:
             end(claim, "released")
@@ -85,7 +85,7 @@ class Search:
         if state.is_finished():  # its process died right after it had told Optuna
             end(claim, "failed" if state.name == "FAIL" else "done", pruned=state.name == "PRUNED")
             return True
-        return self._run(trial, self.space.cell(trial.number, self._suggested(trial)), claim)
+        return self._run(trial, self.space.cell(trial.number, self._suggest(trial)), claim)
 
     def _trial(self, number: int, patience: float = 5.0) -> Any:
         """The trial of a number; None if the trials before it are not asked for in time."""
@@ -98,29 +98,29 @@ class Search:
             time.sleep(0.02)
         return self.study.ask() if count == number else optuna.trial.Trial(self.study, trials[number]._trial_id)
 
-    def _suggested(self, trial: Any) -> dict[str, Any]:
+    def _suggest(self, trial: Any) -> dict[str, Any]:
         """The trial's options; a trial that goes on keeps those that it has."""
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         for option, values in self.space.options.items():
             if not isinstance(values, Range):
-                found[option] = json.loads(trial.suggest_categorical(option, [json.dumps(value) for value in values]))
+                options[option] = json.loads(trial.suggest_categorical(option, [json.dumps(value) for value in values]))
             elif values.whole:
-                found[option] = trial.suggest_int(
+                options[option] = trial.suggest_int(
                     option, values.low, values.high, log=values.log, step=values.step or 1
                 )
             else:
-                found[option] = trial.suggest_float(option, values.low, values.high, log=values.log, step=values.step)
-        return found
+                options[option] = trial.suggest_float(option, values.low, values.high, log=values.log, step=values.step)
+        return options
 
     def _run(self, trial: Any, cell: Cell, claim: Claim) -> bool:
         folder = self.place / cell.name
         known = max(self.study.get_trials(deepcopy=False)[trial.number].intermediate_values, default=0)
         message, code, judge = "", 0, Judge(trial, folder / records.LOG, known)
-        with released_if_cut_off(claim):
-            if results.finished(folder) is None:
+        with release_if_cut_off(claim):
+            if results.read_result(folder) is None:
                 with judge:
-                    code, message = trained(cell, folder, self.command)
-        result = results.finished(folder)
+                    code, message = train_cell(cell, folder, self.command)
+        result = results.read_result(folder)
         value = self.space.value(Sample.of([result])) if result and not result.trouble else None
         if result is not None and value is not None:
             self._tell(trial, "COMPLETE", value)
@@ -186,9 +186,9 @@ class Judge:
         return bool(new)
 
 
-def found(folder: Path, space: Space) -> dict[str, Any]:
+def search_results(folder: Path, space: Space) -> dict[str, Any]:
     """The results of a search, the contents of its study.json: the best trials first."""
-    trials = [each for each in opened(folder).get_trials(deepcopy=False) if each.number < space.trials]
+    trials = [each for each in open_study(folder).get_trials(deepcopy=False) if each.number < space.trials]
     rows = [
         {
             "name": f"trial-{trial.number:04d}",

@@ -14,7 +14,7 @@ from uppertail.studies.folder import StudyFolder
 from uppertail.studies.runs import Sample, key
 
 
-def selected(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample], list[str]]:
+def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample], list[str]]:
     """The seeds of one side, by the key of the environment, and the unfinished runs, which are left out.
 
     Args:
@@ -28,7 +28,7 @@ def selected(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample], l
     environments: dict[str, list[results.Result]] = {}
     left_out = []
     for folder in folders:
-        result = results.finished(folder)
+        result = results.read_result(folder)
         if result is None:
             left_out.append(folder.name)
             continue

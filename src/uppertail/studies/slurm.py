@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 DEFAULTS = {"name": "uppertail", "timeout_min": 240, "cpus_per_task": 1}
 """The parameters of a job by default."""
@@ -69,7 +69,7 @@ def submit(
             jobs = [executor.submit(Job(work, str(place))) for _ in range(count)]
     except (RuntimeError, NameError, TypeError, ValueError) as error:
         raise InputError(
-            f"Slurm takes no jobs ({said(error)}): call it where `sbatch` works, with settings under slurm that "
+            f"Slurm takes no jobs ({message_of(error)}): call it where `sbatch` works, with settings under slurm that "
             "submitit's update_parameters knows."
         ) from error
     return jobs

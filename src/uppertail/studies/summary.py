@@ -12,7 +12,7 @@ from uppertail.analysis.statistics import mean_interval, share_interval
 from uppertail.analysis.survival import kaplan_meier, median
 from uppertail.studies import settings as of
 from uppertail.studies.claims import Standing
-from uppertail.studies.comparison import compared
+from uppertail.studies.comparison import compare
 from uppertail.studies.definition import Definition
 from uppertail.studies.results import Result
 from uppertail.studies.runs import TIMES, Sample, key
@@ -56,7 +56,7 @@ def summary(
         "cells": cells,
         "methods": [{"method": name, **_profile(each, samples)} for name, each in samples.items()],
         "growth": _growth(settings, methods, results),
-        "improvement": [{"a": a, "b": b, **compared(samples[a], samples[b])} for a, b in together],
+        "improvement": [{"a": a, "b": b, **compare(samples[a], samples[b])} for a, b in together],
     }
 
 

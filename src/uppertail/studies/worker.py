@@ -71,13 +71,13 @@ def run_cell(place: Path, command: Command, cell: Cell, claim: Claim) -> bool:
     folder = place / cell.name
     began = time.monotonic()
     message, code = "", 0
-    with released_if_cut_off(claim):
-        if results.finished(folder) is None:
-            code, message = trained(cell, folder, command)
+    with release_if_cut_off(claim):
+        if results.read_result(folder) is None:
+            code, message = train_cell(cell, folder, command)
     if code == INTERRUPTED:
         end(claim, "released")
         return False
-    result = results.finished(folder)
+    result = results.read_result(folder)
     if result is None or result.trouble:
         trouble = result.trouble if result else None
         end(claim, "failed", message=message or trouble or f"it ended with exit code {code}, and without results")
@@ -88,7 +88,7 @@ def run_cell(place: Path, command: Command, cell: Cell, claim: Claim) -> bool:
 
 
 @contextlib.contextmanager
-def released_if_cut_off(claim: Claim) -> Iterator[None]:
+def release_if_cut_off(claim: Claim) -> Iterator[None]:
     """Releases a cell at once on Ctrl-C or at a time limit, so that others need not wait for this process to die."""
     try:
         yield
@@ -97,9 +97,9 @@ def released_if_cut_off(claim: Claim) -> Iterator[None]:
         raise
 
 
-def trained(cell: Cell, folder: Path, command: Command) -> tuple[int, str]:
+def train_cell(cell: Cell, folder: Path, command: Command) -> tuple[int, str]:
     """Trains, from the last checkpoint if there is one; returns the exit code and the text of errors."""
-    if results.checkpointed(folder):
+    if results.has_checkpoint(folder):
         arguments = ["resume", str(folder), "--quiet"]
     else:
         arguments = ["train", *cell.arguments, "--out", str(folder), "--overwrite", "--quiet"]

@@ -11,7 +11,7 @@ from uppertail.types import PyTree, Transition
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
-BackedUp = Callable[[Any, PRNGKeyArray, Transition], PyTree]
+BackUp = Callable[[Any, PRNGKeyArray, Transition], PyTree]
 """r + discount * Z(s', a') of one transition by each member, with a target in this state: (state, key, transition)."""
 
 
@@ -35,16 +35,16 @@ class Target(abc.ABC):
     def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         """The network that bootstraps."""
 
-    def after_steps(self, state: PyTree, key: PRNGKeyArray, steps: Transition, backed_up: BackedUp) -> PyTree:
+    def after_steps(self, state: PyTree, key: PRNGKeyArray, steps: Transition, back_up: BackUp) -> PyTree:
         """The state after a rollout, before anything is learned from it; as it was by default.
 
         Args:
             state: the state before.
             key: randomness of this call.
             steps: the transitions of the rollout, the oldest first.
-            backed_up: backs up one transition.
+            back_up: backs up one transition.
         """
-        del key, steps, backed_up
+        del key, steps, back_up
         return state
 
     def recall(self, state: PyTree, observation: Array, z: PyTree) -> PyTree:

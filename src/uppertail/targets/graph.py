@@ -9,8 +9,8 @@ from jaxtyping import Array, PRNGKeyArray
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.schema import settle
-from uppertail.targets.base import AnyNetwork, BackedUp, Target
-from uppertail.targets.pair_table import ALWAYS, PairTable, empty, entered, found, written
+from uppertail.targets.base import AnyNetwork, BackUp, Target
+from uppertail.targets.pair_table import ALWAYS, PairTable, empty, enter, find, write_places
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 
@@ -46,18 +46,18 @@ class Graph(Target):
         del state
         return online
 
-    def after_steps(self, state: PairTable, key: PRNGKeyArray, steps: Transition, backed_up: BackedUp) -> PairTable:
+    def after_steps(self, state: PairTable, key: PRNGKeyArray, steps: Transition, back_up: BackUp) -> PairTable:
         """Backs up the newest transition first, so that one pass carries values from an episode's end to its start."""
         first_key, pass_key = jax.random.split(key)
         anew = steps._replace(next_action=jnp.full_like(steps.next_action, POLICY_CHOICE))
         count = steps.action.shape[0]
         nothing = empty(1, *_layout(state.z))  # an empty memory, for the first values of new pairs
-        z = jax.vmap(backed_up, in_axes=(None, 0, 0))(nothing, jax.random.split(first_key, count), anew)
-        table, places = entered(state, steps, z)
+        z = jax.vmap(back_up, in_axes=(None, 0, 0))(nothing, jax.random.split(first_key, count), anew)
+        table, places = enter(state, steps, z)
 
         def step(z: PyTree, row: tuple[Array, PRNGKeyArray, Transition]) -> tuple[PyTree, None]:
             place, step_key, transition = row
-            return written(z, place, backed_up(table._replace(z=z), step_key, transition)), None
+            return write_places(z, place, back_up(table._replace(z=z), step_key, transition)), None
 
         rows = (places, jax.random.split(pass_key, count), anew)
         return table._replace(z=jax.lax.scan(step, table.z, rows, reverse=True)[0])
@@ -65,7 +65,7 @@ class Graph(Target):
     def recall(self, state: PairTable, observation: Array, z: PyTree) -> PyTree:
         actions = jnp.arange(jax.tree.leaves(z)[0].shape[1])
         observations = jnp.broadcast_to(observation, (actions.shape[0], *observation.shape))
-        places, stands = found(state, observations, actions)
+        places, stands = find(state, observations, actions)
         sure = stands & (state.status[places] == ALWAYS)
 
         def of_each(remembered: Array, said: Array) -> Array:
@@ -75,9 +75,9 @@ class Graph(Target):
         return jax.tree.map(of_each, state.z, z)
 
     def after_backups(self, state: PairTable, transitions: Transition, targets: PyTree) -> PairTable:
-        places, stands = found(state, transitions.observation, transitions.action)
+        places, stands = find(state, transitions.observation, transitions.action)
         kept = jnp.where(stands & (transitions.next_action == POLICY_CHOICE), places, state.status.shape[0])
-        return state._replace(z=written(state.z, kept, targets))
+        return state._replace(z=write_places(state.z, kept, targets))
 
 
 def _layout(stored: PyTree) -> tuple[int, PyTree]:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt8, UInt32
 
-from uppertail.replay.fingerprints import fingerprints, mixed, places_of
+from uppertail.replay.fingerprints import fingerprints, mix, places_of
 from uppertail.types import PyTree, Transition
 
 FREE, ALWAYS, DIFFERS = range(3)
@@ -37,10 +37,10 @@ def empty(pairs: int, members: int, z: PyTree) -> PairTable:
     return PairTable(words, jnp.copy(words), jnp.full(places, FREE, jnp.uint8), room)
 
 
-def found(
+def find(
     table: PairTable, observations: Array, actions: Int[Array, " batch"]
 ) -> tuple[Int[Array, " batch"], Bool[Array, " batch"]]:
-    """The place of each pair, and whether the pair is there.
+    """Finds the place of each pair, and whether the pair is there.
 
     For a pair that is not there, it is the place to put it: the first free one of its places; if none is free, its
     first, which another pair then loses.
@@ -54,7 +54,7 @@ def found(
     return jnp.take_along_axis(places, chosen[:, None], axis=1)[:, 0], stands
 
 
-def entered(table: PairTable, transitions: Transition, z: PyTree) -> tuple[PairTable, Int[Array, " batch"]]:
+def enter(table: PairTable, transitions: Transition, z: PyTree) -> tuple[PairTable, Int[Array, " batch"]]:
     """Enters the pairs of a batch, new ones with these distributions; returns the table and the place of each pair.
 
     Two new pairs may want one place: one gets it, and the other has none (a place beyond the last) until it is seen
@@ -62,7 +62,7 @@ def entered(table: PairTable, transitions: Transition, z: PyTree) -> tuple[PairT
     compiled program would copy the table.
     """
     own, outcome = fingerprints(transitions.observation, transitions.action), _outcomes(transitions)
-    places, stands = found(table, transitions.observation, transitions.action)
+    places, stands = find(table, transitions.observation, transitions.action)
     same = jnp.all(own[:, None] == own[None], axis=-1)
     differs_in_batch = jnp.any(same & jnp.any(outcome[:, None] != outcome[None], axis=-1), axis=1)
     differs_from_last = stands & jnp.any(table.outcome[places] != outcome, axis=-1)
@@ -78,12 +78,12 @@ def entered(table: PairTable, transitions: Transition, z: PyTree) -> tuple[PairT
         known,
         table.outcome.at[to_tell].set(outcome, mode="drop"),
         table.status.at[has].set(status, mode="drop"),
-        written(table.z, jnp.where(stands, beyond, has), z),
+        write_places(table.z, jnp.where(stands, beyond, has), z),
     ), has
 
 
-def written(stored: PyTree, places: Int[Array, "*batch"], z: PyTree) -> PyTree:
-    """A table's arrays with these distributions [*batch, members] in these places, except those beyond the last."""
+def write_places(stored: PyTree, places: Int[Array, "*batch"], z: PyTree) -> PyTree:
+    """Writes these distributions [*batch, members] to these places of a table; those beyond the last are dropped."""
     return jax.tree.map(lambda old, new: old.at[places].set(new, mode="drop"), stored, z)
 
 
@@ -91,4 +91,4 @@ def _outcomes(transitions: Transition) -> UInt32[Array, "batch 2"]:
     """The fingerprints of outcomes: the next observation, the reward, and whether the episode terminated there."""
     after = fingerprints(transitions.next_observation, transitions.terminated.astype(jnp.int32))
     reward = jax.lax.bitcast_convert_type(transitions.reward.astype(jnp.float32) + jnp.float32(0), jnp.uint32)
-    return after ^ mixed(reward)[:, None]
+    return after ^ mix(reward)[:, None]

@@ -107,13 +107,13 @@ def step_keys(rollout_key: PRNGKeyArray, step: int | Int[Array, ""]) -> StepKeys
     return StepKeys(*jax.random.split(jax.random.fold_in(rollout_key, step), 3))
 
 
-def played_keys(play_key: PRNGKeyArray, step: int | Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+def play_keys(play_key: PRNGKeyArray, step: int | Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     """The keys of the action and of the environment at a step of an episode played with a compiled environment."""
     action_key, step_key = jax.random.split(jax.random.fold_in(play_key, step))
     return action_key, step_key
 
 
-def of_environments(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
+def environment_keys(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
     """The key of each of a seed's environments; a single environment has the seed's own, as in compiled runs."""
     return key[None] if count == 1 else jax.random.split(key, count)
 

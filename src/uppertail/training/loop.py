@@ -145,7 +145,7 @@ class Loop:
         at_limit = jax.lax.cond(reached, lambda: agent_state.network, lambda: run.at_limit)  # a `where` would copy it
         return after._replace(at_limit=at_limit), metrics
 
-    def nothing(self, seeds: int, iterations: int) -> tuple[StepRecord, Metrics]:
+    def idle_records(self, seeds: int, iterations: int) -> tuple[StepRecord, Metrics]:
         """The records of seeds that stood still for this many iterations."""
         steps: Any = np.zeros((seeds, iterations, self.rollout_steps), np.float32)
         updates: Any = np.zeros((seeds, iterations, self.updates_per_rollout), np.float32)

@@ -16,12 +16,12 @@ from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.records import RunRecord
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.assembly import loop_of, world_of
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver
 from uppertail.training.drivers.base import Played, State
-from uppertail.training.drivers.recorder import Recorder, counted
+from uppertail.training.drivers.recorder import Recorder, table_shape
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, RunState
 from uppertail.training.method import Method, with_short_forms
@@ -90,7 +90,7 @@ class Run:
         self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
         self.world = world_of(builder, self.keys, seeds.tolist(), self.settings)
         try:
-            self._table = counted(self.world.observations, self.world.num_actions) if record else None
+            self._table = table_shape(self.world.observations, self.world.num_actions) if record else None
             self._asked_method, self._encoding = method, self.world.observations.encoding(builder.preferences)
             self._fit(self._return_range((before or {}).get("measured_returns")))
             self.notes = [*_note(builder), *traps(self.method, self._encoding)]
@@ -210,7 +210,7 @@ class Run:
 
     def asked(self) -> dict[str, Any]:
         """The parts and settings of the run: the distribution as it is fitted, and the returns it was fitted to."""
-        described_parts = {name: described(part) for name, part in self.parts.items()}
+        described_parts = {name: describe(part) for name, part in self.parts.items()}
         described_parts["settings"].pop("name")
         measured = None if self.returns.known else [self.returns.low, self.returns.high]
         return {**described_parts, "measured_returns": measured}

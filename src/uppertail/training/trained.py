@@ -85,12 +85,12 @@ class LearnedFile:
             InputError: they are of another run.
         """
         asked = json.loads(json.dumps(run.asked()))
-        if different := list(differences(older.completed(self.header.asked, run.parts), asked)):
+        if different := list(differences(older.complete(self.header.asked, run.parts), asked)):
             raise InputError(f"{self.path} was made with {different[0]}: {AGAIN}.")
-        if self.header.environments != file.digest(tensors.named(run.world.environments)):
+        if self.header.environments != file.digest(tensors.to_named(run.world.environments)):
             raise InputError(f"{self.path} was made in environments that are built otherwise here: {AGAIN}.")
         try:
-            return tensors.like(run.template.at_limit, self.arrays)
+            return tensors.from_named(run.template.at_limit, self.arrays)
         except tensors.OtherShapesError as error:
             raise InputError(f"{self.path} has another shape ({error}): {AGAIN}.") from error
 
@@ -114,7 +114,7 @@ def save(folder: Path, result: TrainingResult) -> None:
             "settings": record.settings,
             "measured_returns": record.measured_returns,
         },
-        environments=file.digest(tensors.named(result.environments)),
+        environments=file.digest(tensors.to_named(result.environments)),
         stopped=record.stopped,
         seconds={
             "wall": record.wall_seconds,
@@ -123,4 +123,4 @@ def save(folder: Path, result: TrainingResult) -> None:
         },
         hardware=record.hardware,
     )
-    file.write(folder / records.NETWORKS, header, tensors.named(result.networks))
+    file.write(folder / records.NETWORKS, header, tensors.to_named(result.networks))

@@ -12,7 +12,7 @@ from uppertail.environments import EnvironmentBuilder, builder_of
 from uppertail.errors import InputError
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.records import Episodes
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.schema import require_type
 from uppertail.training.process.jax_settings import require_working
 from uppertail.training.seeds import seed_keys
@@ -73,9 +73,9 @@ def twin(
             end = episodes if first is None else min(episodes, first + after)
         played.append(Episodes(seen.returns[:end], seen.lengths[:end], np.cumsum(seen.lengths[:end])))
     return TwinResult(
-        described(builder),
-        described(family),
-        described(agent.policy),
+        describe(builder),
+        describe(family),
+        describe(agent.policy),
         discount,
         list(range(seed, seed + seeds)),
         builder.success_return,

@@ -66,23 +66,23 @@ class TabularAgent:
         def episode(tables: Tables, _: None) -> tuple[Tables, tuple[Float[Array, ""], Int[Array, ""]]]:
             act_key, sweep_key = jax.random.split(jax.random.fold_in(key, tables.episodes))
             after, ret, length = self._act(act_key, mdp, order, tables)
-            z = self.learned(sweep_key, mdp, order, after)
+            z = self.learn(sweep_key, mdp, order, after)
             return after._replace(z=z, episodes=tables.episodes + 1), (ret, length)
 
         tables, (returns, lengths) = jax.lax.scan(episode, tables, length=count)
         return tables, returns, lengths
 
-    def learned(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> Any:
-        """The distributions after an episode's sweeps; all sweeps draw the same choices of the policy."""
+    def learn(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> Any:
+        """Sweeps after an episode; the new distributions. All sweeps draw the same choices of the policy."""
 
         def sweep(carry: tuple[Any, Bool[Array, ""], Int[Array, ""]]) -> tuple[Any, Bool[Array, ""], Int[Array, ""]]:
             z, _, sweeps = carry
-            swept = self._swept(key, mdp, order, tables._replace(z=z))
+            swept = self._sweep(key, mdp, order, tables._replace(z=z))
             same = jax.tree.map(lambda new, old: jnp.all(new == old), swept, z)
             return swept, jnp.stack(jax.tree.leaves(same)).all(), sweeps + 1
 
         if self.sweeps == 1:
-            return self._swept(key, mdp, order, tables)
+            return self._sweep(key, mdp, order, tables)
         begin = (tables.z, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
         z, _, _ = jax.lax.while_loop(lambda carry: ~carry[1] & (carry[2] < self.sweeps), sweep, begin)
         return z
@@ -116,17 +116,17 @@ class TabularAgent:
         last, seen, deepest, _, ret, _ = jax.lax.while_loop(lambda carry: ~carry[-1], step, begin)
         return tables._replace(seen=seen, deepest=deepest), ret, last.elapsed
 
-    def _swept(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> Any:
-        """One sweep over all transitions ever seen, from the deepest layer to the first."""
+    def _sweep(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> Any:
+        """Makes one sweep over all transitions ever seen, from the deepest layer to the first."""
 
         def layer(index: Int[Array, ""], z: Any) -> Any:
             states = order.layers[tables.deepest - index]
-            rows = jax.vmap(self._backed_up, in_axes=(None, None, None, None, 0))(key, mdp, z, tables.seen, states)
+            rows = jax.vmap(self._back_up, in_axes=(None, None, None, None, 0))(key, mdp, z, tables.seen, states)
             return jax.tree.map(lambda leaf, row: leaf.at[states].set(row, mode="drop"), z, rows)
 
         return jax.lax.fori_loop(0, tables.deepest + 1, layer, tables.z)
 
-    def _backed_up(
+    def _back_up(
         self,
         key: PRNGKeyArray,
         mdp: FiniteMDP,

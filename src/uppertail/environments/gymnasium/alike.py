@@ -16,7 +16,7 @@ LAST_SECONDS = 60
 """How long an environment's own process lives on after SIGTERM, so that its parent can save what was learned."""
 
 
-def told(reward: Any, terminated: Any, truncated: Any) -> tuple[float, bool, bool]:
+def plain_outcome(reward: Any, terminated: Any, truncated: Any) -> tuple[float, bool, bool]:
     """Reward and ends of a step; an array of one truth value, as some environments give, is that value.
 
     Raises:
@@ -50,7 +50,7 @@ class Alike(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         after, reward, terminated, truncated, info = self.env.step(int(action))
-        return self.array(after), *told(reward, terminated, truncated), info
+        return self.array(after), *plain_outcome(reward, terminated, truncated), info
 
 
 class AlikeMaker:

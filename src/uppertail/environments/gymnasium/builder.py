@@ -19,12 +19,12 @@ from uppertail.encodings import Features, ObservationSpace, Preferences, Scaling
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import objections, tables, texts, wrapping
 from uppertail.environments.gymnasium.alike import AlikeMaker
-from uppertail.environments.gymnasium.single import Single, closed
+from uppertail.environments.gymnasium.single import Single, close_quietly
 from uppertail.environments.gymnasium.spaces import Reading, actions_of, hashed, reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.gymnasium.wrapping import Made, Wrapped
 from uppertail.environments.host import HostBuilder, HostEnvironment
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
@@ -188,30 +188,30 @@ class GymnasiumBuilder(HostBuilder):
         if not self.inspected.has_table or self.inspected.objection:
             why = self.inspected.objection or "it shows no table of its transitions (`unwrapped.P`)"
             raise InputError(f"{self.label} cannot be compiled: {why}.")
-        env = self.made()
+        env = self.make()
         try:
             assert isinstance(env, gymnasium.Env)
             return tables.from_environment(env, self.inspected.time_limit)
         finally:
-            closed(env)
+            close_quietly(env)
 
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
-        seen, env, reset_seed = self.inspected, self.made(), self.seed_of_resets(seed)
+        seen, env, reset_seed = self.inspected, self.make(), self.seed_of_resets(seed)
         limit = time_limit if seen.time_limit is None else None
         if isinstance(env, VectorEnv):
             return Vector(env, seen.reading, int(seen.actions.start), seed, reset_seed)
         if num_envs == 1:
             limited = env if limit is None else TimeLimit(env, limit)
             return Single(limited, seen.reading, int(seen.actions.start), seed, reset_seed)
-        closed(env)
+        close_quietly(env)
         kind = {"sync": SyncVectorEnv, "async": functools.partial(AsyncVectorEnv, context="spawn")}[self.vectorization]
         makers: Any = [AlikeMaker(self.maker(), limit, seen.reading, seen.example)] * num_envs
         vector = kind(makers, autoreset_mode=AutoresetMode.DISABLED)
         return Vector(vector, Reading(np.array, seen.reading.space), int(seen.actions.start), seed, reset_seed)
 
     @abc.abstractmethod
-    def made(self) -> Made:
-        """The environment, made anew.
+    def make(self) -> Made:
+        """Makes the environment anew.
 
         Raises:
             InputError: it cannot be made.
@@ -224,7 +224,7 @@ class GymnasiumBuilder(HostBuilder):
         Raises:
             InputError: it cannot be made, or is of no kind that can be trained on.
         """
-        env = self.made()
+        env = self.make()
         try:
             vector = isinstance(env, VectorEnv)
             space, actions = (
@@ -245,10 +245,10 @@ class GymnasiumBuilder(HostBuilder):
                 table,
                 objection,
                 _rows(env),
-                tuple(map(texts.shown, sorted(left_out, key=str))),
+                tuple(map(texts.path_name, sorted(left_out, key=str))),
             )
         finally:
-            closed(env)
+            close_quietly(env)
 
     def _objection(self, env: gymnasium.Env[Any, Any]) -> str | None:
         if self.reset_seed is not None:
@@ -280,4 +280,4 @@ def _rows(env: Made) -> int:
 def extra(error: Exception) -> str:
     """How Gymnasium says to install what is missing."""
     named = re.search(r"gymnasium\[[\w-]+\]", str(error))
-    return f"run `pip install '{named[0]}'`" if named else said(error)
+    return f"run `pip install '{named[0]}'`" if named else message_of(error)

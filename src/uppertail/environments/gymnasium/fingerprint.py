@@ -79,19 +79,19 @@ class _Walk:
         else:
             yield _name(type(value))
             if self._followed(type(value)):
-                yield from self.parts((type(value), _given(value)))
+                yield from self.parts((type(value), _constructor_arguments(value)))
 
     def _environment(self, env: Any) -> Iterator[str]:
         if env.spec is not None:
             yield from self.parts((env.spec.id, env.spec.kwargs))
-        yield from self.parts((type(env), type(env.unwrapped), _given(env.unwrapped)))
+        yield from self.parts((type(env), type(env.unwrapped), _constructor_arguments(env.unwrapped)))
 
     def _function(self, function: types.FunctionType) -> Iterator[str]:
         yield _name(function)
         if not self._followed(function):
             return
         yield from self.parts((function.__code__, function.__defaults__, function.__kwdefaults__))
-        for name, value in sorted(_referred(function).items()):
+        for name, value in sorted(_references(function).items()):
             yield name
             yield from self.parts(value if _constant(value) else type(value))
 
@@ -119,7 +119,7 @@ class _Walk:
         return root in self.roots or (isinstance(value, type) and issubclass(value, gymnasium.Env | VectorEnv))
 
 
-def _given(value: Any) -> dict[str, Any]:
+def _constructor_arguments(value: Any) -> dict[str, Any]:
     """The plain arguments of an object's constructor that it keeps under the same names."""
     try:
         names = inspect.signature(type(value)).parameters
@@ -129,7 +129,7 @@ def _given(value: Any) -> dict[str, Any]:
     return {name: kept[name] for name in names if isinstance(kept.get(name), PLAIN) and name in kept}
 
 
-def _referred(function: types.FunctionType) -> dict[str, Any]:
+def _references(function: types.FunctionType) -> dict[str, Any]:
     """The globals and closure variables that a function's code refers to, by name."""
     names, codes = set(), [function.__code__]
     for code in codes:

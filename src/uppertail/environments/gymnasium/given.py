@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made
 from uppertail.environments.gymnasium.fingerprint import fingerprint
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Given(GymnasiumBuilder):
             return self._copy
         return self.environment
 
-    def made(self) -> Made:
+    def make(self) -> Made:
         try:
             made = self.maker()()
         except InputError:
@@ -73,7 +73,7 @@ class Given(GymnasiumBuilder):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # the environment's own code may raise anything
-            raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
+            raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {message_of(error)}).") from error
         if not isinstance(made, gymnasium.Env | VectorEnv):
             raise InputError(f"{self.id} gives {made!r}: give a function that makes a Gymnasium environment.")
         if not isinstance(self.environment, gymnasium.Env | VectorEnv):  # those are copied

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces, wrappers
 
 from uppertail.environments.gymnasium.wrapping import wrappers_of
-from uppertail.errors import said
+from uppertail.errors import message_of
 
 CHECKED_STEPS, CHECKED_STARTS = 500, 20
 """How many random steps, and how many first states of episodes, are compared with the table."""
@@ -34,7 +34,7 @@ def objection(env: gymnasium.Env[Any, Any]) -> str | None:
     try:
         return _of_table(bare) or _of_starts(bare) or _of_steps(bare)
     except Exception as error:  # the environment's own code may raise anything, and its table may have any form
-        return f"its table cannot be followed ({type(error).__name__}: {said(error)})"
+        return f"its table cannot be followed ({type(error).__name__}: {message_of(error)})"
 
 
 def _of_table(env: Any) -> str | None:

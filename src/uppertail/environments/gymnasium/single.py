@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 from jaxtyping import Int
 
-from uppertail.environments.gymnasium.alike import told
+from uppertail.environments.gymnasium.alike import plain_outcome
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.host import HostEnvironment, HostStep
 
@@ -28,7 +28,7 @@ def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = 
     return int(np.random.SeedSequence((seed, environment, episode)).generate_state(1)[0])
 
 
-def closed(env: Any) -> None:
+def close_quietly(env: Any) -> None:
     """Closes an environment, and ignores any error: nothing is lost by one."""
     with contextlib.suppress(Exception, SystemExit, GeneratorExit):
         env.close()
@@ -69,7 +69,7 @@ class Single(HostEnvironment):
         self.episode = 0
         return self._begin()
 
-    def another(self, episodes: int) -> np.ndarray:
+    def begin_another(self, episodes: int) -> np.ndarray:
         self.episode = max(self.episode, episodes) + 1
         return self._begin()
 
@@ -77,7 +77,7 @@ class Single(HostEnvironment):
         self.actions.append(int(actions[0]))
         step: tuple[Any, ...] = self.env.step(self.actions[-1] + self.first_action)
         after, *answers, _ = step
-        reward, terminated, truncated = told(*answers)
+        reward, terminated, truncated = plain_outcome(*answers)
         next_observation = observation = self.array(after)[None]
         if terminated or truncated:
             self.episode += 1
@@ -106,7 +106,7 @@ class Single(HostEnvironment):
         return observation
 
     def close(self) -> None:
-        closed(self.env)
+        close_quietly(self.env)
 
     def _begin(self) -> np.ndarray:
         """The first observation of the next episode."""

@@ -37,9 +37,9 @@ def reading(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset()) -
         InputError: they are of no kind that a network can take.
     """
     if any(True for _ in texts_of(space)):
-        plain, told = without_texts(space, left_out)
+        plain, strip = without_texts(space, left_out)
         inner = reading(plain)
-        return Reading(lambda observation: inner.array(told(observation)), inner.space)
+        return Reading(lambda observation: inner.array(strip(observation)), inner.space)
     if isinstance(space, spaces.Discrete):
         return Reading(functools.partial(_state, space), States(int(space.n)))
     if isinstance(space, spaces.Box) and (image := _image(space)):

@@ -18,15 +18,15 @@ TRIED_EPISODES, TRIED_STEPS = 10, 20
 Path = tuple[Any, ...]
 """Where in an observation something is: keys of Dicts and indices of Tuples."""
 
-Told = Callable[[Any], Any]
+Strip = Callable[[Any], Any]
 """An observation, or a part of one, without texts."""
 
 
-class Untold(NamedTuple):
+class WithoutTexts(NamedTuple):
     """A space without texts, and the function that brings an observation into it."""
 
     space: spaces.Space[Any]
-    told: Told
+    strip: Strip
 
 
 def texts_of(space: spaces.Space[Any], path: Path = ()) -> Iterator[Path]:
@@ -61,7 +61,7 @@ def constants(env: gymnasium.Env[Any, Any], paths: list[Path]) -> frozenset[Path
     return frozenset(path for path, texts in seen.items() if len(texts) == 1)
 
 
-def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset(), path: Path = ()) -> Untold:
+def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset(), path: Path = ()) -> WithoutTexts:
     """The space without texts.
 
     Args:
@@ -74,10 +74,12 @@ def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozense
         inner = {name: without_texts(part, left_out, (*path, name)) for name, part in kept}
         if isinstance(space, spaces.Dict):
             mapped = spaces.Dict({name: each.space for name, each in inner.items()})
-            return Untold(mapped, lambda seen: {name: each.told(seen[name]) for name, each in inner.items()})
+            return WithoutTexts(mapped, lambda seen: {name: each.strip(seen[name]) for name, each in inner.items()})
         listed = spaces.Tuple([each.space for each in inner.values()])
-        return Untold(listed, lambda seen: tuple(each.told(seen[name]) for name, each in inner.items()))
-    return Untold(spaces.MultiBinary(PLACES), one_hot) if _is_text(space) else Untold(space, lambda seen: seen)
+        return WithoutTexts(listed, lambda seen: tuple(each.strip(seen[name]) for name, each in inner.items()))
+    return (
+        WithoutTexts(spaces.MultiBinary(PLACES), one_hot) if _is_text(space) else WithoutTexts(space, lambda seen: seen)
+    )
 
 
 def one_hot(text: str) -> np.ndarray:
@@ -87,8 +89,8 @@ def one_hot(text: str) -> np.ndarray:
     return places
 
 
-def shown(path: Path) -> str:
-    """The name of a part of an observation, for messages."""
+def path_name(path: Path) -> str:
+    """A part of an observation by its name, for messages."""
     return ".".join(map(str, path)) or "observation"
 
 

@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Int
 
-from uppertail.environments.gymnasium.single import ACTIONS, EPISODE, closed, episode_seed
+from uppertail.environments.gymnasium.single import ACTIONS, EPISODE, close_quietly, episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.host import HostEnvironment, HostStep
 from uppertail.errors import InputError
@@ -60,7 +60,7 @@ class Vector(HostEnvironment):
     def reset(self) -> np.ndarray:
         return self._all_at(0)
 
-    def another(self, episodes: int) -> np.ndarray:
+    def begin_another(self, episodes: int) -> np.ndarray:
         return self._all_at(max(int(self.episodes.max()), episodes) + 1)
 
     def _all_at(self, episode: int) -> np.ndarray:
@@ -119,7 +119,7 @@ class Vector(HostEnvironment):
         return observation
 
     def close(self) -> None:
-        closed(self.env)
+        close_quietly(self.env)
 
     def _begin(self, which: Bool[np.ndarray, " envs"]) -> np.ndarray:
         """All observations, after a new episode has begun in some of the environments."""

@@ -9,7 +9,7 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
@@ -57,7 +57,7 @@ class Wrapper(NamedTuple):
         try:
             found = functools.reduce(getattr, name.split("."), importlib.import_module(module or "gymnasium.wrappers"))
         except Exception as error:
-            raise InputError(f"The wrapper {self.path!r} cannot be imported ({said(error)}): {FORM}.") from error
+            raise InputError(f"The wrapper {self.path!r} cannot be imported ({message_of(error)}): {FORM}.") from error
         if not callable(found):
             raise InputError(f"The wrapper {self.path!r} is no class: {FORM}.")
         return found
@@ -76,7 +76,7 @@ class Wrapper(NamedTuple):
             given = f" with {dict(self.arguments)}" if self.arguments else ""
             raise InputError(
                 f"The wrapper {self.path}{given} cannot be put around the environment ({type(error).__name__}: "
-                f"{said(error)}): give the arguments of its constructor, or leave it out."
+                f"{message_of(error)}): give the arguments of its constructor, or leave it out."
             ) from error
         if not isinstance(wrapped, gymnasium.Env | VectorEnv):
             raise InputError(f"The wrapper {self.path} gives {wrapped!r}, which is no Gymnasium environment: {FORM}.")

@@ -13,8 +13,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from uppertail.errors import shown
-from uppertail.schema import MismatchError, built, settled
+from uppertail.errors import short_text
+from uppertail.schema import MismatchError, build_from, convert
 
 FORMAT = 1
 """Number of the format; a reader refuses every other."""
@@ -66,10 +66,10 @@ class Header:
         if (number := fields.pop("format", None)) != FORMAT:
             version = dict(fields.get("hardware", {})).get("uppertail", "an unknown version")
             raise UnusableCheckpointError(
-                f"has format {shown(number)} (uppertail {version}), and this version reads {FORMAT}"
+                f"has format {short_text(number)} (uppertail {version}), and this version reads {FORMAT}"
             )
         try:
-            return built(cls, fields)
+            return build_from(cls, fields)
         except MismatchError as error:
             raise UnusableCheckpointError(f"is damaged: in its header, {error}") from error
 
@@ -82,10 +82,10 @@ class Header:
         if self.step < 0:
             raise MismatchError(f"step is {self.step}")
         if self.seconds.keys() != TIMES or min(self.seconds.values()) < 0:
-            raise MismatchError(f"seconds is {shown(self.seconds)}")
+            raise MismatchError(f"seconds is {short_text(self.seconds)}")
         for name, part in self.asked.items():
             if not (_is_range(part) if name == "measured_returns" else isinstance(part, Mapping)):
-                raise MismatchError(f"asked has {name} {shown(part)}")
+                raise MismatchError(f"asked has {name} {short_text(part)}")
 
     def json(self) -> str:
         """The header in the form of the file."""
@@ -95,7 +95,7 @@ class Header:
 def _is_range(measured: Any) -> bool:
     """Whether this is a measured range, the lowest and the highest return, or None for a known one."""
     try:
-        low, high = settled(measured, tuple[float, float] | None) or (0.0, 0.0)
+        low, high = convert(measured, tuple[float, float] | None) or (0.0, 0.0)
     except MismatchError:
         return False
     return low <= high

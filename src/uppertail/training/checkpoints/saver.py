@@ -72,7 +72,7 @@ class Saver:
             hardware=hardware(),
         )
         arrays = {
-            RUN: tensors.named(self.driver.gather(state)),
+            RUN: tensors.to_named(self.driver.gather(state)),
             EPISODES: self.ledger.arrays(),
             HOST: self.driver.saved(),
             RECORDED: self.driver.recorder.saved() if self.driver.recorder else {},
@@ -107,7 +107,7 @@ class Saver:
     def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
         header, arrays = file.read(path)
         asked = json.loads(json.dumps(self.asked()))
-        before = older.completed(header.asked, self.parts)
+        before = older.complete(header.asked, self.parts)
         if different := list(differences(self._taken_further(before, arrays), asked)):
             raise UnusableCheckpointError(f"was made with {different[0]}")
         if header.environments != self._environments():
@@ -118,8 +118,8 @@ class Saver:
         except MismatchError as error:
             raise UnusableCheckpointError(f"is damaged: {error}") from error
         try:
-            run = {older.renamed(name): array for name, array in _below(RUN, arrays).items()}
-            state = tensors.like(self.template, run)
+            run = {older.current_name(name): array for name, array in _below(RUN, arrays).items()}
+            state = tensors.from_named(self.template, run)
         except tensors.OtherShapesError as error:
             raise UnusableCheckpointError(f"has another shape: {error}") from error
         return header, state, arrays
@@ -157,7 +157,7 @@ class Saver:
             raise MismatchError(f"its array {HOST}{odd[0]} is not that of an environment")
 
     def _environments(self) -> str:
-        return file.digest(tensors.named(self.world.identity()))
+        return file.digest(tensors.to_named(self.world.identity()))
 
 
 def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

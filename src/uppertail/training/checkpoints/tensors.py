@@ -12,12 +12,12 @@ class OtherShapesError(Exception):
     """Arrays do not fit the tree that they are put into; the error's text says which, and how."""
 
 
-def named(tree: Any) -> dict[str, np.ndarray]:
+def to_named(tree: Any) -> dict[str, np.ndarray]:
     """Every array of a tree, by its path."""
     return {name: np.asarray(_plain(leaf), order="C") for name, leaf in _leaves(tree)}
 
 
-def like(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def from_named(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """A tree of the template's structure, shapes and types, with these arrays.
 
     Args:
@@ -33,7 +33,7 @@ def like(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     for name, leaf in expected.items():
         plain = jax.eval_shape(_plain, leaf)
         if (plain.shape, plain.dtype) != (arrays[name].shape, arrays[name].dtype):
-            raise OtherShapesError(f"{name} is {_described(arrays[name])}, not {_described(plain)}")
+            raise OtherShapesError(f"{name} is {_shape_text(arrays[name])}, not {_shape_text(plain)}")
     return jax.tree.unflatten(
         jax.tree.structure(template), [_as(leaf, arrays[name]) for name, leaf in expected.items()]
     )
@@ -61,5 +61,5 @@ def _as(leaf: Any, array: np.ndarray) -> Any:
     )
 
 
-def _described(array: Any) -> str:
+def _shape_text(array: Any) -> str:
     return f"{array.dtype}{list(array.shape)}"

@@ -40,7 +40,7 @@ class CompiledWorld(World):
 
     def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, known_returns: ReturnRange | None) -> None:
         self.keys, self.known_returns = keys, known_returns
-        self.compiled: Environment = _built(builder, keys)
+        self.compiled: Environment = _build(builder, keys)
         self.environments = self.compiled
         self.observations, self.num_actions = self.compiled.observations, self.compiled.num_actions
 
@@ -67,7 +67,7 @@ class CompiledWorld(World):
         """Does nothing: compiled environments hold no resources."""
 
 
-def _built(builder: EnvironmentBuilder, keys: SeedKeys) -> Environment:
+def _build(builder: EnvironmentBuilder, keys: SeedKeys) -> Environment:
     """The environments of all seeds.
 
     Raises:
@@ -134,7 +134,7 @@ class CompiledDriver(Driver):
         return self.groups.split(self.seconds.compiled(jax.vmap(CompiledRun(self.loop).init), *arguments)(*arguments))
 
     def gather(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
-        return self.groups.joined([part(each) for each in state])
+        return self.groups.join([part(each) for each in state])
 
     def advance(
         self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
@@ -145,19 +145,19 @@ class CompiledDriver(Driver):
         def advance(place: int, group: Group, chunk: Any, *arguments: Any) -> Any:
             still = finished is not None and bool(finished[group.rows].all())
             if self.recorder:
-                return self._recorded(self.recorder, place, still, chunk, *arguments)
+                return self._record_pieces(self.recorder, place, still, chunk, *arguments)
             if still:
-                return arguments[-1], self.loop.nothing(group.size, self.iterations)
+                return arguments[-1], self.loop.idle_records(group.size, self.iterations)
             state, records, metrics = chunk(*arguments)
             return state, jax.tree.map(np.asarray, (records, metrics))
 
         groups = list(self.groups)
         done = self.groups.map(advance, [*range(len(groups))], groups, chunks, self._keys, self._environments, state)
-        records, metrics = self.groups.joined([each[1] for each in done])
+        records, metrics = self.groups.join([each[1] for each in done])
         self.seconds.training += time.perf_counter() - began
         return [each[0] for each in done], records, metrics
 
-    def _recorded(
+    def _record_pieces(
         self, recorder: Recorder, place: int, still: bool, chunk: Any, keys: Any, environments: Environment, state: Any
     ) -> Any:
         """Runs a group's chunk in pieces between the recorder's moments; one that stands still is only recorded."""
@@ -169,7 +169,7 @@ class CompiledDriver(Driver):
                 done.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:, :count], tuple(rows)))
             recorder.take(place, state, iteration)
         if still:
-            return state, self.loop.nothing(len(keys), self.iterations)
+            return state, self.loop.idle_records(len(keys), self.iterations)
         return state, jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
 
     def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int) -> Played:

@@ -10,7 +10,7 @@ from uppertail.agent import Metrics
 from uppertail.environments import Environment
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.acting import Actor, StepKeys, iteration_keys, played_keys, start_keys, step_keys
+from uppertail.training.acting import Actor, StepKeys, iteration_keys, play_keys, start_keys, step_keys
 from uppertail.training.drivers.base import EVALUATION_STEPS
 from uppertail.training.loop import Episode, Loop, RunState, StepRecord
 from uppertail.types import POLICY_CHOICE, PyTree, TimeStep, Transition
@@ -128,7 +128,7 @@ class CompiledRun:
 
             def step(carry: Carry) -> Carry:
                 state, now, memory, ret, steps = carry
-                action_key, step_key = played_keys(play_key, steps)
+                action_key, step_key = play_keys(play_key, steps)
                 decision = actor.next(action_key, network, now.observation, memory, steps == 0)
                 state, now = environment.step(step_key, state, decision.action)
                 return state, now, decision.memory, ret + now.reward, steps + 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Array, Key
 
-from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, all_begun, stepped
+from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all, step_host
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers.base import EVALUATION_STEPS, Played
@@ -40,7 +40,7 @@ def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
     """
     host, when = builder.open(EVALUATION + seed, REHEARSED, EVALUATION_STEPS), "at the first reset of its evaluation"
     try:
-        here = all_begun([host.reset], [seed], when)[0]
+        here = begin_all([host.reset], [seed], when)[0]
         if (here.shape[1:], here.dtype) != (first.shape[1:], first.dtype):
             raise EnvironmentFailedError(
                 f"The environment of seed {seed}, {when}, gave an observation of {here.dtype}{list(here.shape[1:])}, "
@@ -79,7 +79,7 @@ def play(
     hosts: list[HostEnvironment] = []
     try:
         hosts += (builder.open(EVALUATION + seed, together, EVALUATION_STEPS) for seed in seeds)
-        first = all_begun([host.reset for host in hosts], seeds, "at the first reset of its evaluation")
+        first = begin_all([host.reset for host in hosts], seeds, "at the first reset of its evaluation")
         player = programs.playing(networks, policy, envs=first.shape[1])
         memory = player.nothing
 
@@ -88,13 +88,13 @@ def play(
             actions, memory = player.choose(networks, keys, np.int32(step), where, memory, begins)
             return np.asarray(actions)
 
-        return _played(hosts, seeds, first, choose, episodes)
+        return _play(hosts, seeds, first, choose, episodes)
     finally:
         for host in hosts:
             host.close()
 
 
-def _played(
+def _play(
     hosts: list[HostEnvironment], seeds: list[int], observations: np.ndarray, choose: Choose, episodes: int
 ) -> Played:
     """Plays equally many episodes in each of a seed's environments, so that short episodes are not preferred."""
@@ -107,7 +107,7 @@ def _played(
         actions = choose(step, observations, begins)
         for row, host in enumerate(hosts):
             where = f"The environment of seed {seeds[row]}, in an episode with its learned network,"
-            now = stepped(host, actions[row], lambda w=where: w)
+            now = step_host(host, actions[row], lambda w=where: w)
             on = np.flatnonzero(now.real & (played[row] < quota))
             returns[row, played[row, on], on] += now.reward[on]
             lengths[row, played[row, on], on] += 1

@@ -73,8 +73,8 @@ class Groups:
             for group in self.groups
         ]
 
-    def joined(self, parts: list[Any]) -> Any:
-        """Joins the trees of all groups into one of all seeds, on the first device or on the host."""
+    def join(self, parts: list[Any]) -> Any:
+        """Joins the groups' trees into one of all seeds, on the first device or on the host."""
         return parts[0] if len(parts) == 1 else jax.tree.map(_end_to_end, *parts)
 
     def programs(self, compiled: Callable[..., Any], *parts: list[Any]) -> list[Any]:

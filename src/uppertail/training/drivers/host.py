@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Key
 
 from uppertail.agent import Metrics
-from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, all_begun
+from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers import evaluation
@@ -70,7 +70,7 @@ class HostDriver(Driver):
 
     def gather(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
         parts = zip(self.groups, state, strict=True)
-        return self.groups.joined([part(run._replace(episode=self._episode(group))) for group, run in parts])
+        return self.groups.join([part(run._replace(episode=self._episode(group))) for group, run in parts])
 
     def advance(
         self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
@@ -82,7 +82,7 @@ class HostDriver(Driver):
         done: list[tuple[StepRecord, Metrics]] = []
         try:
             for _ in range(self.iterations):
-                fresh, record = self._roll_out(self.groups.joined([run.agent.network for run in state]))
+                fresh, record = self._roll_out(self.groups.join([run.agent.network for run in state]))
                 self._reconsider(np.asarray(fresh.reward))
                 state, metrics = self._learn(state, fresh, record)
                 done.append((record, metrics))
@@ -93,7 +93,7 @@ class HostDriver(Driver):
         records, metrics = (
             jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *done)
             if done
-            else self.loop.nothing(len(self.seeds), 0)
+            else self.loop.idle_records(len(self.seeds), 0)
         )
         self.seconds.training += time.perf_counter() - began
         return state, records, metrics
@@ -109,17 +109,17 @@ class HostDriver(Driver):
         episode = jax.tree.map(np.asarray, state.episode)
         kept = [_of_row(arrays, row) for row in range(len(self.hosts))]
         going_back = [functools.partial(host.restore, saved) for host, saved in zip(self.hosts, kept, strict=True)]
-        here = all_begun(going_back, self.seeds, "while the actions of its episode in progress were taken again")
+        here = begin_all(going_back, self.seeds, "while the actions of its episode in progress were taken again")
         elsewhere = (here != episode.observation).reshape(len(self.hosts), -1).any(axis=1)
         lost = elsewhere | np.array([not saved for saved in kept])
         if not lost.any():
             return self._go_on(state, episode), None
         ended = np.asarray(state.episodes).tolist()
         going_on = [
-            functools.partial(host.another, ended[row]) if lost[row] else functools.partial(here.__getitem__, row)
+            functools.partial(host.begin_another, ended[row]) if lost[row] else functools.partial(here.__getitem__, row)
             for row, host in enumerate(self.hosts)
         ]
-        here = all_begun(going_on, self.seeds, "as another episode began in place of the one in progress")
+        here = begin_all(going_on, self.seeds, "as another episode began in place of the one in progress")
         on = ~lost[:, None]
         begun = episode._replace(observation=here, ret=episode.ret * on, length=episode.length * on)
         which = ", ".join(str(self.seeds[row]) for row in np.flatnonzero(lost))
@@ -157,14 +157,14 @@ class HostDriver(Driver):
             begins = np.stack([rollouts.begins for rollouts in self.rollouts]) if programs.policy_remembers else ()
             outputs = programs.outputs(networks, where)
             choice, memory, step = programs.choose(key, step, outputs, self.memory, begins)
-            self.memory = self._kept(memory, short)
+            self.memory = self._keep_memory(memory, short)
             actions, exploratory = np.asarray(choice).swapaxes(0, 1)
             for row, rollouts in enumerate(self.rollouts):
                 if rollouts.waiting < count:
-                    rollouts.chose(actions[row], exploratory[row].astype(bool))
-        return _stacked([rollouts.take(count) for rollouts in self.rollouts])
+                    rollouts.continue_with(actions[row], exploratory[row].astype(bool))
+        return _stack([rollouts.take(count) for rollouts in self.rollouts])
 
-    def _kept(self, memory: PyTree, short: list[Rollouts]) -> PyTree:
+    def _keep_memory(self, memory: PyTree, short: list[Rollouts]) -> PyTree:
         """The policy's memory after a decision; seeds that wait for others keep their old one."""
         if len(short) == len(self.rollouts) or not self.programs.policy_remembers:
             return memory
@@ -187,17 +187,17 @@ class HostDriver(Driver):
     def _learn(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
         """Updates each group's state by learning from its rollouts."""
 
-        def learned(learn: Any, keys: Any, run: RunState, group: Group) -> tuple[RunState, Metrics]:
+        def learn_group(learn: Any, keys: Any, run: RunState, group: Group) -> tuple[RunState, Metrics]:
             data, ended = jax.tree.map(lambda leaf: leaf[group.rows], (fresh, record.ended))
             run, metrics = learn(keys, run, data, ended)
             return run, jax.tree.map(np.asarray, metrics)
 
-        done = self.groups.map(learned, self.programs.learn, self._keys, state, list(self.groups))
-        return [run for run, _ in done], self.groups.joined([metrics for _, metrics in done])
+        done = self.groups.map(learn_group, self.programs.learn, self._keys, state, list(self.groups))
+        return [run for run, _ in done], self.groups.join([metrics for _, metrics in done])
 
     def _episode(self, group: Group) -> Episode:
         """The episodes in progress of a group."""
-        episodes = _stacked([rollouts.episode for rollouts in self.rollouts[group.rows]])
+        episodes = _stack([rollouts.episode for rollouts in self.rollouts[group.rows]])
         memory = jax.tree.map(lambda leaf: np.asarray(leaf)[group.rows], self.memory)
         return episodes._replace(memory=memory)
 
@@ -206,7 +206,7 @@ def _row(tree: Any, row: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[row], tree)
 
 
-def _stacked(trees: list[Any]) -> Any:
+def _stack(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
 
 

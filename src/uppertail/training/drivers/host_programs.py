@@ -16,8 +16,8 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import (
     Actor,
     Decision,
+    environment_keys,
     iteration_keys,
-    of_environments,
     remembers,
     start_keys,
     step_keys,
@@ -114,7 +114,7 @@ class HostPrograms:
             rollout_key: PRNGKeyArray, step: Array, outputs: Array, memory: PyTree, begins: PyTree
         ) -> tuple[Array, PyTree, Array]:
             z = jax.vmap(agent.returns_of_outputs)(outputs)
-            keys = of_environments(step_keys(rollout_key, step).action, outputs.shape[0])
+            keys = environment_keys(step_keys(rollout_key, step).action, outputs.shape[0])
             starts = begins if self.policy_remembers else jnp.zeros(outputs.shape[0], bool)
             decision = jax.vmap(self.actor.from_returns)(keys, z, memory, starts)
             explores = decision.exploratory.astype(decision.action.dtype)
@@ -149,7 +149,7 @@ class HostPrograms:
         def act(
             network: Network, key: PRNGKeyArray, step: Array, observations: Array, memory: PyTree, begins: Array
         ) -> tuple[Array, PyTree]:
-            keys = of_environments(jax.random.fold_in(key, step), envs)
+            keys = environment_keys(jax.random.fold_in(key, step), envs)
             decide = jax.vmap(actor.next, in_axes=(0, None, 0, 0, 0))
             decision = decide(keys, network, observations, memory, begins)
             return decision.action, decision.memory
@@ -173,7 +173,7 @@ class HostPrograms:
 
     def _first(self, network: Network, key: PRNGKeyArray, observations: Array) -> Decision:
         """The first decision of an episode in each of a seed's environments."""
-        keys = of_environments(key, observations.shape[0])
+        keys = environment_keys(key, observations.shape[0])
         return jax.vmap(self.actor.first, in_axes=(0, None, 0))(keys, network, observations)
 
     def _fresh(self, steps: tuple[int, int]) -> Any:

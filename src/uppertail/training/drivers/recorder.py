@@ -73,7 +73,7 @@ class Recorder:
 
         def compiled(group: Group, probe: Any) -> Any:
             run = group.part_of(template._replace(replay=(), episode=()))
-            return seconds.compiled(over_seeds(self._captured, group.size), probe, run)
+            return seconds.compiled(over_seeds(self._capture, group.size), probe, run)
 
         self._programs = groups.programs(compiled, self._probes)
 
@@ -134,7 +134,7 @@ class Recorder:
             moment, place, name = path.split("/", 2)
             self._taken.setdefault(int(moment), {}).setdefault(int(place), {})[name] = array
 
-    def _captured(self, probe: tuple[Any, Array], run: RunState) -> dict[str, Array]:
+    def _capture(self, probe: tuple[Any, Array], run: RunState) -> dict[str, Array]:
         """The arrays to record for one seed."""
         agent, (environment, first), network = self.loop.agent, probe, self.loop.result(run)
         states = self._states(environment, network)
@@ -167,7 +167,7 @@ class Recorder:
         return jax.lax.scan(step, environment.start_state[0], length=self.count)[1]
 
 
-def counted(observations: object, num_actions: int) -> tuple[int, int] | None:
+def table_shape(observations: object, num_actions: int) -> tuple[int, int] | None:
     """The shape of a table of states and actions; None if observations are not states."""
     return (observations.count, num_actions) if isinstance(observations, States) else None
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from uppertail.environments import HostEnvironment, HostStep, stepped
+from uppertail.environments import HostEnvironment, HostStep, step_host
 from uppertail.training.loop import Episode, StepRecord
 from uppertail.types import POLICY_CHOICE, Transition
 
@@ -63,9 +63,9 @@ class Rollouts:
         Raises:
             EnvironmentFailedError: an environment raised an exception, or a reward is not a finite number.
         """
-        self._latest = stepped(self.host, self._action, self._moment)
+        self._latest = step_host(self.host, self._action, self._moment)
 
-    def chose(self, actions: Int[np.ndarray, " envs"], exploratory: Bool[np.ndarray, " envs"]) -> None:
+    def continue_with(self, actions: Int[np.ndarray, " envs"], exploratory: Bool[np.ndarray, " envs"]) -> None:
         """Accepts the actions chosen after the last step, and so completes the transition of that step."""
         now = self._latest
         assert now is not None
@@ -77,18 +77,18 @@ class Rollouts:
         """Takes the oldest `count` transitions; the others wait for the next call."""
         self._settle()
         self.waiting -= count
-        return Transition(*_taken(self._transitions, count)), StepRecord(*_taken(self._records, count))
+        return Transition(*_take_rows(self._transitions, count)), StepRecord(*_take_rows(self._records, count))
 
     def _settle(self) -> None:
         """Computes transitions, returns and lengths of the steps since the last call."""
         if not self._made:
             return
-        columns = (_joined(column) for column in zip(*self._made, strict=True))
+        columns = (_stack(column) for column in zip(*self._made, strict=True))
         observation, action, after, reward, terminated, truncated, _, real, next_action, exploratory = columns
         self._made = []
         ended = (terminated | truncated) & real
-        ret, self._ret = _summed(self._ret, reward * real, ended)
-        length, self._length = _summed(self._length, real.astype(np.int32), ended)
+        ret, self._ret = _running_sums(self._ret, reward * real, ended)
+        length, self._length = _running_sums(self._length, real.astype(np.int32), ended)
         following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # at an end: the new episode's
         transitions: Columns = observation, action, reward, terminated, after, following
         self._transitions.append(tuple(column[real] for column in transitions))
@@ -102,12 +102,12 @@ class Rollouts:
         return f"The environment of seed {self.seed}, in episode {episode}, at environment step {step},"
 
 
-def _joined(rows: tuple[np.ndarray, ...]) -> np.ndarray:
+def _stack(rows: tuple[np.ndarray, ...]) -> np.ndarray:
     """The result of np.stack for arrays of one shape, in a third of its time."""
     return np.concatenate(rows).reshape(len(rows), *rows[0].shape)
 
 
-def _summed(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _running_sums(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sums up to each step, which start again after an end, and the start of the next sums."""
     sums = np.empty_like(each)
     for step, over in enumerate(ended):
@@ -117,7 +117,7 @@ def _summed(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tuple[np.
     return sums, start
 
 
-def _taken(blocks: list[Columns], count: int) -> Columns:
+def _take_rows(blocks: list[Columns], count: int) -> Columns:
     """Takes the first rows of all blocks together; the others stay, as one block."""
     columns = tuple(map(np.concatenate, zip(*blocks, strict=True)))
     blocks[:] = [tuple(column[count:] for column in columns)] if len(columns[0]) > count else []

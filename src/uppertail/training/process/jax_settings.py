@@ -4,7 +4,7 @@ import contextlib
 
 import jax
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 
 def require_working() -> None:
@@ -18,7 +18,7 @@ def require_working() -> None:
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:  # an unknown platform, or one without a device here
-        why = f" ({said(error)})" if said(error) else ""
+        why = f" ({message_of(error)})" if message_of(error) else ""
         raise InputError(f"JAX finds no device{why}: unset JAX_PLATFORMS, or set it to cpu.") from error
 
 
