@@ -27,15 +27,9 @@ class BayesianLast(Perceptrons):
     each transition as they were at that time, though features go on changing. Every update learns with random signs
     of the draws.
 
+    Its other settings are those of `Perceptrons`.
+
     Args:
-        width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
-        bias: whether the layers have biases.
-        activation: what hidden units go through: elu, relu, tanh or silu.
-        normalization: what is done to hidden units before that: none, layer or rms.
-        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
-        output_init: how the weights of the last layer start: glorot, or zero.
-        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
         members: how many draws of the last layer there are, at least 2.
         prior_std: standard deviation of its weights before the first transition, above 0.
         noise_std: standard deviation of the noise in one transition's target, in units of the output, above 0.

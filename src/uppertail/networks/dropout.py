@@ -22,15 +22,9 @@ class Dropout(Perceptrons):
 
     Members act with draws that never change, so that each member is one plan. Every update learns with fresh draws.
 
+    Its other settings are those of `Perceptrons`.
+
     Args:
-        width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
-        bias: whether the layers have biases.
-        activation: what hidden units go through: elu, relu, tanh or silu.
-        normalization: what is done to hidden units before that: none, layer or rms.
-        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
-        output_init: how the weights of the last layer start: glorot, or zero.
-        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
         members: how many draws there are, at least 2.
         rate: probability that a unit is left out, in (0, 1).
     """

@@ -24,16 +24,11 @@ class Ensemble(Perceptrons):
 
     Where nothing has been learned yet, members differ by their priors; where all have learned the same, they agree.
 
+    Its other settings are those of `Perceptrons`.
+
     Args:
-        width: units in each hidden layer of each member.
-        hidden_layers: number of hidden layers of each member.
-        bias: whether the layers have biases.
-        activation: what hidden units go through: elu, relu, tanh or silu.
-        normalization: what is done to hidden units before that: none, layer or rms.
         input_init: how the first layer of what is learned starts: glorot; zero, where only the priors differ; or auto:
             zero for one-hot states and random features, glorot for all else.
-        output_init: how the last layer of what is learned starts: glorot, or zero.
-        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
         members: how many members there are, at least 2.
         prior_scale: what a prior function is multiplied by, 0 or more; 0: members differ by their first weights alone.
         share: probability that a member learns from a transition, drawn once when it is stored; in (0, 1].

@@ -21,12 +21,10 @@ from uppertail.types import PyTree
 class PerAction(Perceptrons):
     """A multilayer perceptron for each action.
 
+    Its other settings are those of `Perceptrons`.
+
     Args:
-        width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
         bias: whether the layers have biases. See docs/decisions for why they do not.
-        activation: what hidden units go through: elu (the paper's), relu, tanh or silu.
-        normalization: what is done to hidden units before that: none, layer or rms.
         input_init: how the weights of the first layer start: glorot; or zero, where all states begin exactly alike, and
             one-hot states stay exactly as they began until they are learned from, whatever is learned of others; or
             auto: zero for one-hot states and random features, glorot for all else.

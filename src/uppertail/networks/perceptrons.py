@@ -21,17 +21,18 @@ Biases = tuple[Float[Array, " _outputs"], ...]
 
 @dataclasses.dataclass(frozen=True)
 class Perceptrons(NetworkBuilder):
-    """What builds networks of perceptrons, one per action: the settings that all of them have.
+    """Builds networks of perceptrons, one per action: the settings that all of them share.
 
     Args:
         width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
+        hidden_layers: number of hidden layers of each perceptron.
         bias: whether the layers have biases.
-        activation: what hidden units go through.
-        normalization: what is done to hidden units before that.
-        input_init: how the weights of the first layer start.
-        output_init: how the weights of the last layer start.
-        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
+        activation: function of the hidden units: elu (the paper's), relu, tanh or silu.
+        normalization: normalization of the hidden units before it: none, layer or rms.
+        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
+        output_init: how the weights of the last layer start: glorot, or zero.
+        input_gain: how many times larger a step of the first layer's weights counts, above 0; null: 30 for one-hot
+            states and random features, 1 for all else.
     """
 
     width: int = 64

@@ -26,15 +26,9 @@ class Variational(Perceptrons):
     transitions seen: with a negative log-likelihood and kl 1, the evidence bound per transition. Members act with noise
     that never changes; every update learns with random signs of it (Flipout, Wen et al. 2018).
 
+    Its other settings are those of `Perceptrons`.
+
     Args:
-        width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
-        bias: whether the layers have biases.
-        activation: what hidden units go through: elu, relu, tanh or silu.
-        normalization: what is done to hidden units before that: none, layer or rms.
-        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
-        output_init: how the means of the last layer start: glorot, or zero.
-        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
         members: how many draws of the weights there are, at least 2.
         prior_std: standard deviation of the prior, in units of that of Glorot's weights, above 0.
         start_std: where the standard deviations start, in the same units, above 0.
