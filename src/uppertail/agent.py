@@ -21,7 +21,7 @@ from uppertail.types import POLICY_CHOICE, PyTree, Transition
 class AgentState(NamedTuple):
     """What an agent has learned: its network, the optimizer's state and the state of its target."""
 
-    network: Any
+    network: PyTree
     optimizer: optax.OptState
     target: PyTree
 
@@ -223,6 +223,6 @@ def where(condition: Bool[Array, ""], if_true: PyTree, if_false: PyTree) -> PyTr
     return jax.tree.map(lambda true, false: jnp.where(condition, true, false), if_true, if_false)
 
 
-def _tree(network: Any) -> Any:
+def _tree(network: PyTree) -> PyTree:
     """The same tree of arrays; optax's types do not know that a module is one."""
     return network

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from uppertail.distributions.base import ReturnDistribution
+from uppertail.types import PyTree
 
 
 class Spread(NamedTuple):
@@ -33,7 +34,7 @@ class Spread(NamedTuple):
         return jnp.hypot(self.between, self.within)
 
 
-def spread(family: ReturnDistribution[Any], z: Any) -> Spread:
+def spread(family: ReturnDistribution[Any], z: PyTree) -> Spread:
     """The spreads of the return of each action.
 
     Args:

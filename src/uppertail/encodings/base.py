@@ -1,9 +1,10 @@
 """The contract of an encoding."""
 
 import abc
-from typing import Any
 
 from jaxtyping import Array, Float, PRNGKeyArray
+
+from uppertail.types import PyTree
 
 
 class Encoding(abc.ABC):
@@ -24,20 +25,20 @@ class Encoding(abc.ABC):
         return False
 
     @abc.abstractmethod
-    def init(self, key: PRNGKeyArray) -> Any:
+    def init(self, key: PRNGKeyArray) -> PyTree:
         """The encoder before the first observation."""
 
     @abc.abstractmethod
-    def observe(self, encoder: Any, observations: Array) -> Any:
+    def observe(self, encoder: PyTree, observations: Array) -> PyTree:
         """The encoder after a batch of observations, with one leading axis."""
 
     @abc.abstractmethod
     def project(
-        self, encoder: Any, weight: Float[Array, "features outputs"], observation: Array
+        self, encoder: PyTree, weight: Float[Array, "features outputs"], observation: Array
     ) -> Float[Array, " outputs"]:
         """The encoded observation times the weight of the first layer."""
 
-    def remark(self, encoder: Any) -> str | None:
+    def remark(self, encoder: PyTree) -> str | None:
         """A note for the user at a run's end, about what was observed; None: nothing to note.
 
         Args:

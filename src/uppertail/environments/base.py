@@ -1,7 +1,6 @@
 """The contracts of an environment and of its builder."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,7 +8,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from uppertail.capacity import require_memory, size_of
 from uppertail.encodings import ObservationSpace, Preferences
-from uppertail.types import TimeStep
+from uppertail.types import PyTree, TimeStep
 
 
 class Environment(eqx.Module):
@@ -29,11 +28,11 @@ class Environment(eqx.Module):
         """Number of discrete actions."""
 
     @abc.abstractmethod
-    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+    def reset(self, key: PRNGKeyArray) -> tuple[PyTree, TimeStep]:
         """The state and first time step of a new episode."""
 
     @abc.abstractmethod
-    def step(self, key: PRNGKeyArray, state: Any, action: Int[Array, ""]) -> tuple[Any, TimeStep]:
+    def step(self, key: PRNGKeyArray, state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
         """The state and time step after an action."""
 
     @abc.abstractmethod

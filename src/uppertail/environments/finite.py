@@ -1,6 +1,6 @@
 """Every environment of the paper is a finite MDP, and a finite MDP is a table."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import States
 from uppertail.environments.base import Environment
-from uppertail.types import TimeStep
+from uppertail.types import PyTree, TimeStep
 
 MOST_SWEEPS = 10_000
 """Sweeps after which value iteration ends if it has not converged, and no time limit has ended it."""
@@ -94,7 +94,7 @@ class FiniteMDP(Environment):
             after = self.reward + discount * jnp.where(self.terminated, 0.0, value[self.next_state])
             return jnp.where(possible, after, otherwise)
 
-        def sweep(carry: tuple[Float[Array, " states"], Bool[Array, ""], Int[Array, ""]]) -> Any:
+        def sweep(carry: tuple[Float[Array, " states"], Bool[Array, ""], Int[Array, ""]]) -> PyTree:
             value, _, sweeps = carry
             better = jnp.max(returns(value, -jnp.inf), axis=(1, 2))
             return better, jnp.all(better == value), sweeps + 1

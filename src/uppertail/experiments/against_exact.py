@@ -10,6 +10,7 @@ from uppertail.analysis.exact import exact_returns, uniform_policy
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import FiniteMDP
 from uppertail.experiments.snapshots import Snapshot
+from uppertail.types import PyTree
 
 
 def against_exact(at: Snapshot, seed: int, draws: int) -> list[dict[str, Any]]:
@@ -43,7 +44,7 @@ def against_exact(at: Snapshot, seed: int, draws: int) -> list[dict[str, Any]]:
     ]
 
 
-def _draws(family: ReturnDistribution[Any], z: Any, count: int) -> Float[np.ndarray, "states actions draws"]:
+def _draws(family: ReturnDistribution[Any], z: PyTree, count: int) -> Float[np.ndarray, "states actions draws"]:
     """Draws from every learned distribution."""
     shape = jax.tree.leaves(z)[0].shape[:2]
     keys = jax.random.split(jax.random.key(0), (*shape, count))

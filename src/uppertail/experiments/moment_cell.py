@@ -13,6 +13,7 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.records.described import describe
 from uppertail.training.process.hardware import hardware
 from uppertail.training.settings import Settings
+from uppertail.types import PyTree
 
 
 def moment_cell(
@@ -22,7 +23,7 @@ def moment_cell(
     settings: Settings,
     episodes: int,
     policies: Mapping[str, ExplorationPolicy],
-    shape: Callable[[Any, Any], Shape],
+    shape: Callable[[Any, PyTree], Shape],
     numbers: Callable[[Snapshot], dict[str, Any]] = lambda at: {},
 ) -> Cell:
     """The moment after a number of episodes of a run.

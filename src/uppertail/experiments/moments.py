@@ -1,6 +1,6 @@
 """One run at several moments on its way."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -12,6 +12,7 @@ from uppertail.training.method import Method
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
+from uppertail.types import PyTree
 
 
 class Moment(NamedTuple):
@@ -32,7 +33,7 @@ def moments(
     run = Run(environment, method, settings)
     seen: list[Moment] = []
 
-    def look(state: Any) -> None:
+    def look(state: PyTree) -> None:
         networks = run.driver.gather(state, lambda each: each.agent.network)
         step = int(run.driver.gather(state, lambda each: each.iteration)[0]) * run.loop.rollout_steps
         seen.append(Moment(step, Snapshot(run.loop.agent, jax.tree.map(np.array, networks), run.world.environments)))

@@ -32,6 +32,7 @@ from uppertail.policies import EpsilonGreedy
 from uppertail.records.described import describe
 from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware
+from uppertail.types import PyTree
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)
 NETWORK = Ensemble(width=64, hidden_layers=1, input_init="glorot", input_gain=1.0, members=10)
@@ -125,7 +126,7 @@ def _of_seed(along: list[Moment], seed: int) -> dict[str, Any]:
     }
 
 
-def mixture_draws(family: ReturnDistribution[Any], z: Any, count: int) -> Float[np.ndarray, "states actions draws"]:
+def mixture_draws(family: ReturnDistribution[Any], z: PyTree, count: int) -> Float[np.ndarray, "states actions draws"]:
     """Draws from the mixture over members, equally many from each; `z` has leading axes [states, members, actions]."""
     shape = jax.tree.leaves(z)[0].shape[:3]
     each = -(-count // shape[1])

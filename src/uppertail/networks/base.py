@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.types import PyTree
 
-RowLoss = Callable[[Any, Int[Array, ""], PyTree], Float[Array, ""]]
+RowLoss = Callable[[PyTree, Int[Array, ""], PyTree], Float[Array, ""]]
 """The loss of one row of a minibatch: (network, action, row) -> loss. The network has that action."""
 
 
@@ -99,11 +99,11 @@ class NetworkBuilder(abc.ABC):
 
 
 def of_all_rows(
-    network: Any, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
-) -> Any:
+    network: PyTree, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
+) -> PyTree:
     """Computes `Network.loss_and_gradient` with every row through the whole network."""
 
-    def mean(network: Any) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
+    def mean(network: PyTree) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
         losses = jax.vmap(loss, in_axes=(None, 0, 0))(network, actions, rows)
         return jnp.mean(weights * losses), losses
 

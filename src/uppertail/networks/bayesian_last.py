@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -72,7 +72,7 @@ class BayesianLastNetwork(Network):
     noise: Float[Array, "actions members units outputs"]
     precision: Float[Array, "actions units units"]
     offsets: Float[Array, "actions members units outputs"]
-    encoder: Any
+    encoder: PyTree
     form: Perceptron = eqx.field(static=True)
     noise_std: float = eqx.field(static=True)
 

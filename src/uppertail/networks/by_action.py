@@ -6,7 +6,7 @@ batch is drawn, but a compiled program needs fixed shapes. Hence row counts are 
 
 import abc
 import functools
-from typing import Any, Self
+from typing import Self
 
 import jax
 import jax.numpy as jnp
@@ -54,15 +54,15 @@ def by_action(
     actions: Int[Array, " batch"],
     rows: PyTree,
     weights: Float[Array, " batch"],
-) -> tuple[Float[Array, ""], Float[Array, " batch"], Any]:
+) -> tuple[Float[Array, ""], Float[Array, " batch"], PyTree]:
     """Computes `Network.loss_and_gradient` for a network that is divided by action."""
 
-    def value_and_gradient(network: DividedNetwork, actions: Array, rows: PyTree, weights: Array) -> Any:
+    def value_and_gradient(network: DividedNetwork, actions: Array, rows: PyTree, weights: Array) -> PyTree:
         if network.num_actions == 1:
             return of_all_rows(network, loss, actions, rows, weights)
         return _of_own_rows(network, loss, actions, rows, weights)
 
-    def batched(size: int, axes: Any, *arguments: Any) -> Any:
+    def batched(size: int, axes: PyTree, *arguments: PyTree) -> PyTree:
         """Under `vmap` all branches would be computed: every network sees every row instead."""
         del size
         in_axes = jax.tree.map(lambda mapped: 0 if mapped else None, axes)
@@ -75,7 +75,7 @@ def by_action(
     return computed(network, actions, rows, weights)
 
 
-def _of_own_rows(network: DividedNetwork, loss: RowLoss, actions: Array, rows: PyTree, weights: Array) -> Any:
+def _of_own_rows(network: DividedNetwork, loss: RowLoss, actions: Array, rows: PyTree, weights: Array) -> PyTree:
     """Sorts the rows by action; each network sees its own, the last one again where a piece is too long."""
     size, num_actions = actions.shape[0], network.num_actions
     order = jnp.argsort(actions)
@@ -84,10 +84,10 @@ def _of_own_rows(network: DividedNetwork, loss: RowLoss, actions: Array, rows: P
     step = STEP * -(-size // (STEP * BRANCHES))
     lengths = [*range(step, size, step), size]
 
-    def of_action(arguments: tuple[PyTree, Array, Array]) -> Any:
+    def of_action(arguments: tuple[PyTree, Array, Array]) -> PyTree:
         own, start, end = arguments
 
-        def of_piece(length: int) -> Any:
+        def of_piece(length: int) -> PyTree:
             places = start + jnp.arange(length)
             chosen = order[jnp.minimum(places, end - 1)]
             piece, weight = jax.tree.map(lambda leaf: leaf[chosen], (rows, weights))

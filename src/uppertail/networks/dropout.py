@@ -1,7 +1,7 @@
 """Monte-Carlo dropout: members are draws of one network with units left out (Gal and Ghahramani 2016)."""
 
 import dataclasses
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -62,7 +62,7 @@ class DropoutNetwork(DividedNetwork):
 
     learned: PyTree
     masks: tuple[Float[Array, "actions members _units"], ...]
-    encoder: Any
+    encoder: PyTree
     form: Perceptron = eqx.field(static=True)
     rate: float = eqx.field(static=True)
 
@@ -75,7 +75,7 @@ class DropoutNetwork(DividedNetwork):
         return self.masks[0].shape[1]
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
-        def one(own: PyTree, masks: Any) -> Float[Array, " outputs"]:
+        def one(own: PyTree, masks: PyTree) -> Float[Array, " outputs"]:
             weights, biases = own
             return self.form.outputs(self.encoder, weights, biases, observation, masks)
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -81,8 +81,8 @@ class EnsembleNetwork(DividedNetwork):
 
     learned: PyTree
     prior: PyTree
-    encoder: Any
-    prior_encoder: Any
+    encoder: PyTree
+    prior_encoder: PyTree
     form: Perceptron = eqx.field(static=True)
     prior_scale: float = eqx.field(static=True)
     share: float = eqx.field(static=True)
@@ -127,11 +127,11 @@ class EnsembleNetwork(DividedNetwork):
 
 
 def of_members(
-    form: Perceptron, encoder: Any, own: PyTree, observation: Array
+    form: Perceptron, encoder: PyTree, own: PyTree, observation: Array
 ) -> Float[Array, "members actions outputs"]:
     """The outputs of perceptrons whose weights and biases have leading axes [actions, members]."""
 
-    def one(weights: Any, biases: Any) -> Float[Array, " outputs"]:
+    def one(weights: PyTree, biases: PyTree) -> Float[Array, " outputs"]:
         return form.outputs(encoder, weights, biases, observation)
 
     return jax.vmap(jax.vmap(one, out_axes=0), out_axes=1)(*own)

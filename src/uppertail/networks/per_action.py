@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -53,7 +53,7 @@ class PerActionNetwork(DividedNetwork):
 
     weights: tuple[Float[Array, "actions _inputs _outputs"], ...]
     biases: tuple[Float[Array, "actions _outputs"], ...]
-    encoder: Any
+    encoder: PyTree
     encoding: Encoding = eqx.field(static=True)
     activation: Activation = eqx.field(static=True, default="elu")
     normalization: Normalization = eqx.field(static=True, default="none")
@@ -67,7 +67,7 @@ class PerActionNetwork(DividedNetwork):
         sizes: tuple[int, ...],
         num_actions: int,
         bias: bool,
-        encoder: Any = (),
+        encoder: PyTree = (),
     ) -> Self:
         """Glorot-uniform weights and zero biases.
 

@@ -1,7 +1,6 @@
 """Multilayer perceptrons: their settings, and how outputs follow from their arrays."""
 
 import dataclasses
-from typing import Any
 
 from jaxtyping import Array, Float
 
@@ -11,6 +10,7 @@ from uppertail.networks.base import NetworkBuilder
 from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
 from uppertail.networks.starts import InputStart, Start, require_starts
 from uppertail.schema import settle
+from uppertail.types import PyTree
 
 MOST_LAYERS = 1_000
 """The most hidden layers: more would take minutes to compile, if they fit into memory."""
@@ -78,7 +78,7 @@ class Perceptron:
     input_gain: float
 
     def outputs(
-        self, encoder: Any, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
+        self, encoder: PyTree, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
     ) -> Float[Array, " outputs"]:
         """The outputs for one observation.
 
@@ -96,7 +96,7 @@ class Perceptron:
         return hidden + biases[-1] if biases else hidden
 
     def features(
-        self, encoder: Any, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
+        self, encoder: PyTree, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
     ) -> Float[Array, " units"]:
         """The units of the last hidden layer, from the same arguments."""
         activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]

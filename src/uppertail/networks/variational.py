@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -93,7 +93,7 @@ class VariationalNetwork(Network):
     raw_std: PyTree
     noise: PyTree
     seen: Float[Array, ""]
-    encoder: Any
+    encoder: PyTree
     form: Perceptron = eqx.field(static=True)
     prior: tuple[tuple[float, ...], tuple[float, ...]] = eqx.field(static=True)
     kl: float = eqx.field(static=True)

@@ -15,6 +15,7 @@ from uppertail.errors import InputError
 from uppertail.policies import UCB, Thompson
 from uppertail.records.distributions import Distributions
 from uppertail.reports.rebuilt import Rebuilt
+from uppertail.types import PyTree
 
 SHOWN = 8
 """How many states are shown with their distributions, unless the user names some."""
@@ -142,7 +143,7 @@ def densities(
             -SPREAD, SPREAD, POINTS, dtype=np.float32
         )
 
-    def heights(z: Any, points: Any) -> Any:
+    def heights(z: PyTree, points: Any) -> Any:
         """Of one moment and state: the mixture over members."""
         each = jax.vmap(jax.vmap(family.density), in_axes=(0, None))(z, points)
         return jnp.mean(each, axis=0)
@@ -173,7 +174,7 @@ def action_shares(
         policies[type(own).__name__] = own
     for name, policy in policies.items():
 
-        def shares(z: Any, policy: Any = policy) -> Any:
+        def shares(z: PyTree, policy: Any = policy) -> Any:
             keys = jax.random.split(jax.random.key(0), DECISIONS)
             members = jax.tree.leaves(z)[0].shape[0]
             memories = jax.vmap(lambda key: policy.begin(key, members, count))(keys)

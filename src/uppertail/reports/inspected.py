@@ -17,6 +17,7 @@ from uppertail.reports.details import OPTIMISM, SPREAD
 from uppertail.reports.groups import environment_label
 from uppertail.reports.rebuilt import Rebuilt
 from uppertail.training.run import Run
+from uppertail.types import PyTree
 
 MOST_PATH = 1000
 """The most states of a greedy path that are shown."""
@@ -55,7 +56,7 @@ class Inspected:
     family: Any
     table: FiniteMDP | None
     states: list[int]
-    returns: Any
+    returns: PyTree
     visits: np.ndarray | None = None
     last: np.ndarray | None = None
 

@@ -13,6 +13,7 @@ from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.training.seeds import seed_keys
+from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Rebuilt:
             return None
         return environment if isinstance(environment, FiniteMDP) else None
 
-    def distribution(self, parameters: Mapping[str, np.ndarray]) -> Any:
+    def distribution(self, parameters: Mapping[str, np.ndarray]) -> PyTree:
         """The family's own parameters, from their names."""
         paths, structure = jax.tree_util.tree_flatten_with_path(self.family.terminal())
         names = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in paths]

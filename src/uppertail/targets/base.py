@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jaxtyping import Array, PRNGKeyArray
 
@@ -11,7 +11,7 @@ from uppertail.types import PyTree, Transition
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
-BackUp = Callable[[Any, PRNGKeyArray, Transition], PyTree]
+BackUp = Callable[[PyTree, PRNGKeyArray, Transition], PyTree]
 """r + discount * Z(s', a') of one transition by each member, with a target in this state: (state, key, transition)."""
 
 

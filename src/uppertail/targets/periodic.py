@@ -1,7 +1,7 @@
 """Bootstraps from a copy of the network that learns, renewed from time to time."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from uppertail.types import PyTree
 class NetworkCopy(NamedTuple):
     """The copy, and the rollouts since it was made."""
 
-    network: Any
+    network: PyTree
     age: Int[Array, ""]
 
 

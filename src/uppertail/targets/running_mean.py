@@ -1,7 +1,6 @@
 """Bootstraps from a running mean of the network that learns."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +32,7 @@ class RunningMean(Target):
         del z
         return jax.tree.map(jnp.copy, online)
 
-    def network(self, state: Any, online: AnyNetwork) -> AnyNetwork:
+    def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         del online
         return state
 

@@ -1,7 +1,7 @@
 """How actions are chosen, and with which keys: the same in compiled runs, host runs, evaluation and watching."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -120,5 +120,5 @@ def environment_keys(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
 
 def remembers(actor: Actor) -> bool:
     """Whether the actor's policy keeps anything during an episode."""
-    memory: Any = jax.eval_shape(actor.begin, jax.random.key(0))
+    memory: PyTree = jax.eval_shape(actor.begin, jax.random.key(0))
     return bool(jax.tree.leaves(memory))

@@ -98,7 +98,7 @@ class Loop:
         """How many transitions of a minibatch are fresh once replay has started."""
         return min(self.rollout_steps, self.batch_size // 2)
 
-    def begin(self, agent_state: AgentState, observation: Array, episode: Any) -> RunState:
+    def begin(self, agent_state: AgentState, observation: Array, episode: PyTree) -> RunState:
         """A run before its first step; `observation` is one of its observations."""
         no, zero = jnp.zeros((), bool), jnp.zeros((), jnp.int32)
         extra = jax.tree.map(
@@ -111,7 +111,7 @@ class Loop:
         return RunState(agent_state, self.replay.init(self.replay_size, example), episode, zero, zero, at_limit, seen)
 
     def learn(
-        self, key: PRNGKeyArray, run: RunState, episode: Any, fresh: Transition, ended: Bool[Array, " steps"]
+        self, key: PRNGKeyArray, run: RunState, episode: PyTree, fresh: Transition, ended: Bool[Array, " steps"]
     ) -> tuple[RunState, Metrics]:
         """Stores the data of a rollout, and makes its updates."""
         extra_keys = jax.random.split(jax.random.fold_in(key, self.updates_per_rollout), self.rollout_steps)

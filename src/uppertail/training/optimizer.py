@@ -1,9 +1,10 @@
 """Adam as a run uses it."""
 
 import dataclasses
-from typing import Any
 
 import optax
+
+from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +34,11 @@ class Adam:
             return self.learning_rate
         return optax.linear_schedule(self.learning_rate, self.learning_rate_end, self.updates)
 
-    def init(self, params: Any) -> optax.OptState:
+    def init(self, params: PyTree) -> optax.OptState:
         """The state before the first update."""
         return self._transformation.init(params)
 
-    def update(self, updates: Any, state: optax.OptState, params: Any = None) -> tuple[Any, optax.OptState]:
+    def update(self, updates: PyTree, state: optax.OptState, params: PyTree = None) -> tuple[PyTree, optax.OptState]:
         """The step that follows from a gradient, and the next state."""
         return self._transformation.update(updates, state, params)
 

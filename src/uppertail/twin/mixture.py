@@ -1,7 +1,6 @@
 """The mixture of several weighted distributions: the return after a state and action with several outcomes."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +10,11 @@ from uppertail.distributions.categorical import CategoricalReturn
 from uppertail.distributions.gaussian_losses import GaussianReturn
 from uppertail.distributions.point_mass import PointMassReturn
 from uppertail.errors import InputError
+from uppertail.types import PyTree
 
 
 @functools.singledispatch
-def mixed(z: Any, weights: Float[Array, " outcomes"]) -> Any:
+def mixed(z: PyTree, weights: Float[Array, " outcomes"]) -> PyTree:
     """The mixture of several distributions, or the nearest member of the family; a user's family registers its own.
 
     Args:

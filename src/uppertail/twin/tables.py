@@ -13,6 +13,10 @@ from uppertail.environments import FiniteMDP
 from uppertail.policies import ExplorationPolicy
 from uppertail.twin import deciding
 from uppertail.twin.mixture import mixed
+from uppertail.types import PyTree
+
+Sweeps = tuple[PyTree, Bool[Array, ""], Int[Array, ""]]
+"""The distributions, whether the last sweep changed nothing, and how many sweeps there were."""
 
 
 class Tables(NamedTuple):
@@ -21,7 +25,7 @@ class Tables(NamedTuple):
     `deepest` is the last layer of states (`order.py`) in which it has taken an action, `episodes` how many have ended.
     """
 
-    z: Any
+    z: PyTree
     seen: Int[Array, "states actions outcomes"]
     deepest: Int[Array, ""]
     episodes: Int[Array, ""]
@@ -72,10 +76,12 @@ class TabularAgent:
         tables, (returns, lengths) = jax.lax.scan(episode, tables, length=count)
         return tables, returns, lengths
 
-    def learn(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> Any:
+    def learn(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> PyTree:
         """Sweeps after an episode; the new distributions. All sweeps draw the same choices of the policy."""
 
-        def sweep(carry: tuple[Any, Bool[Array, ""], Int[Array, ""]]) -> tuple[Any, Bool[Array, ""], Int[Array, ""]]:
+        def sweep(
+            carry: tuple[PyTree, Bool[Array, ""], Int[Array, ""]],
+        ) -> tuple[PyTree, Bool[Array, ""], Int[Array, ""]]:
             z, _, sweeps = carry
             swept = self._sweep(key, mdp, order, tables._replace(z=z))
             same = jax.tree.map(lambda new, old: jnp.all(new == old), swept, z)
@@ -95,7 +101,7 @@ class TabularAgent:
         start, _ = mdp.reset(reset_key)
         memory = deciding.begin(self.policy, memory_key, mdp.num_actions)
 
-        def step(carry: Any) -> Any:
+        def step(carry: PyTree) -> PyTree:
             state, seen, deepest, memory, ret, _ = carry
             choice_key, environment_key = jax.random.split(jax.random.fold_in(step_key, state.elapsed))
             where_ = state.state
@@ -116,10 +122,10 @@ class TabularAgent:
         last, seen, deepest, _, ret, _ = jax.lax.while_loop(lambda carry: ~carry[-1], step, begin)
         return tables._replace(seen=seen, deepest=deepest), ret, last.elapsed
 
-    def _sweep(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> Any:
+    def _sweep(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> PyTree:
         """Makes one sweep over all transitions ever seen, from the deepest layer to the first."""
 
-        def layer(index: Int[Array, ""], z: Any) -> Any:
+        def layer(index: Int[Array, ""], z: PyTree) -> PyTree:
             states = order.layers[tables.deepest - index]
             rows = jax.vmap(self._back_up, in_axes=(None, None, None, None, 0))(key, mdp, z, tables.seen, states)
             return jax.tree.map(lambda leaf, row: leaf.at[states].set(row, mode="drop"), z, rows)
@@ -130,15 +136,17 @@ class TabularAgent:
         self,
         key: PRNGKeyArray,
         mdp: FiniteMDP,
-        z: Any,
+        z: PyTree,
         seen: Int[Array, "states actions outcomes"],
         state: Int[Array, ""],
-    ) -> Any:
+    ) -> PyTree:
         """The distributions of one state's actions: r + discount * Z(s', a') for actions seen, others unchanged."""
         next_state, reward, ended = mdp.next_state[state], mdp.reward[state], mdp.terminated[state]
         counts = seen[state]
 
-        def backup(key: PRNGKeyArray, after: Int[Array, ""], reward: Float[Array, ""], ended: Bool[Array, ""]) -> Any:
+        def backup(
+            key: PRNGKeyArray, after: Int[Array, ""], reward: Float[Array, ""], ended: Bool[Array, ""]
+        ) -> PyTree:
             z_next = take(z, after)
             memory_key, choice_key = jax.random.split(key)
             memory = deciding.begin(self.policy, memory_key, mdp.num_actions)
@@ -154,6 +162,6 @@ class TabularAgent:
         return jax.vmap(where)(total > 0, target, take(z, state))
 
 
-def _first(z: Any) -> Any:
+def _first(z: PyTree) -> PyTree:
     """The only outcome of each action."""
     return jax.tree.map(lambda leaf: leaf[:, 0], z)

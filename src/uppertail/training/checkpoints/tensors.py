@@ -7,17 +7,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from uppertail.types import PyTree
+
 
 class OtherShapesError(Exception):
     """Arrays do not fit the tree that they are put into; the error's text says which, and how."""
 
 
-def to_named(tree: Any) -> dict[str, np.ndarray]:
+def to_named(tree: PyTree) -> dict[str, np.ndarray]:
     """Every array of a tree, by its path."""
     return {name: np.asarray(_plain(leaf), order="C") for name, leaf in _leaves(tree)}
 
 
-def from_named(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def from_named(template: PyTree, arrays: Mapping[str, np.ndarray]) -> PyTree:
     """A tree of the template's structure, shapes and types, with these arrays.
 
     Args:
@@ -39,7 +41,7 @@ def from_named(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     )
 
 
-def _leaves(tree: Any) -> list[tuple[str, Any]]:
+def _leaves(tree: PyTree) -> list[tuple[str, Any]]:
     paths, _ = jax.tree_util.tree_flatten_with_path(tree)
     return [(jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in paths]
 

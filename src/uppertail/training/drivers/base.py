@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
@@ -22,7 +22,7 @@ from uppertail.types import PyTree, ReturnRange
 EVALUATION_STEPS = 10_000
 """An episode that is played with a learned network ends after this many steps at the latest."""
 
-State = Any
+State = PyTree
 """The state of all seeds in the driver's own form; others read it through `Driver.gather`."""
 
 
@@ -58,7 +58,7 @@ class Driver(abc.ABC):
         """The state of all seeds before the first step."""
 
     @abc.abstractmethod
-    def gather(self, state: State, part: Callable[[RunState], Any] = lambda run: run) -> Any:
+    def gather(self, state: State, part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
         """Some part of the state, every array with a leading axis of all seeds; valid until the next `advance`."""
 
     @abc.abstractmethod

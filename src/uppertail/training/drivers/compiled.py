@@ -110,7 +110,7 @@ class CompiledDriver(Driver):
 
         return self.groups.programs(compiled, self._keys, self._environments)
 
-    def _chunk(self, key: PRNGKeyArray, environment: Environment, state: RunState) -> Any:
+    def _chunk(self, key: PRNGKeyArray, environment: Environment, state: RunState) -> PyTree:
         return CompiledRun(self.loop).chunk(key, environment, state, self.iterations)
 
     @functools.cached_property
@@ -126,14 +126,14 @@ class CompiledDriver(Driver):
 
         return self.groups.programs(compiled, self._keys, self._environments)
 
-    def _part(self, count: Array, key: PRNGKeyArray, environment: Environment, state: RunState) -> Any:
+    def _part(self, count: Array, key: PRNGKeyArray, environment: Environment, state: RunState) -> PyTree:
         return CompiledRun(self.loop).part_of_chunk(key, environment, state, self.iterations, count)
 
     def start(self) -> list[RunState]:
         arguments = (self.keys.run, self.environments)
         return self.groups.split(self.seconds.compiled(jax.vmap(CompiledRun(self.loop).init), *arguments)(*arguments))
 
-    def gather(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
+    def gather(self, state: list[RunState], part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
         return self.groups.join([part(each) for each in state])
 
     def advance(

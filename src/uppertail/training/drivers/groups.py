@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from uppertail.training.process.threads import cores
+from uppertail.types import PyTree
 
 ALONE = ("cpu",)
 """Platforms on which each seed runs alone."""
@@ -38,7 +39,7 @@ class Group:
         """How many seeds it has."""
         return self.rows.stop - self.rows.start
 
-    def part_of(self, template: Any) -> Any:
+    def part_of(self, template: PyTree) -> PyTree:
         """Shapes and types of its part of a tree, whose arrays have a leading axis of all seeds."""
         here = jax.sharding.SingleDeviceSharding(self.device)
         return jax.tree.map(
@@ -66,14 +67,14 @@ class Groups:
     def __iter__(self) -> Iterator[Group]:
         return iter(self.groups)
 
-    def split(self, tree: Any) -> list[Any]:
+    def split(self, tree: PyTree) -> list[PyTree]:
         """Each group's part of a tree, whose arrays have a leading axis of all seeds, on its device."""
         return [
             jax.device_put(jax.tree.map(lambda leaf, group=group: leaf[group.rows], tree), group.device)
             for group in self.groups
         ]
 
-    def join(self, parts: list[Any]) -> Any:
+    def join(self, parts: list[PyTree]) -> PyTree:
         """Joins the groups' trees into one of all seeds, on the first device or on the host."""
         return parts[0] if len(parts) == 1 else jax.tree.map(_end_to_end, *parts)
 
@@ -107,7 +108,7 @@ def over_seeds(function: Callable[..., Any], seeds: int) -> Callable[..., Any]:
         return jax.vmap(function)
 
     @functools.wraps(function)
-    def alone(*arguments: Any) -> Any:
+    def alone(*arguments: PyTree) -> PyTree:
         results = function(*jax.tree.map(lambda leaf: leaf[0], arguments))
         return jax.tree.map(lambda leaf: leaf[None], results)
 

@@ -68,7 +68,7 @@ class HostDriver(Driver):
         state = self.programs.start()
         return self._go_on(state, state.episode)
 
-    def gather(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
+    def gather(self, state: list[RunState], part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
         parts = zip(self.groups, state, strict=True)
         return self.groups.join([part(run._replace(episode=self._episode(group))) for group, run in parts])
 
@@ -98,7 +98,7 @@ class HostDriver(Driver):
         self.seconds.training += time.perf_counter() - began
         return state, records, metrics
 
-    def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Any, " seeds"], episodes: int) -> Played:
+    def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int) -> Played:
         return evaluation.play(self.builder, self.seeds, self.programs, networks, policy, keys, episodes)
 
     def saved(self) -> dict[str, np.ndarray]:
@@ -202,11 +202,11 @@ class HostDriver(Driver):
         return episodes._replace(memory=memory)
 
 
-def _row(tree: Any, row: int) -> Any:
+def _row(tree: PyTree, row: int) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[row], tree)
 
 
-def _stack(trees: list[Any]) -> Any:
+def _stack(trees: list[PyTree]) -> PyTree:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
 
 

@@ -54,7 +54,7 @@ class Recorder:
         loop: Loop,
         groups: Groups,
         template: RunState,
-        environments: Any,
+        environments: PyTree,
         first: Array,
         num_actions: int,
         seconds: Stopwatch,
@@ -71,7 +71,7 @@ class Recorder:
         self._taken: dict[int, dict[int, PyTree]] = {}
         self._probes = self.groups.split((environments if self.table else None, first))
 
-        def compiled(group: Group, probe: Any) -> Any:
+        def compiled(group: Group, probe: PyTree) -> Any:
             run = group.part_of(template._replace(replay=(), episode=()))
             return seconds.compiled(over_seeds(self._capture, group.size), probe, run)
 
@@ -134,7 +134,7 @@ class Recorder:
             moment, place, name = path.split("/", 2)
             self._taken.setdefault(int(moment), {}).setdefault(int(place), {})[name] = array
 
-    def _capture(self, probe: tuple[Any, Array], run: RunState) -> dict[str, Array]:
+    def _capture(self, probe: tuple[PyTree, Array], run: RunState) -> dict[str, Array]:
         """The arrays to record for one seed."""
         agent, (environment, first), network = self.loop.agent, probe, self.loop.result(run)
         states = self._states(environment, network)
@@ -153,7 +153,7 @@ class Recorder:
             found |= {"visits": run.seen.visits[observations], "last": run.seen.last[observations]}
         return found
 
-    def _states(self, environment: Any, network: Network) -> Int[Array, " states"]:
+    def _states(self, environment: PyTree, network: Network) -> Int[Array, " states"]:
         if not self.table or self.all_states:
             return jnp.arange(self.count, dtype=jnp.int32)
 
