@@ -21,7 +21,7 @@ from uppertail.cli import main
 from uppertail.errors import InputError
 from uppertail.records import Episodes, distributions
 from uppertail.records.distributions import Distributions
-from uppertail.reports import details, outcomes, page
+from uppertail.reports import details, outcomes, page, state_grid
 from uppertail.reports.details import Seed
 from uppertail.reports.groups import groups
 from uppertail.reports.rebuilt import Rebuilt, rebuild
@@ -153,7 +153,7 @@ def test_what_is_shown_of_a_seed_by_hand():
     assert exact[3, 1] == (1.0, 1.0)
     assert exact[1, 0] == (0.0, 1.0)
     arrows = unpacked(shown["grid"]["arrow"], np.uint8)
-    assert "".join(details.ARROWS[each] for each in arrows) == "→×→★"
+    assert "".join(state_grid.ARROWS[each] for each in arrows) == "→×→★"
 
 
 def test_densities_are_scipys_relative_to_their_peak():

@@ -9,9 +9,10 @@ import numpy as np
 
 from uppertail.errors import InputError
 from uppertail.reports import outcomes
-from uppertail.reports.details import Seed, detail
+from uppertail.reports.details import detail
 from uppertail.reports.rebuilt import Rebuilt, rebuild
 from uppertail.reports.runs import FoundRun
+from uppertail.reports.seeds import Seed
 
 MOST_DETAILS = 12
 """The most seeds that are shown in detail, of all runs of an environment together."""

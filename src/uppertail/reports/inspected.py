@@ -13,9 +13,10 @@ from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records.distributions import Distributions
-from uppertail.reports.details import OPTIMISM, SPREAD
+from uppertail.reports.details import SPREAD
 from uppertail.reports.groups import environment_label
 from uppertail.reports.rebuilt import Rebuilt
+from uppertail.reports.seeds import OPTIMISM
 from uppertail.training.run import Run
 from uppertail.types import PyTree
 

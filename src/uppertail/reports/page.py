@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from uppertail.errors import InputError
-from uppertail.reports.details import ARROWS
 from uppertail.reports.groups import Group
 from uppertail.reports.runs import FoundRun
+from uppertail.reports.state_grid import ARROWS
 
 MARK = "<!-- uppertail report -->"
 """The first line of a report's file has this."""

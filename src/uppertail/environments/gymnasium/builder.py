@@ -4,13 +4,11 @@ import abc
 import dataclasses
 import functools
 import math
-import re
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TimeLimit
 from jaxtyping import PRNGKeyArray
@@ -19,12 +17,13 @@ from uppertail.encodings import Features, ObservationSpace, Preferences, Scaling
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import objections, tables, texts, wrapping
 from uppertail.environments.gymnasium.alike import AlikeMaker
+from uppertail.environments.gymnasium.inspection import Inspected, inspect_environment
 from uppertail.environments.gymnasium.single import Single, close_quietly
-from uppertail.environments.gymnasium.spaces import Reading, actions_of, hashed, reading
+from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.gymnasium.wrapping import Made, Wrapped
 from uppertail.environments.host import HostBuilder, HostEnvironment
-from uppertail.errors import InputError, message_of
+from uppertail.errors import InputError
 from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
@@ -33,20 +32,6 @@ LARGEST = 1e18
 
 SEEDS = 2**31
 """The seeds of runs lie below it, the seeds of their evaluations from it on."""
-
-
-class Inspected(NamedTuple):
-    """What is read off one environment; `example` is an observation as it is read, `left_out` names constant texts."""
-
-    reading: Reading
-    example: np.ndarray
-    actions: spaces.Discrete
-    time_limit: int | None
-    reward_threshold: float | None
-    has_table: bool
-    objection: str | None
-    rows: int
-    left_out: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -224,29 +209,9 @@ class GymnasiumBuilder(HostBuilder):
         Raises:
             InputError: it cannot be made, or is of no kind that can be trained on.
         """
-        env = self.make()
+        env, hash_size = self.make(), self.hash_size if self.encoding == "hashed" else None
         try:
-            vector = isinstance(env, VectorEnv)
-            space, actions = (
-                (env.single_observation_space, env.single_action_space)
-                if isinstance(env, VectorEnv)
-                else (env.observation_space, env.action_space)
-            )
-            table = not vector and tables.has_table(env)
-            objection = self._objection(env) if table and not vector and self.compile == "auto" else None
-            left_out = self._left_out(env, space)
-            read = hashed(self.hash_size) if self.encoding == "hashed" else reading(space, left_out)
-            return Inspected(
-                read,
-                read.array(space.sample()),
-                actions_of(actions),
-                wrapping.time_limit(env),
-                _threshold(env),
-                table,
-                objection,
-                _rows(env),
-                tuple(map(texts.path_name, sorted(left_out, key=str))),
-            )
+            return inspect_environment(env, hash_size, self._objection if self.compile == "auto" else None)
         finally:
             close_quietly(env)
 
@@ -256,28 +221,3 @@ class GymnasiumBuilder(HostBuilder):
         if self.encoding == "hashed":
             return "its observations are hashed"
         return objections.objection(env)
-
-    def _left_out(self, env: Made, space: spaces.Space[Any]) -> frozenset[texts.Path]:
-        """Where its texts are that never change."""
-        if isinstance(env, VectorEnv) or self.encoding == "hashed":
-            return frozenset()
-        return texts.constants(env, list(texts.texts_of(space)))
-
-
-def _threshold(env: Made) -> float | None:
-    """The return from which an environment counts as solved: as registered, or as it declares itself."""
-    declared = None if env.spec is None else env.spec.reward_threshold
-    own = getattr(env.unwrapped, "reward_threshold", None) if declared is None else declared
-    return float(own) if isinstance(own, int | float) and math.isfinite(own) else None
-
-
-def _rows(env: Made) -> int:
-    """The rows of an environment whose states form a grid, as Gymnasium's grids say; else 1."""
-    shape = getattr(env.unwrapped, "shape", None)
-    return int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1
-
-
-def extra(error: Exception) -> str:
-    """How Gymnasium says to install what is missing."""
-    named = re.search(r"gymnasium\[[\w-]+\]", str(error))
-    return f"run `pip install '{named[0]}'`" if named else message_of(error)

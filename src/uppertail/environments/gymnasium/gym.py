@@ -8,7 +8,8 @@ from typing import Any
 
 import gymnasium
 
-from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made, extra
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made
+from uppertail.environments.gymnasium.inspection import extra
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.watched import WatchableBuilder
 from uppertail.errors import InputError, message_of

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from uppertail.environments.gymnasium.builder import extra
+from uppertail.environments.gymnasium.inspection import extra
 from uppertail.environments.gymnasium.single import close_quietly, episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.watched import Frame, WatchedEnvironment, WatchedStep
