@@ -312,7 +312,7 @@ DAMAGE = {
     ),
     "another environment": (
         lambda path: rewrite(path, lambda old: dataclasses.replace(old, environments="0")),
-        "environments that are built otherwise",
+        "environments that are built differently",
     ),
 }
 

@@ -283,7 +283,7 @@ def other_format(folder):
 
 def other_environment(folder):
     rewritten(folder, lambda header: dataclasses.replace(header, environments="0"), dict)
-    return "in environments that are built otherwise here"
+    return "in environments that are built differently here"
 
 
 def other_shape(folder):

@@ -635,7 +635,7 @@ def test_an_episode_that_nothing_leads_back_to_is_begun_anew_in_a_line(num_envs:
         assert len(lines) == (chunks == 4)
     run = Run(moody, Method(NARROW, UCB()), settings)
     state = run.saver(Checkpoints(tmp_path, say=lines.append)).restore()
-    assert lines == ["Nothing leads back to the episode in progress (seed 3, 4): another one begins."] * 2
+    assert lines == ["The episode in progress cannot be restored (seed 3, 4): another one begins."] * 2
     assert state is not None
     begun, ended = Moody.seeds[-2 * num_envs :], run.driver.gather(state).episodes.tolist()
     seen = {episode_seed(3 + row, env, n) for row in range(2) for env in range(num_envs) for n in range(ended[row] + 1)}
@@ -711,7 +711,7 @@ def test_where_gymnasium_resets_by_itself_episodes_are_begun_anew_in_a_line(mode
     _, arrays = checkpoint.read(saver.checkpoints.files()[0])
     assert arrays["run/episode/length"].tolist() == [[2, 2]] * 2
     state = saver.restore()
-    assert lines == ["Nothing leads back to the episode in progress (seed 0, 1): another one begins."]
+    assert lines == ["The episode in progress cannot be restored (seed 0, 1): another one begins."]
     assert state is not None
     assert run.driver.gather(state).episode.length.tolist() == [[0, 0]] * 2
     run.close()
@@ -851,7 +851,7 @@ def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> Given:
         (
             None,
             6,
-            r"^The environment, while its returns were measured by a .*\(--env.returns spares it that\), raised Run",
+            r"^The environment, while its returns were measured by a .*\(--env.returns avoids this\), raised Run",
         ),
     ],
 )

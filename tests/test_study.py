@@ -263,7 +263,7 @@ def test_a_study_that_grows_keeps_its_cells(there, inline):
 def test_a_cell_folder_of_other_settings_is_refused(there, capsys):
     other = study(base={**TINY, "width": 8}, grid={"env.length": [2]})
     assert main(["study", other, "--out", "study"]) == 2
-    assert "is of other settings (width is 4, not 8): choose another --out" in capsys.readouterr().err
+    assert "has other settings (width is 4, not 8): choose another --out" in capsys.readouterr().err
     checkpointed = study(base={**TINY, "checkpoint_every": 99}, grid={"env.length": [2]})
     assert main(["study", checkpointed, "--out", "study", "--dry-run"]) == 0  # that changes no result
 

@@ -27,13 +27,13 @@ def read_yaml(path: Path, what: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        raise InputError(f"{name} is not valid YAML{where}: mend it there.") from error
+        raise InputError(f"{name} is not valid YAML{where}: correct it there.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{name} cannot be read: give the path of a YAML file.") from error
     except RecursionError as error:
         raise InputError(f"{name} is nested too deep: write its options as `name: value` lines.") from error
     except ValueError as error:  # an impossible file name, a number of thousands of digits, an impossible date
-        raise InputError(f"{name} cannot be read ({message_of(error)}): mend it, or give another file.") from error
+        raise InputError(f"{name} cannot be read ({message_of(error)}): correct it, or give another file.") from error
     if _size(content, {}) > MOST_VALUES:
         raise InputError(
             f"{name} stands for more than {MOST_VALUES:,} values, once its aliases are written out: use fewer aliases."

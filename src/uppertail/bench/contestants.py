@@ -176,6 +176,6 @@ class Peer(Contestant):
         except json.JSONDecodeError as error:
             self.process.kill()
             raise InputError(
-                f"{self.label} gave no figure ({line.strip() or 'it stopped'}): make its environment from "
+                f"{self.label} printed no result ({line.strip() or 'it stopped'}): make its environment from "
                 "benchmarks/peers.txt, as `make bench` does."
             ) from error

@@ -56,9 +56,7 @@ def forgiving() -> Iterator[list[str]]:
             setattr(sys, name, before[name])
             stream.restore()
         if "stdout" in streams and (error := streams["stdout"].error):
-            lost.append(
-                f"Standard output cannot be written ({message_of(error)}): what was to be printed is lost, no file is."
-            )
+            lost.append(f"Standard output cannot be written ({message_of(error)}): its text is lost, but no file is.")
 
 
 class _Forgiving:

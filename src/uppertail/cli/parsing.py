@@ -66,7 +66,7 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     _check_config(arguments)
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.append(here)  # as `python -m uppertail` does, so that a class of your own is found beside you
+        sys.path.append(here)  # as `python -m uppertail` does, so that classes in the current folder are found
     try:
         config = parser.parse_args(_join_exponents(arguments))
     except RecursionError as error:
@@ -90,7 +90,7 @@ def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:
 
 
 def _join_exponents(arguments: Sequence[str]) -> list[str]:
-    """`--option -1e-3` as `--option=-1e-3`, since argparse takes such a number for an option."""
+    """Joins `--option -1e-3` to `--option=-1e-3`, since argparse reads such a number as an option."""
     joined: list[str] = []
     for argument in arguments:
         if joined and re.fullmatch(r"--[^=]+", joined[-1]) and re.fullmatch(r"-[\d.]+[eE][+-]?\d+", argument):
@@ -101,7 +101,7 @@ def _join_exponents(arguments: Sequence[str]) -> list[str]:
 
 
 def later_options(arguments: Sequence[str]) -> list[str]:
-    """Options that came after the version that wrote a run's config.yaml, as they were before there was a choice."""
+    """Options that a run's older config.yaml lacks, with the values that give the old behaviour."""
     later: list[str] = []
     for path in _config_files(arguments):
         with contextlib.suppress(InputError):  # `parse` says so
@@ -127,7 +127,7 @@ def _check_config(arguments: Sequence[str]) -> None:
 
 
 def _refuse_nulls(parser: ArgumentParser, config: Namespace) -> None:
-    """A setting is null only where that means something; jsonargparse lets every setting be."""
+    """Refuses null for settings that need a value; jsonargparse allows it for all."""
     for action in parser._actions:
         if action.dest in config and action.default is not None:
             _refuse_null(action.dest, config[action.dest], getattr(action, "_typehint", action.type))

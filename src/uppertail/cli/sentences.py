@@ -14,7 +14,7 @@ REGISTERED = re.compile(r"[\w:./-]+-v\d+")
 """How the ids of Gymnasium's environments look."""
 
 LONGEST_SENTENCE = 1000
-"""Characters of a sentence."""
+"""The most characters of a sentence."""
 
 KINDS = {
     "int": "a whole number",
@@ -28,11 +28,11 @@ KINDS = {
     "tuple[str, ...]": "a list like '[SFF, FHG]'",
     "NoneType": "null",
 }
-"""What a person calls the types of settings."""
+"""Plain words for the types of settings."""
 
 
 def shorten(text: str) -> str:
-    """A sentence that quotes something very long, without its middle."""
+    """Cuts the middle out of a sentence that quotes something very long."""
     return text if len(text) <= LONGEST_SENTENCE else f"{text[: LONGEST_SENTENCE // 2]} ... {text[-250:]}"
 
 
@@ -89,7 +89,7 @@ def _choices(option: str) -> str:
 
 
 def _kind(shown: str) -> str:
-    """A type as jsonargparse shows it, in a person's words."""
+    """Plain words for a type as jsonargparse shows it."""
     name = shown.replace("<class '", "").replace("'>", "")
     return KINDS.get(name, f"of type {name}")
 

@@ -47,7 +47,7 @@ def check_cells(definition: Definition, folder: StudyFolder) -> dict[str, dict[s
         found[cell.name] = asked
         if other := _other(place, asked):
             raise InputError(
-                f"The cell folder {place} is of other settings ({other}): choose another --out, or remove it."
+                f"The cell folder {place} has other settings ({other}): choose another --out, or remove it."
             )
     return found
 

@@ -66,8 +66,8 @@ class DeepSea(EnvironmentBuilder):
             raise InputError(f"size is {self.size}: use {MOST_ROWS} at most; bsuite's sizes are 10 to 50.")
         if not 0 <= self.move_cost < 1:
             raise InputError(
-                f"move_cost is {self.move_cost}, but the treasure of 1 must be worth its cost, and nobody is paid to "
-                "move: use a number in [0, 1); bsuite has 0.01."
+                f"move_cost is {self.move_cost}, but moving costs 0 or more, and less than the treasure of 1: "
+                "use a number in [0, 1); bsuite has 0.01."
             )
         if self.noise is not None and not 0 <= self.noise < math.inf:
             raise InputError(f"noise is {self.noise}: use a finite number, 0 or more, or leave it out.")

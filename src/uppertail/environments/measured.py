@@ -57,7 +57,7 @@ def _random_episode(environment: HostEnvironment, num_actions: int, random: np.r
 
 
 def _moment() -> str:
-    return "The environment, while its returns were measured by a random policy (--env.returns spares it that),"
+    return "The environment, while its returns were measured by a random policy (--env.returns avoids this),"
 
 
 def _discounted(rewards: list[float], discount: float) -> Float[np.ndarray, " steps"]:

@@ -32,7 +32,7 @@ def named(name: str, folder: Path) -> Logger:
     try:
         found = pydoc.locate(name)
     except pydoc.ErrorDuringImport as error:
-        raise InputError(f"The logger {name} cannot be imported ({error.value}): mend it there.") from error
+        raise InputError(f"The logger {name} cannot be imported ({error.value}): correct it there.") from error
     if isinstance(found, type) and issubclass(found, Logger) and not inspect.isabstract(found):
         try:
             return found(folder)  # pyright: ignore[reportCallIssue]

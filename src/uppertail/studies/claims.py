@@ -17,7 +17,7 @@ PATIENCE = 120.0
 a network filesystem may show old contents."""
 LOSSES = 3
 """A cell whose process died this many times in a row without a message counts as failed."""
-LOST = f"its process ended {LOSSES} times without a word, killed or out of memory"
+LOST = f"its process ended {LOSSES} times without a message, killed or out of memory"
 
 State = Literal["waiting", "running", "done", "failed"]
 
@@ -99,7 +99,7 @@ class Claims:
         except OSError as error:
             raise InputError(
                 f"The study's {self.folder} cannot be written ({error.strerror}): what is done is kept; "
-                "mend that, then call the same command again."
+                "fix that, then call the same command again."
             ) from error
 
     def _standing(self, cell: str, number: int) -> Standing:

@@ -96,7 +96,7 @@ class Crew:
         if code == REFUSED or self._in_vain == IN_VAIN:
             raise InputError(
                 f"A worker ended with exit code {code}, so the study stops, and what is done is kept: "
-                "mend what is said above, then call the same command again."
+                "fix the error above, then call the same command again."
             )
         return self._begin()
 

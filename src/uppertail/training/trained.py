@@ -88,7 +88,7 @@ class LearnedFile:
         if different := list(differences(older.complete(self.header.asked, run.parts), asked)):
             raise InputError(f"{self.path} was made with {different[0]}: {AGAIN}.")
         if self.header.environments != file.digest(tensors.to_named(run.world.environments)):
-            raise InputError(f"{self.path} was made in environments that are built otherwise here: {AGAIN}.")
+            raise InputError(f"{self.path} was made in environments that are built differently here: {AGAIN}.")
         try:
             return tensors.from_named(run.template.at_limit, self.arrays)
         except tensors.OtherShapesError as error:

@@ -55,8 +55,8 @@ def require_success(builder: EnvironmentBuilder) -> None:
     """
     if not math.isfinite(builder.success_return):
         raise InputError(
-            f"Nothing says from which return on an episode of {type(builder).__name__} is a success, so there is no "
-            "first one: use --env.success, where there is such a setting, or another environment."
+            f"{type(builder).__name__} does not say from which return on an episode is a success, so there is no "
+            "first success: use --env.success, where there is such a setting, or another environment."
         )
 
 

@@ -101,7 +101,7 @@ class Saver:
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
             was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)
-            self.checkpoints.say(f"The run was on other ground ({was}): it goes on, but not bit for bit as it would.")
+            self.checkpoints.say(f"The run began elsewhere ({was}): it goes on, but not with the same bits as there.")
         return state
 
     def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
@@ -111,7 +111,7 @@ class Saver:
         if different := list(differences(self._taken_further(before, arrays), asked)):
             raise UnusableCheckpointError(f"was made with {different[0]}")
         if header.environments != self._environments():
-            raise UnusableCheckpointError("was made in environments that are built otherwise here")
+            raise UnusableCheckpointError("was made in environments that are built differently here")
         try:
             self.ledger.require_sound(_below(EPISODES, arrays))
             self._require_host_arrays(_below(HOST, arrays))

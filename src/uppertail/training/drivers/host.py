@@ -123,7 +123,7 @@ class HostDriver(Driver):
         on = ~lost[:, None]
         begun = episode._replace(observation=here, ret=episode.ret * on, length=episode.length * on)
         which = ", ".join(str(self.seeds[row]) for row in np.flatnonzero(lost))
-        line = f"Nothing leads back to the episode in progress (seed {which}): another one begins."
+        line = f"The episode in progress cannot be restored (seed {which}): another one begins."
         return self._go_on(state, begun), line
 
     def close(self) -> None:
