@@ -50,7 +50,7 @@ def learned(mdp: FiniteMDP, agent: TabularAgent, seen: np.ndarray) -> Any:
     """The distributions of an agent that has seen each outcome so often, after the sweeps of one more episode."""
     layers = layers_of(mdp)
     tables = agent.init(mdp)._replace(seen=jnp.asarray(seen), deepest=jnp.asarray(layers.layers.shape[0] - 1))
-    z = jax.jit(agent.learned)(jax.random.key(0), mdp, layers, tables)
+    z = jax.jit(agent.learn)(jax.random.key(0), mdp, layers, tables)
     return jax.tree.map(np.asarray, z)
 
 

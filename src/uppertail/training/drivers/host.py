@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Key
+from jaxtyping import Array, Bool, Key
 
 from uppertail.agent import Metrics
 from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all
