@@ -688,7 +688,7 @@ def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatc
     def refuse(self: Single, episodes: int) -> Any:
         raise RuntimeError("not today")
 
-    monkeypatch.setattr(Single, "another", refuse)
+    monkeypatch.setattr(Single, "begin_another", refuse)
     with pytest.raises(
         InputError, match=r"seed 3, as another episode began in place of the one in progress, raised Ru"
     ):
