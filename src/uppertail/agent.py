@@ -189,7 +189,7 @@ class Agent:
     def update(
         self, state: AgentState, key: PRNGKeyArray, batch: Transition, weights: Float[Array, " batch"]
     ) -> tuple[AgentState, Metrics, Float[Array, " batch"]]:
-        """One gradient step on a minibatch, the targets held still; also the loss of each transition."""
+        """One gradient step on a minibatch with fixed targets; also the loss of each transition."""
         size = batch.action.shape[0]
         keys = jax.random.split(key, size)
         draw_keys = jax.random.split(jax.random.fold_in(key, size), size)  # `keys` are folds of 0 to size - 1

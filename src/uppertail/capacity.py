@@ -28,7 +28,7 @@ def require_memory(needed: float, what: str, remedy: str) -> None:
 
 
 def size_of(tree: Any) -> float:
-    """Bytes of a tree of arrays, or of what `jax.eval_shape` says of them."""
+    """Bytes of a tree of arrays, or of the shapes that `jax.eval_shape` gives."""
     import jax
 
     return sum(float(leaf.size) * _itemsize(leaf.dtype) for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype"))

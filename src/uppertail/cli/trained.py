@@ -43,7 +43,7 @@ class TrainedRun:
         """The policy of this name; the run's own, with its settings, if it is of that class.
 
         Raises:
-            InputError: there is none of this name, or it cannot play with these networks.
+            InputError: there is no such policy, or it cannot play with these networks.
         """
         from uppertail.policies import UCB, Greedy, Thompson
 
@@ -91,7 +91,7 @@ def check_policy(name: str) -> None:
     """Refuses an unknown policy, before a run is opened for it.
 
     Raises:
-        InputError: there is none of this name, or not with these settings.
+        InputError: there is no such policy, or it refuses these settings.
     """
     if name not in NAMES:
         _policy(name)

@@ -102,7 +102,7 @@ def state_encoding(name: StateEncoding, num_states: int) -> OfStates:
     """The encoding of this name.
 
     Raises:
-        InputError: there is none of this name.
+        InputError: there is no such encoding.
     """
     require_choice("encoding", name, list(STATE_ENCODINGS))
     return STATE_ENCODINGS[name](num_states)

@@ -127,7 +127,7 @@ class Distinct(Replay):
 
 
 def _needed(ages: Int[Array, " batch"], begins: Bool[Array, " batch"]) -> Int[Array, ""]:
-    """How many slots a batch takes, free ones first and then the oldest: the smallest number that is enough.
+    """The smallest number of slots that is enough for a batch; it takes free ones first and then the oldest.
 
     A pair that the buffer does not hold needs a slot; so does one of the batch whose own slot is among those taken.
 

@@ -112,7 +112,7 @@ class Inspected:
         """The position of a state; by default that of the path's first.
 
         Raises:
-            InputError: it is none of them.
+            InputError: there is no such state.
         """
         if state is None:
             return self._place_of_start()

@@ -123,7 +123,7 @@ def table_row(label: str, run: FoundRun, seen: Mapping[str, Times], twin: float 
 
 
 def goal_of(run: FoundRun, known: float | None) -> float | None:
-    """The return of a success: as the environment says, else the lowest of a first success; None: there is none."""
+    """The return of a success: the environment's, else the lowest of a first success; None: not defined."""
     firsts = run.summary.get("first_success_episode", [None] * len(run.episodes))
     reached = [float(seed.returns[at - 1]) for seed, at in zip(run.episodes, firsts, strict=True) if at]
     goal = min(reached, default=math.inf) if known is None else known

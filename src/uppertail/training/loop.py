@@ -65,7 +65,7 @@ class StepRecord(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """Act for a while with the policy held still, then update: Section 4's data, half fresh and half replayed.
+    """Acts for a while with a fixed policy, then updates: Section 4's data, half fresh and half replayed.
 
     Args:
         agent: the algorithm.

@@ -97,7 +97,7 @@ def network_of(networks: Network, index: int) -> Network:
     """The network of one seed among those of all, counted from 0.
 
     Raises:
-        InputError: there are not so many.
+        InputError: there is no such seed.
     """
     count = jax.tree.leaves(networks)[0].shape[0]
     index = require_type("The index of a network", index, int)

@@ -35,7 +35,7 @@ class Settings:
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
         batch_size: transitions per update: half of it fresh data, the rest replay.
         replay_size: transitions that the replay buffer holds.
-        rollout_steps: environment steps between updates, taken with the policy held still.
+        rollout_steps: environment steps between updates, taken with a fixed policy.
         updates_per_rollout: updates after each rollout.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.

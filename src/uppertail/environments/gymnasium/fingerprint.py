@@ -18,7 +18,7 @@ def fingerprint(environment: Any) -> str:
     """Twelve hexadecimal digits: the same for the same function or environment, with the same version of Python.
 
     It covers bytecode, constants, defaults, plain values in closures and globals, and, of the same package, the
-    functions and classes that are referred to; also classes of environments of other packages, but for Gymnasium's
+    functions and classes that are referred to; also classes of environments of other packages, except Gymnasium's
     own. Of an environment itself it covers the arguments of its constructor that it keeps in attributes of the same
     names, not its current state.
     """

@@ -107,7 +107,7 @@ def builder_of(environment: object) -> EnvironmentBuilder:
     """The builder of the environment that `train` is given.
 
     Raises:
-        InputError: it is none of these.
+        InputError: it is not an environment, a builder, or a function that makes one.
     """
     if isinstance(environment, EnvironmentBuilder):
         return environment

@@ -77,7 +77,7 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
         """Makes the environment anew.
 
         Raises:
-            InputError: there is none of this id, its packages are missing, or it refuses its settings.
+            InputError: there is no such environment, its packages are missing, or it refuses its settings.
         """
         try:
             return self.maker()()

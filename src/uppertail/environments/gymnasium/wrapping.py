@@ -51,7 +51,7 @@ class Wrapper(NamedTuple):
         """The class.
 
         Raises:
-            InputError: there is none of this path.
+            InputError: there is no such class.
         """
         module, _, name = self.path.rpartition(".")
         try:
@@ -106,7 +106,7 @@ def wrapper(asked: Any) -> Wrapper:
             or a class.
 
     Raises:
-        InputError: it is none of these, or cannot be imported.
+        InputError: it has another form, or cannot be imported.
     """
     if isinstance(asked, Mapping) and "class_path" in asked and set(asked) <= {"class_path", "init_args"}:
         meant = Wrapper(str(asked["class_path"]), dict(asked.get("init_args") or {}))

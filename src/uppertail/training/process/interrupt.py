@@ -11,7 +11,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Ctrl-C, and the signal that schedulers, containers and `timeout` send before they kill."""
 
 
-class Asked(threading.Event):
+class StopRequest(threading.Event):
     """Set when a signal asks the run to stop.
 
     Attributes:
@@ -27,21 +27,21 @@ class Asked(threading.Event):
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[Asked]:
+def interruptible() -> Iterator[StopRequest]:
     """Yields an event that Ctrl-C and SIGTERM set, instead of KeyboardInterrupt and the end of the process.
 
     If one is nested in another, a signal sets the events of both. Outside the main thread, where no signal arrives, the
     event is never set. A program's own handler of SIGTERM stays.
     """
-    asked = Asked()
+    asked = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return
 
     previous = {number: signal.getsignal(number) for number in SIGNALS}
     for number, handler in previous.items():
-        if number == signal.SIGINT or handler is signal.SIG_DFL or isinstance(handler, _Ask):
-            signal.signal(number, _Ask(asked, handler if isinstance(handler, _Ask) else None))
+        if number == signal.SIGINT or handler is signal.SIG_DFL or isinstance(handler, _StopHandler):
+            signal.signal(number, _StopHandler(asked, handler if isinstance(handler, _StopHandler) else None))
     try:
         yield asked
     finally:
@@ -50,11 +50,11 @@ def interruptible() -> Iterator[Asked]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Ask:
+class _StopHandler:
     """A signal handler that sets an event, and those of the handlers around it."""
 
-    event: Asked
-    outer: "_Ask | None"
+    event: StopRequest
+    outer: "_StopHandler | None"
 
     def __call__(self, signal_number: int, frame: types.FrameType | None) -> None:
         self.event.signal_number = signal_number
