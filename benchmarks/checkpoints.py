@@ -54,7 +54,7 @@ def measure(folder: Path) -> dict[str, Any]:
 
     content = path.read_bytes()
     parts: dict[str, int] = {}
-    for name, array in tensors.named(run.driver.gather(state)).items():
+    for name, array in tensors.to_named(run.driver.gather(state)).items():
         part = name.partition("/")[0]
         parts[part] = parts.get(part, 0) + array.nbytes
     disk = seconds(raw)

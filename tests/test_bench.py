@@ -120,7 +120,7 @@ def test_a_peer_that_cannot_run_is_said_to_be_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be run"):
         Peer("peer", str(tmp_path / "none"), "DQN", 2, 100).prepare(SMALL)
     peer = Peer("Some peer", interpreter(tmp_path, "exit 3"), "DQN", 2, 100)
-    with pytest.raises(InputError, match=r"Some peer gave no figure \(it stopped\): .* benchmarks/peers\.txt"):
+    with pytest.raises(InputError, match=r"Some peer printed no result \(it stopped\): .* benchmarks/peers\.txt"):
         peer.prepare(SMALL)
     peer.close()
     peer = Peer("Some peer", interpreter(tmp_path, "echo '{\"versions\": {}}'; echo hello; cat"), "DQN", 2, 100)

@@ -13,7 +13,7 @@ import scipy.stats
 
 from uppertail.analysis.exact import exact_returns, optimal_policy
 from uppertail.analysis.transitions import transitions
-from uppertail.cli.train import requested
+from uppertail.cli.train import parse_request
 from uppertail.environments import Chain, DeepSea, EnvironmentBuilder, FiniteMDP, FrozenLake, Toy, TreasureChain
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError
@@ -136,7 +136,7 @@ def test_without_distractors_it_is_the_chain() -> None:
 @pytest.mark.parametrize("builder", [Chain(), TreasureChain(), DeepSea(), Toy(), FrozenLake()], ids=str)
 def test_the_command_line_has_the_defaults_of_the_class(builder: EnvironmentBuilder) -> None:
     """jsonargparse keeps what the default class, Chain, has of the settings of another that share their names."""
-    assert requested(["--env", type(builder).__name__]).built.env == builder
+    assert parse_request(["--env", type(builder).__name__]).built.env == builder
 
 
 @pytest.mark.parametrize(

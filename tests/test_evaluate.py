@@ -154,7 +154,7 @@ def test_load_gives_what_training_gave():
 
 
 def test_what_was_measured_of_returns_is_not_measured_again(cart, monkeypatch):
-    monkeypatch.setattr(host_world, "measured_returns", lambda *_: ReturnRange(0.0, 12345.0, known=False))
+    monkeypatch.setattr(host_world, "measure_returns", lambda *_: ReturnRange(0.0, 12345.0, known=False))
     scale = json.loads((cart / "summary.json").read_text())["distribution"]["scale"]
     family = ut.load(cart).agent.family
     assert isinstance(family, ut.Gaussian)
@@ -283,7 +283,7 @@ def other_format(folder):
 
 def other_environment(folder):
     rewritten(folder, lambda header: dataclasses.replace(header, environments="0"), dict)
-    return "in environments that are built otherwise here"
+    return "in environments that are built differently here"
 
 
 def other_shape(folder):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from uppertail.analysis.discrete import ExactReturn, merged
+from uppertail.analysis.discrete import ExactReturn, merge
 from uppertail.analysis.exact import exact_returns, optimal_policy, uniform_policy
 from uppertail.analysis.markov import MarkovReward
 from uppertail.cli import main
@@ -145,7 +145,7 @@ def test_enumeration_is_every_path():
     mdp = layered()
     policy = random_policy(mdp)
     for pair, z in exact_returns(mdp, policy, DISCOUNT).items():
-        found = merged(*np.array(paths(mdp, policy, *pair)).T)
+        found = merge(*np.array(paths(mdp, policy, *pair)).T)
         np.testing.assert_allclose(z.atoms, found.atoms, rtol=1e-6)
         np.testing.assert_allclose(z.probabilities, found.probabilities, rtol=1e-6)
         assert z.error == 0
@@ -309,7 +309,7 @@ def test_distances_cdf_and_quantiles():
 
 def test_coarser_keeps_the_mean_and_says_how_far():
     draws = np.random.default_rng(3)
-    z = merged(draws.normal(size=5000), np.full(5000, 1 / 5000))
+    z = merge(draws.normal(size=5000), np.full(5000, 1 / 5000))
     for spacing in (0.5, 0.05):
         coarse = z.coarsened(spacing)
         assert coarse.atoms.size <= (z.atoms[-1] - z.atoms[0]) / spacing + 2

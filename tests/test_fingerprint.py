@@ -15,7 +15,7 @@ from uppertail import Chain, Checkpoints, Gaussian, Given, Settings, train
 from uppertail.environments.gymnasium.fingerprint import fingerprint
 from uppertail.errors import InputError
 from uppertail.records import older
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.checkpoints.saver import differences
 
 PROGRAM = """
@@ -116,11 +116,11 @@ def test_checkpoints_of_another_function_are_not_taken_for_its_own(tmp_path: Any
 
 def test_what_a_later_version_adds_is_no_difference() -> None:
     builder = Given(Ends(1))
-    now = {"environment": described(builder)}
+    now = {"environment": describe(builder)}
     older_run = {"environment": {name: value for name, value in now["environment"].items() if name != "code"}}
-    assert not list(differences(older.completed(older_run, {"environment": builder}), now))
+    assert not list(differences(older.complete(older_run, {"environment": builder}), now))
     other = {"environment": {**older_run["environment"], "id": "c"}}
-    assert list(differences(older.completed(other, {"environment": builder}), now)) == ["id c, not Ends"]
+    assert list(differences(older.complete(other, {"environment": builder}), now)) == ["id c, not Ends"]
 
 
 def test_other_builders_are_described_as_before() -> None:

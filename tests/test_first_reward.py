@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from uppertail import UCB, Gaussian, Given, Settings, train
-from uppertail.environments import measured_returns
+from uppertail.environments import measure_returns
 from uppertail.training.results import TrainingResult
 
 LENGTH = 9
@@ -46,7 +46,7 @@ def run(reward: float) -> TrainingResult:
 
 
 def test_a_random_policy_sees_nothing_here() -> None:
-    seen = measured_returns(Given(functools.partial(Corridor, 1.0)), 0.995)
+    seen = measure_returns(Given(functools.partial(Corridor, 1.0)), 0.995)
     assert (seen.low, seen.high, seen.known) == (0.0, 0.0, False)
 
 

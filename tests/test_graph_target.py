@@ -18,7 +18,7 @@ from uppertail.networks import PerAction
 from uppertail.policies import UCB
 from uppertail.replay.fingerprints import fingerprints
 from uppertail.targets import Graph
-from uppertail.targets.pair_table import DIFFERS, PairTable, empty, entered, found
+from uppertail.targets.pair_table import DIFFERS, PairTable, empty, enter, find
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 STATES, ACTIONS, DISCOUNT, C = 6, 2, 0.9, 2.0
@@ -144,26 +144,26 @@ def test_a_table_with_too_many_pairs_forgets_and_never_mistakes_one_for_another(
 
     @jax.jit
     def filled(steps: Transition) -> PairTable:
-        def enter(table: PairTable, rows: Transition) -> tuple[PairTable, None]:
-            return entered(table, rows, GaussianReturn(rows.reward[:, None], rows.reward[:, None]))[0], None
+        def step(table: PairTable, rows: Transition) -> tuple[PairTable, None]:
+            return enter(table, rows, GaussianReturn(rows.reward[:, None], rows.reward[:, None]))[0], None
 
         batches = jax.tree.map(lambda leaf: leaf.reshape(-1, 5), steps)
-        return jax.lax.scan(enter, empty(8, 1, AGENT.family.terminal()), batches._replace(extra=()))[0]
+        return jax.lax.scan(step, empty(8, 1, AGENT.family.terminal()), batches._replace(extra=()))[0]
 
     steps = steps_of(*((s, s % 2, float(s), False, s + 1) for s in range(count)))
     table = filled(steps)
-    places, stands = found(table, steps.observation, steps.action)
+    places, stands = find(table, steps.observation, steps.action)
     assert 0 < int(jnp.sum(stands)) <= table.status.shape[0] < count
     np.testing.assert_array_equal(table.z.mean[places, 0][stands], steps.reward[stands])
     assert not jnp.any(table.status == DIFFERS)
-    assert not jnp.any(found(table, steps.observation, 1 - steps.action)[1])
+    assert not jnp.any(find(table, steps.observation, 1 - steps.action)[1])
 
 
 def test_of_two_new_pairs_that_want_one_place_one_gets_it() -> None:
     steps = steps_of(*((s, 0, 0.0, False, s + 1) for s in range(12)))
     z = GaussianReturn(jnp.zeros((12, 1)), jnp.ones((12, 1)))
     before = empty(1, 1, AGENT.family.terminal())
-    table, places = jax.jit(entered)(before, steps, z)
+    table, places = jax.jit(enter)(before, steps, z)
     beyond = table.status.shape[0]
     assert beyond < 12  # so that some must want the same
     has = places < beyond

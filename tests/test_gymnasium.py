@@ -17,7 +17,7 @@ from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from uppertail.encodings import Encoding, Image, OneHot, Preferences, RandomFeatures, Scalar, Thermometer, Vector
-from uppertail.environments import Given, Gym, HostStep, builder_of, measured_returns
+from uppertail.environments import Given, Gym, HostStep, builder_of, measure_returns
 from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium import vector as vector_module
 from uppertail.environments.gymnasium.single import Single, episode_seed
@@ -521,14 +521,14 @@ def test_measured_returns_by_hand(
     rewards: tuple[float, ...], limit: int | None, discount: float, expected: tuple[float, float]
 ) -> None:
     builder = Gym("Testing/Paying-v0", kwargs={"rewards": rewards}, max_episode_steps=limit)
-    measured = measured_returns(builder, discount)
+    measured = measure_returns(builder, discount)
     assert not measured.known
     np.testing.assert_allclose(measured[:2], expected, rtol=1e-6)
 
 
 def test_measuring_ends_after_some_episodes_or_steps() -> None:
     for endless, episodes, steps in ((False, MEASURED_EPISODES, 2 * MEASURED_EPISODES), (True, 1, MEASURED_STEPS)):
-        measured_returns(Gym("Testing/Paying-v0", kwargs={"rewards": (1.0, 2.0), "endless": endless}), 0.9)
+        measure_returns(Gym("Testing/Paying-v0", kwargs={"rewards": (1.0, 2.0), "endless": endless}), 0.9)
         last = Paying.made[-1]
         assert last.steps == steps
         assert last.episodes - last.steps // 2 * (not endless) == 1  # one has begun that is not played
@@ -536,7 +536,7 @@ def test_measuring_ends_after_some_episodes_or_steps() -> None:
 
 
 def test_measured_returns_are_the_same_for_every_run() -> None:
-    first, second = (measured_returns(Gym("CartPole-v1"), 0.99) for _ in range(2))
+    first, second = (measure_returns(Gym("CartPole-v1"), 0.99) for _ in range(2))
     assert first == second
     assert 5 < first.high < 100
 

@@ -21,7 +21,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from uppertail import Categorical, Chain, Checkpoints, Gaussian, Given, Gym, PointMass, Settings, Stop, train
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
-from uppertail.environments import Toy, measured_returns
+from uppertail.environments import Toy, measure_returns
 from uppertail.environments.gymnasium.single import Single, episode_seed
 from uppertail.environments.gymnasium.spaces import reading
 from uppertail.environments.gymnasium.vector import Vector
@@ -526,7 +526,7 @@ def test_the_transitions_of_a_rollout_are_on_policy_and_within_episodes(mode: Au
     rollouts = Rollouts(host, 0, Episode((), *begun), 0, 0)
     while rollouts.waiting < 14:
         rollouts.step()
-        rollouts.chose(random.integers(2, size=1).astype(np.int32), np.ones(1, bool))
+        rollouts.continue_with(random.integers(2, size=1).astype(np.int32), np.ones(1, bool))
     parts = [rollouts.take(count) for count in (3, 11)]
     transitions, records = (
         jax.tree.map(lambda *leaves: np.concatenate(leaves), *each) for each in zip(*parts, strict=True)
@@ -635,7 +635,7 @@ def test_an_episode_that_nothing_leads_back_to_is_begun_anew_in_a_line(num_envs:
         assert len(lines) == (chunks == 4)
     run = Run(moody, Method(NARROW, UCB()), settings)
     state = run.saver(Checkpoints(tmp_path, say=lines.append)).restore()
-    assert lines == ["Nothing leads back to the episode in progress (seed 3, 4): another one begins."] * 2
+    assert lines == ["The episode in progress cannot be restored (seed 3, 4): another one begins."] * 2
     assert state is not None
     begun, ended = Moody.seeds[-2 * num_envs :], run.driver.gather(state).episodes.tolist()
     seen = {episode_seed(3 + row, env, n) for row in range(2) for env in range(num_envs) for n in range(ended[row] + 1)}
@@ -660,7 +660,7 @@ def test_episodes_that_are_lost_again_and_again_are_never_begun_twice(num_envs: 
         saved = host.saved()
         host.restore(saved)
         del Moody.seeds[num_envs * lost :]  # those by which it tried
-        host.another(0)
+        host.begin_another(0)
     assert len(set(Moody.seeds)) == 4 * num_envs
     host.close()
 
@@ -668,7 +668,7 @@ def test_episodes_that_are_lost_again_and_again_are_never_begun_twice(num_envs: 
 def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
     """A random policy measures other returns each time, here."""
     moody, settings = Gym("Testing/Moody-v0", features="scaled"), settings_of(discount=1.0)
-    assert measured_returns(moody, 1.0) != measured_returns(moody, 1.0)
+    assert measure_returns(moody, 1.0) != measure_returns(moody, 1.0)
     with pytest.raises(Killed):
         train(moody, Gaussian(), UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
     before = Checkpoints(tmp_path).asked()
@@ -688,7 +688,7 @@ def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatc
     def refuse(self: Single, episodes: int) -> Any:
         raise RuntimeError("not today")
 
-    monkeypatch.setattr(Single, "another", refuse)
+    monkeypatch.setattr(Single, "begin_another", refuse)
     with pytest.raises(
         InputError, match=r"seed 3, as another episode began in place of the one in progress, raised Ru"
     ):
@@ -711,7 +711,7 @@ def test_where_gymnasium_resets_by_itself_episodes_are_begun_anew_in_a_line(mode
     _, arrays = checkpoint.read(saver.checkpoints.files()[0])
     assert arrays["run/episode/length"].tolist() == [[2, 2]] * 2
     state = saver.restore()
-    assert lines == ["Nothing leads back to the episode in progress (seed 0, 1): another one begins."]
+    assert lines == ["The episode in progress cannot be restored (seed 0, 1): another one begins."]
     assert state is not None
     assert run.driver.gather(state).episode.length.tolist() == [[0, 0]] * 2
     run.close()
@@ -851,7 +851,7 @@ def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> Given:
         (
             None,
             6,
-            r"^The environment, while its returns were measured by a .*\(--env.returns spares it that\), raised Run",
+            r"^The environment, while its returns were measured by a .*\(--env.returns avoids this\), raised Run",
         ),
     ],
 )
@@ -978,7 +978,7 @@ def test_one_that_fails_only_in_the_evaluation_is_named_too(fault: str, monkeypa
 )
 def test_one_that_fails_while_its_returns_are_measured_is_named(fault: str, reason: str) -> None:
     with pytest.raises(InputError, match=rf"^The environment, while its returns were measured by a .*, {reason}.*\.$"):
-        measured_returns(failing(fault, step=3), 0.9)
+        measure_returns(failing(fault, step=3), 0.9)
 
 
 @pytest.mark.parametrize(

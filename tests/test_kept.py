@@ -156,8 +156,7 @@ def test_a_full_standard_output_ends_nothing(monkeypatch: Any, capsys: Any) -> N
     assert Path("e", "exact.png").read_bytes().startswith(b"\x89PNG")
     err = capsys.readouterr().err
     assert err.endswith(
-        "uppertail: Standard output cannot be written ([Errno 27] File too large): "
-        "what was to be printed is lost, no file is.\n"
+        "uppertail: Standard output cannot be written ([Errno 27] File too large): its text is lost, but no file is.\n"
     )
     assert isinstance(sys.stdout, Full)
 

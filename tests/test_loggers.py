@@ -294,7 +294,7 @@ BAD = {
     "hint": ("tensorbord", "Did you mean tensorboard?"),
     "second": ("[tensorboard, aim]", "Unknown logger 'aim'"),
     "no logger": ("uppertail.Chain", "Unknown logger 'uppertail.Chain'"),
-    "broken": ("broken.Mine", "The logger broken.Mine cannot be imported (oh): mend it there."),
+    "broken": ("broken.Mine", "The logger broken.Mine cannot be imported (oh): correct it there."),
     "null": ("null", "Unknown logger 'null'"),
     "number": ("3", "Unknown logger '3'"),
 }

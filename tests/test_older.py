@@ -31,10 +31,10 @@ from uppertail import (
     train,
 )
 from uppertail.cli import main
-from uppertail.cli.train import requested
+from uppertail.cli.train import parse_request
 from uppertail.distributions import Gaussian, GaussianMixture
 from uppertail.records import older
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.checkpoints import tensors
 from uppertail.training.method import Method
 
@@ -71,7 +71,7 @@ def on_in_python(folder, settings=PYTHON, **parts: Any):
     lines: list[str] = []
     place = Checkpoints(folder / "python", say=lines.append)
     result = train(Chain(3), Categorical(bins=5), Thompson(), settings, checkpoints=place, **{**PARTS, **parts})
-    assert not [line for line in lines if "on other ground" not in line]
+    assert not [line for line in lines if "began elsewhere" not in line]
     return result
 
 
@@ -83,7 +83,7 @@ def test_an_older_run_plays_on_and_goes_on_as_the_older_version_did(name, folder
     played = json.loads((run / "evaluation-trained.json").read_text())
     assert (played["networks"]["env_steps"], len(played["seeds"][0]["returns"])) == (256, 2)
     weights = safetensors.numpy.load_file(run / "networks.safetensors")
-    loaded = tensors.named(load(run).networks)
+    loaded = tensors.to_named(load(run).networks)
     assert weights.keys() == loaded.keys()
     for path, weight in weights.items():
         np.testing.assert_array_equal(loaded[path], weight)
@@ -154,7 +154,7 @@ def test_what_was_not_asked_takes_what_runs_did_before(monkeypatch):
     monkeypatch.setitem(older.BEFORE, "settings", {"adam_epsilon": 0.5})
     method = Method()
     asked = {"settings": {"width": 3, "hidden_layers": 1, "bias": True, "discount": 0.25}, "replay": {"name": "Mine"}}
-    whole = older.completed(asked, {**method.parts, "settings": Settings()})
+    whole = older.complete(asked, {**method.parts, "settings": Settings()})
     assert (whole["settings"]["adam_epsilon"], whole["settings"]["adam_betas"]) == (
         0.5,
         list(Settings().adam_betas),
@@ -181,18 +181,18 @@ class Later:
 
 
 def test_defaults_are_completed_as_files_hold_them():
-    whole = older.completed({"replay": {"name": "Later"}}, {"replay": Later(2)})
+    whole = older.complete({"replay": {"name": "Later"}}, {"replay": Later(2)})
     assert whole["replay"] == {"name": "Later", "needed": None, "pair": [1.0, "inf"], "each": {"a": 1}}
-    assert whole["replay"] == {**described(Later(2)), "needed": None}
+    assert whole["replay"] == {**describe(Later(2)), "needed": None}
 
 
 def test_a_config_of_ones_own_takes_todays_defaults(monkeypatch):
     """Only a file that a run wrote has all of the first options."""
     monkeypatch.setitem(older.BEFORE, "settings", {"adam_epsilon": 0.5})
     written = dict.fromkeys(older.FIRST_OPTIONS)
-    assert older.completed_options(written)["adam_epsilon"] == 0.5
-    assert older.completed_options({**written, "adam_epsilon": 0.1})["adam_epsilon"] == 0.1
-    assert older.completed_options({"width": 8}) == {"width": 8}
+    assert older.complete_options(written)["adam_epsilon"] == 0.5
+    assert older.complete_options({**written, "adam_epsilon": 0.1})["adam_epsilon"] == 0.1
+    assert older.complete_options({"width": 8}) == {"width": 8}
 
 
 def test_an_older_config_is_completed_before_it_is_read(monkeypatch):
@@ -200,10 +200,10 @@ def test_an_older_config_is_completed_before_it_is_read(monkeypatch):
     monkeypatch.setitem(older.BEFORE, "settings", {"adam_epsilon": 0.5, "adam_betas": [0.5, 0.5]})
     monkeypatch.setitem(older.BEFORE, "network", {"name": "PerAction", "activation": "relu"})
     config = str(STORED / "chain" / "config.yaml")
-    built = requested(["--config", config, "--adam_betas", "[0.5, 0.75]"]).built
+    built = parse_request(["--config", config, "--adam_betas", "[0.5, 0.75]"]).built
     assert (built.adam_epsilon, built.adam_betas, built.width) == (0.5, (0.5, 0.75), 4)
     assert (built.network.activation, built.network.normalization) == ("relu", "none")
-    assert requested([]).built.adam_epsilon == Settings().adam_epsilon
+    assert parse_request([]).built.adam_epsilon == Settings().adam_epsilon
 
 
 def test_a_mixture_of_an_older_run_keeps_the_distance_that_it_was_learned_by():

@@ -10,7 +10,7 @@ import yaml
 
 from uppertail import Distinct, Graph, InputError, PerAction, Settings
 from uppertail.cli import main
-from uppertail.cli.train import requested
+from uppertail.cli.train import parse_request
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.parts import PARTS
 from uppertail.training.method import Method, with_short_forms
@@ -116,12 +116,12 @@ def test_what_is_asked_for_reaches_the_parts(own):
         "--network.width 4 --network.normalization layer --replay Prioritized --replay.beta 1 --target RunningMean "
         "--target.decay 0.5 --adam_betas [0.5,0.25] --adam_epsilon 0.125 --policy EpisodeUCB"
     )
-    built = requested(arguments.split()).built
+    built = parse_request(arguments.split()).built
     assert (built.network.width, built.network.normalization, built.replay.beta) == (4, "layer", 1.0)
     assert (built.target.decay, built.adam_betas, built.adam_epsilon) == (0.5, (0.5, 0.25), 0.125)
     assert type(built.policy).__name__ == "EpisodeUCB"
-    assert requested(["--network", "test_parts.Own", "--network.bias", "true"]).built.network.bias is True
-    nothing = requested([]).built
+    assert parse_request(["--network", "test_parts.Own", "--network.bias", "true"]).built.network.bias is True
+    nothing = parse_request([]).built
     assert (nothing.network, nothing.replay, nothing.target) == (PerAction(), Distinct(), Graph())
 
 

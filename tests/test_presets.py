@@ -2,13 +2,13 @@
 
 import pytest
 
-from uppertail.cli.train import requested
+from uppertail.cli.train import parse_request
 from uppertail.errors import InputError
 from uppertail.presets import with_preset
 
 
 def test_the_paper_preset_is_the_papers_form() -> None:
-    built = requested(["--preset", "paper", "--env.length", "5"]).built
+    built = parse_request(["--preset", "paper", "--env.length", "5"]).built
     assert (built.distribution.distance, built.distribution.beta) == ("cross_entropy", 0.0)
     assert type(built.replay).__name__ == "Uniform"
     assert (built.learning_rate, built.adam_betas, built.adam_epsilon) == (5e-4, (0.9, 0.999), 1e-8)
@@ -21,18 +21,18 @@ def test_the_paper_preset_is_the_papers_form() -> None:
 
 def test_what_is_given_beside_a_preset_counts() -> None:
     arguments = ["--preset=paper", "--batch_size", "8", "--distribution.beta=0.5", "--replay", "Distinct"]
-    built = requested(arguments).built
+    built = parse_request(arguments).built
     assert (built.batch_size, built.distribution.beta, built.distribution.distance) == (8, 0.5, "cross_entropy")
     assert type(built.replay).__name__ == "Distinct"
 
 
 def test_a_preset_leaves_other_families_as_they_are() -> None:
-    built = requested(["--preset", "paper", "--distribution", "Categorical"]).built
+    built = parse_request(["--preset", "paper", "--distribution", "Categorical"]).built
     assert type(built.distribution).__name__ == "Categorical"
 
 
 def test_the_configuration_of_a_run_names_no_preset() -> None:
-    config = requested(["--preset", "paper"]).config
+    config = parse_request(["--preset", "paper"]).config
     assert "preset" not in config
     assert "learning_rate: 0.0005" in config
 
@@ -45,4 +45,4 @@ def test_an_unknown_preset_is_one_sentence() -> None:
     with pytest.raises(
         InputError, match=r"There is no preset 'papre': use paper, or leave it out\. Did you mean paper"
     ):
-        requested(["--preset", "papre"])
+        parse_request(["--preset", "papre"])

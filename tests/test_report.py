@@ -21,11 +21,11 @@ from uppertail.cli import main
 from uppertail.errors import InputError
 from uppertail.records import Episodes, distributions
 from uppertail.records.distributions import Distributions
-from uppertail.reports import details, outcomes, page
+from uppertail.reports import details, outcomes, page, state_grid
 from uppertail.reports.details import Seed
 from uppertail.reports.groups import groups
-from uppertail.reports.rebuilt import Rebuilt, rebuilt
-from uppertail.reports.runs import found_runs
+from uppertail.reports.rebuilt import Rebuilt, rebuild
+from uppertail.reports.runs import read_runs
 from uppertail.training.seeds import seed_keys
 
 drawn = pytest.mark.skipif(
@@ -80,11 +80,11 @@ def test_runs_are_found_by_their_files_also_of_headline_and_of_a_study(tmp_path)
         for prefix in ("Gaussian-", "PointMass-"):
             shutil.copy(reported.run() / name, tmp_path / f"{prefix}{name}")
     shutil.copytree(reported.run(), tmp_path / "study" / "cells" / "one")
-    assert [run.prefix for run in found_runs([tmp_path])] == ["Gaussian-", "PointMass-"]
-    (cell,) = found_runs([tmp_path / "study"])
+    assert [run.prefix for run in read_runs([tmp_path])] == ["Gaussian-", "PointMass-"]
+    (cell,) = read_runs([tmp_path / "study"])
     assert (cell.name, cell.method, cell.seeds) == ("one", "Gaussian, UCB", [0, 1])
     assert cell.log[0]["step"] > 0
-    (group,) = groups(found_runs([tmp_path]), [])
+    (group,) = groups(read_runs([tmp_path]), [])
     assert group.methods == [f"Gaussian, UCB ({tmp_path.name}/{name})" for name in ("Gaussian", "PointMass")]
 
 
@@ -97,7 +97,7 @@ def test_a_seed_that_never_got_there_is_censored_and_one_that_fell_is_seen_to():
     """Solved at 55 (45 of 50 succeed), then 30 successes and failures: 24 of 50 are left at the 26th failure."""
     fell = episodes([0.0] * 10 + [1.0] * 75 + [0.0] * 40)
     stayed, never = episodes([1.0] * 100), episodes([0.0] * 80)
-    run = dataclasses.replace(found_runs([reported.run()])[0], episodes=[fell, stayed, never])
+    run = dataclasses.replace(read_runs([reported.run()])[0], episodes=[fell, stayed, never])
     seen = outcomes.times(run, 1.0)
     assert seen[outcomes.FIRST].at.tolist() == [11, 1, 80]
     assert seen[outcomes.FIRST].happened.tolist() == [True, True, False]
@@ -113,8 +113,8 @@ def test_a_seed_that_never_got_there_is_censored_and_one_that_fell_is_seen_to():
 
 
 def test_the_goal_is_the_environments_or_that_of_the_first_success():
-    (run,) = found_runs([reported.run()])
-    assert rebuilt(run.summary).builder.success_return == outcomes.goal_of(run, 1.0) == 1.0
+    (run,) = read_runs([reported.run()])
+    assert rebuild(run.summary).builder.success_return == outcomes.goal_of(run, 1.0) == 1.0
     assert outcomes.goal_of(run, float("inf")) is None
 
 
@@ -153,7 +153,7 @@ def test_what_is_shown_of_a_seed_by_hand():
     assert exact[3, 1] == (1.0, 1.0)
     assert exact[1, 0] == (0.0, 1.0)
     arrows = unpacked(shown["grid"]["arrow"], np.uint8)
-    assert "".join(details.ARROWS[each] for each in arrows) == "→×→★"
+    assert "".join(state_grid.ARROWS[each] for each in arrows) == "→×→★"
 
 
 def test_densities_are_scipys_relative_to_their_peak():
@@ -168,7 +168,7 @@ def test_densities_are_scipys_relative_to_their_peak():
 def test_action_probabilities_of_policies_are_those_of_their_definitions():
     seed = made_seed(ut.UCB(low=0.0, high=4.0))
     parameters = {name: array[:, 0] for name, array in seed.recorded.parameters.items()}
-    found = details.chosen(seed, parameters, MEAN[None])
+    found = details.action_shares(seed, parameters, MEAN[None])
     c = np.linspace(0, 4, 801)
     wins = (MEAN[0, 1] + c[:, None] * STD[0, 1]) > (MEAN[0, 0] + c[None] * STD[0, 0])
     assert found["UCB"][0, 0, 1] == pytest.approx(wins.mean(), abs=0.08)  # three standard errors of 400 decisions
@@ -182,11 +182,11 @@ def test_action_probabilities_of_policies_are_those_of_their_definitions():
 def test_parts_that_are_not_known_here_cost_only_what_needs_them():
     summary = json.loads((reported.run() / "summary.json").read_text())
     summary["env"]["name"], summary["distribution"]["name"] = "Mine", "AlsoMine"
-    parts = rebuilt(summary)
+    parts = rebuild(summary)
     assert parts.builder is None
     assert parts.family is None
     assert parts.table(0) is None
-    own = rebuilt({**summary, "env": {**summary["env"], "name": "Lake"}}, {"Lake": ut.Chain})
+    own = rebuild({**summary, "env": {**summary["env"], "name": "Lake"}}, {"Lake": ut.Chain})
     assert own.builder == ut.Chain(4)
 
 
@@ -270,7 +270,7 @@ def test_inspect_shows_what_was_learned(tmp_path, capsys):
 
 def test_damaged_episodes_are_named():
     with pytest.raises(InputError, match="damaged"):
-        found_runs([_broken()])
+        read_runs([_broken()])
 
 
 def _broken():

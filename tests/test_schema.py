@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 import uppertail as ut
 from uppertail import records
-from uppertail.errors import InputError, said, shown
+from uppertail.errors import InputError, message_of, short_text
 from uppertail.parts import PARTS
-from uppertail.records.described import described
-from uppertail.schema import MismatchError, built, settled
+from uppertail.records.described import describe
+from uppertail.schema import MismatchError, build_from, convert
 from uppertail.training.checkpoints import file
 from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
 from uppertail.training.ledger import Ledger
@@ -81,9 +81,9 @@ def test_a_setting_is_taken_or_refused_in_a_sentence(kind: Any, name: str, value
         text = str(error)
         assert text.endswith(".") and text.isprintable() and len(text) < 1000
         return
-    written = json.loads(json.dumps(described(part), allow_nan=False))
+    written = json.loads(json.dumps(describe(part), allow_nan=False))
     again = kind(**_arguments(part))
-    assert json.loads(json.dumps(described(again))) == written
+    assert json.loads(json.dumps(describe(again))) == written
     assert pickle.loads(pickle.dumps(part)) == part
 
 
@@ -135,10 +135,10 @@ def test_a_value_is_shown_on_one_short_line() -> None:
         def __repr__(self) -> str:
             raise RuntimeError
 
-    assert shown("a\x1b[31m\n") == r"'a\x1b[31m\n'"
-    assert shown(Rude()) == "of type Rude"
-    assert len(shown("x" * 10_000)) < 300
-    assert said(ValueError("half \ud83d a pair, \x1b[31m red.\n")) == r"half \ud83d a pair, \x1b[31m red"
+    assert short_text("a\x1b[31m\n") == r"'a\x1b[31m\n'"
+    assert short_text(Rude()) == "of type Rude"
+    assert len(short_text("x" * 10_000)) < 300
+    assert message_of(ValueError("half \ud83d a pair, \x1b[31m red.\n")) == r"half \ud83d a pair, \x1b[31m red"
 
 
 HEADER: dict[str, Any] = {
@@ -252,9 +252,9 @@ def test_what_is_no_summary_is_none(text: str, tmp_path: Path) -> None:
 
 
 def test_types_that_are_composed() -> None:
-    assert settled([1, 2.5], list[float]) == [1.0, 2.5]
-    assert settled({"a": 1}, dict[str, float]) == {"a": 1.0}
-    assert settled(None, tuple[float, float] | None) is None
+    assert convert([1, 2.5], list[float]) == [1.0, 2.5]
+    assert convert({"a": 1}, dict[str, float]) == {"a": 1.0}
+    assert convert(None, tuple[float, float] | None) is None
     for value, kind in (
         ([1, "x"], list[float]),
         ({1: 2}, dict[str, float]),
@@ -262,9 +262,9 @@ def test_types_that_are_composed() -> None:
         (3, type(None)),
     ):
         with pytest.raises(MismatchError):
-            settled(value, kind)
+            convert(value, kind)
     with pytest.raises(MismatchError, match="holds no fields"):
-        built(Header, [])
+        build_from(Header, [])
 
 
 def test_the_optimizer_is_optaxs_and_can_be_pickled() -> None:

@@ -201,7 +201,7 @@ def leaves_a_run(arguments):
     run_of([*arguments, "--seed=0"])
     options, folder = arguments[1:-4], arguments[-3]
     with open(f"{folder}/config.yaml", "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write(train.requested(options).config)
+        file.write(train.parse_request(options).config)
     return 0
 
 
@@ -263,7 +263,7 @@ def test_a_study_that_grows_keeps_its_cells(there, inline):
 def test_a_cell_folder_of_other_settings_is_refused(there, capsys):
     other = study(base={**TINY, "width": 8}, grid={"env.length": [2]})
     assert main(["study", other, "--out", "study"]) == 2
-    assert "is of other settings (width is 4, not 8): choose another --out" in capsys.readouterr().err
+    assert "has other settings (width is 4, not 8): choose another --out" in capsys.readouterr().err
     checkpointed = study(base={**TINY, "checkpoint_every": 99}, grid={"env.length": [2]})
     assert main(["study", checkpointed, "--out", "study", "--dry-run"]) == 0  # that changes no result
 

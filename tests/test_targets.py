@@ -140,9 +140,9 @@ def test_a_run_moves_its_target_and_a_checkpoint_holds_it(target: Target) -> Non
         assert not any((after == before).all() for before, after in itertools.pairwise(bootstrapping))
     else:
         np.testing.assert_array_equal(bootstrapping, online)
-    arrays = tensors.named(states[-1].agent)
+    arrays = tensors.to_named(states[-1].agent)
     assert any(name.startswith("target/") for name in arrays) == (not isinstance(target, Online))
-    restored = tensors.like(jax.eval_shape(lambda: states[-1].agent), arrays)
+    restored = tensors.from_named(jax.eval_shape(lambda: states[-1].agent), arrays)
     jax.tree.map(np.testing.assert_array_equal, restored, states[-1].agent)
 
 

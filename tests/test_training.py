@@ -20,7 +20,7 @@ from uppertail.errors import InputError
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Thompson
 from uppertail.records import write
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.replay import Uniform
 from uppertail.targets import Online
 from uppertail.training import assembly
@@ -393,7 +393,7 @@ def test_settings_refuse_what_is_no_whole_number(name, value):
 def test_what_a_part_is_made_of_can_be_written_as_json():
     """Numpy's numbers and arrays, infinite numbers, and what JSON has no word for."""
     kwargs = {"a": np.bool_(True), "b": np.array([1.5, np.inf]), "c": {"d": (1, None)}, "e": np.dtype("float32")}
-    shown = described(Gym("CartPole-v1", kwargs=kwargs))
+    shown = describe(Gym("CartPole-v1", kwargs=kwargs))
     assert json.loads(json.dumps(shown, allow_nan=False))["kwargs"] == {
         "a": True,
         "b": [1.5, "inf"],

@@ -15,7 +15,7 @@ import rich.console
 import scipy.stats
 
 from uppertail.cli import main
-from uppertail.cli.twin import shown
+from uppertail.cli.twin import result_table
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
 from uppertail.distributions.categorical import CategoricalReturn
 from uppertail.distributions.gaussian_losses import GaussianReturn
@@ -50,7 +50,7 @@ def learned(mdp: FiniteMDP, agent: TabularAgent, seen: np.ndarray) -> Any:
     """The distributions of an agent that has seen each outcome so often, after the sweeps of one more episode."""
     layers = layers_of(mdp)
     tables = agent.init(mdp)._replace(seen=jnp.asarray(seen), deepest=jnp.asarray(layers.layers.shape[0] - 1))
-    z = jax.jit(agent.learned)(jax.random.key(0), mdp, layers, tables)
+    z = jax.jit(agent.learn)(jax.random.key(0), mdp, layers, tables)
     return jax.tree.map(np.asarray, z)
 
 
@@ -271,7 +271,7 @@ def test_what_a_result_says_of_its_episodes() -> None:
     alone = dataclasses.replace(result, episodes=episodes[:1], seeds=[3])
     assert (alone.median, alone.median_over_floor, alone.document()["episodes"]) == (2, 0.5, [3])
     with io.StringIO() as out:
-        rich.console.Console(file=out, width=80).print(shown(result))
+        rich.console.Console(file=out, width=80).print(result_table(result))
         text = out.getvalue()
     rows = [line.split() for line in text.splitlines()]
     assert ["3", "2", "0.5", "0.000"] in rows and ["4", "never", "never", "-"] in rows

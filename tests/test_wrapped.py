@@ -185,7 +185,7 @@ def test_collisions_are_told_when_they_are_likely(count: int, expected: float | 
 def test_wrappers_go_around_the_environment_the_first_innermost() -> None:
     path = f"{__name__}.Left"
     inner, outer = {"class_path": path, "init_args": {"of": 2}}, {"class_path": "TimeLimit", "init_args": LIMIT}
-    env: Any = Given(Told, wrappers=[inner, Left, outer]).made()
+    env: Any = Given(Told, wrappers=[inner, Left, outer]).make()
     assert isinstance(env, TimeLimit) and isinstance(env.env, Left) and isinstance(env.env.env, Left)
     assert (env.env.of, env.env.env.of) == (0, 2)
     assert Gym("CartPole-v1", wrappers=[outer]).time_limit == 3
@@ -240,7 +240,7 @@ def test_wrappers_that_cannot_be_are_refused_in_a_sentence(wrappers: Any, words:
 
     def made() -> None:
         builder.__post_init__()
-        builder.made()
+        builder.make()
 
     with pytest.raises(InputError) as caught:
         made()

@@ -19,9 +19,9 @@ from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 
 class AgentState(NamedTuple):
-    """All that an agent learns, a Network, and what its targets are made with."""
+    """What an agent has learned: its network, the optimizer's state and the state of its target."""
 
-    network: Any
+    network: PyTree
     optimizer: optax.OptState
     target: PyTree
 
@@ -37,7 +37,7 @@ class Optimizer(Protocol):
 
     @property
     def update(self) -> Callable[..., Any]:
-        """Makes a step and the next state of a gradient, a state and a network."""
+        """Turns a gradient, a state and a network into a step and the next state."""
         ...
 
 
@@ -54,13 +54,13 @@ class Metrics(NamedTuple):
 class Agent:
     """Distributional policy evaluation and optimistic exploration, as pure functions of an explicit state.
 
-    Every member of an ensemble learns for itself, from its own bootstrap; a network that stands alone is one member.
+    Every member of an ensemble learns on its own, from its own bootstrap; a network without members counts as one.
 
     Args:
         family: the family of return distributions.
         policy: the exploration policy that acts on them.
         network: builds the network.
-        target: what bootstraps.
+        target: which network the targets are computed with.
         encoding: how an observation enters the network.
         discount: gamma, per step.
         optimizer: turns gradients into updates.
@@ -79,13 +79,13 @@ class Agent:
     def __post_init__(self) -> None:
         if self.loss_samples and not self.family.has_density:
             raise InputError(
-                f"loss_samples is {self.loss_samples}, but {type(self.family).__name__} has no density to learn draws "
-                "by: use 0, its own loss, or a family with a density, for example Gaussian."
+                f"loss_samples is {self.loss_samples}, but {type(self.family).__name__} has no density, which learning "
+                "from draws needs: use 0, its own loss, or a family with a density, for example Gaussian."
             )
         self.require_members(self.policy)
 
     def require_members(self, policy: ExplorationPolicy) -> None:
-        """Does nothing if the network has the members that a policy needs.
+        """Checks that the network has the members that a policy needs.
 
         Raises:
             InputError: it has none.
@@ -110,7 +110,7 @@ class Agent:
         return jax.tree.map(lambda leaf: leaf[0], z) if network.members is None else z
 
     def returns_by_member(self, network: Network, observation: Array) -> PyTree:
-        """The same with leading axes [members, actions] for every network; one that stands alone is one member."""
+        """The same with leading axes [members, actions] for every network; one without members counts as one."""
         return self.returns_of_outputs(network.outputs(observation))
 
     def returns_of_outputs(self, outputs: Float[Array, "*members actions outputs"]) -> PyTree:
@@ -135,18 +135,18 @@ class Agent:
     def sweep(self, state: AgentState, key: PRNGKeyArray, steps: Transition) -> AgentState:
         """The agent after its target has taken in the steps of a rollout, before it learns from them."""
 
-        def backed_up(target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
+        def back_up(target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
             return self.backup(self.bootstrap(network, target, key, transition), transition)
 
         network = self.target.network(state.target, state.network)
-        return state._replace(target=self.target.after_steps(state.target, key, steps, backed_up))
+        return state._replace(target=self.target.after_steps(state.target, key, steps, back_up))
 
     def bootstrap(self, network: Network, target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
-        """Z(s', a') of one transition by each member, which is surely 0 if the episode terminated.
+        """Each member's Z(s', a') for one transition; exactly 0 if the episode terminated.
 
         Args:
             network: the network that bootstraps.
-            target: the state of the agent's target, which may remember more than the network says.
+            target: the state of the agent's target, which may hold more than the network predicts.
             key: randomness of the next action.
             transition: one transition.
         """
@@ -189,7 +189,7 @@ class Agent:
     def update(
         self, state: AgentState, key: PRNGKeyArray, batch: Transition, weights: Float[Array, " batch"]
     ) -> tuple[AgentState, Metrics, Float[Array, " batch"]]:
-        """One gradient step on a minibatch, the targets held still; also the loss of each transition."""
+        """One gradient step on a minibatch with fixed targets; also the loss of each transition."""
         size = batch.action.shape[0]
         keys = jax.random.split(key, size)
         draw_keys = jax.random.split(jax.random.fold_in(key, size), size)  # `keys` are folds of 0 to size - 1
@@ -223,6 +223,6 @@ def where(condition: Bool[Array, ""], if_true: PyTree, if_false: PyTree) -> PyTr
     return jax.tree.map(lambda true, false: jnp.where(condition, true, false), if_true, if_false)
 
 
-def _tree(network: Any) -> Any:
+def _tree(network: PyTree) -> PyTree:
     """The same tree of arrays; optax's types do not know that a module is one."""
     return network

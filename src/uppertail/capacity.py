@@ -1,4 +1,4 @@
-"""How much memory there is, and a sentence where a request needs more, before anything is allocated."""
+"""How much memory is free, and an error for a request that needs more, before anything is allocated."""
 
 import contextlib
 from pathlib import Path
@@ -12,7 +12,7 @@ GIB = 2**30
 
 
 def require_memory(needed: float, what: str, remedy: str) -> None:
-    """Refuses what does not fit into memory; where nobody knows how much there is, it refuses nothing.
+    """Checks that a request fits into memory; does nothing where free memory is not known.
 
     Args:
         needed: bytes, about.
@@ -20,7 +20,7 @@ def require_memory(needed: float, what: str, remedy: str) -> None:
         remedy: what helps.
 
     Raises:
-        InputError: there are not as many.
+        InputError: less memory is free.
     """
     free = free_memory()
     if free is not None and needed > free:
@@ -28,7 +28,7 @@ def require_memory(needed: float, what: str, remedy: str) -> None:
 
 
 def size_of(tree: Any) -> float:
-    """Bytes of a tree of arrays, or of what `jax.eval_shape` says of them."""
+    """Bytes of a tree of arrays, or of the shapes that `jax.eval_shape` gives."""
     import jax
 
     return sum(float(leaf.size) * _itemsize(leaf.dtype) for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype"))
@@ -39,7 +39,7 @@ def _itemsize(dtype: Any) -> int:
 
 
 def free_memory() -> float | None:
-    """Bytes that a new array may take: of the device, else of the machine or the container; None: nobody knows."""
+    """Bytes that a new array may take: of the device, else of the machine or the container; None: not known."""
     import jax
 
     if stats := jax.devices()[0].memory_stats():
@@ -57,7 +57,7 @@ def _of_machine() -> float | None:
 
 
 def _of_container() -> float | None:
-    """What is left of the limit of a control group (version 2); its caches are given back when there is need."""
+    """What is left of the limit of a control group (version 2); caches count as free, as the kernel frees them."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         limit = (CONTAINER / "memory.max").read_text(encoding="ascii").strip()
         if limit != "max":

@@ -38,7 +38,7 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[["TrainingProgres
 
 
 def status(now: "TrainingProgress") -> str:
-    """How far a run is and how well it does: successes where there are such, else returns."""
+    """How far a run is and how well it does: its successes if they are defined, else its returns."""
     least = min(now.episodes)
     if math.isfinite(now.success_rate):
         doing = f"{now.solved}/{len(now.episodes)} solved, {now.success_rate:.0%} success"
@@ -48,11 +48,11 @@ def status(now: "TrainingProgress") -> str:
 
 
 class Row(NamedTuple):
-    """What one column of the table of results says of a run.
+    """One column of the table of results.
 
     Args:
         heading: over the column.
-        value: of a run; None where there is nothing to say.
+        value: the text for a run; None where there is nothing to say.
     """
 
     heading: str
@@ -60,12 +60,12 @@ class Row(NamedTuple):
 
 
 def _of_successes(value: Callable[[RunRecord], str]) -> Callable[[RunRecord], str | None]:
-    """A number that means something only where somebody says what a success is."""
+    """A value for runs whose environment defines success; None for others."""
     return lambda record: value(record) if record.has_success else None
 
 
 def results_table(title: str, runs: dict[str, RunRecord], width: int | None = None) -> Table:
-    """One row per run: what came out over its seeds, and the speed of all of them.
+    """One row per run: its results over seeds, and its speed with all seeds together.
 
     Args:
         title: above the table.
@@ -141,7 +141,7 @@ ROWS = (
     Row("\ngreedy\nreturn", lambda record: _mean(record.greedy_returns)),
     Row("\nsteps\nper s", lambda record: f"{record.steps_per_second:,.0f}"),
 )
-"""The columns of the table of results; one that says nothing of any run is left out."""
+"""The columns of the table of results; one without a value for any run is left out."""
 
 
 def figure_table(rows: list[dict[str, str]]) -> Table:

@@ -1,9 +1,9 @@
-"""What goes wrong through what was asked, not through a defect."""
+"""Errors in requests, as opposed to defects of the program."""
 
 from collections.abc import Sequence
 
 LONGEST = 200
-"""Characters of a value that a sentence shows."""
+"""The most characters of a value that a sentence shows."""
 
 
 class InputError(ValueError):
@@ -13,29 +13,29 @@ class InputError(ValueError):
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Raises InputError unless a setting is one of the names that it may have."""
     if value not in choices:
-        raise InputError(f"{name} is {shown(value)}: use one of {listed(choices)}.")
+        raise InputError(f"{name} is {short_text(value)}: use one of {join_names(choices)}.")
 
 
-def listed(choices: Sequence[str]) -> str:
-    """Names, for a sentence."""
+def join_names(choices: Sequence[str]) -> str:
+    """Names joined for a sentence: A, B or C."""
     *others, last = choices
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def said(error: BaseException) -> str:
-    """What an exception says, in one line and without a full stop: for a sentence that quotes it."""
+def message_of(error: BaseException) -> str:
+    """The message of an exception in one line without a full stop, for a sentence that quotes it."""
     try:
         text = str(error)
-    except Exception:  # it is not ours
+    except Exception:  # the exception's own code may fail
         return ""
     return printable(" ".join(text.split()).rstrip("."))
 
 
-def shown(value: object) -> str:
+def short_text(value: object) -> str:
     """A value as a sentence shows it: short, and on one line."""
     try:
         text = printable(" ".join(repr(value).split()))
-    except Exception:  # it is not ours, or a number of too many digits
+    except Exception:  # the value's own code may fail; so does a number of too many digits
         return f"of type {type(value).__name__}"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 

@@ -1,4 +1,4 @@
-"""One process to a folder."""
+"""Locks, so that one process at a time works in a folder."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ LOCK = ".lock"
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keeps an existing folder for this process; a filesystem that knows no locks keeps no one out.
+    """Locks an existing folder for this process; does nothing on a filesystem without locks.
 
     Raises:
         InputError: another process has it.
@@ -41,7 +41,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def hold(descriptor: int) -> None:
-    """Locks an open file for as long as this process lives or has it open; nothing where there are no such locks."""
+    """Locks an open file for as long as this process has it open; does nothing where there are no such locks."""
     if fcntl is not None:
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -57,7 +57,7 @@ def held(path: Path) -> bool | None:
         return None
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that ask do not see each other
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two that ask do not collide
     except BlockingIOError:
         return True
     except OSError:
@@ -68,7 +68,7 @@ def held(path: Path) -> bool | None:
 
 
 def _acquire(path: Path) -> int:
-    """An open file that is locked, and that is still the one of that name: whoever had it before removed theirs."""
+    """Opens and locks the file of this name; again, if the process that had it before has removed it meanwhile."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:

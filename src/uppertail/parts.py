@@ -11,9 +11,9 @@ class Part(NamedTuple):
     """One part of a run.
 
     Args:
-        contract: where the class is that all of its kinds fulfil.
+        contract: import path of the class that all of its kinds implement.
         meaning: what it is, for help.
-        default: the kind that is used if nothing is said.
+        default: the kind that is used by default.
         kinds: the module of each built-in kind.
     """
 
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
     @property
     def default_path(self) -> str:
-        """Import path of the kind that is used if nothing is said."""
+        """Import path of the kind that is used by default."""
         return f"{self.kinds[self.default]}.{self.default}"
 
 

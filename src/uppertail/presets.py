@@ -46,11 +46,11 @@ PRESETS = {
 
 
 DEFAULTS = {"distribution": "Gaussian", "policy": "UCB", "network": "PerAction"}
-"""What a part is if nothing is said of it."""
+"""The kinds of these parts by default."""
 
 
 def with_preset(arguments: Sequence[str]) -> list[str]:
-    """Arguments with what a `--preset` among them stands for; options that are given beside it count.
+    """The arguments, with the options of a `--preset` among them; options that are given beside it win.
 
     Raises:
         InputError: there is no preset of this name.

@@ -1,7 +1,7 @@
-"""What settings and headers of files must be, by the types that their dataclasses declare: checked in this one place.
+"""Checks settings and headers of files by the types that their dataclasses declare.
 
-Nothing but types is looked at, and that numbers are such as 32 bits hold. Whoever needs more of a setting (a share lies
-in [0, 1]) says so where the setting is.
+It checks only types, and that numbers fit into 32 bits. Further checks of a setting (a share lies in [0, 1]) stand in
+the class of the setting.
 """
 
 import collections.abc
@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args, get_origin
 
-from uppertail.errors import InputError, listed, shown
+from uppertail.errors import InputError, join_names, short_text
 
 MOST_INT = 2**31 - 1
 """The largest whole number of 32 bits."""
@@ -24,7 +24,7 @@ MOST_FLOAT = 3.4e38
 
 
 class MismatchError(Exception):
-    """A value of another type; its text says what to use instead, beginning with a verb."""
+    """A value has another type; the error's text says what to use instead, and begins with a verb."""
 
 
 def settle(part: Any) -> None:
@@ -44,23 +44,23 @@ def settle(part: Any) -> None:
 
 
 def require_type(name: str, value: Any, kind: Any) -> Any:
-    """A value as its declared type has it.
+    """Converts a value to its declared type.
 
     Raises:
         InputError: it is of another type.
     """
     try:
-        return settled(value, kind)
+        return convert(value, kind)
     except MismatchError as error:
-        raise InputError(f"{name} is {shown(value)}: {error}.") from None
+        raise InputError(f"{name} is {short_text(value)}: {error}.") from None
 
 
-def built(kind: type[Any], fields: Any) -> Any:
-    """A dataclass from what a file holds of it.
+def build_from(kind: type[Any], fields: Any) -> Any:
+    """Makes a dataclass from its fields in a file.
 
     Args:
         kind: the dataclass.
-        fields: its fields by name, as JSON has them.
+        fields: its fields by name, from JSON.
 
     Raises:
         MismatchError: one is missing, too many, or of another type; the text begins with the field's name.
@@ -73,14 +73,14 @@ def built(kind: type[Any], fields: Any) -> Any:
     values: dict[str, Any] = {}
     for name, wanted in kinds.items():
         try:
-            values[name] = settled(fields[name], wanted)
+            values[name] = convert(fields[name], wanted)
         except MismatchError:
-            raise MismatchError(f"{name} is {shown(fields[name])}") from None
+            raise MismatchError(f"{name} is {short_text(fields[name])}") from None
     return kind(**values)
 
 
-def settled(value: Any, kind: Any) -> Any:
-    """A value as its declared type has it; the value itself where it is already so.
+def convert(value: Any, kind: Any) -> Any:
+    """Converts a value to its declared type; the value itself if it has that type.
 
     Raises:
         MismatchError: it is of another type.
@@ -90,7 +90,7 @@ def settled(value: Any, kind: Any) -> Any:
     if get_origin(kind) is Literal:
         plain = _scalar(value)
         if not any(type(plain) is type(choice) and plain == choice for choice in get_args(kind)):
-            raise MismatchError(f"use one of {listed(get_args(kind))}")
+            raise MismatchError(f"use one of {join_names(get_args(kind))}")
         return plain
     if get_origin(kind) in (tuple, list):
         return _of_sequence(value, kind)
@@ -131,7 +131,7 @@ def _number(value: Any) -> float:
         number = float(value)
     except OverflowError:  # a whole number of hundreds of digits
         number = math.inf
-    if not abs(number) <= MOST_FLOAT:  # NaN is not, either
+    if not abs(number) <= MOST_FLOAT:  # NaN fails, too
         raise MismatchError(f"use a finite number, at most {MOST_FLOAT:g}")
     return number
 
@@ -143,7 +143,7 @@ def _text(value: Any) -> str:
 
 
 SCALARS: dict[type, Callable[[Any], Any]] = {bool: _truth, int: _whole, float: _number, str: _text}
-"""What a value of each type is brought to."""
+"""For each type, the function that checks and converts a value."""
 
 
 def _scalar(value: Any) -> Any:
@@ -151,7 +151,7 @@ def _scalar(value: Any) -> Any:
     if type(value).__module__.partition(".")[0] in ("numpy", "jax", "jaxlib") and getattr(value, "ndim", None) == 0:
         try:
             return value.item()
-        except Exception as error:  # within a compiled program there is no number yet
+        except Exception as error:  # within a compiled program its number is not known
             raise MismatchError("use a number that is known before anything is compiled") from error
     return value
 
@@ -163,7 +163,7 @@ def _of_union(value: Any, kinds: tuple[Any, ...]) -> Any:
     for kind in kinds:
         if kind is not types.NoneType:
             try:
-                return settled(value, kind)
+                return convert(value, kind)
             except MismatchError as error:
                 remedies.append(str(error))
     left_out = ", or leave it out" if types.NoneType in kinds else ""
@@ -179,7 +179,7 @@ def _of_sequence(value: Any, kind: Any) -> Any:
         raise MismatchError(f"use a list of {len(kinds)}")
     each = [kinds[0]] * len(items) if origin is list or Ellipsis in kinds else kinds
     try:
-        result = origin(settled(item, wanted) for item, wanted in zip(items, each, strict=True))
+        result = origin(convert(item, wanted) for item, wanted in zip(items, each, strict=True))
     except MismatchError as error:
         raise MismatchError(f"in its list, {error}") from None
     same = type(value) is origin and all(new is old for new, old in zip(result, value, strict=True))
@@ -191,7 +191,7 @@ def _of_mapping(value: Any, kinds: tuple[Any, ...]) -> Any:
         raise MismatchError("use a mapping from names")
     if not kinds or kinds[1] is Any:
         return value
-    return {key: settled(each, kinds[1]) for key, each in value.items()}
+    return {key: convert(each, kinds[1]) for key, each in value.items()}
 
 
 @functools.cache
@@ -199,6 +199,6 @@ def _kinds(part: type[Any]) -> dict[str, Any]:
     """The declared type of each setting."""
     try:
         hints = typing.get_type_hints(part)
-    except NameError:  # in a class of someone's own, a type that is only imported for checkers
+    except NameError:  # a user's class may import a type for type checkers only
         hints = {}
     return {field.name: hints.get(field.name, Any) for field in dataclasses.fields(part) if field.init}

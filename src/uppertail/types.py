@@ -1,4 +1,4 @@
-"""What travels between the floors: one step of an environment, one transition, the range of its returns."""
+"""Types that all parts share: one step of an environment, one transition, the range of returns."""
 
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,7 +12,7 @@ POLICY_CHOICE = -1
 
 
 class TimeStep(NamedTuple):
-    """What an environment shows after `reset` or `step`.
+    """The result of `reset` or `step` of an environment.
 
     An episode ends where `terminated` or `truncated` is true. They are kept apart, because a terminated episode earns
     nothing more, while one that is merely cut short by a time limit would have gone on.
@@ -27,8 +27,8 @@ class TimeStep(NamedTuple):
 class Transition(NamedTuple):
     """The data of Section 4: s, a, r, s', a', and whether the episode terminated at s'.
 
-    On-policy and replayed data differ in `next_action` alone: the action taken at s', or `POLICY_CHOICE`. `extra` is
-    what the network has drawn for this transition when it was stored, such as the bootstrap mask of an ensemble.
+    On-policy and replayed data differ in `next_action` alone: the action taken at s', or `POLICY_CHOICE`. `extra` holds
+    random arrays that the network drew when the transition was stored, such as the bootstrap mask of an ensemble.
     """
 
     observation: Array
@@ -41,9 +41,9 @@ class Transition(NamedTuple):
 
 
 class ReturnRange(NamedTuple):
-    """Between which discounted returns a run has to tell apart; 0, the return at an episode's end, included.
+    """The lowest and highest discounted return that a run has to tell apart; 0, the return of no step, is among them.
 
-    `known` is false where they were only estimated, from episodes of a random policy.
+    `known` is false if they were only estimated, from episodes of a random policy.
     """
 
     low: float

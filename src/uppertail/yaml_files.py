@@ -1,18 +1,18 @@
-"""YAML files of other people's making: read as data, or refused in a sentence."""
+"""Reads YAML files of users as data, or refuses them in a sentence."""
 
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 MOST_VALUES = 100_000
-"""A file that stands for more values than these, every alias written out, is no configuration."""
+"""A file with more values than this, every alias written out, is not a configuration."""
 
 
 def read_yaml(path: Path, what: str) -> Any:
-    """What a file holds.
+    """Reads a file.
 
     Args:
         path: the file.
@@ -27,13 +27,13 @@ def read_yaml(path: Path, what: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        raise InputError(f"{name} is not valid YAML{where}: mend it there.") from error
+        raise InputError(f"{name} is not valid YAML{where}: correct it there.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{name} cannot be read: give the path of a YAML file.") from error
     except RecursionError as error:
         raise InputError(f"{name} is nested too deep: write its options as `name: value` lines.") from error
-    except ValueError as error:  # a name that no file can have, a number of thousands of digits, a date of no calendar
-        raise InputError(f"{name} cannot be read ({said(error)}): mend it, or give another file.") from error
+    except ValueError as error:  # an impossible file name, a number of thousands of digits, an impossible date
+        raise InputError(f"{name} cannot be read ({message_of(error)}): correct it, or give another file.") from error
     if _size(content, {}) > MOST_VALUES:
         raise InputError(
             f"{name} stands for more than {MOST_VALUES:,} values, once its aliases are written out: use fewer aliases."
@@ -42,11 +42,11 @@ def read_yaml(path: Path, what: str) -> Any:
 
 
 def _size(value: Any, known: dict[int, float]) -> float:
-    """How many values something consists of, if what is shared is counted each time; infinite where it holds itself."""
+    """How many values something consists of, counting shared ones each time; infinite if it contains itself."""
     if not isinstance(value, dict | list):
         return 1.0
     if id(value) not in known:
-        known[id(value)] = float("inf")  # until it is known: for one that holds itself
+        known[id(value)] = float("inf")  # until its size is known; stays if it contains itself
         parts = value.values() if isinstance(value, dict) else value
         known[id(value)] = 1.0 + sum(_size(part, known) for part in parts)
     return known[id(value)]

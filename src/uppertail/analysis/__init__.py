@@ -2,7 +2,7 @@
 
 import os
 
-# matplotlib refuses to be imported where MPLBACKEND names what it does not know. No figure here is shown by a backend.
+# matplotlib cannot be imported while MPLBACKEND names an unknown backend. No figure here needs a backend.
 _named = os.environ.pop("MPLBACKEND", None)
 try:
     import matplotlib as _matplotlib  # noqa: F401

@@ -10,21 +10,21 @@ from PIL import Image
 from uppertail import records
 
 MOST_PIXELS = 400_000_000
-"""Of all frames together, since they are kept in memory until the last: 1,666 frames of 600 x 400, in 400 MB."""
+"""The most pixels of all frames together, which stay in memory: 1,666 frames of 600 x 400 take 400 MB."""
 
 COLOURS = 256
 HELD = 1000
 """Milliseconds for which the last frame of an episode stays."""
 
 SHORTEST = 20
-"""Milliseconds of a frame; what is shorter, browsers show more slowly than this."""
+"""Milliseconds of the shortest frame: browsers slow down shorter ones."""
 
 
 class Animation:
     """Frames in order, each with the time that it stays.
 
     Args:
-        frames_per_second: of the animation; above 50, frames are left out, so that time passes as fast.
+        frames_per_second: speed of the animation; above 50, frames are left out to keep the speed.
     """
 
     def __init__(self, frames_per_second: float) -> None:
@@ -51,7 +51,7 @@ class Animation:
             self.seen = 0
 
     def write(self, path: Path) -> None:
-        """Writes the GIF, at once or not at all; it plays again and again.
+        """Writes the GIF, whole or not at all; it plays in a loop.
 
         Raises:
             OSError: it cannot be written.

@@ -1,4 +1,4 @@
-"""How well a learned distribution of the return says what will happen, against the exact one.
+"""How well a learned distribution of the return predicts returns, compared with the exact distribution.
 
 The learned distribution is given by draws from it, so that every family, and every mixture over members, is judged
 alike.
@@ -21,8 +21,8 @@ class Score(NamedTuple):
     """The continuous ranked probability score, in units of return: the lower, the better.
 
     Args:
-        learned: of the learned distribution, a mean over exact returns.
-        best: of the exact distribution itself, which no other is below.
+        learned: the score of the learned distribution, a mean over exact returns.
+        best: the score of the exact distribution itself; no other is lower.
     """
 
     learned: float
@@ -30,14 +30,14 @@ class Score(NamedTuple):
 
 
 def coverage(exact: ExactReturn, draws: Draws, level: float, tolerance: float = 0.0) -> float:
-    """The share of exact mass in the central interval of the learned distribution that should hold `level` of it.
+    """The exact probability of the learned distribution's central interval, which should be `level`.
 
     Args:
         exact: the exact distribution.
         draws: draws from the learned one.
         level: how much of the learned mass is in the interval.
-        tolerance: how far beyond its ends counts as inside, in units of return: an exact return that is certain is one
-            point, which no interval of a continuous family is sure to hold.
+        tolerance: how far beyond its ends counts as inside, in units of return: a certain return is a single point,
+            which the interval of a continuous family may just miss.
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     inside = (exact.atoms >= low - tolerance) & (exact.atoms <= high + tolerance)
@@ -57,7 +57,7 @@ def crps(exact: ExactReturn, draws: Draws) -> Score:
 def reliability(exact: ExactReturn, draws: Draws, levels: Float[np.ndarray, " levels"]) -> Float[np.ndarray, " levels"]:
     """The exact probability of a return below each learned quantile; equal to the levels where both agree.
 
-    Of an atom at the quantile itself half counts as below.
+    Half of an atom at the quantile itself counts as below.
     """
     quantiles = np.quantile(draws, levels)
     return np.array([exact.probabilities @ (0.5 * (exact.atoms < q) + 0.5 * (exact.atoms <= q)) for q in quantiles])

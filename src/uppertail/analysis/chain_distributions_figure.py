@@ -16,7 +16,7 @@ from uppertail.environments import FiniteMDP
 
 LEFT, WIDTH, GAP, RIGHT = 0.8, 1.12, 0.14, 0.15
 HEIGHT, ROW_GAP, HEADING, TOP, BOTTOM = 0.68, 0.24, 0.62, 0.04, 0.55
-"""Inches, all of them."""
+"""All in inches."""
 CORRECT = {"edgecolor": COLOURS[2], "linewidth": 2.4, "linestyle": "-"}
 WRONG = {"edgecolor": COLOURS[1], "linewidth": 1.0, "linestyle": (0, (4, 2))}
 SMALL = 7.5
@@ -66,7 +66,7 @@ def chain_distributions_figure(stem: Path, mdp: FiniteMDP, moments: list[Moment]
 
 
 def _limits(learned: list[LearnedReturn]) -> tuple[float, float]:
-    """All atoms, also those without probability, and half a bar beside them; what can be seen of densities."""
+    """The range of the axis: all atoms and half a bar on each side, or the visible part of densities."""
     low, high = span(learned)
     if all(one.discrete for one in learned):
         low = min(float(one.returns[0]) for one in learned)

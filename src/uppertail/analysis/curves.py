@@ -18,7 +18,7 @@ from uppertail.records import Episodes
 
 SMOOTHING_WINDOW = 50
 TRIANGLE = 6.5
-"""Points."""
+"""Size of a mark, in points."""
 
 
 @own_style
@@ -67,7 +67,7 @@ def curve_panels(
         marks_label: what the triangles are.
 
     Raises:
-        InputError: marks for a panel that there is not.
+        InputError: the marks name a panel that does not exist.
     """
     marks = {name: {method: at for method, at in of.items() if at} for name, of in (marks or {}).items()}
     if unknown := sorted(marks.keys() - panels.keys()):
@@ -94,7 +94,7 @@ def curve_panels(
         for place, (method, episodes) in enumerate(marked.items()):
             _triangles(axes, episodes, looks[method], place)
         axes.set_xlim(0.0, 1.03 * max([1.0, axes.dataLim.x1, *itertools.chain(*marked.values())]))
-    limits = [axes.dataLim for axes in grid.flat]  # of what is drawn; without curves, upside down and infinite
+    limits = [axes.dataLim for axes in grid.flat]  # of what is drawn; infinite and reversed without curves
     low, high = min([0.0, *(limit.y0 for limit in limits)]), max([1.0, *(limit.y1 for limit in limits)])
     grid[0, 0].set_ylim(low - 0.02, high + 0.04)  # a curve at 0 stays visible above the axis
     figure.suptitle(title, fontsize=11)
@@ -141,7 +141,7 @@ def _legend(
 
 
 def _band(counts: set[int]) -> Patch:
-    """What the bands of a picture are, and of how many seeds."""
+    """The legend's entry for the bands, with the number of seeds."""
     text = f"band: 95% interval\nof the mean, {_seeds(counts)}"
     return Patch(color="0.35", alpha=0.2, linewidth=0, label=text)
 

@@ -74,7 +74,7 @@ def deep_sea_score(bad_of: Mapping[int, Bool[np.ndarray, "..."]], stochastic: bo
 
 
 def regret(returns: Float[np.ndarray, " episodes"], best_return: float) -> Float[np.ndarray, " episodes"]:
-    """What the best policy would have earned more, summed up to each episode.
+    """How much more the best policy would have earned, summed up to each episode.
 
     Args:
         returns: undiscounted return of each episode.

@@ -64,7 +64,7 @@ class ExactReturn:
         return float(scipy.stats.energy_distance(self.atoms, values, self.probabilities, weights) / np.sqrt(2.0))
 
     def coarsened(self, spacing: float) -> "ExactReturn":
-        """The same mean on a uniform grid of about this spacing, where that takes fewer atoms.
+        """The distribution on a uniform grid of about this spacing, with the same mean, where that takes fewer atoms.
 
         Each atom is split between its two neighbours on the grid, see `split`. One that lies a share f of the spacing
         d above a neighbour moves by 2 f (1 - f) d <= d / 2 on average, and this is what the error grows by.
@@ -76,10 +76,10 @@ class ExactReturn:
         index, share = split((self.atoms - low) / (grid[1] - grid[0]), grid.size)
         probabilities = np.bincount(index, self.probabilities * (1 - share), grid.size)
         probabilities += np.bincount(index + 1, self.probabilities * share, grid.size)
-        return merged(grid, probabilities, self.error + float(grid[1] - grid[0]) / 2)
+        return merge(grid, probabilities, self.error + float(grid[1] - grid[0]) / 2)
 
 
-def merged(
+def merge(
     atoms: Float[np.ndarray, " parts"], probabilities: Float[np.ndarray, " parts"], error: float = 0.0
 ) -> ExactReturn:
     """The distribution of weighted atoms in any order, equal ones added up and impossible ones left out."""
@@ -96,8 +96,8 @@ def split(
 ) -> tuple[Int[np.ndarray, " points"], Float[np.ndarray, " points"]]:
     """The mean-preserving projection: positions on 0, 1, ..., size - 1 to the neighbour below and the share above.
 
-    The same triangular kernel as the Categorical projection of the paper's appendix. What lies on a grid point up to
-    rounding stays whole.
+    The same triangular kernel as the Categorical projection of the paper's appendix. An atom on a grid point, up to
+    rounding, is not split.
     """
     nearest = np.round(position)
     position = np.clip(np.where(np.abs(position - nearest) < 1e-9, nearest, position), 0.0, size - 1)

@@ -35,7 +35,7 @@ def write(
     weight: Literal["normal", "bold"] = "normal",
     covers: bool = False,
 ) -> None:
-    """Text at a place, aligned across and up; it may cover what it stands on."""
+    """Writes text at a place, aligned across and up; with `covers`, on a white ground."""
     ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.0} if covers else None
     axes.text(
         *place, text, ha=across, va=up, weight=weight, bbox=ground, fontsize=TEXT, color=INK, linespacing=1.05, zorder=5
@@ -49,19 +49,19 @@ def in_inches(figure: Figure, left: float, bottom: float, width: float, height: 
 
 
 def circle(axes: Axes, centre: Point, name: str) -> None:
-    """A state."""
+    """Draws a state."""
     axes.add_patch(Circle(centre, RADIUS, facecolor="white", edgecolor=INK, linewidth=1.2, zorder=3))
     axes.text(*centre, name, ha="center", va="center_baseline", fontsize=TEXT + 0.5, color=INK, zorder=4)
 
 
 def square(axes: Axes, centre: Point) -> None:
-    """The end of an episode."""
+    """Draws the end of an episode."""
     corner = (centre[0] - SQUARE / 2, centre[1] - SQUARE / 2)
     axes.add_patch(Rectangle(corner, SQUARE, SQUARE, facecolor="0.75", edgecolor=INK, linewidth=1.0, zorder=3))
 
 
 def arrow(axes: Axes, tail: Point, head: Point, gaps: tuple[float, float], colour: str, width: float) -> None:
-    """A straight arrow that leaves gaps, in inches, to the centres of what it connects."""
+    """Draws a straight arrow between two centres, with a gap in inches to each."""
     axes.add_patch(
         FancyArrowPatch(
             tail,

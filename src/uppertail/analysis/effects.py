@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.resampling import percentiles, resampled, resampled_counts
+from uppertail.analysis.resampling import percentiles, resample, resample_counts
 from uppertail.analysis.survival import Times, restricted_means
 
 
@@ -47,16 +47,16 @@ def difference_of_means(
     """
     generator = np.random.default_rng(0)
     value = float(np.mean([b.mean() - a.mean() for a, b in environments]))
-    each = [b[resampled(b.size, generator)].mean(1) - a[resampled(a.size, generator)].mean(1) for a, b in environments]
+    each = [b[resample(b.size, generator)].mean(1) - a[resample(a.size, generator)].mean(1) for a, b in environments]
     return Effect(value, *percentiles(np.mean(each, axis=0)))
 
 
 def _seen_until(seen: Times) -> float:
-    """The time from which on nothing is known of a group; infinite if all got there."""
+    """The time until which a group was observed; infinite if all got there."""
     return np.inf if seen.happened.all() else float(seen.at.max())
 
 
 def _counts(seen: Times, stream: int) -> np.ndarray:
-    """Each seed once, then resamples."""
-    counts = resampled_counts(seen.at.size, stream=stream)
+    """How often each seed counts: once in the first row, then by resamples."""
+    counts = resample_counts(seen.at.size, stream=stream)
     return np.concatenate([np.ones_like(counts[:1]), counts])

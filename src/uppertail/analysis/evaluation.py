@@ -1,4 +1,4 @@
-"""Episodes that were played with learned networks held still: what is said of them."""
+"""Results of episodes that were played with learned networks, without further learning."""
 
 import dataclasses
 import math
@@ -18,7 +18,7 @@ class Evaluation:
         seeds: the seeds of the run.
         returns: undiscounted return of each episode.
         lengths: environment steps of each episode.
-        success_return: return from which an episode counts as a success; infinite where there is no such thing.
+        success_return: return from which an episode counts as a success; infinite where success is not defined.
     """
 
     seeds: list[int]
@@ -38,7 +38,7 @@ class Evaluation:
 
     @property
     def success_rates(self) -> list[float] | None:
-        """Share of successes of each seed; None where there is no such thing."""
+        """Share of successes of each seed; None where success is not defined."""
         if not math.isfinite(self.success_return):
             return None
         return (self.returns >= self.success_return).mean(axis=1).tolist()
@@ -49,7 +49,7 @@ class Evaluation:
         return mean_interval(self.mean_returns)
 
     def document(self) -> dict[str, Any]:
-        """The numbers of a JSON file."""
+        """The numbers, for a JSON file."""
         mean, low, high = self.interval
         rates = self.success_rates
         return {

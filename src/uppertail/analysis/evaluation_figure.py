@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from uppertail.analysis.figures import COLOURS, own_style, save
 
 SMALLEST = 1e-5
-"""What is less is drawn there, on a logarithmic axis."""
+"""Smaller values are drawn here, since the axis is logarithmic."""
 
 MEASURES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "error of the mean": lambda pairs: np.abs(pairs["mean"] - pairs["exact_mean"]),

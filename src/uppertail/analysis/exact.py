@@ -14,7 +14,7 @@ import graphlib
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.discrete import ExactReturn, merged
+from uppertail.analysis.discrete import ExactReturn, merge
 from uppertail.analysis.grid import TARGET, grid_returns
 from uppertail.analysis.markov import MarkovReward, optimal_policy, uniform_policy
 from uppertail.environments import FiniteMDP
@@ -25,7 +25,7 @@ __all__ = ["ExactReturn", "exact_returns", "optimal_policy", "uniform_policy"]
 MAX_ATOMS = 10_000
 
 WIDEST = 1e30
-"""The largest tolerance: the square of a much larger one is no number."""
+"""The largest tolerance: the square of a much larger one overflows."""
 
 
 def exact_returns(
@@ -59,7 +59,7 @@ def exact_returns(
     if len(values) < mdp.num_states:
         values |= grid_returns(process, values, tolerance)
     returns = {(s, a): _action_return(process, values, s, a) for s, a in np.ndindex(mdp.num_states, mdp.num_actions)}
-    # a mixture of several grids is put on one again, a step that the grids left room for
+    # a mixture of several grids is put on one grid again; the grids left a part of the tolerance for that
     spacing = 2 * (1 / TARGET - 1) * max(value.error for value in values.values())
     return {pair: z.coarsened(spacing) if z.error else z for pair, z in returns.items()}
 
@@ -87,11 +87,11 @@ def _state_return(process: MarkovReward, values: dict[int, ExactReturn], state: 
     returns = [_action_return(process, values, state, action) for action in taken.tolist()]
     atoms = np.concatenate([z.atoms for z in returns])
     weights = zip(process.policy[state, taken], returns, strict=True)
-    return merged(atoms, np.concatenate([share * z.probabilities for share, z in weights]))
+    return merge(atoms, np.concatenate([share * z.probabilities for share, z in weights]))
 
 
 def _action_return(process: MarkovReward, values: dict[int, ExactReturn], state: int, action: int) -> ExactReturn:
-    """R + discount * Z(S'): W1 scales with the discount and is averaged by a mixture, so its error does and is."""
+    """R + discount * Z(S'). The W1 error scales with the discount, and a mixture averages it."""
     atoms, probabilities, error = [], [], 0.0
     for outcome in np.flatnonzero(process.probability[state, action]):
         where = (state, action, outcome)
@@ -104,4 +104,4 @@ def _action_return(process: MarkovReward, values: dict[int, ExactReturn], state:
         else:
             atoms.append(np.array([reward]))
             probabilities.append(np.array([share]))
-    return merged(np.concatenate(atoms), np.concatenate(probabilities), error)
+    return merge(np.concatenate(atoms), np.concatenate(probabilities), error)

@@ -1,4 +1,4 @@
-"""How every figure looks and becomes files."""
+"""How every figure looks, and how it is written to files."""
 
 import functools
 import io
@@ -11,7 +11,7 @@ import matplotlib.style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 from uppertail.records import write_bytes
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -37,7 +37,7 @@ class Style(NamedTuple):
 
 
 def own_style(draw: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """What draws figures, whatever a user's matplotlibrc says: LaTeX that is not there, other fonts, other sizes."""
+    """Makes a function draw in the default style, whatever a user's matplotlibrc says about LaTeX, fonts and sizes."""
 
     @functools.wraps(draw)
     def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
@@ -48,7 +48,7 @@ def own_style(draw: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
 
 
 def save(figure: Figure, stem: Path) -> None:
-    """Writes stem.svg and stem.png, each at once or not at all.
+    """Writes stem.svg and stem.png, each whole or not at all.
 
     The same figure gives the same bytes, and text stays text in the SVG, so that it can be searched and read aloud.
 
@@ -58,8 +58,8 @@ def save(figure: Figure, stem: Path) -> None:
     """
     with matplotlib.rc_context({"svg.hashsalt": "uppertail", "svg.fonttype": "none"}):
         content = {
-            "svg": rendered(figure, stem.name, format="svg", metadata={"Date": None}),
-            "png": rendered(figure, stem.name, format="png", dpi=DPI),
+            "svg": render(figure, stem.name, format="svg", metadata={"Date": None}),
+            "png": render(figure, stem.name, format="png", dpi=DPI),
         }
     for kind, drawn in content.items():
         # the name may hold dots ("discount-0.99"), which with_suffix would cut off
@@ -67,32 +67,34 @@ def save(figure: Figure, stem: Path) -> None:
 
 
 def save_png(figure: Figure, path: Path) -> None:
-    """Writes a PNG, at once or not at all.
+    """Writes a PNG, whole or not at all.
 
     Raises:
         PictureError: it cannot be drawn.
         OSError: it cannot be written.
     """
-    write_bytes(path, rendered(figure, path.name, format="png", dpi=DPI))
+    write_bytes(path, render(figure, path.name, format="png", dpi=DPI))
 
 
-def rendered(figure: Figure, name: str, **how: Any) -> bytes:
+def render(figure: Figure, name: str, **how: Any) -> bytes:
     """The bytes of a figure's file.
 
     Raises:
         PictureError: it cannot be drawn.
     """
-    FigureCanvasAgg(figure)  # no backend of the surroundings has a part in it
+    FigureCanvasAgg(figure)  # independent of the user's backend
     drawn = io.BytesIO()
     try:
         figure.savefig(drawn, **how)
-    except Exception as error:  # a font that is damaged, a library that is missing
-        raise PictureError(f"The picture {name} cannot be drawn ({type(error).__name__}: {said(error)}).") from error
+    except Exception as error:  # for example a damaged font or a missing library
+        raise PictureError(
+            f"The picture {name} cannot be drawn ({type(error).__name__}: {message_of(error)})."
+        ) from error
     return drawn.getvalue()
 
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:
-    """One colour and dash per method, in the order in which they first come."""
+    """One colour and dash per method, in order of first appearance."""
     return {
         method: Style(COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)])
         for index, method in enumerate(dict.fromkeys(methods))

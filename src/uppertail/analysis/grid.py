@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
-from uppertail.analysis.discrete import ExactReturn, merged, split
+from uppertail.analysis.discrete import ExactReturn, merge, split
 from uppertail.analysis.markov import MarkovReward
 
 TARGET = 0.9
@@ -98,7 +98,7 @@ def grid_returns(
     rows = probability.reshape(len(open_states), size)
     rows = rows / rows.sum(axis=1, keepdims=True)
     return {
-        int(state): merged(grids.points(i), rows[i], float(errors[i])) for i, state in enumerate(open_states.tolist())
+        int(state): merge(grids.points(i), rows[i], float(errors[i])) for i, state in enumerate(open_states.tolist())
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Bool, Float
 
-from uppertail.analysis.resampling import percentiles, resampled
+from uppertail.analysis.resampling import percentiles, resample
 from uppertail.analysis.survival import Times
 
 ITERATIONS, TOLERANCE = 2000, 1e-7
@@ -37,7 +37,7 @@ def growth_exponent(sizes: dict[float, Times]) -> Growth | None:
         return None
     generator = np.random.default_rng(0)
     picks = [
-        np.concatenate([np.arange(seen.at.size)[None], resampled(seen.at.size, generator, RESAMPLES)])
+        np.concatenate([np.arange(seen.at.size)[None], resample(seen.at.size, generator, RESAMPLES)])
         for seen in sizes.values()
     ]
     each = list(zip(sizes.items(), picks, strict=True))

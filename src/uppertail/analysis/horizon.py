@@ -19,7 +19,7 @@ def mean_return(mdp: FiniteMDP, policy: Float[np.ndarray, "states actions"]) -> 
 
 
 def best_return(mdp: FiniteMDP) -> float:
-    """The highest mean that any policy can have, one that knows how many steps are left included."""
+    """The highest mean of any policy, including policies that know how many steps are left."""
     return _backward(mdp, lambda q: np.max(q, axis=1))
 
 
@@ -29,7 +29,7 @@ def greedy_policy(q: Float[np.ndarray, "states actions"]) -> Float[np.ndarray, "
 
 
 def _backward(mdp: FiniteMDP, value_of: Callable[[np.ndarray], np.ndarray]) -> float:
-    """The value of the start, from that with no step left backward."""
+    """The value of the start, by backward induction from the last step."""
     probability = np.asarray(mdp.probability, np.float64)
     probability = probability / probability.sum(axis=2, keepdims=True)
     reward, next_state = np.asarray(mdp.reward, np.float64), np.asarray(mdp.next_state)

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.resampling import percentiles, resampled
+from uppertail.analysis.resampling import percentiles, resample
 from uppertail.analysis.statistics import RESAMPLES
 from uppertail.analysis.survival import Times
 
 DEALS = 10_000
-"""Of the permutation test."""
+"""Random deals of the permutation test."""
 
 
 class Scores(NamedTuple):
@@ -27,7 +27,7 @@ class Scores(NamedTuple):
 
     @property
     def between(self) -> Float[np.ndarray, "first second"]:
-        """Those of A's runs against B's."""
+        """Scores of A's runs against B's."""
         return self.scores[: self.first, self.first :]
 
 
@@ -53,7 +53,7 @@ def higher_is_better(a: Float[np.ndarray, " first"], b: Float[np.ndarray, " seco
 
 
 def earlier_is_better(a: Times, b: Times) -> Scores:
-    """Scores of times, some of them censored: who got there was before who had not by then (Gehan, 1965).
+    """Scores of times, some censored: a run that got there is earlier than one that had not by then (Gehan, 1965).
 
     Where that cannot be known, as neither got there or one was last seen before the other got there, it is 1/2.
     """
@@ -64,21 +64,21 @@ def earlier_is_better(a: Times, b: Times) -> Scores:
 
 
 def improvement(environments: Sequence[Scores]) -> Improvement:
-    """Probability of improvement over environments, each of which counts alike."""
+    """Probability of improvement over environments, which all count equally."""
     generator = np.random.default_rng(0)
     probability = float(np.mean([each.between.mean() for each in environments]))
     estimates, dealt = np.zeros(RESAMPLES), np.zeros(DEALS)
     for each in environments:
-        rows, columns = (resampled(seeds, generator) for seeds in each.between.shape)
+        rows, columns = (resample(seeds, generator) for seeds in each.between.shape)
         estimates += each.between[rows[:, :, None], columns[:, None, :]].mean(axis=(1, 2)) / len(environments)
-        dealt += _dealt(each, generator) / len(environments)
+        dealt += _deal(each, generator) / len(environments)
     low, high = percentiles(estimates)
     extreme = np.abs(dealt - 0.5) >= abs(probability - 0.5) - 1e-9
-    # the runs as they are count as one of the deals, so that it is never 0
+    # the observed runs count as one of the deals, so that p is never 0
     return Improvement(probability, low, high, float((extreme.sum() + 1) / (DEALS + 1)))
 
 
-def _dealt(each: Scores, generator: np.random.Generator) -> Float[np.ndarray, " deals"]:
+def _deal(each: Scores, generator: np.random.Generator) -> Float[np.ndarray, " deals"]:
     """The probability in one environment if its runs are dealt to A and B at random."""
     runs = np.arange(each.scores.shape[0])
     order = generator.permuted(np.tile(runs, (DEALS, 1)), axis=1)

@@ -72,7 +72,7 @@ class MarkovReward:
 
     @property
     def transitions(self) -> Float[np.ndarray, "states states"]:
-        """Probability of going on from one state in another; what a row lacks to 1 is the probability of an end."""
+        """Probability of going on from one state to another; the rest of a row, up to 1, is that of an end."""
         states = np.arange(len(self.policy))[:, None, None]
         matrix = np.zeros((len(self.policy), len(self.policy)))
         np.add.at(matrix, (np.broadcast_to(states, self.weight.shape), self.next_state), self.weight * self.goes_on)
@@ -94,13 +94,13 @@ class MarkovReward:
         return mean, np.maximum(np.linalg.solve(identity - self.discount**2 * transitions, surprise), 0.0)
 
     def bounds(self) -> tuple[Float[np.ndarray, " states"], Float[np.ndarray, " states"]]:
-        """Lowest and highest return possible from each state under the policy; infinite where there is none."""
+        """Lowest and highest return possible from each state under the policy; infinite where there is no bound."""
         return -_highest(dataclasses.replace(self, reward=-self.reward)), _highest(self)
 
     def require_end(self) -> None:
         """Checks that with discount 1 every episode ends with probability 1.
 
-        In a finite chain that is so exactly where an end can be reached from every state.
+        In a finite chain this holds exactly if every state can reach an end.
 
         Raises:
             InputError: from some state it cannot.
@@ -119,8 +119,8 @@ class MarkovReward:
 def _highest(process: MarkovReward) -> Float[np.ndarray, " states"]:
     """The highest return possible from each state.
 
-    Below discount 1, value iteration from above: each iterate is an upper bound that no backup leaves. With discount 1,
-    the best of all episodes that end; what still improves after as many sweeps as there are states does so for ever.
+    Below discount 1: value iteration from above, where each iterate is an upper bound. With discount 1: the best of
+    all episodes that end; a value that still improves after as many sweeps as there are states has no bound.
     """
     states, possible = len(process.policy), process.weight > 0
 

@@ -1,4 +1,4 @@
-"""Learned return distributions at moments of training: what the illustrations draw, and its one schema."""
+"""Learned return distributions at moments of training: what the illustrations draw, and how it is stored as JSON."""
 
 import dataclasses
 from typing import Any, Self

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.resampling import QUANTILES, resampled
+from uppertail.analysis.resampling import QUANTILES, resample
 from uppertail.analysis.statistics import RESAMPLES
 
 
@@ -32,6 +32,6 @@ def performance_profile(
     reached = [(score[:, None] >= thresholds).astype(np.float64) for score in scores]
     estimates = np.zeros((RESAMPLES, thresholds.size))
     for each in reached:
-        estimates += each[resampled(each.shape[0], generator)].mean(axis=1)
+        estimates += each[resample(each.shape[0], generator)].mean(axis=1)
     low, high = np.quantile(estimates / len(scores), QUANTILES, axis=0)
     return Profile(thresholds, np.mean([each.mean(axis=0) for each in reached], axis=0), low, high)

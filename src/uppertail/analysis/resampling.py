@@ -8,12 +8,12 @@ from uppertail.analysis.statistics import CONFIDENCE, RESAMPLES
 QUANTILES = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 
-def resampled(seeds: int, generator: np.random.Generator, resamples: int = RESAMPLES) -> Int[np.ndarray, "_ _"]:
+def resample(seeds: int, generator: np.random.Generator, resamples: int = RESAMPLES) -> Int[np.ndarray, "_ _"]:
     """Which seeds each resample of a group has, one row for each resample."""
     return generator.integers(seeds, size=(resamples, seeds))
 
 
-def resampled_counts(seeds: int, stream: int = 0) -> Int[np.ndarray, "_ _"]:
+def resample_counts(seeds: int, stream: int = 0) -> Int[np.ndarray, "_ _"]:
     """How many times each resample has each seed; those of another stream are independent."""
     return np.random.default_rng(stream).multinomial(seeds, np.full(seeds, 1 / seeds), size=RESAMPLES)
 

@@ -56,11 +56,12 @@ def sources(mdp: FiniteMDP, policy: Float[np.ndarray, "states actions"], discoun
     chance = np.sum(process.probability * (after - q[..., None]) ** 2, axis=2)
     choice = np.sum(process.policy * (q - value[:, None]) ** 2, axis=1)
     return Sources(
-        chance=_carried(process, chance, np.zeros_like(choice)), choices=_carried(process, np.zeros_like(q), choice)
+        chance=_accumulate(process, chance, np.zeros_like(choice)),
+        choices=_accumulate(process, np.zeros_like(q), choice),
     )
 
 
-def _carried(
+def _accumulate(
     process: MarkovReward,
     here: Float[np.ndarray, "states actions"],
     at_state: Float[np.ndarray, " states"] | float = 0.0,

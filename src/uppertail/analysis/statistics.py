@@ -14,7 +14,7 @@ RESAMPLES = 2000
 
 
 class Interval(NamedTuple):
-    """A mean over seeds and its 95% interval; equal numbers where there is but one seed."""
+    """A mean over seeds and its 95% interval; three equal numbers if there is one seed."""
 
     mean: Float[np.ndarray, " points"]
     low: Float[np.ndarray, " points"]

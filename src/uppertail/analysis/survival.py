@@ -1,4 +1,4 @@
-"""Kaplan-Meier: how long until something happens, where for some it had not happened when they were last seen."""
+"""Kaplan-Meier: the time until something happens, where some seeds were last seen before it happened."""
 
 from typing import NamedTuple
 
@@ -6,16 +6,16 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Bool, Float, Int
 
-from uppertail.analysis.resampling import QUANTILES, resampled_counts
+from uppertail.analysis.resampling import QUANTILES, resample_counts
 from uppertail.analysis.statistics import CONFIDENCE
 
 
 class Times(NamedTuple):
-    """When something happened to each of several seeds, or until when it had not: those are censored.
+    """When something happened to each seed; a seed to which it had not happened is censored.
 
     Args:
         at: the time of each seed, such as an episode.
-        happened: whether it happened then; else the seed was last seen then.
+        happened: whether it happened at that time; otherwise the seed was last seen then.
     """
 
     at: Float[np.ndarray, " seeds"]
@@ -26,8 +26,8 @@ class Survival(NamedTuple):
     """The Kaplan-Meier estimate: for how many seeds it has not happened yet.
 
     Args:
-        times: those at which it happened, in order.
-        share: of the seeds to which it has not happened, from this time on.
+        times: the times at which it happened, in order.
+        share: share of the seeds to which it has not happened, from each time on.
         low, high: its 95% interval (Greenwood's variance, on the log-log scale).
     """
 
@@ -52,19 +52,19 @@ def kaplan_meier(seen: Times) -> Survival:
 
 
 def median(seen: Times) -> tuple[float | None, float | None, float | None]:
-    """Median time by Kaplan and Meier with its 95% bootstrap interval over seeds; None is later than all were seen.
+    """Median time by Kaplan and Meier with its 95% bootstrap interval over seeds; None: later than any was seen.
 
-    Where the share is exactly a half for a while, the median is the middle of that while, as of plain numbers.
+    Where the share is exactly a half for a while, the median is the middle of that time, as for plain numbers.
     """
-    counts = resampled_counts(seen.at.size)
+    counts = resample_counts(seen.at.size)
     estimates = medians(seen, np.concatenate([np.ones_like(counts[:1]), counts]))
-    bounds = np.quantile(estimates[1:], QUANTILES, method="inverted_cdf")  # no mean with what is infinite
+    bounds = np.quantile(estimates[1:], QUANTILES, method="inverted_cdf")  # picks one: some may be infinite
     value, low, high = (float(bound) if np.isfinite(bound) else None for bound in (estimates[0], *bounds))
     return value, low, high
 
 
 def medians(seen: Times, counts: Int[np.ndarray, "resamples seeds"]) -> Float[np.ndarray, " resamples"]:
-    """Median of each resample, in which each seed is counted so many times; infinite if it is never."""
+    """Median of each resample; `counts` says how often each seed is in it. Infinite if it is never reached."""
     at, share = _shares(seen, counts)
     bounds = [
         np.where(reached.any(axis=1), at[reached.argmax(axis=1)], np.inf)
@@ -86,7 +86,7 @@ def _shares(
     seen: Times, counts: Int[np.ndarray, "resamples seeds"]
 ) -> tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, "resamples seeds"]]:
     """The times in order, and after each of them the share to which it has not happened, in each resample."""
-    order = np.lexsort([~seen.happened, seen.at])  # at the same time, who got there was still at risk
+    order = np.lexsort([~seen.happened, seen.at])  # of equal times, those that happened come first
     counts = counts[:, order]
     at_risk = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
     return seen.at[order], np.cumprod(1 - seen.happened[order] * counts / np.maximum(at_risk, 1), axis=1)

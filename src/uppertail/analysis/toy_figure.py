@@ -19,7 +19,7 @@ from uppertail.environments import FiniteMDP
 TREE, NAMES, PANEL, STRIP = 2.9, 0.65, 1.4, 1.26
 HEIGHT, ROW_GAP, STATE_GAP = 0.64, 0.12, 0.36
 TOP, BOTTOM, MARGIN = 0.42, 0.95, 0.12
-"""Inches, all of them."""
+"""All in inches."""
 MEAN = COLOURS[1]
 SMALL = 7.5
 
@@ -95,7 +95,7 @@ def optimal_paths(mdp: FiniteMDP, exact: dict[tuple[int, int], float]) -> set[tu
 def _panel(axes: Axes, learned: LearnedReturn, optimum: float) -> None:
     axes.axvline(optimum, color="black", linewidth=0.8)
     axes.axvline(learned.mean, color=MEAN, linestyle=(0, (3, 2)), linewidth=1.5)
-    shape(axes, learned, to_peak=True)  # above the lines, which a narrow one would hide behind; they are taller
+    shape(axes, learned, to_peak=True)  # above the lines, so that a narrow shape stays visible; the lines are taller
     axes.set_ylim(0.0, 1.3)
     axes.set_yticks([])
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -110,7 +110,7 @@ def _panel(axes: Axes, learned: LearnedReturn, optimum: float) -> None:
 
 
 def _sd(value: float) -> str:
-    """Two digits behind the point, or as many as it takes to tell a narrow distribution from none."""
+    """Two decimals, or three where the distribution is narrow."""
     return f"{value:.2f}" if value >= 0.095 else f"{value:.3f}" if value >= 0.0005 or value == 0 else "<0.001"
 
 

@@ -1,1 +1,1 @@
-"""How fast the training loop is: beside its peers, and as a share of what the machine can multiply."""
+"""How fast the training loop is, compared with its peers and with the machine's own matrix products."""

@@ -51,7 +51,7 @@ def contest(
         load: what each of them does.
         repetitions: how many turns.
         seconds: how long a turn of ours takes, about.
-        say: told what happens.
+        say: receives a line for each step.
 
     Raises:
         InputError: a peer cannot run.
@@ -86,7 +86,7 @@ def contest(
 
 
 def _row(entrant: Contestant, rates: list[float], load: Load, small: float) -> dict[str, Any]:
-    """All that is reported of one contestant."""
+    """What is reported about one contestant."""
     rate, facts = statistics.median(rates), entrant.facts(load)
     row = {
         "label": entrant.label,
@@ -104,7 +104,7 @@ def _row(entrant: Contestant, rates: list[float], load: Load, small: float) -> d
 
 
 def _beside_peers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each of our rows with how many times as fast it is as each peer of the same depth."""
+    """Adds to each of our rows how many times as fast it is as each peer of the same depth."""
     for row in (row for row in rows if row["ours"]):
         peers = [peer for peer in rows if not peer["ours"] and peer["hidden_layers"] == row["hidden_layers"]]
         row["times"] = {

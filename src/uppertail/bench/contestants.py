@@ -20,8 +20,9 @@ from uppertail.environments import Chain, Given
 from uppertail.errors import InputError
 from uppertail.networks import Ensemble, PerAction
 from uppertail.policies import UCB
+from uppertail.records.described import describe
 from uppertail.training.method import Method
-from uppertail.training.run import Run, described
+from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 
 
@@ -33,7 +34,7 @@ class Contestant(abc.ABC):
 
     @abc.abstractmethod
     def prepare(self, load: Load) -> None:
-        """Compiles, warms up: whatever is not timed.
+        """Compiles and warms up: the work that is not timed.
 
         Raises:
             InputError: it cannot run.
@@ -41,15 +42,15 @@ class Contestant(abc.ABC):
 
     @abc.abstractmethod
     def rate(self, seconds: float) -> float:
-        """Environment steps per second, of all seeds together, over about so long."""
+        """Environment steps per second of all seeds together, measured over about this many seconds."""
 
     @abc.abstractmethod
     def facts(self, load: Load) -> dict[str, Any]:
-        """What else is known of it once it is prepared."""
+        """Other facts about it, once it is prepared."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Frees its resources."""
 
 
 @dataclasses.dataclass
@@ -59,10 +60,10 @@ class Ours(Contestant):
     Args:
         label: its name.
         distribution: the family.
-        seeds: how many.
+        seeds: how many seeds train at once.
         hidden_layers: of each network.
         host: whether Python makes the steps, as it does for an environment that cannot be compiled.
-        members: members of an ensemble; 1: a network that stands alone.
+        members: members of an ensemble; 1: a single network.
         width: units in each hidden layer; None: the load's.
     """
 
@@ -107,7 +108,7 @@ class Ours(Contestant):
         alone = dataclasses.replace(load, width=self.width or load.width)
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(self.run.driver.gather(self.state)))
         return {
-            "distribution": described(self.distribution)["name"],
+            "distribution": describe(self.distribution)["name"],
             "seeds": self.seeds,
             "host": self.host,
             "flops_per_step": self.members
@@ -129,8 +130,8 @@ class Peer(Contestant):
         label: its name.
         python: the interpreter.
         algorithm: DQN or QRDQN.
-        hidden_layers: of its network.
-        steps: of each repetition.
+        hidden_layers: hidden layers of its network.
+        steps: environment steps of each repetition.
     """
 
     label: str
@@ -152,7 +153,7 @@ class Peer(Contestant):
         self.versions = self._answer()["versions"]
 
     def rate(self, seconds: float) -> float:
-        del seconds  # its steps are counted
+        del seconds  # a peer always makes the same number of steps
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # then there is no answer either
             self.process.stdin.write("again\n")
@@ -175,6 +176,6 @@ class Peer(Contestant):
         except json.JSONDecodeError as error:
             self.process.kill()
             raise InputError(
-                f"{self.label} gave no figure ({line.strip() or 'it stopped'}): make its environment from "
+                f"{self.label} printed no result ({line.strip() or 'it stopped'}): make its environment from "
                 "benchmarks/peers.txt, as `make bench` does."
             ) from error

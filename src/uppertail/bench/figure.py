@@ -10,11 +10,11 @@ OURS, PEERS = COLOURS[0], "0.6"
 
 @own_style
 def bars(stem: Path, document: dict[str, Any]) -> None:
-    """Draws a dot for each row of a contest: on a logarithmic axis, without a 0, the length of a bar means nothing.
+    """Draws a dot for each row of a contest. A bar would mislead, since a logarithmic axis has no 0.
 
     Args:
         stem: path without ending; .svg and .png are written.
-        document: what `contest` gave.
+        document: what `contest` returned.
     """
     rows = document["rows"]
     depths = sorted({row["hidden_layers"] for row in rows})

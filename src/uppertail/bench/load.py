@@ -1,4 +1,4 @@
-"""What every contestant does, and what arithmetic that takes."""
+"""The work of every contestant, and the arithmetic that it takes."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ class Load:
         return self.updates_per_rollout / self.rollout_steps
 
     def flops_per_step(self, hidden_layers: int, outputs: int, actions: int = 2) -> float:
-        """Floating-point operations that an environment step cannot do without, updates included.
+        """The fewest floating-point operations that an environment step takes, including its share of the updates.
 
         One network forward counts as m, of which the first layer is a row of a table. Acting needs every action's
         network: actions * m. An update needs the chosen action's network forward and backward, 3 m a transition; its

@@ -51,7 +51,7 @@ def peak_megabytes() -> float:
 
 
 def _seconds(function: Callable[..., Any], arguments: list[Any], workers: int) -> float:
-    """Median seconds of a call, so many at a time."""
+    """Median seconds of a call, with this many calls at a time."""
 
     def call(_: int) -> None:
         jax.block_until_ready(function(*arguments))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from uppertail.cli import output, programs
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 COMMANDS = {
     "train": "train one method on one environment, for several seeds at once",
@@ -27,7 +27,7 @@ COMMANDS = {
 }
 
 NO_DEVICE = "Unable to initialize backend"
-"""What JAX says where it finds none."""
+"""What JAX's error says if it finds no device."""
 
 USAGE = "\n".join(
     [
@@ -66,20 +66,22 @@ def _main(arguments: Sequence[str]) -> int:
     try:
         _require_a_folder()
         code = _command(*(arguments or ["--help"]))
-        print(end="", flush=True)  # what cannot be written is known while it can be dealt with
+        print(end="", flush=True)  # a write that fails must fail here, where it is handled
         return code
     except InputError as error:
         output.complain(str(error))
         return 2
     except MemoryError as error:
-        output.complain(f"There is not enough memory ({said(error) or 'none is left'}): ask for something smaller.")
+        output.complain(
+            f"There is not enough memory ({message_of(error) or 'none is left'}): ask for something smaller."
+        )
         return 2
     except RuntimeError as error:
         if NO_DEVICE not in str(error):
             raise
-        output.complain(f"JAX finds no device ({said(error)}): unset JAX_PLATFORMS, or set it to cpu.")
+        output.complain(f"JAX finds no device ({message_of(error)}): unset JAX_PLATFORMS, or set it to cpu.")
         return 2
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as error:
@@ -94,7 +96,7 @@ def _require_a_folder() -> None:
         InputError: it was.
     """
     try:
-        os.getcwd()  # noqa: PTH109 - nothing else is needed of it
+        os.getcwd()  # noqa: PTH109 - the path itself is not used
     except OSError as error:
         raise InputError("The folder that this command was called in is gone: change to another one.") from error
 
@@ -110,7 +112,7 @@ def _command(command: str, *rest: str) -> int:
         raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.")
     if not wants_help(rest):
         programs.keep()
-        os.environ["JAX_ENABLE_X64"] = "0"  # results are of 32 bits, whatever others want of JAX
+        os.environ["JAX_ENABLE_X64"] = "0"  # results are computed in 32 bits, whatever the surroundings ask of JAX
     module = importlib.import_module(f"uppertail.cli.{command}")
     if wants_help(rest):
         module.parser(light=True).print_help()

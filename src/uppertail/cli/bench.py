@@ -47,7 +47,7 @@ def _bench(config: Any) -> int:
     from uppertail.bench.load import Load
     from uppertail.records import output_errors, write_text
 
-    jax.config.update("jax_enable_compilation_cache", False)  # its time to compile is that of a first run
+    jax.config.update("jax_enable_compilation_cache", False)  # compile times are those of a first run
     entrants = [entrant for entrant in contestants(config.peer) if config.only.lower() in entrant.label.lower()]
     if not entrants:
         names = "; ".join(entrant.label for entrant in contestants(config.peer))
@@ -56,7 +56,7 @@ def _bench(config: Any) -> int:
     folder = Path(config.out)
     with output_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / ".writable", "")  # what cannot be written is said before all the timing
+        write_text(folder / ".writable", "")  # a folder that cannot be written is an error before the timing
         (folder / ".writable").unlink()
     console = Console(quiet=config.quiet)
     with console.status("") as status:
@@ -75,7 +75,7 @@ def _bench(config: Any) -> int:
 
 
 def _show(console: Any, document: dict[str, Any]) -> None:
-    """A row of each contestant, and the machine's own rates in a sentence."""
+    """Prints a row for each contestant, and the machine's own rates in a sentence."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

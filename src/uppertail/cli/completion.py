@@ -75,5 +75,5 @@ def _settings(option: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """A help text without what argparse would fill in."""
+    """A help text in one line, its percent signs escaped for argparse."""
     return " ".join(text.replace("%", "%%").split())

@@ -20,7 +20,7 @@ prints their returns with a 95% bootstrap interval over seeds, and writes evalua
 Called again, it prints the same numbers."""
 
 MOST_EPISODES = 100_000
-"""Compiled ones are played all at once, and take some 4 kB of memory each at width 256."""
+"""Compiled episodes are played all at once, and take about 4 kB of memory each at width 256."""
 
 
 def parser(light: bool = False) -> ArgumentParser:
@@ -47,26 +47,26 @@ def main(arguments: Sequence[str]) -> int:
 
 def _evaluate(folder: Path, episodes: int, name: str, quiet: bool) -> int:
     from uppertail.analysis.evaluation import Evaluation
-    from uppertail.records.described import described
+    from uppertail.records.described import describe
     from uppertail.training.process.hardware import hardware
 
-    with trained.opened(folder) as over:
-        over.require_finite(slice(None))
-        run, policy = over.run, over.policy(name)
-        played = run.play(over.networks, policy, episodes)
+    with trained.open_run(folder) as finished:
+        finished.require_finite(slice(None))
+        run, policy = finished.run, finished.policy(name)
+        played = run.play(finished.networks, policy, episodes)
     seeds = list(range(run.settings.seed, run.settings.seed + run.settings.seeds))
     evaluation = Evaluation(seeds, played.returns, played.lengths, run.builder.success_return)
     document = {
-        "policy": {"asked": name, **described(policy)},
+        "policy": {"asked": name, **describe(policy)},
         "env": run.asked()["environment"],
         **evaluation.document(),
-        "networks": {"env_steps": over.file.header.step, "sha256": over.file.digest},
+        "networks": {"env_steps": finished.file.header.step, "sha256": finished.file.digest},
         "hardware": hardware(),
     }
     if not quiet:
         env = document["env"]
         _show(
-            f"{env.get('id', env['name'])}, {type(run.method.distribution).__name__}, {_called(document['policy'])}",
+            f"{env.get('id', env['name'])}, {type(run.method.distribution).__name__}, {_label(document['policy'])}",
             evaluation,
         )
     return _write(
@@ -77,7 +77,7 @@ def _evaluate(folder: Path, episodes: int, name: str, quiet: bool) -> int:
 
 
 def _write(path: Path, document: dict[str, Any], quiet: bool) -> int:
-    """Writes the file, at once or not at all; what was printed stays printed if it cannot be written."""
+    """Writes the file, whole or not at all."""
     try:
         records.write_text(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
     except OSError as error:
@@ -90,14 +90,14 @@ def _write(path: Path, document: dict[str, Any], quiet: bool) -> int:
     return 0
 
 
-def _called(policy: dict[str, Any]) -> str:
+def _label(policy: dict[str, Any]) -> str:
     """A policy and its settings, for a title."""
     settings = [f"{name} {value:g}" for name, value in policy.items() if isinstance(value, int | float)]
     return f"{policy['name']} ({', '.join(settings)})" if settings else policy["name"]
 
 
 def _show(title: str, evaluation: "Evaluation") -> None:
-    """A row of each seed, and in a sentence the mean over seeds with its interval."""
+    """Prints a row for each seed, and the mean over seeds with its interval in a sentence."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

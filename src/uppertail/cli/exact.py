@@ -73,7 +73,7 @@ def _exact(built: Namespace) -> int:
         raise InputError(f"{env} builds no table of a finite MDP, so its returns cannot be computed exactly.")
     policy = _policy(built.policy, mdp, built.discount)
     if built.out:
-        records.require_unused(Path(built.out))  # said before the work is done
+        records.require_unused(Path(built.out))  # an error here comes before the work
     returns = exact_returns(mdp, policy, built.discount, built.tolerance)
     title = f"{env}, policy {Path(built.policy).name}, discount {built.discount:g}"
     if built.json:
@@ -86,7 +86,7 @@ def _exact(built: Namespace) -> int:
 
 
 def _draw(out: str | None, env: str, title: str, returns: dict[tuple[int, int], "ExactReturn"], quiet: bool) -> None:
-    """Draws the figure, after what was computed is printed."""
+    """Draws the figure, after the numbers are printed."""
     from uppertail import records
 
     folder = Path(out) if out else records.claim_unused(Path("runs"), f"exact-{env}")
@@ -127,7 +127,7 @@ def _policy(name: str, mdp: "FiniteMDP", discount: float) -> Any:
         if policy.dtype.kind not in "biuf":
             raise InputError(unreadable)
         return policy.astype(np.float64)
-    except Exception as error:  # whatever NumPy makes of a damaged header; a size that no memory holds
+    except Exception as error:  # NumPy raises many kinds of errors for a damaged file
         raise InputError(unreadable) from error
 
 

@@ -47,11 +47,11 @@ def _headline(out: str | None, quiet: bool) -> int:
         records.claim_folder(folder)
     runs: dict[str, records.RunRecord] = {}
     unwritten: list[str] = []
-    with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
+    with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         for label, (distribution, policy) in headline.METHODS.items():
             prefix = f"{type(distribution).__name__}-"
             with progress_bar(label, quiet) as show, JSONL(folder / f"{prefix}{records.LOG}") as log:
-                callbacks = (show, _lenient(log, unwritten))
+                callbacks = (show, _write_or_note(log, unwritten))
                 result = train(
                     headline.ENVIRONMENT,
                     distribution,
@@ -61,7 +61,7 @@ def _headline(out: str | None, quiet: bool) -> int:
                     record="distributions",
                 )
             runs[label] = result.record
-            with _noted(unwritten, label):  # the other methods and the table are worth having all the same
+            with _note_errors(unwritten, label):  # the other methods and the table are worth having all the same
                 records.write(folder, runs[label], prefix)
                 if result.distributions:
                     distributions.write(folder, result.distributions, prefix)
@@ -72,7 +72,7 @@ def _headline(out: str | None, quiet: bool) -> int:
         console = Console()
         console.print(results_table(title, runs, console.width))
     curves = folder / "curves.png"
-    with _noted(unwritten, curves.name), picture(curves):
+    with _note_errors(unwritten, curves.name), picture(curves):
         from uppertail.analysis.curves import learning_curves
 
         learning_curves(curves, title, {label: record.episodes for label, record in runs.items()})
@@ -84,8 +84,8 @@ def _headline(out: str | None, quiet: bool) -> int:
     return asked_to_stop.exit_code if asked_to_stop.is_set() else 0
 
 
-def _lenient(log: Callable[[Any], None], unwritten: list[str]) -> Callable[[Any], None]:
-    """A log that ends, and is noted, where it cannot be written; the run goes on."""
+def _write_or_note(log: Callable[[Any], None], unwritten: list[str]) -> Callable[[Any], None]:
+    """The log, but if a write fails, the log ends with a note and the run goes on."""
     failed: list[str] = []
 
     def write(now: Any) -> None:
@@ -100,7 +100,7 @@ def _lenient(log: Callable[[Any], None], unwritten: list[str]) -> Callable[[Any]
 
 
 def _report(folder: Path, quiet: bool) -> None:
-    """Writes the report, or says how it could be; it is never worth the loss of a result."""
+    """Writes the report, or says why not; a failure here loses no result."""
     from uppertail import records
     from uppertail.cli import report
     from uppertail.reports.page import missing
@@ -118,7 +118,7 @@ def _report(folder: Path, quiet: bool) -> None:
 
 
 @contextlib.contextmanager
-def _noted(unwritten: list[str], what: str) -> Iterator[None]:
+def _note_errors(unwritten: list[str], what: str) -> Iterator[None]:
     """Notes what cannot be written, and why."""
     try:
         yield

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError("Which run? `uppertail inspect DIR`, with the folder that `uppertail train` wrote to.")
     if config.step is not None and config.step < 0:
         raise InputError(f"step is {config.step}: use 0, the beginning, or more.")
-    found = _found(Path(config.folder), config.seed, config.step)
+    found = _inspect(Path(config.folder), config.seed, config.step)
     document = found.document(config.state)
     if config.json:
         print(json.dumps(document, indent=2, allow_nan=False))
@@ -56,13 +56,13 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _found(folder: Path, seed: int | None, step: int | None) -> "Inspected":
+def _inspect(folder: Path, seed: int | None, step: int | None) -> "Inspected":
     from uppertail.cli import trained
     from uppertail.records import distributions
     from uppertail.reports.inspected import Inspected
 
-    with trained.opened(folder) as over:
-        return Inspected.of(over.run, over.networks, distributions.read(folder), seed, step)
+    with trained.open_run(folder) as finished:
+        return Inspected.of(finished.run, finished.networks, distributions.read(folder), seed, step)
 
 
 def _show(found: "Inspected", document: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ def _show(found: "Inspected", document: dict[str, Any]) -> None:
 
     console = Console()
     print(f"{document['environment']}, {document['method']}: seed {document['seed']}, {document['when']}")
-    heights = found.drawn(document["state"], WIDTH)
+    heights = found.densities(document["state"], WIDTH)
     rows = [
         {
             "action": f"{row['action']}{' *' if row['greedy'] else ''}",

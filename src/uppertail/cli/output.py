@@ -1,4 +1,4 @@
-"""What a command prints, and the pictures that it draws: last of all, and never worth the loss of a result."""
+"""What a command prints and the pictures that it draws; a failure of these loses no result."""
 
 import contextlib
 import io
@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 
 def complain(line: str) -> None:
-    """Says a line where errors go."""
+    """Prints a line to standard error."""
     print(f"uppertail: {line}", file=sys.stderr)
 
 
 @contextlib.contextmanager
 def picture(path: Path) -> Iterator[None]:
-    """A picture that cannot be drawn is one line: what it was to show is there all the same.
+    """Turns a failure to draw a picture into one line of complaint; the results are kept.
 
     Args:
         path: where it goes.
@@ -31,16 +31,16 @@ def picture(path: Path) -> Iterator[None]:
     except OSError:
         raise
     except Exception as error:  # matplotlib itself may not be importable
-        why = f"The picture {path.name} cannot be drawn ({type(error).__name__}: {said(error)})."
+        why = f"The picture {path.name} cannot be drawn ({type(error).__name__}: {message_of(error)})."
         complain(str(error) if isinstance(error, InputError) else why)
 
 
 @contextlib.contextmanager
 def forgiving() -> Iterator[list[str]]:
-    """Standard output and error that may be full, or know no letter beyond ASCII, without an end to the command.
+    """Keeps a command going while standard output or error is full, or can write ASCII only.
 
     Yields:
-        What could not be written, in sentences, once the command is over.
+        A list; once the command is over, it holds a sentence for each output that was lost.
     """
     names = ("stdout", "stderr")
     before = {name: getattr(sys, name) for name in names}
@@ -56,16 +56,14 @@ def forgiving() -> Iterator[list[str]]:
             setattr(sys, name, before[name])
             stream.restore()
         if "stdout" in streams and (error := streams["stdout"].error):
-            lost.append(
-                f"Standard output cannot be written ({said(error)}): what was to be printed is lost, no file is."
-            )
+            lost.append(f"Standard output cannot be written ({message_of(error)}): its text is lost, but no file is.")
 
 
 class _Forgiving:
-    """A text stream that goes silent when it cannot be written; a reader that has gone away is still an error.
+    """A text stream that goes silent when it cannot be written; a reader that has closed it is still an error.
 
     Args:
-        stream: what is written to.
+        stream: the stream to write to.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -76,26 +74,26 @@ class _Forgiving:
 
     def write(self, text: str) -> int:
         if self.error is None:
-            with self._silenced():
+            with self._silence_errors():
                 self.stream.write(text)
         return len(text)
 
     def flush(self) -> None:
         if self.error is None:
-            with self._silenced():
+            with self._silence_errors():
                 self.stream.flush()
 
     def restore(self) -> None:
         """Leaves the stream as it was."""
         if self._strict:
-            with self._silenced():
+            with self._silence_errors():
                 self.stream.reconfigure(errors="strict")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
     @contextlib.contextmanager
-    def _silenced(self) -> Iterator[None]:
+    def _silence_errors(self) -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:

@@ -1,8 +1,7 @@
-"""Options from the signatures of classes, and errors as sentences."""
+"""Options from the signatures of classes."""
 
 import argparse
 import contextlib
-import difflib
 import inspect
 import itertools
 import json
@@ -15,30 +14,11 @@ from typing import Any, get_args
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
+from uppertail.cli.sentences import sentence, shorten
 from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS
 from uppertail.records import older
 from uppertail.yaml_files import read_yaml
-
-REGISTERED = re.compile(r"[\w:./-]+-v\d+")
-"""How the ids of Gymnasium's environments look."""
-
-LONGEST_SENTENCE = 1000
-"""Characters of a sentence."""
-
-KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "str": "text",
-    "dict[str, typing.Any]": "a mapping like '{name: 1}'",
-    "tuple": "a list like '[1, 2]'",
-    "tuple with 2 elements": "a list of two like '[1, 2]'",
-    "tuple[float, float]": "two numbers like '[1, 2]'",
-    "tuple[str, ...]": "a list like '[SFF, FHG]'",
-    "NoneType": "null",
-}
-"""What a person calls the types of settings."""
 
 
 def command_parser(
@@ -86,20 +66,15 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     _check_config(arguments)
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.append(here)  # as `python -m uppertail` does, so that a class of your own is found beside you
+        sys.path.append(here)  # as `python -m uppertail` does, so that classes in the current folder are found
     try:
-        config = parser.parse_args(_joined(arguments))
+        config = parser.parse_args(_join_exponents(arguments))
     except RecursionError as error:
         raise InputError("An option is nested too deep: write it in fewer brackets.") from error
     except (argparse.ArgumentError, ImportError, AttributeError, ValueError, TypeError) as error:
-        raise InputError(_shortened(printable(_sentence(str(error), parser)))) from error
+        raise InputError(shorten(printable(sentence(str(error), parser)))) from error
     _refuse_nulls(parser, config)
     return config
-
-
-def _shortened(text: str) -> str:
-    """A sentence that quotes something very long, without its middle."""
-    return text if len(text) <= LONGEST_SENTENCE else f"{text[: LONGEST_SENTENCE // 2]} ... {text[-250:]}"
 
 
 def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:
@@ -114,8 +89,8 @@ def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:
         raise InputError(printable(" ".join(str(error).split()))) from error
 
 
-def _joined(arguments: Sequence[str]) -> list[str]:
-    """`--option -1e-3` as `--option=-1e-3`, since argparse takes such a number for an option."""
+def _join_exponents(arguments: Sequence[str]) -> list[str]:
+    """Joins `--option -1e-3` to `--option=-1e-3`, since argparse reads such a number as an option."""
     joined: list[str] = []
     for argument in arguments:
         if joined and re.fullmatch(r"--[^=]+", joined[-1]) and re.fullmatch(r"-[\d.]+[eE][+-]?\d+", argument):
@@ -126,13 +101,13 @@ def _joined(arguments: Sequence[str]) -> list[str]:
 
 
 def later_options(arguments: Sequence[str]) -> list[str]:
-    """Options that came after the version that wrote a run's config.yaml, as they were before there was a choice."""
+    """Options that a run's older config.yaml lacks, with the values that give the old behaviour."""
     later: list[str] = []
     for path in _config_files(arguments):
         with contextlib.suppress(InputError):  # `parse` says so
             content = read_yaml(Path(path), "The config file")
             if isinstance(content, dict):
-                whole = older.completed_options(content)
+                whole = older.complete_options(content)
                 later += [f"--{name}={json.dumps(whole[name])}" for name in whole if name not in content]
     return later
 
@@ -152,7 +127,7 @@ def _check_config(arguments: Sequence[str]) -> None:
 
 
 def _refuse_nulls(parser: ArgumentParser, config: Namespace) -> None:
-    """A setting is null only where that means something; jsonargparse lets every setting be."""
+    """Refuses null for settings that need a value; jsonargparse allows it for all."""
     for action in parser._actions:
         if action.dest in config and action.default is not None:
             _refuse_null(action.dest, config[action.dest], getattr(action, "_typehint", action.type))
@@ -167,76 +142,3 @@ def _refuse_nulls(parser: ArgumentParser, config: Namespace) -> None:
 def _refuse_null(name: str, value: object, kind: Any) -> None:
     if value is None and type(None) not in get_args(kind):
         raise InputError(f"{name} is null, but it needs a value: give one, or leave {name} out for its default.")
-
-
-def _sentence(message: str, parser: ArgumentParser) -> str:
-    """One sentence for what jsonargparse says in several lines."""
-    text = " ".join(message.split())
-    keys = re.findall(r'[Kk]ey "([\w.]+)"', text)
-    option = next((key for key in keys if key in PARTS), None)
-    if unknown := re.search(r"(?:unrecognized arguments:|Unrecognized arguments:) (--?[\w.]+)", text):
-        hint = _suggest(unknown[1].lstrip("-"), _options(parser), "--") or f" `{parser.prog} --help` lists them."
-        return f"There is no option {unknown[1]}.{hint}"
-    if unknown := re.search(r"(?:Option|Key|Nested key|Group key) '([\w.]+)' is not (?:accepted|expected)", text):
-        owner = re.search(r"class_path '([\w.]*?(\w+))'", text)
-        if not (owner and option):
-            return f"There is no option {unknown[1]!r}.{_suggest(unknown[1], _options(parser), '')}"
-        hint = _suggest(unknown[1], _settings(owner[1]), f"--{option}.") or (
-            f" `{parser.prog} --{option}.help {owner[2]}` lists its settings; to set those of another class, "
-            f"name it before them, with --{option}."
-        )
-        return f"{owner[2]} has no setting {unknown[1]!r}.{hint}"
-    if option and (
-        value := re.search(r"(?:Expected a dot import path string|Unexpected import path format): ?(\S*)", text)
-    ):
-        hint = _suggest(value[1], list(PARTS[option].kinds), "")
-        if option == "env" and REGISTERED.fullmatch(value[1]):
-            return (
-                f"{value[1]} is no class of ours: for an environment of Gymnasium, use --env Gym --env.id {value[1]}."
-            )
-        return f"Unknown {option} {value[1]!r}: use {_choices(option)}, or the import path of your own class.{hint}"
-    if option and (value := re.search(r"Not a valid subclass of \w+\. Got value: (.*?) Subclass types", text)):
-        return f"{option} is {value[1]}: use {_choices(option)}, or the import path of your own class."
-    if option and re.search(
-        r"[Uu]nable to import|No module named|has no attribute|does not correspond to a subclass", text
-    ):
-        return (
-            f"The class given for --{option} cannot be used ({text.rpartition(': ')[2].rstrip('.')}): "
-            f"use {_choices(option)}, or the import path of an installed class of that kind."
-        )
-    if option and (missing := re.search(r"class_path '[\w.]*?(\w+)'.*arguments are required: (\w+)", text)):
-        return f"{missing[1]} needs {missing[2]}: give it with --{option}.{missing[2]}."
-    name = ".".join(dict.fromkeys(keys)) or "The option"
-    if union := re.search(r"Union subtypes Subtypes: \[(.*?)\] Errors: .* Given value: (.*)$", text):
-        kinds = [_kind(kind) for kind in re.split(r", (?![^\[]*\])", union[1])]
-        return f"{name} is {union[2]}, but it must be {' or '.join(kinds)}."
-    if expected := re.search(r"Expected a (.+?)\. Got value: ?(.*?)(?: Problem|$)", text):
-        if literal := re.search(r"Literal\[(.*)\]", expected[1]):
-            return f"{name} is {expected[2]}, but it must be one of {literal[1]}."
-        return f"{name} is {expected[2] or 'empty'}, but it must be {_kind(expected[1])}."
-    return f"{text.rstrip('.')}; `{parser.prog} --help` lists the options."
-
-
-def _choices(option: str) -> str:
-    return PARTS[option].choices
-
-
-def _kind(shown: str) -> str:
-    """A type as jsonargparse shows it, in a person's words."""
-    name = shown.replace("<class '", "").replace("'>", "")
-    return KINDS.get(name, f"of type {name}")
-
-
-def _settings(path: str) -> list[str]:
-    """The settings of a class."""
-    kind = pydoc.locate(path)
-    return list(inspect.signature(kind).parameters) if isinstance(kind, type) else []
-
-
-def _options(parser: ArgumentParser) -> list[str]:
-    return [name for action in parser._actions for name in (action.dest,) if name not in ("help", "print_config")]
-
-
-def _suggest(name: str, names: Sequence[str], prefix: str) -> str:
-    close = difflib.get_close_matches(name, names, n=1)
-    return f" Did you mean {prefix}{close[0]}?" if close else ""

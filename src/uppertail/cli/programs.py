@@ -8,14 +8,14 @@ import zlib
 from pathlib import Path
 
 LARGEST = 2**30
-"""Bytes of programs that are kept; the oldest go first."""
+"""Bytes of programs that are kept at most; the oldest are deleted first."""
 
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
 """How a file begins that JAX has compressed with a library that need not be here."""
 
 
 def keep() -> None:
-    """Has JAX keep its programs in the user's cache folder, unless its own environment variable names another.
+    """Makes JAX keep its programs in the user's cache folder, unless its own environment variable names another.
 
     It must be called before JAX is imported. Programs that were compiled for one processor may be refused by another,
     or crash on it (jax issue 38445): each kind has a folder of its own. What cannot be kept or read is compiled again.
@@ -25,7 +25,7 @@ def keep() -> None:
     try:
         folder = _user_cache() / "uppertail" / "programs" / hashlib.sha256(_processor().encode()).hexdigest()[:16]
         tidy(folder, LARGEST)
-    except (OSError, RuntimeError):  # it cannot be read; nobody's home
+    except (OSError, RuntimeError):  # the folder cannot be read, or the user has no home
         return
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
@@ -46,7 +46,7 @@ def tidy(folder: Path, largest: int) -> None:
 
 
 def _whole(content: bytes) -> bool:
-    """Whether a program is there from beginning to end."""
+    """Whether a program's file is complete."""
     if content.startswith(ZSTANDARD):
         return True
     try:
@@ -63,7 +63,7 @@ def _user_cache() -> Path:
 
 
 def _processor() -> str:
-    """What tells one kind of processor from another: its name and all that it can do."""
+    """The kind of processor: its name and its features."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""`uppertail report`: runs in one HTML file that moves."""
+"""`uppertail report`: runs in one interactive HTML file."""
 
 import shlex
 from collections.abc import Sequence
@@ -63,10 +63,10 @@ def write(folders: list[Path], out: Path, states: list[int], twin: bool, command
     from uppertail import records
     from uppertail.reports.groups import groups
     from uppertail.reports.page import page
-    from uppertail.reports.runs import found_runs
+    from uppertail.reports.runs import read_runs
 
     _require_free(out)
-    runs = found_runs(folders)
+    runs = read_runs(folders)
     twins = {run.name: value for run in runs if twin and (value := _twin(run)) is not None}
     made = groups(runs, states, _own_classes(runs), twins)
     title = f"UpperTail: {'; '.join(dict.fromkeys(group.environment for group in made))}"
@@ -80,7 +80,7 @@ def write(folders: list[Path], out: Path, states: list[int], twin: bool, command
 
 
 def _require_free(out: Path) -> None:
-    """Refuses to replace what is no report."""
+    """Refuses to replace a file that is not a report."""
     from uppertail.reports.page import MARK
 
     if out.is_dir():
@@ -114,10 +114,10 @@ def _own_classes(runs: "list[FoundRun]") -> dict[str, type]:
 
 def _twin(run: "FoundRun") -> float | None:
     """Median first success of the same method with tables instead of networks; None if it has no twin."""
-    from uppertail.reports.rebuilt import rebuilt
+    from uppertail.reports.rebuilt import rebuild
     from uppertail.twin import twin
 
-    parts = rebuilt(run.summary)
+    parts = rebuild(run.summary)
     if None in (parts.builder, parts.family, parts.policy):
         return None
     try:

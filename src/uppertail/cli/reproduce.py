@@ -79,7 +79,7 @@ def _reproduce(name: str, folder: Path, quick: bool, quiet: bool) -> int:
         raise
     except OSError as error:
         raise InputError(
-            f"{folder} cannot be written ({error.strerror}): finished cells are kept; mend that, then call it again."
+            f"{folder} cannot be written ({error.strerror}): finished cells are kept; fix that, then call it again."
         ) from error
     return 0
 

@@ -73,8 +73,8 @@ def _go_on(folder: Path, config: Path, steps: int | None, quiet: bool) -> int:
     from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.process import threads
 
-    before = train.requested_in(config)
-    request = before if steps is None else train.requested_in(config, [f"--steps={steps}"])
+    before = train.read_request(config)
+    request = before if steps is None else train.read_request(config, [f"--steps={steps}"])
     if steps is not None:
         _require_longer(before.built.steps, steps, folder)
     threads.limit(request.built.seeds)

@@ -32,7 +32,7 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
         The exit code: 0, 130 after Ctrl-C, or 143 after SIGTERM.
 
     Raises:
-        InputError: a log, a checkpoint or the networks cannot be written, or no checkpoint that there is can be used.
+        InputError: a log, a checkpoint or the networks cannot be written, or none of the checkpoints can be used.
         TrainingFailedError: a loss became NaN or infinite, or an environment could not go on; what was learned until
             then is written.
     """
@@ -42,7 +42,7 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
     if isinstance(run.builder, HostBuilder) and run.builder.time_limit is None:
         complain(f"{env} has no time limit, so an episode may never end: --env.max_episode_steps N sets one.")
     log = _log(folder)
-    with interruptible() as asked_to_stop:  # what has been learned is written, whatever happens meanwhile
+    with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
             with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
                 callbacks = [show, *map(logs.enter_context, (log, *loggers))]
@@ -81,7 +81,7 @@ def _title(environment: Mapping[str, Any], name: str) -> str:
 
 
 def _log(folder: Path) -> JSONL:
-    """The run's log; one that is damaged is kept under another name, and begun anew."""
+    """Opens the run's log; a damaged one is kept under another name, and a new one begins."""
     path = folder / records.LOG
     try:
         return JSONL(path)
@@ -93,20 +93,20 @@ def _log(folder: Path) -> JSONL:
 
 
 def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
-    """The curve last: a folder with a curve and a summary has all of its files, of one moment."""
+    """Writes the files, the curve last: a folder with a curve and a summary has all files of one moment."""
     with records.disk_errors(folder):
         stale = (records.CURVE, records.REPORT, records.DISTRIBUTIONS)
         for path in (
             *(folder / name for name in stale),
             *folder.glob(records.EVALUATION),
-        ):  # those are of other networks
+        ):  # left by earlier networks
             path.unlink(missing_ok=True)
         records.write(folder, result.record)
         trained.save(folder, result)
         if result.distributions:
             distributions.write(folder, result.distributions)
         with picture(folder / records.CURVE):
-            from uppertail.analysis.curves import learning_curves  # it takes a second that no first step should wait
+            from uppertail.analysis.curves import learning_curves  # imported late: it takes a second
 
             title = _title(result.record.environment, env)
             learning_curves(folder / records.CURVE, title, {label: result.record.episodes})

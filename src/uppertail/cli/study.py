@@ -9,7 +9,7 @@ from jsonargparse import ArgumentParser
 
 from uppertail.cli import study_running
 from uppertail.cli.parsing import command_parser, parse
-from uppertail.cli.study_checks import checked
+from uppertail.cli.study_checks import check_cells
 from uppertail.errors import InputError
 from uppertail.studies import progress
 from uppertail.studies.definition import Definition
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     file, folder = _places(config.study, config.out)
     definition = Definition.read(file)
     folder.exists()
-    settings = checked(definition, folder)
+    settings = check_cells(definition, folder)
     workers = min(config.workers or _cores(), len(definition.cells))
     if config.dry_run:
         return _foretell(definition, folder, workers)
@@ -104,14 +104,14 @@ def _foretell(definition: Definition, folder: StudyFolder, workers: int) -> int:
 
 def _compare(study: str | None, out: str | None, a: str, b: str) -> int:
     from uppertail.cli.study_tables import show_comparison
-    from uppertail.studies.comparison import compared
+    from uppertail.studies.comparison import compare
     from uppertail.studies.runs import labels
-    from uppertail.studies.selection import selected
+    from uppertail.studies.selection import select_runs
 
     folder = None if study is None else _places(study, out)[1]
-    sides, left_out = zip(*(selected(what, folder) for what in (a, b)), strict=True)
+    sides, left_out = zip(*(select_runs(what, folder) for what in (a, b)), strict=True)
     names = labels([*sides[0], *sides[1]])
-    show_comparison(a, b, compared(*({names[env]: sample for env, sample in side.items()} for side in sides)))
+    show_comparison(a, b, compare(*({names[env]: sample for env, sample in side.items()} for side in sides)))
     if unfinished := list(dict.fromkeys([*left_out[0], *left_out[1]])):
         print(f"Left out, as they are not finished: {', '.join(unfinished)}.")
     return 0

@@ -1,4 +1,4 @@
-"""What `uppertail study` looks at before anything runs."""
+"""The checks of `uppertail study` before anything runs."""
 
 import dataclasses
 from pathlib import Path
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from uppertail.studies.space import Space
 
 
-def checked(definition: Definition, folder: StudyFolder) -> dict[str, dict[str, Any]]:
-    """The settings of each cell, flat; before anything runs.
+def check_cells(definition: Definition, folder: StudyFolder) -> dict[str, dict[str, Any]]:
+    """Checks every cell before anything runs, and returns the settings of each, flat.
 
     Raises:
-        InputError: one of them asks for what cannot be, two ask for the same, or a folder is that of another run.
+        InputError: a cell is not valid, two cells are the same, or a folder is that of another run.
     """
     import yaml
 
@@ -33,7 +33,7 @@ def checked(definition: Definition, folder: StudyFolder) -> dict[str, dict[str, 
     for cell in definition.cells if definition.space is None else definition.space.probes():
         place = folder.cell(cell)
         try:
-            request = train.requested(cell.arguments)
+            request = train.parse_request(cell.arguments)
             Settings(**{name: request.built[name] for name in Settings.__dataclass_fields__})
             Checkpoints(place, request.checkpoint_every)
             if request.built.logger:
@@ -47,7 +47,7 @@ def checked(definition: Definition, folder: StudyFolder) -> dict[str, dict[str, 
         found[cell.name] = asked
         if other := _other(place, asked):
             raise InputError(
-                f"The cell folder {place} is of other settings ({other}): choose another --out, or remove it."
+                f"The cell folder {place} has other settings ({other}): choose another --out, or remove it."
             )
     return found
 
@@ -65,7 +65,7 @@ def _search(space: "Space", folder: StudyFolder) -> None:
 
 
 def _other(place: Path, asked: dict[str, Any]) -> str | None:
-    """The first setting of a run that is not as asked, in words; None if there is none, or no run that can be read."""
+    """The first setting of a run that differs from those asked for, in words; None without one or without a run."""
     import yaml
 
     from uppertail import records
@@ -77,5 +77,5 @@ def _other(place: Path, asked: dict[str, Any]) -> str | None:
     saved = results.settings(place) if config.is_file() else None
     if saved is None or saved == asked:
         return None
-    now = flat(yaml.safe_load(train.requested_in(config).config))  # with settings that came with a later version
+    now = flat(yaml.safe_load(train.read_request(config).config))  # with settings that came with a later version
     return next(differences(now, asked), None)

@@ -1,4 +1,4 @@
-"""The workers of `uppertail study`, here or as Slurm's jobs, and what is said at their end."""
+"""The workers of `uppertail study`, here or as Slurm's jobs, and the summary at their end."""
 
 import datetime
 import json
@@ -41,7 +41,7 @@ def run(definition: Definition, folder: StudyFolder, workers: int, quiet: bool) 
 
 
 def submit(definition: Definition, folder: StudyFolder, workers: int | None, say: Callable[[str], object]) -> int:
-    """Submits workers to Slurm, and leaves them alone."""
+    """Submits workers to Slurm, and does not wait for them."""
     from uppertail.cli.study_worker import work_in
     from uppertail.studies import slurm
 
@@ -54,11 +54,11 @@ def submit(definition: Definition, folder: StudyFolder, workers: int | None, say
 def conclude(definition: Definition, folder: StudyFolder, settings: "Settings", quiet: bool) -> int:
     """Writes study.json, shows a table, and lists the cells that failed."""
     from uppertail.cli.study_tables import show_cells, show_trials
-    from uppertail.studies.search import found
+    from uppertail.studies.search import search_results
 
     standings = folder.standings(definition)
     if definition.space is not None:
-        document = found(folder.path, definition.space)
+        document = search_results(folder.path, definition.space)
     else:
         document = _summary(definition, folder, settings, standings)
     folder.write(SUMMARY, json.dumps(document, indent=1, allow_nan=False) + "\n")
@@ -75,9 +75,9 @@ def conclude(definition: Definition, folder: StudyFolder, settings: "Settings", 
 def _summary(
     definition: Definition, folder: StudyFolder, settings: "Settings", standings: "Mapping[str, Standing]"
 ) -> dict[str, Any]:
-    from uppertail.studies.results import finished
+    from uppertail.studies.results import read_result
     from uppertail.studies.summary import summary
 
     over = [cell for cell in definition.cells if standings[cell.name].state in ("done", "failed")]
-    results = {cell.name: result for cell in over if (result := finished(folder.cell(cell)))}
+    results = {cell.name: result for cell in over if (result := read_result(folder.cell(cell)))}
     return summary(definition, settings, standings, results)

@@ -16,12 +16,12 @@ NAMES = {FIRST_SUCCESS: "first success", SOLVED: "solved", FINAL_RETURN: "final 
 
 
 def show_cells(document: Mapping[str, Any]) -> None:
-    """A row for each cell that has results, and the exponents of growth."""
+    """Prints a row for each cell that has results, and the exponents of growth."""
     table = _table("cell", "seeds\nsolved", "first success\n(episode)", "solved at\n(episode)", "final\nreturn")
     rows = [cell for cell in document["cells"] if "seeds" in cell]
     for cell in rows:
         table.add_row(
-            cell["name"].replace(",", ", "),  # so that a line ends between options
+            cell["name"].replace(",", ", "),  # lines break between options
             f"{cell[SOLVED]['seeds']}/{cell['seeds']}",
             *(_median(cell[metric]) for metric in (FIRST_SUCCESS, SOLVED)),
             "" if cell[FINAL_RETURN] is None else _interval(*cell[FINAL_RETURN].values()),
@@ -40,7 +40,7 @@ def show_cells(document: Mapping[str, Any]) -> None:
 
 
 def show_trials(document: Mapping[str, Any], rows: int = 10) -> None:
-    """A row for each of the best trials of a search."""
+    """Prints a row for each of the best trials of a search."""
     trials = document["trials"]
     table = _table("trial", NAMES[document["metric"]], "options")
     for trial in [each for each in trials if each["value"] is not None][:rows]:
@@ -53,7 +53,7 @@ def show_trials(document: Mapping[str, Any], rows: int = 10) -> None:
 
 
 def show_comparison(a: str, b: str, document: Mapping[str, Any]) -> None:
-    """A row for each metric, and what it says in a sentence."""
+    """Prints a row for each metric, and its verdict in a sentence."""
     table = _table("", "P(B is better)", "p", "effect")
     found = {name: document[metric] for metric, name in NAMES.items() if metric in document}
     for name, numbers in found.items():

@@ -11,10 +11,10 @@ from uppertail.studies.crew import SETTINGS, end_with_parent
 
 
 def work_in(folder: str) -> int:
-    """Works in a study's folder until every cell has come to its end; the exit code."""
+    """Runs a study's cells until all are done or failed, and returns the exit code."""
     from uppertail.studies.definition import Definition
     from uppertail.studies.folder import StudyFolder
-    from uppertail.studies.search import Search, opened
+    from uppertail.studies.search import Search, open_study
     from uppertail.studies.worker import run_cell, work
 
     for name, value in SETTINGS.items():
@@ -24,7 +24,7 @@ def work_in(folder: str) -> int:
         definition = Definition.read(study.definition)
         run = functools.partial(run_cell, study.cells, command)
         if definition.space is not None:
-            run = Search(opened(study.path), definition.space, study.cells, command)
+            run = Search(open_study(study.path), definition.space, study.cells, command)
         return 0 if work(definition.cells, study.claims(), run) else 130
     except InputError as error:
         print(f"uppertail: {error}", file=sys.stderr)

@@ -22,7 +22,7 @@ DESCRIPTION = """Trains one method on one environment, all seeds at once, and wr
 episodes.npz, summary.json, networks.safetensors and curve.png to a folder."""
 
 RUNS = Path("runs")
-"""Where runs go that were not told where."""
+"""The folder of runs without --out."""
 
 NOT_PART_OF_A_RUN = ("config", "preset", "out", "overwrite", "quiet")
 
@@ -48,7 +48,7 @@ class Request:
         """The run before its first step.
 
         Args:
-            before: what was asked of a run that it goes on with, or plays for.
+            before: the settings of the earlier run that it continues or plays.
         """
         from uppertail.training.method import Method
         from uppertail.training.run import Run
@@ -58,7 +58,7 @@ class Request:
         return Run(self.built.env, method, settings, before, self.built.record)
 
     def loggers(self, folder: Path) -> "list[Logger]":
-        """What writes its numbers down beside log.jsonl; each is ready, but has written nothing.
+        """The loggers beside log.jsonl; each is ready, but has written nothing.
 
         Raises:
             InputError: there is no such logger, or its package is not installed.
@@ -70,20 +70,20 @@ class Request:
 
     @property
     def name(self) -> str:
-        """What its folder is called where nobody says."""
+        """The name of its folder without --out."""
         from uppertail.cli.running import name_of
 
         environment = re.sub(r"[^\w.-]+", "-", name_of(self.built.env))
         return "-".join((environment, type(self.built.distribution).__name__, type(self.built.policy).__name__))
 
     def folder(self) -> Path:
-        """Where its results are to go."""
+        """The folder that its results will go to."""
         from uppertail.records import unused_folder
 
         return unused_folder(RUNS, self.name) if not self.built.out else Path(self.built.out)
 
-    def claimed(self) -> Path:
-        """Where its results go, made for them; without --out, another process may have taken `folder()` by now.
+    def claim(self) -> Path:
+        """Makes the folder of its results; without --out, another process may have taken `folder()` by now.
 
         Raises:
             InputError: it exists and may not be overwritten, or cannot be written.
@@ -132,7 +132,7 @@ def parser(light: bool = False) -> ArgumentParser:
     return options
 
 
-def requested(arguments: Sequence[str]) -> Request:
+def parse_request(arguments: Sequence[str]) -> Request:
     """What these arguments ask for.
 
     Raises:
@@ -144,24 +144,24 @@ def requested(arguments: Sequence[str]) -> Request:
     return Request(instantiate(options, config), options.dump(saved, skip_unset=False))
 
 
-def requested_in(config: Path, beside: Sequence[str] = ()) -> Request:
+def read_request(config: Path, beside: Sequence[str] = ()) -> Request:
     """What the config.yaml of a run asks for.
 
     Args:
         config: the file.
-        beside: options that count in place of its own.
+        beside: options that replace its own.
 
     Raises:
-        InputError: it asks for what cannot be, or is damaged.
+        InputError: its settings are not valid, or the file is damaged.
     """
     try:
-        return requested(["--config", str(config), *beside])
+        return parse_request(["--config", str(config), *beside])
     except InputError as error:
         raise InputError(f"In {config}: {error}") from error
 
 
 def _one_logger_option(arguments: Sequence[str]) -> list[str]:
-    """`--logger A --logger B` as `--logger=[A, B]`; of two options the last would be taken."""
+    """`--logger A --logger B` as `--logger=[A, B]`, since the parser keeps only the last of two options."""
     names: list[str] = []
     others: list[str] = []
     for before, argument in zip(["", *arguments], arguments, strict=False):
@@ -178,7 +178,7 @@ def _one_logger_option(arguments: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    return _train(requested(arguments))
+    return _train(parse_request(arguments))
 
 
 def _train(request: Request) -> int:
@@ -191,10 +191,10 @@ def _train(request: Request) -> int:
 
     threads.limit(request.built.seeds)
     planned, every = request.folder(), request.checkpoint_every
-    loggers = request.loggers(planned)  # what is wrong with them is said before anything is made
+    loggers = request.loggers(planned)  # an error here comes before any file
     run = request.run()
     checkpoints = None if every is None else Checkpoints(planned, every, complain)
-    folder = request.claimed()
+    folder = request.claim()
     if folder != planned:  # another process was faster
         loggers = request.loggers(folder)
         checkpoints = checkpoints and dataclasses.replace(checkpoints, folder=folder)

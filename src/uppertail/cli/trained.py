@@ -1,4 +1,4 @@
-"""A run that is over, built again from its folder with what it learned."""
+"""A finished run, built again from its folder with the networks that it learned."""
 
 import contextlib
 import dataclasses
@@ -31,8 +31,8 @@ class TrainedRun:
 
     Args:
         run: built again, before its first step.
-        file: where the networks are from.
-        networks: those of all seeds.
+        file: the file of the networks.
+        networks: the networks of all seeds.
     """
 
     run: "Run"
@@ -43,13 +43,13 @@ class TrainedRun:
         """The policy of this name; the run's own, with its settings, if it is of that class.
 
         Raises:
-            InputError: there is none of this name, or it cannot play with these networks.
+            InputError: there is no such policy, or it cannot play with these networks.
         """
         from uppertail.policies import UCB, Greedy, Thompson
 
         if name not in NAMES:
             policy = _policy(name)
-            dataclasses.replace(self.run.loop.agent, policy=policy)  # refuses one that needs what the network lacks
+            dataclasses.replace(self.run.loop.agent, policy=policy)  # raises an error if it does not fit the network
             return policy
         own = self.run.method.policy
         kind = {"greedy": Greedy, "ucb": UCB, "thompson": Thompson, "trained": type(own)}[name]
@@ -59,7 +59,7 @@ class TrainedRun:
         """Refuses networks that hold NaN or infinite numbers.
 
         Raises:
-            InputError: those of one of these seeds do.
+            InputError: the network of one of these seeds does.
         """
         import jax
         import numpy as np
@@ -88,17 +88,17 @@ def _policy(text: str) -> "ExplorationPolicy":
 
 
 def check_policy(name: str) -> None:
-    """Refuses a policy that there is none of, before a run is opened for it.
+    """Refuses an unknown policy, before a run is opened for it.
 
     Raises:
-        InputError: there is none of this name, or not with these settings.
+        InputError: there is no such policy, or it refuses these settings.
     """
     if name not in NAMES:
         _policy(name)
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[TrainedRun]:
+def open_run(folder: Path) -> Iterator[TrainedRun]:
     """The run in a folder, with its environments open.
 
     Raises:
@@ -107,7 +107,7 @@ def opened(folder: Path) -> Iterator[TrainedRun]:
     from uppertail import records
     from uppertail.training.trained import LearnedFile
 
-    request = train.requested_in(records.config_of(folder))
+    request = train.read_request(records.config_of(folder))
     file = LearnedFile.read(folder)
     run = request.run(file.header.asked)
     try:
@@ -130,5 +130,5 @@ def load(folder: Path | str) -> "Trained":
     from uppertail.training.trained import Trained
 
     require_type("folder", folder, Path | str)
-    with in_32_bits(), opened(Path(folder)) as trained:
+    with in_32_bits(), open_run(Path(folder)) as trained:
         return Trained(trained.run.loop.agent, trained.networks, trained.run.world.environments)

@@ -55,11 +55,11 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     from rich.console import Console
 
-    Console().print(shown(result))
+    Console().print(result_table(result))
     return 0
 
 
-def shown(result: "TwinResult") -> "Table":
+def result_table(result: "TwinResult") -> "Table":
     """The result as a table: one row for each seed, and the median."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

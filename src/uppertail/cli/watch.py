@@ -1,4 +1,4 @@
-"""`uppertail watch`: a run's agent at play, in a window, in a GIF or as text."""
+"""`uppertail watch`: shows a run's agent as it plays, in a window, in a GIF or as text."""
 
 import sys
 import time
@@ -64,14 +64,14 @@ def _watch(folder: Path, seed: int | None, episodes: int, name: str, gif: Path |
     from uppertail.analysis.animation import Animation
     from uppertail.training.watching import watch
 
-    with trained.opened(folder) as over:
-        row = _row(over.run, seed)
-        over.require_finite(slice(row, row + 1))
-        environment = _watchable(over.run).watched(gif is not None, fps)
+    with trained.open_run(folder) as finished:
+        row = _row(finished.run, seed)
+        finished.require_finite(slice(row, row + 1))
+        environment = _watchable(finished.run).watched(gif is not None, fps)
         animation = None if gif is None else Animation(environment.frames_per_second)
         show = _printer(environment) if animation is None else _recorder(animation)
         try:
-            played = watch(over.run, over.networks, over.policy(name), row, environment, episodes, show)
+            played = watch(finished.run, finished.networks, finished.policy(name), row, environment, episodes, show)
             for number, episode in enumerate(played, 1):
                 print(f"Episode {number}: return {episode.ret:g} in {episode.length:,} steps")
         finally:
@@ -82,7 +82,7 @@ def _watch(folder: Path, seed: int | None, episodes: int, name: str, gif: Path |
 
 
 def _row(run: "Run", seed: int | None) -> int:
-    """Where a seed is among those of the run."""
+    """The position of a seed among those of the run."""
     first, count = run.settings.seed, run.settings.seeds
     if seed is None:
         return 0
@@ -107,7 +107,7 @@ def _watchable(run: "Run") -> "WatchableBuilder":
 
 
 def _printer(environment: "WatchedEnvironment") -> "Callable[[Frame, bool], None]":
-    """Prints a text at the environment's pace, for a person; a window shows itself."""
+    """Prints frames that are text, in a terminal at the environment's pace; a window draws by itself."""
     pause = 1 / environment.frames_per_second if sys.stdout.isatty() else 0.0
 
     def show(frame: "Frame", last: bool) -> None:

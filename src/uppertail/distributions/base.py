@@ -32,11 +32,11 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
     @property
     @abc.abstractmethod
     def support(self) -> tuple[float, float]:
-        """Between which means of a return the family can represent; infinite for most."""
+        """The lowest and highest mean return that the family can represent; infinite for most."""
 
     @abc.abstractmethod
     def fit(self, returns: ReturnRange) -> Self:
-        """This family with what it leaves open set from the returns that the environment can give.
+        """This family with its open settings filled in from the range of the environment's returns.
 
         Raises:
             InputError: the family cannot represent these returns as it is configured.
@@ -48,7 +48,7 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
 
     @abc.abstractmethod
     def terminal(self) -> Params:
-        """The distribution after the end of an episode: the return is surely 0."""
+        """The distribution after the end of an episode: the return is certainly 0."""
 
     @abc.abstractmethod
     def mean(self, z: Params) -> Float[Array, ""]:

@@ -19,7 +19,7 @@ MARGIN = 0.2
 """How far the support reaches beyond the returns on each side, as a share of their range: [-0.2, 1.2] on the Chain."""
 
 MOST_BINS = 4096
-"""The projection of each transition is a table of bins x bins."""
+"""The most bins: the projection of each transition is a table of bins x bins."""
 
 
 class CategoricalReturn(NamedTuple):
@@ -86,14 +86,14 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
 
     @property
     def support(self) -> tuple[float, float]:
-        """The outermost centres: what lies beyond is moved to them."""
+        """The outermost centres: returns beyond are moved to them."""
         return float(self.centres[0]), float(self.centres[-1])
 
     def fit(self, returns: ReturnRange) -> Self:
         """The support: the range of the returns and a margin.
 
         Raises:
-            InputError: it does not cover the returns, or is open and they are not known.
+            InputError: the support does not cover the returns, or it is open and the returns are not known.
         """
         share = max(MARGIN, 0.5 / (self.bins - 1))  # at the least half a bin, so that the centres cover the returns
         margin = share * range_of(returns)

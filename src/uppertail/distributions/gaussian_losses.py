@@ -1,7 +1,7 @@
 """Distances between two Gaussians, from the target q to the prediction p (appendix, Loss).
 
-All have their least value where the two are equal. They differ in what they settle on where the targets of one
-state-action pair vary, because a next action is sampled: the average of the distance is what is minimized.
+All are least where the two are equal. They differ where the targets of one state-action pair vary, because a next
+action is sampled: the average of the distance is then minimized by another Gaussian for each of them.
 """
 
 import math
@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 NARROWEST = 1e-6
-"""Narrowest standard deviation whose logarithm is taken of a target, in units of the scale: a point (discount 0) would
-lie infinitely far from every Gaussian."""
+"""Least standard deviation of a target, in units of the scale, before its logarithm is taken: a point (discount 0)
+would lie infinitely far from every Gaussian."""
 
 
 class GaussianReturn(NamedTuple):

@@ -26,7 +26,7 @@ LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
 """Least weight whose logarithm is taken: a softmax can give a weight of 0, whose gradient would not be a number."""
 
 MOST_COMPONENTS = 256
-"""The loss of each transition is a table of components x components, which takes long to compile where it is large."""
+"""The most components: each transition's loss is a table of components x components, which compiles slowly if large."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Several distributions of one return: what they agree on, and how far they differ.
+"""Several distributions of one return: their common mean, and how far they differ.
 
 The return of a member drawn at random is the mixture of all members' distributions. By the law of total variance, its
-variance is the mean of their variances (within: the chance that each of them sees) plus the variance of their means
-(between: that we do not know which of them is right).
+variance is the mean of their variances (within: the chance that each member predicts) plus the variance of their
+means (between: which member is right is not known).
 """
 
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from uppertail.distributions.base import ReturnDistribution
+from uppertail.types import PyTree
 
 
 class Spread(NamedTuple):
@@ -33,7 +34,7 @@ class Spread(NamedTuple):
         return jnp.hypot(self.between, self.within)
 
 
-def spread(family: ReturnDistribution[Any], z: Any) -> Spread:
+def spread(family: ReturnDistribution[Any], z: PyTree) -> Spread:
     """The spreads of the return of each action.
 
     Args:

@@ -14,7 +14,7 @@ from uppertail.types import ReturnRange
 
 
 class PointMassReturn(NamedTuple):
-    """A return that is surely `mean`."""
+    """A return that is `mean` for certain."""
 
     mean: Float[Array, "*batch"]
 

@@ -12,7 +12,7 @@ def range_of(returns: ReturnRange) -> float:
 
 
 def require_scale(scale: float | None) -> None:
-    """Refuses a scale that no outputs could be multiplied by.
+    """Checks that a scale can be multiplied with.
 
     Raises:
         InputError: the scale is not a finite number above 0.

@@ -1,16 +1,17 @@
 """The contract of an encoding."""
 
 import abc
-from typing import Any
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from uppertail.types import PyTree
+
 
 class Encoding(abc.ABC):
-    """Turns one observation into the network's input. What observations share there, they learn together.
+    """Turns one observation into the network's input. Observations that share features learn together.
 
-    An encoding is a frozen dataclass. What it learns or sees in a run, its `encoder`, is a tree of arrays that the
-    network carries: kernels, bounds of what was observed, or nothing.
+    An encoding is a frozen dataclass. What it learns or observes in a run is its `encoder`, a tree of arrays that the
+    network carries: kernels, bounds of the observations, or nothing.
     """
 
     @property
@@ -24,21 +25,21 @@ class Encoding(abc.ABC):
         return False
 
     @abc.abstractmethod
-    def init(self, key: PRNGKeyArray) -> Any:
+    def init(self, key: PRNGKeyArray) -> PyTree:
         """The encoder before the first observation."""
 
     @abc.abstractmethod
-    def observe(self, encoder: Any, observations: Array) -> Any:
+    def observe(self, encoder: PyTree, observations: Array) -> PyTree:
         """The encoder after a batch of observations, with one leading axis."""
 
     @abc.abstractmethod
     def project(
-        self, encoder: Any, weight: Float[Array, "features outputs"], observation: Array
+        self, encoder: PyTree, weight: Float[Array, "features outputs"], observation: Array
     ) -> Float[Array, " outputs"]:
         """The encoded observation times the weight of the first layer."""
 
-    def remark(self, encoder: Any) -> str | None:
-        """What a person should know of what was observed, at a run's end; None: nothing.
+    def remark(self, encoder: PyTree) -> str | None:
+        """A note for the user at a run's end, about what was observed; None: nothing to note.
 
         Args:
             encoder: the encoders of all seeds, every array with a leading axis of seeds.

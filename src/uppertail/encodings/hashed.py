@@ -11,7 +11,7 @@ from uppertail.encodings.base import Encoding
 Places = Float[Array, " places"]
 
 LIKELY = 0.02
-"""The share of observations that may have to share a place before a person is told."""
+"""The share of observations that may share a place without a note to the user."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Hashed(Encoding):
     def project(
         self, encoder: Places, weight: Float[Array, "features outputs"], observation: Int[Array, ""]
     ) -> Float[Array, " outputs"]:
-        del encoder  # it only keeps count
+        del encoder  # it only counts
         return weight[observation]
 
     def remark(self, encoder: Float[Array, "seeds places"]) -> str | None:
-        """Says when observations are likely to have shared a place.
+        """A note if observations are likely to have shared a place.
 
         Of n observations that fall on m of p places, n is about -p ln(1 - m / p): about n - m of them share.
         """
@@ -65,5 +65,5 @@ class Hashed(Encoding):
 
 
 def _enough(different: float) -> int:
-    """A power of two of which a hundredth or so of these observations share a place."""
+    """A power of two, so large that about one in a hundred of these observations shares a place."""
     return 1 << max(int(np.ceil(np.log2(max(different, 2.0) / LIKELY))), 1)

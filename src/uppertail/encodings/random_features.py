@@ -15,7 +15,7 @@ from uppertail.schema import settle
 
 
 class Waves(NamedTuple):
-    """What a run draws once and keeps, and the bounds of what it observed."""
+    """The frequencies and phases that a run draws once, and the bounds of what it observed."""
 
     frequencies: Float[Array, "entries features"]
     phases: Float[Array, " features"]
@@ -26,11 +26,11 @@ class Waves(NamedTuple):
 class RandomFeatures(Encoding):
     """Random Fourier features (Rahimi and Recht 2007): cosines of random directions of the scaled vector.
 
-    The product of two observations' features is exp(- distance^2 / (2 length_scale^2)): what one-hot states are to
-    finite environments, these are to continuous ones. What was never visited shares nothing with what was, and stays
-    wide. By default absolute values sum to about 1, as a one-hot's do, so that a step of Adam changes as much; hidden
-    units then stay in the linear part of their ELU. With a larger norm they leave it, and the network learns features
-    of its own from these: finer distinctions, and more that far observations share (docs/decisions/0008).
+    The product of two observations' features is exp(- distance^2 / (2 length_scale^2)). They do for continuous
+    environments what one-hot states do for finite ones: observations far from all visited ones share nothing with
+    them, so their returns stay wide. By default absolute values sum to about 1, as a one-hot's do, so that a step of
+    Adam changes as much; hidden units then stay in the linear part of their ELU. With a larger norm they leave it, and
+    the network learns features of its own: finer distinctions, but far observations share more (docs/decisions/0008).
 
     Args:
         vector: how the numbers are brought to a common scale first.

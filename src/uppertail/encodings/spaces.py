@@ -1,4 +1,4 @@
-"""What is observed, and how it enters the network: settled here, for every environment."""
+"""What an environment's observations are, and how they enter the network; the one place that settles it."""
 
 import abc
 import dataclasses
@@ -23,12 +23,12 @@ Features = Literal["auto", "random", "scaled"]
 
 @dataclasses.dataclass(frozen=True)
 class Preferences:
-    """What a user wants observations to become.
+    """The user's choices of how observations enter the network.
 
     Args:
         states: how integer states enter the network.
-        scaling: by which bounds numbers are brought to [-1, 1]: declared ones, those seen so far, or auto (declared
-            where there are some).
+        scaling: the bounds by which numbers are brought to [-1, 1]: declared ones, those observed so far, or auto
+            (declared where there are some).
         features: whether numbers become random features, stay scaled, or auto (random where they are continuous).
         num_features: how many random features.
         length_scale: distance at which observations begin to differ in their random features.
@@ -44,7 +44,7 @@ class Preferences:
 
 
 class ObservationSpace(abc.ABC):
-    """What an environment shows of itself. A space is a frozen dataclass."""
+    """What an environment's observations are. A space is a frozen dataclass."""
 
     @abc.abstractmethod
     def encoding(self, preferences: Preferences) -> Encoding:
@@ -80,7 +80,7 @@ class HashedStates(ObservationSpace):
     count: int
 
     def encoding(self, preferences: Preferences) -> Encoding:
-        del preferences  # places have no order
+        del preferences  # the places of hashes have no order
         return Hashed(self.count)
 
 
@@ -105,7 +105,7 @@ class Numbers(ObservationSpace):
         return vector
 
     def _vector(self, scaling: Scaling) -> Vector:
-        """The vector, with the bounds that count."""
+        """The vector, with the bounds that this scaling uses."""
         bounded = np.isfinite(self.low) & np.isfinite(self.high)
         if scaling == "declared" and not bounded.all():
             raise InputError(
@@ -137,5 +137,5 @@ class Pixels(ObservationSpace):
     peak: float = 255.0
 
     def encoding(self, preferences: Preferences) -> Encoding:
-        del preferences  # there is one way for images
+        del preferences  # images are always encoded in the same way
         return Image(self.height, self.width, self.channels, self.channels_first, self.peak)

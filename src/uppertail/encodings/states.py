@@ -1,4 +1,4 @@
-"""Observations that are integer states. What states share in their encoding, they learn together."""
+"""Observations that are integer states. States that share features in their encoding learn together."""
 
 import dataclasses
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from uppertail.errors import InputError, require_choice
 
 
 class OfStates(Encoding):
-    """An encoding of integer states: it has nothing to learn, and nothing to keep of what it sees."""
+    """An encoding of integer states: it learns nothing, and keeps nothing of what is observed."""
 
     def init(self, key: PRNGKeyArray) -> tuple[()]:
         del key
@@ -25,9 +25,9 @@ class OfStates(Encoding):
 
 
 def require_state(encoding: Encoding, observation: object) -> None:
-    """Refuses a number that is none of the states: an index beyond an array's end would be taken for the last one.
+    """Checks that a number is one of the states, since JAX would take an index beyond the last state for the last.
 
-    Within compiled programs, where it is no number yet, and for other observations, it does nothing.
+    It does nothing for other observations, and within compiled programs, where the number is not known.
 
     Raises:
         InputError: there is no such state.
@@ -102,7 +102,7 @@ def state_encoding(name: StateEncoding, num_states: int) -> OfStates:
     """The encoding of this name.
 
     Raises:
-        InputError: there is none of this name.
+        InputError: there is no such encoding.
     """
     require_choice("encoding", name, list(STATE_ENCODINGS))
     return STATE_ENCODINGS[name](num_states)

@@ -21,9 +21,9 @@ class Bounds(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Vector(Encoding):
-    """Each number from -1 at its lower bound to 1 at its upper one; where a bound is infinite, those observed so far.
+    """Each number from -1 at its lower bound to 1 at its upper one; where a bound is infinite, by the bounds so far.
 
-    Numbers that are declared to lie between 0 and 1 stay as they are, so that what was one-hot is one-hot.
+    Numbers that are declared to lie between 0 and 1 stay as they are, so that one-hot numbers stay one-hot.
 
     Args:
         low: declared lower bound of each number; minus infinity: none.

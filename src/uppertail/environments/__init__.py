@@ -3,11 +3,11 @@
 from uppertail.environments.base import Environment, EnvironmentBuilder, require_tables_fit
 from uppertail.environments.chain import Chain
 from uppertail.environments.deep_sea import DeepSea
-from uppertail.environments.failures import EnvironmentFailedError, all_begun, stepped
+from uppertail.environments.failures import EnvironmentFailedError, begin_all, step_host
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
 from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
-from uppertail.environments.measured import measured_returns
+from uppertail.environments.measured import measure_returns
 from uppertail.environments.risky_arm import RiskyArm
 from uppertail.environments.toy import Toy
 from uppertail.environments.treasure_chain import TreasureChain
@@ -33,9 +33,9 @@ __all__ = [
     "WatchableBuilder",
     "WatchedEnvironment",
     "WatchedStep",
-    "all_begun",
+    "begin_all",
     "builder_of",
-    "measured_returns",
+    "measure_returns",
     "require_tables_fit",
-    "stepped",
+    "step_host",
 ]

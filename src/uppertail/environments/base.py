@@ -1,7 +1,6 @@
-"""The contract of an environment, and of what builds one."""
+"""The contracts of an environment and of its builder."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,7 +8,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from uppertail.capacity import require_memory, size_of
 from uppertail.encodings import ObservationSpace, Preferences
-from uppertail.types import TimeStep
+from uppertail.types import PyTree, TimeStep
 
 
 class Environment(eqx.Module):
@@ -21,7 +20,7 @@ class Environment(eqx.Module):
     @property
     @abc.abstractmethod
     def observations(self) -> ObservationSpace:
-        """What is observed in it."""
+        """The space of its observations."""
 
     @property
     @abc.abstractmethod
@@ -29,20 +28,20 @@ class Environment(eqx.Module):
         """Number of discrete actions."""
 
     @abc.abstractmethod
-    def reset(self, key: PRNGKeyArray) -> tuple[Any, TimeStep]:
+    def reset(self, key: PRNGKeyArray) -> tuple[PyTree, TimeStep]:
         """The state and first time step of a new episode."""
 
     @abc.abstractmethod
-    def step(self, key: PRNGKeyArray, state: Any, action: Int[Array, ""]) -> tuple[Any, TimeStep]:
+    def step(self, key: PRNGKeyArray, state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
         """The state and time step after an action."""
 
     @abc.abstractmethod
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """Between which discounted returns a run has to tell apart, 0 included: what a family is fitted to."""
+        """The range of discounted returns that a run has to tell apart, 0 included; families are fitted to it."""
 
 
 class EnvironmentBuilder(abc.ABC):
-    """What a user names: a frozen dataclass of settings that builds the environment of one seed."""
+    """A frozen dataclass of settings, which users name; it builds the environment of each seed."""
 
     @property
     @abc.abstractmethod
@@ -52,21 +51,21 @@ class EnvironmentBuilder(abc.ABC):
     @property
     @abc.abstractmethod
     def floor_episodes(self) -> float | None:
-        """When a memory-perfect agent first succeeds, on average; None where that is not known."""
+        """The episode in which an agent of perfect memory first succeeds, on average; None where that is not known."""
 
     @property
     def preferences(self) -> Preferences:
-        """What its user wants observations to become; the usual by default."""
+        """The user's choices of how observations enter the network."""
         return Preferences()
 
     @property
     def rows(self) -> int:
-        """In how many rows of equal length its states lie in a picture; 1: in a line."""
+        """How many rows of equal length a picture of its states has; 1: they lie in a line."""
         return 1
 
     @abc.abstractmethod
     def build(self, key: PRNGKeyArray) -> Environment:
-        """The environment of one seed; what it draws at random, it draws from `key`."""
+        """The environment of one seed, its random parts drawn from `key`."""
 
 
 def require_tables_fit(builder: EnvironmentBuilder, keys: Key[Array, " seeds"], copies: float = 1.0) -> None:
@@ -75,7 +74,7 @@ def require_tables_fit(builder: EnvironmentBuilder, keys: Key[Array, " seeds"], 
     Args:
         builder: builds them.
         keys: one for each.
-        copies: how many times what is built will be held.
+        copies: how many copies of the tables will be held at once.
 
     Raises:
         InputError: their arrays do not fit into memory.

@@ -14,15 +14,15 @@ from uppertail.errors import InputError
 from uppertail.schema import settle
 
 LEAST = 1e-6
-"""Least return of a success: with slips, the end of a Chain may be all but out of reach."""
+"""Least return of a success: with slips, the mean return may be almost 0."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Chain(EnvironmentBuilder):
     """In each state one action goes on and every other ends the episode; reward 1 only past the last state.
 
-    A memory-perfect agent, which tries what it has not tried, fails in each state between 0 and `actions` - 1 times,
-    each equally often: it first succeeds after length * (actions - 1) / 2 + 1 episodes on average.
+    An agent of perfect memory, which tries no action of a state twice, fails in each state between 0 and `actions` - 1
+    times, all equally likely: it first succeeds after length * (actions - 1) / 2 + 1 episodes on average.
 
     Args:
         length: number of states, at least 1.
@@ -67,9 +67,9 @@ class Chain(EnvironmentBuilder):
 
     @property
     def success_return(self) -> float:
-        """The mean return of the best policy: 1 but for slips.
+        """The mean return of the best policy: 1 without slips.
 
-        An episode's return, 0 or 1, reaches it with the end and never without, and a mean over episodes can reach it.
+        An episode's return (0 or 1) reaches it exactly if the episode reached the end; a mean over episodes can, too.
         """
         return math.inf if self.reward_std else max((1 - self.slip) ** self.length, LEAST)
 
@@ -108,7 +108,7 @@ class Chain(EnvironmentBuilder):
 
     def _right(self, key: PRNGKeyArray) -> Int[Array, " length"]:
         """The right action of each state."""
-        if self.actions == 2:  # as it was drawn before there were more: a seed's Chain stays the same
+        if self.actions == 2:  # the draw of earlier versions, which had two actions: a seed's Chain stays the same
             drawn = jax.random.bernoulli(key, 0.5, (self.length,))
             return jnp.where(self.ordered, True, drawn).astype(jnp.int32)
         drawn = jax.random.randint(key, (self.length,), 0, self.actions)

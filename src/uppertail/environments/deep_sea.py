@@ -17,7 +17,7 @@ ROUNDING = 0.999
 """Share of the treasure's return that counts as one: float32 adds up the costs."""
 
 MOST_ROWS = 46_340
-"""More cells than those of so many rows cannot be counted in 32 bits."""
+"""The most rows whose cells can be counted in 32 bits."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,15 +25,15 @@ class DeepSea(EnvironmentBuilder):
     """A diver on a grid of size x size cells sinks one row per step, and moves one column to the left or to the right.
 
     Which action moves right is drawn at random for each cell and seed. Each move to the right costs `move_cost` / size;
-    the treasure, a reward of 1, is for moving right in the last column, where only the diver arrives who has always
-    moved right. An episode starts in the first column and terminates after `size` steps. State: size * row + column.
+    moving right in the last column pays the treasure, a reward of 1, and only a diver who has always moved right gets
+    there. An episode starts in the first column and terminates after `size` steps. State: size * row + column.
 
-    As in bsuite 0.3.6, but for this: bsuite pays the reward in every row of the last column. No episode can be there
-    before the last row, so only that row pays here: else the range of the returns would be one that no episode has.
+    As in bsuite 0.3.6, with one difference: bsuite pays the reward in every row of the last column. No episode can be
+    there before the last row, so only that row pays here; otherwise the range of returns would be too wide.
 
-    No agent first succeeds before episode size / 2 + 1 on average: on each cell of the diagonal its first guess is
-    wrong with probability 1/2, and each wrong one costs the episode. An agent that remembers, and keeps to the
-    diagonal, reaches it.
+    No agent first succeeds before episode size / 2 + 1 on average: on each cell of the diagonal, its first guess is
+    wrong with probability 1/2, and each wrong guess costs the episode. An agent that remembers its guesses and keeps
+    to the diagonal reaches this bound.
 
     Args:
         size: rows and columns N, at least 1; bsuite's sweep has 10 to 50.
@@ -66,8 +66,8 @@ class DeepSea(EnvironmentBuilder):
             raise InputError(f"size is {self.size}: use {MOST_ROWS} at most; bsuite's sizes are 10 to 50.")
         if not 0 <= self.move_cost < 1:
             raise InputError(
-                f"move_cost is {self.move_cost}, but the treasure of 1 must be worth its cost, and nobody is paid to "
-                "move: use a number in [0, 1); bsuite has 0.01."
+                f"move_cost is {self.move_cost}, but moving costs 0 or more, and less than the treasure of 1: "
+                "use a number in [0, 1); bsuite has 0.01."
             )
         if self.noise is not None and not 0 <= self.noise < math.inf:
             raise InputError(f"noise is {self.noise}: use a finite number, 0 or more, or leave it out.")
@@ -79,9 +79,9 @@ class DeepSea(EnvironmentBuilder):
 
     @property
     def success_return(self) -> float:
-        """In the stochastic version, that of the treasure times the chance of reaching it: the mean of the best policy.
+        """The mean return of the best policy: the treasure's, times the chance of reaching it if that is stochastic.
 
-        An episode's return reaches it with the treasure and never without, and a mean over episodes can reach it.
+        An episode's return reaches it exactly if the treasure was found, and a mean over episodes can reach it, too.
         """
         chance = (1 - 1 / self.size) ** (self.size - 1) if self.stochastic else 1.0
         return math.inf if self.reward_std else ROUNDING * chance * (1 - self.move_cost)

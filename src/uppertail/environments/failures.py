@@ -1,4 +1,4 @@
-"""What environments answer when they are asked, or a sentence that says which of them failed, and when."""
+"""Calls of environments; an environment that fails becomes a sentence that says which one, and when."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,20 +7,20 @@ import numpy as np
 from jaxtyping import Int
 
 from uppertail.environments.host import HostEnvironment, HostStep
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 Answer = TypeVar("Answer")
 
 
 class EnvironmentFailedError(InputError):
-    """An environment raised an exception, or gave what is no finite number; its text says which, and when."""
+    """An environment raised an exception, or gave a number that is not finite; its text says which, and when."""
 
 
-def answered(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
-    """What an environment answers.
+def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
+    """Calls an environment.
 
     Args:
-        ask: asks it.
+        ask: makes the call.
         where: names the environment and the moment, if something goes wrong.
 
     Raises:
@@ -31,22 +31,22 @@ def answered(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        words = f": {said(error)}" if said(error) else ""
+        words = f": {message_of(error)}" if message_of(error) else ""
         raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}{words}.") from error
 
 
-def stepped(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
-    """One step of environments.
+def step_host(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
+    """Makes one step of environments.
 
     Args:
         host: the environments.
-        actions: theirs.
+        actions: an action for each.
         where: names the environment and the moment, if something goes wrong.
 
     Raises:
         EnvironmentFailedError: one raised an exception, or a reward or an observation is not a finite number.
     """
-    now = answered(lambda: host.step(actions), where)
+    now = call(lambda: host.step(actions), where)
     if not np.isfinite(now.reward).all():
         reward = now.reward[~np.isfinite(now.reward)][0]
         raise EnvironmentFailedError(f"{where()} gave the reward {reward}: rewards must be finite numbers of 32 bits.")
@@ -56,26 +56,26 @@ def stepped(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Cal
     return now
 
 
-def begun(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
-    """The observations of environments that were just reset.
+def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
+    """Begins episodes of environments; their first observations.
 
     Args:
-        ask: resets them.
+        ask: begins them, and returns the observations.
         where: names the environment and the moment, if something goes wrong.
 
     Raises:
         EnvironmentFailedError: one raised an exception, or an observation is not finite.
     """
-    observations = answered(ask, where)
+    observations = call(ask, where)
     _require_finite(observations, where)
     return observations
 
 
-def all_begun(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str) -> np.ndarray:
-    """The observations of each seed's environments, with a leading axis of seeds.
+def begin_all(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str) -> np.ndarray:
+    """Begins episodes of each seed's environments; their first observations, with a leading axis of seeds.
 
     Args:
-        asked: resets those of each seed.
+        asked: for each seed, the call that begins its episodes.
         seeds: the seeds.
         when: the moment, if something goes wrong.
 
@@ -83,7 +83,7 @@ def all_begun(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str
         EnvironmentFailedError: one raised an exception, or an observation is not finite.
     """
     wheres = [f"The environment of seed {seed}, {when}," for seed in seeds]
-    return np.stack([begun(ask, lambda w=where: w) for ask, where in zip(asked, wheres, strict=True)])
+    return np.stack([begin_host(ask, lambda w=where: w) for ask, where in zip(asked, wheres, strict=True)])
 
 
 def _require_finite(observations: np.ndarray, where: Callable[[], str]) -> None:

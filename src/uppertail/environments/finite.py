@@ -1,6 +1,6 @@
 """Every environment of the paper is a finite MDP, and a finite MDP is a table."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,10 +9,10 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import States
 from uppertail.environments.base import Environment
-from uppertail.types import TimeStep
+from uppertail.types import PyTree, TimeStep
 
 MOST_SWEEPS = 10_000
-"""Sweeps after which value iteration ends, where neither its values nor a time limit have ended it."""
+"""Sweeps after which value iteration ends if it has not converged, and no time limit has ended it."""
 
 NOISE = 2.0
 """How many standard deviations of noise the range of the returns has room for, on each side."""
@@ -82,10 +82,10 @@ class FiniteMDP(Environment):
         return next_state, TimeStep(next_state.state, reward, terminated, truncated)
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """Of every step that may be followed by the best there is: by value iteration over one episode's time limit.
+        """The range over all steps, each followed by the best policy; by value iteration over one episode's time limit.
 
-        What only a policy that errs again and again can lose is left out: it would set the scale of all else. Noise
-        on the rewards counts with two standard deviations of the return.
+        Losses that take repeated mistakes are left out, since they would set the scale of all returns. Noise on the
+        rewards counts with two standard deviations of the return.
         """
         possible = self.probability > 0
 
@@ -94,7 +94,7 @@ class FiniteMDP(Environment):
             after = self.reward + discount * jnp.where(self.terminated, 0.0, value[self.next_state])
             return jnp.where(possible, after, otherwise)
 
-        def sweep(carry: tuple[Float[Array, " states"], Bool[Array, ""], Int[Array, ""]]) -> Any:
+        def sweep(carry: tuple[Float[Array, " states"], Bool[Array, ""], Int[Array, ""]]) -> PyTree:
             value, _, sweeps = carry
             better = jnp.max(returns(value, -jnp.inf), axis=(1, 2))
             return better, jnp.all(better == value), sweeps + 1
@@ -114,7 +114,7 @@ class FiniteMDP(Environment):
     def _variance(
         self, returns: Float[Array, "states actions outcomes"], discount: float
     ) -> Float[Array, "states actions outcomes"]:
-        """What the noise on the rewards adds to the variance of each outcome's return, if the best of these follows."""
+        """What the noise on the rewards adds to the variance of each outcome's return, if the best policy follows."""
         assert self.reward_std is not None
         own, best = self.reward_std**2, jnp.argmax(returns.reshape(self.num_states, -1), axis=1)
 

@@ -15,12 +15,12 @@ class HostStep(NamedTuple):
     """One step of environments side by side.
 
     Args:
-        next_observation: where the step led, also at an episode's end.
-        reward: what it earned.
+        next_observation: the observation after the step, also at an episode's end.
+        reward: the reward of the step.
         terminated: whether the episode ended there.
         truncated: whether it was cut short there.
-        observation: where the next action is taken: the first observation of a new episode, if one has ended.
-        real: whether it was a step at all, and not only the reset that a vector environment spends one on.
+        observation: the observation for the next action: the first of a new episode, if one has ended.
+        real: whether it was a real step; some vector environments spend a step on the reset alone.
     """
 
     next_observation: np.ndarray
@@ -44,8 +44,8 @@ class HostEnvironment(abc.ABC):
         """The first observation of each environment's first episode."""
 
     @abc.abstractmethod
-    def another(self, episodes: int) -> np.ndarray:
-        """The first observation of an episode that was never begun before, in place of the one in progress.
+    def begin_another(self, episodes: int) -> np.ndarray:
+        """Begins an episode with a new seed in place of the one in progress; its first observation.
 
         Args:
             episodes: how many have ended until now.
@@ -57,24 +57,24 @@ class HostEnvironment(abc.ABC):
 
     @abc.abstractmethod
     def saved(self) -> dict[str, np.ndarray]:
-        """What leads back to the episodes in progress; empty if nothing does."""
+        """Arrays from which `restore` can go back to the episodes in progress; empty if it cannot."""
 
     @abc.abstractmethod
     def restore(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
-        """Goes back to the episodes in progress, or to the start of others if nothing leads there; where they are."""
+        """Goes back to the saved episodes, or begins others if it cannot; their current observations."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Gives back what the environments hold."""
+        """Frees the resources of the environments."""
 
 
 class HostBuilder(EnvironmentBuilder):
-    """What opens environments that Python steps; some of them can be compiled all the same, by `build`."""
+    """Opens environments that Python steps; some of them can also be compiled, by `build`."""
 
     @property
     @abc.abstractmethod
     def label(self) -> str:
-        """What a message calls the environment."""
+        """The environment's name, for messages."""
 
     @property
     @abc.abstractmethod
@@ -89,7 +89,7 @@ class HostBuilder(EnvironmentBuilder):
     @property
     @abc.abstractmethod
     def observations(self) -> ObservationSpace:
-        """What is observed in it."""
+        """The space of its observations."""
 
     @property
     @abc.abstractmethod
@@ -104,14 +104,14 @@ class HostBuilder(EnvironmentBuilder):
     @property
     @abc.abstractmethod
     def known_returns(self) -> ReturnRange | None:
-        """Between which discounted returns a run has to tell apart, where someone said so."""
+        """The range of discounted returns that a run has to tell apart, if the user gave one."""
 
     @abc.abstractmethod
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
         """The environments of one seed.
 
         Args:
-            seed: what their episodes are reset with.
+            seed: the seed of the run, from which the seeds of their episodes come.
             num_envs: how many.
             time_limit: steps after which episodes are truncated where they have no limit of their own.
 

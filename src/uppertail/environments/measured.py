@@ -1,4 +1,4 @@
-"""Between which returns a run has to tell apart, where nobody says so: measured by a random policy."""
+"""The range of returns that a run has to tell apart: measured by a random policy, where it is not known."""
 
 import math
 from typing import Any
@@ -6,29 +6,29 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.environments.failures import begun, stepped
+from uppertail.environments.failures import begin_host, step_host
 from uppertail.environments.host import HostBuilder, HostEnvironment
 from uppertail.types import ReturnRange
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000
-"""Random episodes by which returns are measured, and after how many steps that ends."""
+"""How many random episodes measure the returns, and after how many steps measuring ends."""
 
 WIDER = 2.0
-"""How far beyond the measured returns others are expected, at the most, in widths of their range."""
+"""How far beyond the measured returns others are expected at most, in widths of the measured range."""
 
 
-def measured_returns(builder: HostBuilder, discount: float) -> ReturnRange:
+def measure_returns(builder: HostBuilder, discount: float) -> ReturnRange:
     """An estimate from episodes of a random policy, the same for every run.
 
-    It reaches as far as the lowest and the highest reward would, earned at every step of the time limit, though at most
-    `WIDER` times the width of the measured returns beyond them.
+    It reaches to the returns of the lowest and of the highest reward at every step of the time limit, but at most
+    `WIDER` widths beyond the measured range.
 
     Raises:
         EnvironmentFailedError: one raised an exception, or a reward or an observation is not a finite number.
     """
     environment, random = builder.open(0, 1), np.random.default_rng(0)
     try:
-        begun(environment.reset, _moment)
+        begin_host(environment.reset, _moment)
         episodes = [_random_episode(environment, builder.num_actions, random)]
         while len(episodes) < MEASURED_EPISODES and sum(map(len, episodes)) < MEASURED_STEPS:
             episodes.append(_random_episode(environment, builder.num_actions, random))
@@ -45,10 +45,10 @@ def measured_returns(builder: HostBuilder, discount: float) -> ReturnRange:
 
 
 def _random_episode(environment: HostEnvironment, num_actions: int, random: np.random.Generator) -> list[float]:
-    """The rewards of an episode, or of as much of one as there is time for."""
+    """The rewards of an episode, or of its first `MEASURED_STEPS` steps."""
     rewards: list[float] = []
     while len(rewards) < MEASURED_STEPS:
-        now = stepped(environment, random.integers(num_actions, size=environment.num_envs), _moment)
+        now = step_host(environment, random.integers(num_actions, size=environment.num_envs), _moment)
         if now.real[0]:
             rewards.append(float(now.reward[0]))
         if now.terminated[0] or now.truncated[0]:
@@ -57,7 +57,7 @@ def _random_episode(environment: HostEnvironment, num_actions: int, random: np.r
 
 
 def _moment() -> str:
-    return "The environment, while its returns were measured by a random policy (--env.returns spares it that),"
+    return "The environment, while its returns were measured by a random policy (--env.returns avoids this),"
 
 
 def _discounted(rewards: list[float], discount: float) -> Float[np.ndarray, " steps"]:

@@ -1,4 +1,4 @@
-"""A corridor to a choice between a sure reward and a lottery that is worth less: a trap for whoever likes spread."""
+"""A corridor to a choice between a sure reward and a lottery that is worth less: a trap for agents that seek spread."""
 
 import dataclasses
 import math
@@ -16,12 +16,12 @@ from uppertail.schema import settle
 
 @dataclasses.dataclass(frozen=True)
 class RiskyArm(EnvironmentBuilder):
-    """A Chain that ends at two arms: one surely pays `sure`, the other `mean` on average, but all of it at once.
+    """A Chain that ends at two arms: one always pays `sure`, the other pays `mean` on average, in rare large prizes.
 
     In each state of the corridor one action of two, drawn at random for each state and seed, goes on, and the other
     ends the episode with nothing. In the last state, which action is the lottery is drawn likewise: it pays mean /
-    chance with probability `chance`, and nothing otherwise. Who is optimistic about the whole spread of the return
-    plays it.
+    chance with probability `chance`, and nothing otherwise. An agent that is optimistic about the whole spread of the
+    return plays it.
 
     A single return does not say which arm was taken, so no episode counts as a success.
 

@@ -18,12 +18,12 @@ from uppertail.schema import settle
 class TreasureChain(EnvironmentBuilder):
     """A Chain whose wrong action pays a little in the first states: it ends the episode, but with a small reward.
 
-    Whoever exploits the first reward that is found never leaves the start; the treasure of 1 is past the last state. A
-    memory-perfect agent that tries every action once needs length / 2 + 1 episodes on average, as on the Chain.
+    An agent that exploits the first reward it finds never leaves the start; the treasure of 1 is past the last state.
+    An agent of perfect memory that tries every action once needs length / 2 + 1 episodes on average, as on the Chain.
 
     Args:
         length: number of states, at least 1.
-        distractors: in how many states, from the first on, the wrong action pays; from 0 to the length.
+        distractors: number of states, from the first on, in which the wrong action pays; from 0 to the length.
         small_reward: what it pays, above 0 and below the treasure's 1.
         ordered: the right action is always action 1, instead of drawn at random for each state and seed.
         encoding: how a state enters the network.

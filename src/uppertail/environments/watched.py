@@ -15,8 +15,8 @@ class WatchedStep(NamedTuple):
     """One step of an environment that is watched.
 
     Args:
-        observation: where it led.
-        reward: what it earned.
+        observation: the observation after the step.
+        reward: the reward of the step.
         ended: whether the episode ended there, for whatever reason.
     """
 
@@ -29,7 +29,7 @@ class WatchedEnvironment(abc.ABC):
     """One environment that Python steps and that shows itself.
 
     Attributes:
-        frames_per_second: how fast it wants to be seen.
+        frames_per_second: how fast its frames should be shown.
     """
 
     frames_per_second: float
@@ -44,7 +44,7 @@ class WatchedEnvironment(abc.ABC):
 
     @abc.abstractmethod
     def frame(self) -> Frame:
-        """What there is to see now."""
+        """The picture or text of the current state."""
 
     @abc.abstractmethod
     def close(self) -> None:

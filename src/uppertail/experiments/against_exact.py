@@ -1,4 +1,4 @@
-"""The learned return distributions of the uniform policy, held against the exact ones."""
+"""The learned return distributions of the uniform policy, compared with the exact ones."""
 
 from typing import Any
 
@@ -10,15 +10,16 @@ from uppertail.analysis.exact import exact_returns, uniform_policy
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import FiniteMDP
 from uppertail.experiments.snapshots import Snapshot
+from uppertail.types import PyTree
 
 
 def against_exact(at: Snapshot, seed: int, draws: int) -> list[dict[str, Any]]:
-    """One row for each state that the policy can come to, and each action.
+    """One row for each state that the policy can reach, and each action.
 
     Args:
         at: a run that learned the returns of the uniform policy.
         seed: the seed of that run, counted from 0.
-        draws: draws from a learned distribution by which its distance from the exact one is measured.
+        draws: how many draws from a learned distribution measure its distance from the exact one.
     """
     mdp, family, z = at.environment(seed), at.agent.family, at.returns(seed)
     exact = exact_returns(mdp, uniform_policy(mdp), at.agent.discount)
@@ -43,7 +44,7 @@ def against_exact(at: Snapshot, seed: int, draws: int) -> list[dict[str, Any]]:
     ]
 
 
-def _draws(family: ReturnDistribution[Any], z: Any, count: int) -> Float[np.ndarray, "states actions draws"]:
+def _draws(family: ReturnDistribution[Any], z: PyTree, count: int) -> Float[np.ndarray, "states actions draws"]:
     """Draws from every learned distribution."""
     shape = jax.tree.leaves(z)[0].shape[:2]
     keys = jax.random.split(jax.random.key(0), (*shape, count))

@@ -1,4 +1,4 @@
-"""A cell: one piece of an experiment, computed once and kept in one file, so that a second call goes on from there."""
+"""A cell: one piece of an experiment, computed once and kept in a file, so that a second call continues from there."""
 
 import dataclasses
 import io
@@ -23,7 +23,7 @@ Report = Callable[[Progress], object]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CellResult:
-    """What a cell gives: a document of plain values, as JSON knows them, and arrays."""
+    """The result of a cell: a document of plain values, for JSON, and arrays."""
 
     document: dict[str, Any]
     arrays: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -35,7 +35,7 @@ class Cell:
 
     Args:
         name: its name within the experiment, and its file's.
-        settings: all that its result depends on, as JSON knows it; a kept result of other settings is not used.
+        settings: all settings that its result depends on, for JSON; a kept result of other settings is not used.
         compute: computes it, and reports the progress of what it trains.
     """
 
@@ -62,7 +62,7 @@ def read(folder: Path, cell: Cell) -> CellResult | None:
             arrays = {name: content[name] for name in content.files}
         document = json.loads(str(arrays.pop(DOCUMENT)))
         asked = dict(document.pop(ASKED))
-    except Exception as error:  # whatever a damaged archive makes of itself
+    except Exception as error:  # a damaged archive raises many kinds of errors
         raise UnusableCellError("its file is damaged") from error
     if asked.pop("format", None) != FORMAT:
         raise UnusableCellError("its file is of another version")
@@ -72,7 +72,7 @@ def read(folder: Path, cell: Cell) -> CellResult | None:
 
 
 def write(folder: Path, cell: Cell, result: CellResult) -> None:
-    """Keeps the result of a cell, at once or not at all."""
+    """Keeps the result of a cell, whole or not at all."""
     document = json.dumps({ASKED: {"format": FORMAT, **cell.settings}, **result.document}, allow_nan=False)
     content = io.BytesIO()
     np.savez_compressed(content, **result.arrays, **{DOCUMENT: np.array(document)})  # pyright: ignore[reportArgumentType]

@@ -24,7 +24,7 @@ METHODS = {
 """Fig. 2's legend; the paper does not say which output its epsilon-greedy curve has."""
 
 OURS = {"defaults: Gaussian, UCB": (Gaussian(), UCB())}
-"""The curve beside the paper's: what `uppertail train` does if nothing is said (docs/decisions/0012)."""
+"""The curve beside the paper's: what `uppertail train` does by default (docs/decisions/0012)."""
 
 LENGTHS = (10, 25, 50, 100)
 SETTINGS = paper_settings(seeds=10, episodes=3000, updates_per_rollout=1)

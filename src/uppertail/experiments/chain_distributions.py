@@ -20,7 +20,7 @@ from uppertail.training.seeds import seed_keys
 ENVIRONMENT, DISTRIBUTION, BEHAVIOUR = Chain(length=7), Categorical(bins=7, low=-0.2, high=1.2), paper_ucb()
 POLICIES = {"Thompson": Thompson(), "UCB": paper_ucb()}
 SETTINGS = paper_settings(seeds=1, rollout_steps=2, updates_per_rollout=1)
-"""One update per two steps, about one per early episode: then the paper's moments show what the paper's figure does."""
+"""One update per two steps, about one per early episode, so that the moments show the same as the paper's figure."""
 MOMENTS = (2, 28, 68)
 """Episodes, as in the paper."""
 

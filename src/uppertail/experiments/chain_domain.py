@@ -7,7 +7,7 @@ from uppertail.analysis.chain_domain_figure import chain_domain_figure
 from uppertail.environments import Chain
 from uppertail.experiments.cells import Cell, CellResult
 from uppertail.experiments.reproduction import Figure
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.seeds import seed_keys
 
 LENGTH, SEED = 7, 0
@@ -25,7 +25,7 @@ def finish(folder: Path, results: dict[str, CellResult], quick: bool) -> dict[st
     del results, quick
     key = seed_keys(SEED).environment
     chain_domain_figure(folder / "chain-domain", {label: chain.build(key) for label, chain in CHAINS.items()})
-    return {"seed": SEED, "chains": {label: described(chain) for label, chain in CHAINS.items()}}
+    return {"seed": SEED, "chains": {label: describe(chain) for label, chain in CHAINS.items()}}
 
 
 def table(summary: dict[str, Any]) -> list[dict[str, str]]:

@@ -30,7 +30,7 @@ PRINTED: dict[str, Any] = {
 
 
 def paper_settings(**settings: Any) -> Settings:
-    """Settings of a run in the paper's form; what is given counts."""
+    """Settings of a run in the paper's form; those given here replace its own."""
     return Settings(**{**PRINTED, **settings})
 
 
@@ -40,7 +40,7 @@ def paper_ucb() -> UCB:
 
 
 def paper_gaussian(**settings: Any) -> Gaussian:
-    """A Gaussian learned by cross-entropy (appendix, Loss); what is given counts."""
+    """A Gaussian learned by cross-entropy (appendix, Loss), with these settings."""
     return Gaussian(**{"distance": "cross_entropy", **settings})
 
 

@@ -10,9 +10,10 @@ from uppertail.environments import EnvironmentBuilder
 from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.experiments.snapshots import DECISIONS, Shape, Snapshot, learned_returns, snapshot
 from uppertail.policies import ExplorationPolicy
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.process.hardware import hardware
 from uppertail.training.settings import Settings
+from uppertail.types import PyTree
 
 
 def moment_cell(
@@ -22,26 +23,26 @@ def moment_cell(
     settings: Settings,
     episodes: int,
     policies: Mapping[str, ExplorationPolicy],
-    shape: Callable[[Any, Any], Shape],
+    shape: Callable[[Any, PyTree], Shape],
     numbers: Callable[[Snapshot], dict[str, Any]] = lambda at: {},
 ) -> Cell:
-    """The moment after so many episodes of a run.
+    """The moment after a number of episodes of a run.
 
     Args:
-        environment: what the run is trained on.
+        environment: the environment of the run.
         distribution: the family that it learns.
         behaviour: the policy that it follows.
         settings: how it is trained; its limit of episodes is not used.
         episodes: when the moment is; 0 is before the first step.
         policies: policies whose action probabilities are drawn.
         shape: what is drawn of a distribution.
-        numbers: what else is to be known of the moment, as JSON knows it.
+        numbers: further numbers about the moment, for JSON.
     """
     asked = {
-        "env": described(environment),
-        "distribution": described(distribution),
-        "policy": described(behaviour),
-        "policies": {label: described(policy) for label, policy in policies.items()},
+        "env": describe(environment),
+        "distribution": describe(distribution),
+        "policy": describe(behaviour),
+        "policies": {label: describe(policy) for label, policy in policies.items()},
         "decisions": DECISIONS,
         "settings": {**dataclasses.asdict(settings), "episodes": episodes},
     }

@@ -1,6 +1,6 @@
-"""One run, looked at several times on its way."""
+"""One run at several moments on its way."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -12,10 +12,11 @@ from uppertail.training.method import Method
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
+from uppertail.types import PyTree
 
 
 class Moment(NamedTuple):
-    """All seeds of a run after so many environment steps of each."""
+    """All seeds of a run after a number of environment steps of each."""
 
     step: int
     snapshot: Snapshot
@@ -24,15 +25,15 @@ class Moment(NamedTuple):
 def moments(
     environment: EnvironmentBuilder, method: Method, settings: Settings, count: int, report: Report
 ) -> list[Moment]:
-    """The start and the end of a run with a limit of steps, and what comes nearest to a geometric sequence between.
+    """The start and the end of a run with a limit of steps, and moments between them at about geometric intervals.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; part of a run is no result of an experiment.
+        KeyboardInterrupt: Ctrl-C; an experiment needs the whole run.
     """
     run = Run(environment, method, settings)
     seen: list[Moment] = []
 
-    def look(state: Any) -> None:
+    def look(state: PyTree) -> None:
         networks = run.driver.gather(state, lambda each: each.agent.network)
         step = int(run.driver.gather(state, lambda each: each.iteration)[0]) * run.loop.rollout_steps
         seen.append(Moment(step, Snapshot(run.loop.agent, jax.tree.map(np.array, networks), run.world.environments)))

@@ -1,7 +1,7 @@
 """Policy evaluation as a test of the method: learned return distributions of a fixed policy, against the exact ones.
 
-The paper has no such figure. The policy is uniform, so that the exact distributions have a spread that is all the
-policy's own; `analysis/exact.py` computes them, by enumeration or on a grid with a bound on its error.
+The paper has no such figure. The policy is uniform, so that the exact distributions have a spread, which comes from
+the policy alone; `analysis/exact.py` computes them, by enumeration or on a grid with a bound on its error.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from uppertail.experiments.reproduction import Figure
 from uppertail.experiments.snapshots import Snapshot
 from uppertail.experiments.training_cell import whole_run
 from uppertail.policies import EpsilonGreedy
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.process.hardware import hardware
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)
@@ -57,7 +57,7 @@ SETTINGS = paper_settings(
     rollout_steps=32,
     updates_per_rollout=1,
 )
-"""Batches of 128 and small steps, so that what is learned wavers little around what it settles on."""
+"""Batches of 128 and small steps, so that learned distributions vary little at the end."""
 
 QUICK_SHARE, QUICK_FAMILIES = 0.1, ("Gaussian", "Gaussian, expected sd", "Categorical")
 DRAWS = 10_000
@@ -88,9 +88,9 @@ def _cell(name: str, label: str, steps: int) -> Cell:
     (environment, _), (family, loss_samples) = ENVIRONMENTS[name], FAMILIES[label]
     settings = dataclasses.replace(SETTINGS, steps=steps, loss_samples=loss_samples)
     asked = {
-        "env": described(environment),
-        "distribution": described(family),
-        "policy": described(UNIFORM),
+        "env": describe(environment),
+        "distribution": describe(family),
+        "policy": describe(UNIFORM),
         "settings": dataclasses.asdict(settings),
         "draws": DRAWS,
     }

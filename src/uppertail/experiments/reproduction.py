@@ -1,4 +1,4 @@
-"""What a figure of the paper consists of, and how it is made: cell after cell, then the figure and its numbers."""
+"""How a figure of the paper is made: cell after cell, then the figure and its numbers."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ class Figure:
         name: its name on the command line.
         cells: the cells of its quick version or of its full one.
         finish: draws it from all cells' results into a folder; returns its numbers, for summary.json.
-        table: a few of these numbers as rows for a person, headings as keys.
+        table: a few of these numbers as rows to print, headings as keys.
     """
 
     name: str
@@ -34,17 +34,17 @@ class Figure:
 
 
 def claim(folder: Path, name: str, quick: bool) -> None:
-    """Makes the folder of a figure, or takes up one that was begun.
+    """Makes the folder of a figure, or goes on with an earlier one.
 
     Raises:
-        InputError: it is something else's, or cannot be written.
+        InputError: it holds something else, or cannot be written.
     """
     marker, asked = folder / MARKER, {"figure": name, "quick": quick}
     with records.output_errors(folder):
         if marker.exists():
             if (found := _read_marker(marker)) != asked:
                 raise InputError(
-                    f"The output {folder} holds {_described(found)}, not {_described(asked)}: choose another --out."
+                    f"The output {folder} holds {_label(found)}, not {_label(asked)}: choose another --out."
                 )
         elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"The output {folder} holds something else: choose another --out.")
@@ -65,7 +65,7 @@ def make(
         figure: the figure.
         folder: claimed for it.
         quick: its smaller version.
-        say: shows one line to a person.
+        say: prints one line.
         progress: shows a cell's progress, given its name.
 
     Raises:
@@ -73,9 +73,9 @@ def make(
     """
     wanted, results = figure.cells(quick), {}
     for cell in wanted:
-        result = _kept(cell, folder / CELLS, say)
+        result = _read_kept(cell, folder / CELLS, say)
         if result is None:
-            with interruptible() as asked_to_stop:  # a cell that is nearly done is kept
+            with interruptible() as asked_to_stop:  # the cell in progress is finished and kept
                 with progress(cell.name) as report:
                     result = cell.compute(report)
                 cells.write(folder / CELLS, cell, result)
@@ -92,7 +92,7 @@ def make(
     return summary
 
 
-def _kept(cell: Cell, folder: Path, say: Callable[[str], object]) -> CellResult | None:
+def _read_kept(cell: Cell, folder: Path, say: Callable[[str], object]) -> CellResult | None:
     try:
         kept = cells.read(folder, cell)
     except cells.UnusableCellError as reason:
@@ -111,5 +111,5 @@ def _read_marker(marker: Path) -> dict[str, Any]:
         raise InputError(f"{marker} is damaged: choose another --out, or remove it.") from error
 
 
-def _described(marker: dict[str, Any]) -> str:
+def _label(marker: dict[str, Any]) -> str:
     return f"{marker['figure']}{' (quick)' if marker['quick'] else ''}"

@@ -1,4 +1,4 @@
-"""What an agent has learned at a moment of its training: its distributions, and what policies make of them."""
+"""What an agent has learned at a moment of its training: its distributions, and how policies act on them."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -21,9 +21,10 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
+from uppertail.types import PyTree
 
 DECISIONS = 10_000
-"""Decisions of a policy by which its action probabilities are measured: their standard error is 0.005 at most."""
+"""How many decisions of a policy measure its action probabilities: their standard error is 0.005 at most."""
 
 
 class Shape(NamedTuple):
@@ -39,7 +40,7 @@ class Snapshot(NamedTuple):
 
     agent: Agent
     networks: Network
-    environments: Any
+    environments: PyTree
 
     @property
     def num_seeds(self) -> int:
@@ -54,7 +55,7 @@ class Snapshot(NamedTuple):
         """The environment of one seed, counted from 0."""
         return jax.tree.map(lambda leaf: leaf[seed], self.environments)
 
-    def returns(self, seed: int) -> Any:
+    def returns(self, seed: int) -> PyTree:
         """p(Z | s, a) of one seed: parameters with leading axes of states and actions."""
         states = jnp.arange(self.environment(seed).num_states)
         return jax.vmap(self.agent.returns, in_axes=(None, 0))(self.network(seed), states)
@@ -68,7 +69,7 @@ def snapshot(
     episodes: int,
     report: Report,
 ) -> Snapshot:
-    """A run after so many episodes of each seed; 0 is before its first step.
+    """A run after a number of episodes of each seed; 0 is before its first step.
 
     The same seeds stopped later have the same past: keys depend on the iteration alone.
 
@@ -85,7 +86,7 @@ def snapshot(
 
 
 def learned_returns(
-    at: Snapshot, seed: int, policies: Mapping[str, ExplorationPolicy], shape: Callable[[Any, Any], Shape]
+    at: Snapshot, seed: int, policies: Mapping[str, ExplorationPolicy], shape: Callable[[Any, PyTree], Shape]
 ) -> list[LearnedReturn]:
     """Every state and action of one seed, with the shape that is drawn and how often each policy takes the action."""
     family, z = at.agent.family, at.returns(seed)
@@ -108,24 +109,24 @@ def learned_returns(
 
 
 def action_probabilities(
-    policy: ExplorationPolicy, family: ReturnDistribution[Any], z: Any
+    policy: ExplorationPolicy, family: ReturnDistribution[Any], z: PyTree
 ) -> Float[np.ndarray, "states actions"]:
     """How often a policy takes each action in each state, by 10,000 first decisions of an episode."""
     num_states, num_actions = jax.tree.leaves(z)[0].shape[:2]
 
-    def shares(key: Any, z: Any) -> Any:
+    def shares(key: Any, z: PyTree) -> Any:
         actions = jax.vmap(lambda key: policy.next_action(key, family, z))(jax.random.split(key, DECISIONS))
         return jnp.mean(jax.nn.one_hot(actions, num_actions), axis=0)
 
     return np.asarray(jax.jit(jax.vmap(shares))(jax.random.split(jax.random.key(0), num_states), z))
 
 
-def atoms(family: Any, z: Any) -> Shape:
+def atoms(family: Any, z: PyTree) -> Shape:
     """The bins of a Categorical, with their probabilities."""
     return Shape(family.centres.astype(np.float64), np.exp(np.asarray(z.log_probabilities, np.float64)), True)
 
 
-def curve(family: ReturnDistribution[Any], z: Any) -> Shape:
+def curve(family: ReturnDistribution[Any], z: PyTree) -> Shape:
     """The density within four standard deviations of the mean."""
     mean, std = float(family.mean(z)), float(family.std(z))
     returns = mean + std * np.linspace(-4.0, 4.0, 161)

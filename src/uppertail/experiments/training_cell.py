@@ -1,4 +1,4 @@
-"""A cell that is one training run, and the numbers that are reported of it."""
+"""A cell that is one training run, and the numbers that are reported about it."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from uppertail.experiments.cells import Cell, CellResult, Report
 from uppertail.experiments.form import PARTS
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import Episodes, episode_text, median_episode
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
@@ -32,11 +32,11 @@ def training_cell(
 ) -> Cell:
     """One method on one environment, all seeds; in the paper's form, or with other parts."""
     asked = {
-        "env": described(environment),
-        "distribution": described(distribution),
-        "policy": described(policy),
+        "env": describe(environment),
+        "distribution": describe(distribution),
+        "policy": describe(policy),
         "settings": dataclasses.asdict(settings),
-        "parts": {name: described(part) for name, part in parts.items()},
+        "parts": {name: describe(part) for name, part in parts.items()},
     }
 
     def compute(report: Report) -> CellResult:
@@ -54,10 +54,10 @@ def whole_run(
     report: Report,
     parts: Mapping[str, Any] = PARTS,
 ) -> TrainingResult:
-    """A training run that got to its end.
+    """Trains a run to its end.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; part of a run is no result of an experiment.
+        KeyboardInterrupt: Ctrl-C; an experiment needs the whole run.
     """
     result = train(environment, distribution, policy, settings, report, **parts)
     if result.record.interrupted:
@@ -89,7 +89,7 @@ def numbers(result: CellResult) -> dict[str, Any]:
 
 
 def training_row(row: dict[str, Any]) -> dict[str, str]:
-    """These numbers for a person, the method first."""
+    """These numbers as a row to print, the method first."""
     mean, low, high = row["mean_return"]
     return {
         "method": row["method"],

@@ -2,7 +2,7 @@
 
 The paper has no such figure. The policy is uniform from beginning to end, so the exact distribution of the return, and
 how much of its variance is the environment's chance, is known (`analysis/exact.py`, `analysis/sources.py`): the spread
-between members has to go, the spread within has to become the exact one.
+between members should vanish, and the spread within should become the exact one.
 """
 
 import dataclasses
@@ -29,9 +29,10 @@ from uppertail.experiments.moments import Moment, moments
 from uppertail.experiments.reproduction import Figure
 from uppertail.networks import Ensemble
 from uppertail.policies import EpsilonGreedy
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware
+from uppertail.types import PyTree
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)
 NETWORK = Ensemble(width=64, hidden_layers=1, input_init="glorot", input_gain=1.0, members=10)
@@ -78,10 +79,10 @@ def _cell(name: str, label: str, steps: int, quick: bool) -> Cell:
     seeds = QUICK_SEEDS if quick else SETTINGS.seeds
     settings = dataclasses.replace(SETTINGS, steps=steps, seeds=seeds)
     asked = {
-        "env": described(environment),
-        "distribution": described(family),
-        "network": described(NETWORK),
-        "policy": described(UNIFORM),
+        "env": describe(environment),
+        "distribution": describe(family),
+        "network": describe(NETWORK),
+        "policy": describe(UNIFORM),
         "settings": dataclasses.asdict(settings),
         "draws": DRAWS,
     }
@@ -97,7 +98,7 @@ def _cell(name: str, label: str, steps: int, quick: bool) -> Cell:
 
 
 def _of_seed(along: list[Moment], seed: int) -> dict[str, Any]:
-    """Variances along the run, means over the pairs that the policy comes to; calibration at its end."""
+    """Variances along the run, means over the pairs that the policy reaches; calibration at its end."""
     at = along[-1].snapshot
     mdp, family, discount = at.environment(seed), at.agent.family, at.agent.discount
     exact, parts = exact_returns(mdp, uniform_policy(mdp), discount), sources(mdp, uniform_policy(mdp), discount)
@@ -125,7 +126,7 @@ def _of_seed(along: list[Moment], seed: int) -> dict[str, Any]:
     }
 
 
-def mixture_draws(family: ReturnDistribution[Any], z: Any, count: int) -> Float[np.ndarray, "states actions draws"]:
+def mixture_draws(family: ReturnDistribution[Any], z: PyTree, count: int) -> Float[np.ndarray, "states actions draws"]:
     """Draws from the mixture over members, equally many from each; `z` has leading axes [states, members, actions]."""
     shape = jax.tree.leaves(z)[0].shape[:3]
     each = -(-count // shape[1])

@@ -6,7 +6,7 @@ import pydoc
 from collections.abc import Callable
 from pathlib import Path
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 from uppertail.loggers.base import Logger, metrics
 from uppertail.loggers.jsonl import JSONL
 from uppertail.loggers.tensorboard import TensorBoard
@@ -32,12 +32,14 @@ def named(name: str, folder: Path) -> Logger:
     try:
         found = pydoc.locate(name)
     except pydoc.ErrorDuringImport as error:
-        raise InputError(f"The logger {name} cannot be imported ({error.value}): mend it there.") from error
+        raise InputError(f"The logger {name} cannot be imported ({error.value}): correct it there.") from error
     if isinstance(found, type) and issubclass(found, Logger) and not inspect.isabstract(found):
         try:
             return found(folder)  # pyright: ignore[reportCallIssue]
         except TypeError as error:
-            raise InputError(f"The logger {name} cannot be made with the run's folder ({said(error)}).") from error
+            raise InputError(
+                f"The logger {name} cannot be made with the run's folder ({message_of(error)})."
+            ) from error
     close = difflib.get_close_matches(name, LOGGERS, n=1)
     hint = f" Did you mean {close[0]}?" if close else ""
     raise InputError(

@@ -1,4 +1,4 @@
-"""The contract of a logger, and the numbers that each of them writes down, named in this one place."""
+"""The contract of a logger, and the names of the numbers that all loggers write."""
 
 import abc
 import importlib
@@ -42,8 +42,8 @@ class Logger(abc.ABC):
         """Opens the log just before the first chunk's numbers are written.
 
         Args:
-            step: where the run was before that chunk: 0, or the step of the checkpoint that it goes on from. What the
-                log holds of later steps, from a process that was killed, is to be dropped.
+            step: where the run was before that chunk: 0, or the step of the checkpoint that it goes on from. Later
+                steps that the log holds, from a process that was killed, must be dropped.
         """
 
     @abc.abstractmethod
@@ -80,8 +80,8 @@ class Logger(abc.ABC):
         self.close()
 
 
-def required(package: str, extra: str) -> ModuleType:
-    """A package that one of the extras brings.
+def import_extra(package: str, extra: str) -> ModuleType:
+    """Imports a package that one of the extras installs.
 
     Raises:
         InputError: it is not installed.

@@ -21,7 +21,7 @@ class NotALogError(InputError):
 
 @final
 class JSONL(Logger):
-    """Lines like `{"step": 1024, "return/mean": 0.5, ...}`, each written through at once; NaN is null.
+    """Lines like `{"step": 1024, "return/mean": 0.5, ...}`, each written without a delay; NaN is null.
 
     Args:
         path: the file.
@@ -38,7 +38,7 @@ class JSONL(Logger):
 
     def begin(self, step: int) -> None:
         self.close()
-        with self._in_a_sentence():
+        with self._explain_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = FileIO(self.path, "ab")
             self._file.truncate(self._length(step))
@@ -47,7 +47,7 @@ class JSONL(Logger):
         assert self._file is not None
         known = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
         line = json.dumps({"step": step, **known}).encode() + b"\n"
-        with self._in_a_sentence():
+        with self._explain_errors():
             if self._file.write(line) != len(line):
                 raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -56,8 +56,8 @@ class JSONL(Logger):
             self._file.close()
 
     def _length(self, step: float) -> int:
-        """Length in bytes of the lines up to a step, without one that is not whole."""
-        with self._in_a_sentence():
+        """Length in bytes of the lines up to a step, without an incomplete one."""
+        with self._explain_errors():
             lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
         return sum(map(len, itertools.takewhile(lambda line: self._step_of(line) <= step, lines)))
 
@@ -70,7 +70,7 @@ class JSONL(Logger):
             raise NotALogError(f"{self.path} is not a log (it holds {line[:40]!r}): choose another file.") from error
 
     @contextlib.contextmanager
-    def _in_a_sentence(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
-from uppertail.loggers.base import Logger, required
+from uppertail.loggers.base import Logger, import_extra
 
 
 @final
 class TensorBoard(Logger):
-    """Scalars in event files: `tensorboard --logdir FOLDER`. What is not finite is left out.
+    """Scalars in event files: `tensorboard --logdir FOLDER`. Numbers that are not finite are left out.
 
     A run that goes on begins a file of its own, which says that later steps in the files before it do not count.
 
@@ -24,9 +24,9 @@ class TensorBoard(Logger):
     """
 
     def __init__(self, folder: Path | str) -> None:
-        required("tensorboardX", "tensorboard")
+        import_extra("tensorboardX", "tensorboard")
         self.folder = Path(folder)
-        # the writer of SummaryWriter without its queue, where what a killed process had written would be lost
+        # SummaryWriter's own writer, without its queue, which a killed process would lose
         self._files: Any = importlib.import_module("tensorboardX.event_file_writer")
         self._events: Any = importlib.import_module("tensorboardX.proto.event_pb2")
         self._summaries: Any = importlib.import_module("tensorboardX.proto.summary_pb2")

@@ -1,4 +1,4 @@
-"""Networks: what an observation goes through to become the parameters of return distributions."""
+"""Networks: they turn an observation into the parameters of return distributions."""
 
 from uppertail.networks.base import Network, NetworkBuilder, RowLoss
 from uppertail.networks.bayesian_last import BayesianLast, BayesianLastNetwork

@@ -1,8 +1,8 @@
-"""The contract of a network, and of the part that builds one."""
+"""The contracts of a network and of its builder."""
 
 import abc
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -12,20 +12,20 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.types import PyTree
 
-RowLoss = Callable[[Any, Int[Array, ""], PyTree], Float[Array, ""]]
+RowLoss = Callable[[PyTree, Int[Array, ""], PyTree], Float[Array, ""]]
 """The loss of one row of a minibatch: (network, action, row) -> loss. The network has that action."""
 
 
 class Network(eqx.Module):
-    """What was learned: arrays, and how outputs follow from them.
+    """A network: its arrays, and how outputs follow from them.
 
-    Every array is a leaf, so `jax.vmap` runs over seeds; settings are static fields. What no gradient is to reach (a
-    prior function, bounds of what was observed) stays fixed if `outputs` wraps it in `jax.lax.stop_gradient`.
+    Every array is a leaf, so `jax.vmap` runs over seeds; settings are static fields. Arrays that no gradient should
+    reach (a prior function, bounds of what was observed) stay fixed if `outputs` wraps them in `jax.lax.stop_gradient`.
     """
 
     @property
     def members(self) -> int | None:
-        """How many networks vote, or how many draws of one there are; None for a network that stands alone."""
+        """The number of networks in an ensemble, or of draws of one network; None for a single network."""
         return None
 
     @abc.abstractmethod
@@ -48,7 +48,7 @@ class Network(eqx.Module):
         return self
 
     def extra(self, key: PRNGKeyArray) -> PyTree:
-        """What is drawn once for a transition when it is stored, such as a bootstrap mask; nothing by default."""
+        """Random arrays drawn once for a transition when it is stored, such as a bootstrap mask; nothing by default."""
         del key
         return ()
 
@@ -58,9 +58,9 @@ class Network(eqx.Module):
         return jnp.ones(self.members or 1)
 
     def remark(self) -> str | None:
-        """What a person should know of what was observed, at a run's end; None: nothing.
+        """A note for the user at a run's end, about what was observed; None: nothing to note.
 
-        It is asked of the networks of all seeds, whose arrays have a leading axis of seeds.
+        It is called on the networks of all seeds, whose arrays have a leading axis of seeds.
         """
         return None
 
@@ -79,7 +79,7 @@ class Network(eqx.Module):
 
 
 class NetworkBuilder(abc.ABC):
-    """What a user names as `--network`: a frozen dataclass of settings that builds the network of one seed."""
+    """A frozen dataclass of settings, named with `--network`; it builds the network of each seed."""
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> Network:
@@ -94,16 +94,16 @@ class NetworkBuilder(abc.ABC):
 
     @property
     def members(self) -> int | None:
-        """How many members its networks have; None for networks that stand alone."""
+        """How many members its networks have; None for single networks."""
         return None
 
 
 def of_all_rows(
-    network: Any, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
-) -> Any:
-    """What `Network.loss_and_gradient` gives, with every row through the whole network."""
+    network: PyTree, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
+) -> PyTree:
+    """Computes `Network.loss_and_gradient` with every row through the whole network."""
 
-    def mean(network: Any) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
+    def mean(network: PyTree) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
         losses = jax.vmap(loss, in_axes=(None, 0, 0))(network, actions, rows)
         return jnp.mean(weights * losses), losses
 

@@ -1,8 +1,8 @@
-"""A Bayesian linear last layer (Azizzadenesheli et al. 2018): features are learned, what weighs them is uncertain."""
+"""A Bayesian linear last layer (Azizzadenesheli et al. 2018): features are learned, and their weights are uncertain."""
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -23,21 +23,16 @@ class BayesianLast(Perceptrons):
     """The last layer's weights are normal around the learned ones, with the covariance of linear regression.
 
     Given features f(s), that is the inverse of I / prior_std^2 + sum f(s) f(s)^T / noise_std^2 over the transitions
-    with this action: a direction that was never seen stays wide. Each draw is a member. The sum is over features as
-    they were when they were seen, though they go on learning. Every update learns with other signs of the draws.
+    with this action: a direction that was never seen stays wide. Each draw is a member. The sum keeps the features of
+    each transition as they were at that time, though features go on changing. Every update learns with random signs
+    of the draws.
+
+    Its other settings are those of `Perceptrons`.
 
     Args:
-        width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
-        bias: whether the layers have biases.
-        activation: what hidden units go through: elu, relu, tanh or silu.
-        normalization: what is done to hidden units before that: none, layer or rms.
-        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
-        output_init: how the weights of the last layer start: glorot, or zero.
-        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
         members: how many draws of the last layer there are, at least 2.
         prior_std: standard deviation of its weights before the first transition, above 0.
-        noise_std: standard deviation of what one transition says of an output, in units of the output, above 0.
+        noise_std: standard deviation of the noise in one transition's target, in units of the output, above 0.
     """
 
     members: int = 10  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -67,17 +62,17 @@ class BayesianLastNetwork(Network):
         learned: weights and biases; the leading axis of every array is the action.
         noise: standard normal draws of each member.
         precision: inverse covariance of the last layer's weights, the same for each output.
-        offsets: what each member's last layer deviates by: noise with that covariance.
-        encoder: what the encoding of the observations learns or keeps of them.
+        offsets: how far each member's last layer deviates: noise with that covariance.
+        encoder: the encoding's own arrays.
         form: how outputs follow from these.
-        noise_std: standard deviation of what one transition says of an output.
+        noise_std: standard deviation of the noise in one transition's target.
     """
 
     learned: PyTree
     noise: Float[Array, "actions members units outputs"]
     precision: Float[Array, "actions units units"]
     offsets: Float[Array, "actions members units outputs"]
-    encoder: Any
+    encoder: PyTree
     form: Perceptron = eqx.field(static=True)
     noise_std: float = eqx.field(static=True)
 
@@ -98,7 +93,7 @@ class BayesianLastNetwork(Network):
         return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
 
     def took(self, observations: Array, actions: Int[Array, " batch"]) -> Self:
-        """The layer after it has counted these transitions, and the members' draws with their covariance."""
+        """Adds these transitions to the precision, and gives the members' draws the new covariance."""
 
         def of_action(action: Array, own: PyTree, precision: Array, noise: Array) -> tuple[Array, Array]:
             weights, biases = own

@@ -1,12 +1,12 @@
-"""The gradient of a minibatch, at the price of the networks of the actions that were taken.
+"""The gradient of a minibatch, at the cost of only the networks of the actions that were taken.
 
-Networks of different actions share nothing, so each has to see only its own rows. How many these are is known only as
-the batch is drawn; a compiled program needs fixed shapes. Hence sizes in steps, and a branch for each.
+Networks of different actions share nothing, so each has to see only its own rows. Their number is known only once the
+batch is drawn, but a compiled program needs fixed shapes. Hence row counts are rounded up, with a branch for each.
 """
 
 import abc
 import functools
-from typing import Any, Self
+from typing import Self
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,7 @@ class DividedNetwork(Network):
         """The arrays that belong to all actions."""
 
     @abc.abstractmethod
-    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
         """A network of this kind from other arrays."""
 
     def loss_and_gradient(
@@ -54,15 +54,15 @@ def by_action(
     actions: Int[Array, " batch"],
     rows: PyTree,
     weights: Float[Array, " batch"],
-) -> tuple[Float[Array, ""], Float[Array, " batch"], Any]:
-    """What `Network.loss_and_gradient` gives, for a network that is divided by action."""
+) -> tuple[Float[Array, ""], Float[Array, " batch"], PyTree]:
+    """Computes `Network.loss_and_gradient` for a network that is divided by action."""
 
-    def value_and_gradient(network: DividedNetwork, actions: Array, rows: PyTree, weights: Array) -> Any:
+    def value_and_gradient(network: DividedNetwork, actions: Array, rows: PyTree, weights: Array) -> PyTree:
         if network.num_actions == 1:
             return of_all_rows(network, loss, actions, rows, weights)
         return _of_own_rows(network, loss, actions, rows, weights)
 
-    def batched(size: int, axes: Any, *arguments: Any) -> Any:
+    def batched(size: int, axes: PyTree, *arguments: PyTree) -> PyTree:
         """Under `vmap` all branches would be computed: every network sees every row instead."""
         del size
         in_axes = jax.tree.map(lambda mapped: 0 if mapped else None, axes)
@@ -75,7 +75,7 @@ def by_action(
     return computed(network, actions, rows, weights)
 
 
-def _of_own_rows(network: DividedNetwork, loss: RowLoss, actions: Array, rows: PyTree, weights: Array) -> Any:
+def _of_own_rows(network: DividedNetwork, loss: RowLoss, actions: Array, rows: PyTree, weights: Array) -> PyTree:
     """Sorts the rows by action; each network sees its own, the last one again where a piece is too long."""
     size, num_actions = actions.shape[0], network.num_actions
     order = jnp.argsort(actions)
@@ -84,16 +84,16 @@ def _of_own_rows(network: DividedNetwork, loss: RowLoss, actions: Array, rows: P
     step = STEP * -(-size // (STEP * BRANCHES))
     lengths = [*range(step, size, step), size]
 
-    def of_action(arguments: tuple[PyTree, Array, Array]) -> Any:
+    def of_action(arguments: tuple[PyTree, Array, Array]) -> PyTree:
         own, start, end = arguments
 
-        def of_piece(length: int) -> Any:
+        def of_piece(length: int) -> PyTree:
             places = start + jnp.arange(length)
             chosen = order[jnp.minimum(places, end - 1)]
             piece, weight = jax.tree.map(lambda leaf: leaf[chosen], (rows, weights))
 
             def total(own: PyTree, shared: PyTree) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
-                alone = network.rebuilt(jax.tree.map(lambda leaf: leaf[None], own), shared)
+                alone = network.rebuild(jax.tree.map(lambda leaf: leaf[None], own), shared)
                 losses = jax.vmap(lambda row: loss(alone, jnp.zeros((), jnp.int32), row))(piece)
                 by_row = jnp.zeros(size).at[jnp.where(places < end, chosen, size)].set(losses, mode="drop")
                 return jnp.sum(jnp.where(places < end, weight * losses, 0.0)) / size, by_row
@@ -106,4 +106,4 @@ def _of_own_rows(network: DividedNetwork, loss: RowLoss, actions: Array, rows: P
 
     (totals, by_row), (own, shared) = jax.lax.map(of_action, (network.own, starts, ends))
     of_all = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), shared)
-    return jnp.sum(totals), jnp.sum(by_row, axis=0), network.rebuilt(own, of_all)
+    return jnp.sum(totals), jnp.sum(by_row, axis=0), network.rebuild(own, of_all)

@@ -1,7 +1,7 @@
-"""Monte-Carlo dropout: a network that is drawn by leaving out units (Gal and Ghahramani 2016)."""
+"""Monte-Carlo dropout: members are draws of one network with units left out (Gal and Ghahramani 2016)."""
 
 import dataclasses
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -18,20 +18,13 @@ from uppertail.types import PyTree
 
 @dataclasses.dataclass(frozen=True)
 class Dropout(Perceptrons):
-    """One network whose hidden units are left out at random; each draw of what is left is a member.
+    """One network whose hidden units are left out at random; each draw is a member.
 
-    Members act with draws that stay, so that one of them is a plan that can be followed. Every update learns with fresh
-    ones.
+    Members act with draws that never change, so that each member is one plan. Every update learns with fresh draws.
+
+    Its other settings are those of `Perceptrons`.
 
     Args:
-        width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
-        bias: whether the layers have biases.
-        activation: what hidden units go through: elu, relu, tanh or silu.
-        normalization: what is done to hidden units before that: none, layer or rms.
-        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
-        output_init: how the weights of the last layer start: glorot, or zero.
-        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
         members: how many draws there are, at least 2.
         rate: probability that a unit is left out, in (0, 1).
     """
@@ -61,15 +54,15 @@ class DropoutNetwork(DividedNetwork):
 
     Args:
         learned: weights and biases; the leading axis of every array is the action.
-        masks: of each hidden layer what its units are multiplied by: 0, or 1 / (1 - rate). No gradient reaches them.
-        encoder: what the encoding of the observations learns or keeps of them.
+        masks: factors for the units of each hidden layer: 0, or 1 / (1 - rate). No gradient reaches them.
+        encoder: the encoding's own arrays.
         form: how outputs follow from these.
         rate: probability that a unit is left out.
     """
 
     learned: PyTree
     masks: tuple[Float[Array, "actions members _units"], ...]
-    encoder: Any
+    encoder: PyTree
     form: Perceptron = eqx.field(static=True)
     rate: float = eqx.field(static=True)
 
@@ -82,7 +75,7 @@ class DropoutNetwork(DividedNetwork):
         return self.masks[0].shape[1]
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
-        def one(own: PyTree, masks: Any) -> Float[Array, " outputs"]:
+        def one(own: PyTree, masks: PyTree) -> Float[Array, " outputs"]:
             weights, biases = own
             return self.form.outputs(self.encoder, weights, biases, observation, masks)
 
@@ -93,7 +86,7 @@ class DropoutNetwork(DividedNetwork):
         return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
 
     def redrawn(self, key: PRNGKeyArray) -> Self:
-        """Each unit of each member is left out or not, independently, as the key has it."""
+        """Leaves out each unit of each member, or not, independently."""
         keys = jax.random.split(key, len(self.masks))
         draws = (jax.random.bernoulli(k, 1 - self.rate, mask.shape) for k, mask in zip(keys, self.masks, strict=True))
         return dataclasses.replace(self, masks=tuple(kept.astype(jnp.float32) / (1 - self.rate) for kept in draws))
@@ -111,6 +104,6 @@ class DropoutNetwork(DividedNetwork):
     def shared(self) -> PyTree:
         return self.encoder
 
-    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
         learned, masks = own
         return dataclasses.replace(self, learned=learned, masks=masks, encoder=shared)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -22,18 +22,13 @@ from uppertail.types import PyTree
 class Ensemble(Perceptrons):
     """Members that each add a fixed random function of their own to what they learn.
 
-    Where nothing was learned yet, members differ by their priors; where all have learned the same, they agree.
+    Where nothing has been learned yet, members differ by their priors; where all have learned the same, they agree.
+
+    Its other settings are those of `Perceptrons`.
 
     Args:
-        width: units in each hidden layer of each member.
-        hidden_layers: number of hidden layers of each member.
-        bias: whether the layers have biases.
-        activation: what hidden units go through: elu, relu, tanh or silu.
-        normalization: what is done to hidden units before that: none, layer or rms.
         input_init: how the first layer of what is learned starts: glorot; zero, where only the priors differ; or auto:
             zero for one-hot states and random features, glorot for all else.
-        output_init: how the last layer of what is learned starts: glorot, or zero.
-        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
         members: how many members there are, at least 2.
         prior_scale: what a prior function is multiplied by, 0 or more; 0: members differ by their first weights alone.
         share: probability that a member learns from a transition, drawn once when it is stored; in (0, 1].
@@ -77,7 +72,7 @@ class EnsembleNetwork(DividedNetwork):
     Args:
         learned: weights and biases that are learned; every array has leading axes [actions, members].
         prior: those of the prior functions, likewise, which no gradient reaches.
-        encoder: what the encoding of the observations learns or keeps of them, shared by all members.
+        encoder: the encoding's own arrays, shared by all members.
         prior_encoder: the same for the prior functions.
         form: how outputs follow from these.
         prior_scale: what a prior function is multiplied by.
@@ -86,8 +81,8 @@ class EnsembleNetwork(DividedNetwork):
 
     learned: PyTree
     prior: PyTree
-    encoder: Any
-    prior_encoder: Any
+    encoder: PyTree
+    prior_encoder: PyTree
     form: Perceptron = eqx.field(static=True)
     prior_scale: float = eqx.field(static=True)
     share: float = eqx.field(static=True)
@@ -126,17 +121,17 @@ class EnsembleNetwork(DividedNetwork):
     def shared(self) -> PyTree:
         return self.encoder, self.prior_encoder
 
-    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
         (learned, prior), (encoder, prior_encoder) = own, shared
         return dataclasses.replace(self, learned=learned, prior=prior, encoder=encoder, prior_encoder=prior_encoder)
 
 
 def of_members(
-    form: Perceptron, encoder: Any, own: PyTree, observation: Array
+    form: Perceptron, encoder: PyTree, own: PyTree, observation: Array
 ) -> Float[Array, "members actions outputs"]:
     """The outputs of perceptrons whose weights and biases have leading axes [actions, members]."""
 
-    def one(weights: Any, biases: Any) -> Float[Array, " outputs"]:
+    def one(weights: PyTree, biases: PyTree) -> Float[Array, " outputs"]:
         return form.outputs(encoder, weights, biases, observation)
 
     return jax.vmap(jax.vmap(one, out_axes=0), out_axes=1)(*own)

@@ -1,4 +1,4 @@
-"""What stands between two layers of weights: activations and normalisations, by name."""
+"""Activations and normalisations, which stand between two layers of weights, by name."""
 
 from collections.abc import Callable
 from typing import Literal

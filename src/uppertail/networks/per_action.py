@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from uppertail.encodings import Encoding
 from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.layers import Activation, Normalization
 from uppertail.networks.perceptrons import Perceptron, Perceptrons
-from uppertail.networks.starts import InputStart, first_layer, started
+from uppertail.networks.starts import InputStart, first_layer, start_layer
 from uppertail.types import PyTree
 
 
@@ -21,12 +21,10 @@ from uppertail.types import PyTree
 class PerAction(Perceptrons):
     """A multilayer perceptron for each action.
 
+    Its other settings are those of `Perceptrons`.
+
     Args:
-        width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
         bias: whether the layers have biases. See docs/decisions for why they do not.
-        activation: what hidden units go through: elu (the paper's), relu, tanh or silu.
-        normalization: what is done to hidden units before that: none, layer or rms.
         input_init: how the weights of the first layer start: glorot; or zero, where all states begin exactly alike, and
             one-hot states stay exactly as they began until they are learned from, whatever is learned of others; or
             auto: zero for one-hot states and random features, glorot for all else.
@@ -49,13 +47,13 @@ class PerActionNetwork(DividedNetwork):
     """A multilayer perceptron for each action; the leading axis of every weight and bias is the action.
 
     `biases` is empty for a network without biases: then, with one-hot states, no parameter is shared by all states.
-    `encoder`, shared by all actions, is what the encoding of the observations learns or keeps of them. The first
-    weights count `input_gain` times: they are kept divided by it.
+    `encoder`, shared by all actions, holds the encoding's own arrays. The first weights count `input_gain` times: they
+    are kept divided by it.
     """
 
     weights: tuple[Float[Array, "actions _inputs _outputs"], ...]
     biases: tuple[Float[Array, "actions _outputs"], ...]
-    encoder: Any
+    encoder: PyTree
     encoding: Encoding = eqx.field(static=True)
     activation: Activation = eqx.field(static=True, default="elu")
     normalization: Normalization = eqx.field(static=True, default="none")
@@ -69,7 +67,7 @@ class PerActionNetwork(DividedNetwork):
         sizes: tuple[int, ...],
         num_actions: int,
         bias: bool,
-        encoder: Any = (),
+        encoder: PyTree = (),
     ) -> Self:
         """Glorot-uniform weights and zero biases.
 
@@ -79,7 +77,7 @@ class PerActionNetwork(DividedNetwork):
             sizes: number of features, of units in each hidden layer, and of outputs.
             num_actions: how many networks.
             bias: whether the layers have biases.
-            encoder: what the encoding begins with.
+            encoder: the encoding's own arrays.
         """
         glorot = jax.nn.initializers.glorot_uniform(batch_axis=0)
         keys = jax.random.split(key, len(sizes) - 1)
@@ -113,7 +111,7 @@ class PerActionNetwork(DividedNetwork):
         """The arrays that belong to all actions."""
         return self.encoder
 
-    def rebuilt(self, own: PyTree, shared: PyTree) -> Self:
+    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
         """A network of this kind from other arrays."""
         weights, biases = own
         return dataclasses.replace(self, weights=weights, biases=biases, encoder=shared)
@@ -127,7 +125,7 @@ class PerActionNetwork(DividedNetwork):
 def perceptrons_of(
     settings: Perceptrons, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int
 ) -> PerActionNetwork:
-    """The perceptrons of these settings, one per action, with what the encoding begins with."""
+    """New perceptrons of these settings, one per action, and the encoding's own arrays."""
     encoder = encoding.init(jax.random.fold_in(key, num_actions))
     sizes = (encoding.num_features, *(settings.width,) * settings.hidden_layers, num_outputs)
     network = PerActionNetwork.init(key, encoding, sizes, num_actions, settings.bias, encoder)
@@ -142,7 +140,7 @@ def perceptrons_of(
     first, *hidden, last = network.weights
     return dataclasses.replace(
         network,
-        weights=(started(first, start) / gain, *hidden, started(last, settings.output_init)),
+        weights=(start_layer(first, start) / gain, *hidden, start_layer(last, settings.output_init)),
         activation=settings.activation,
         normalization=settings.normalization,
         input_gain=gain,

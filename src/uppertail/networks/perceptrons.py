@@ -1,7 +1,6 @@
 """Multilayer perceptrons: their settings, and how outputs follow from their arrays."""
 
 import dataclasses
-from typing import Any
 
 from jaxtyping import Array, Float
 
@@ -11,9 +10,10 @@ from uppertail.networks.base import NetworkBuilder
 from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
 from uppertail.networks.starts import InputStart, Start, require_starts
 from uppertail.schema import settle
+from uppertail.types import PyTree
 
 MOST_LAYERS = 1_000
-"""More hidden layers than this would take minutes to compile, if they fit into memory."""
+"""The most hidden layers: more would take minutes to compile, if they fit into memory."""
 
 Weights = tuple[Float[Array, "_inputs _outputs"], ...]
 Biases = tuple[Float[Array, " _outputs"], ...]
@@ -21,17 +21,18 @@ Biases = tuple[Float[Array, " _outputs"], ...]
 
 @dataclasses.dataclass(frozen=True)
 class Perceptrons(NetworkBuilder):
-    """What builds networks of perceptrons, one per action: the settings that all of them have.
+    """Builds networks of perceptrons, one per action: the settings that all of them share.
 
     Args:
         width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
+        hidden_layers: number of hidden layers of each perceptron.
         bias: whether the layers have biases.
-        activation: what hidden units go through.
-        normalization: what is done to hidden units before that.
-        input_init: how the weights of the first layer start.
-        output_init: how the weights of the last layer start.
-        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
+        activation: function of the hidden units: elu (the paper's), relu, tanh or silu.
+        normalization: normalization of the hidden units before it: none, layer or rms.
+        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
+        output_init: how the weights of the last layer start: glorot, or zero.
+        input_gain: how many times larger a step of the first layer's weights counts, above 0; null: 30 for one-hot
+            states and random features, 1 for all else.
     """
 
     width: int = 64
@@ -44,10 +45,10 @@ class Perceptrons(NetworkBuilder):
     input_gain: float | None = None
 
     def require_layers(self) -> None:
-        """Does nothing if there are such perceptrons.
+        """Checks the settings of the layers.
 
         Raises:
-            InputError: a setting is none that it may be.
+            InputError: a setting is not valid.
         """
         settle(self)
         for name in ("width", "hidden_layers"):
@@ -77,16 +78,16 @@ class Perceptron:
     input_gain: float
 
     def outputs(
-        self, encoder: Any, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
+        self, encoder: PyTree, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
     ) -> Float[Array, " outputs"]:
         """The outputs for one observation.
 
         Args:
-            encoder: what the encoding learned or saw.
-            weights: those of each layer.
-            biases: those of each layer; empty for a perceptron without.
-            observation: what is observed.
-            masks: what the units of each hidden layer are multiplied by; empty for nothing.
+            encoder: the encoding's own arrays.
+            weights: weights of each layer.
+            biases: biases of each layer; empty for a perceptron without.
+            observation: the observation.
+            masks: factors for the units of each hidden layer; empty for none.
         """
         if len(weights) == 1:
             hidden = self.input_gain * self.encoding.project(encoder, weights[0], observation)
@@ -95,9 +96,9 @@ class Perceptron:
         return hidden + biases[-1] if biases else hidden
 
     def features(
-        self, encoder: Any, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
+        self, encoder: PyTree, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
     ) -> Float[Array, " units"]:
-        """The units of the last hidden layer, likewise."""
+        """The units of the last hidden layer, from the same arguments."""
         activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]
         hidden = self.input_gain * self.encoding.project(encoder, weights[0], observation)
         for layer in range(len(weights) - 1):

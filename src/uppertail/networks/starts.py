@@ -23,7 +23,7 @@ state that is drawn once then goes most of the way to its target (docs/decisions
 def first_layer(
     start: InputStart, gain: float | None, encoding: Encoding, later: Start, activation: Activation, norm: Normalization
 ) -> tuple[Start, float]:
-    """How a first layer starts, and how many times its steps count, where either may be left to the encoding.
+    """How a first layer starts, and how many times its steps count; the encoding settles what is left open.
 
     Args:
         start: auto: zero where observations are local and something can be learned from there.
@@ -39,18 +39,18 @@ def first_layer(
     return settled, (LOCAL_GAIN if local else 1.0) if gain is None else gain
 
 
-def started(glorot: Array, start: Start) -> Array:
-    """The weights of a layer before the first update.
+def start_layer(glorot: Array, start: Start) -> Array:
+    """Sets the weights of a layer before the first update.
 
     Args:
-        glorot: as they are drawn.
-        start: how they start.
+        glorot: random weights.
+        start: whether the layer keeps them, or starts at zero.
     """
     return jnp.zeros_like(glorot) if start == "zero" else glorot
 
 
 def require_starts(first: InputStart, last: Start, activation: Activation, normalization: Normalization) -> None:
-    """Refuses a start from which nothing is learned: a first layer at zero learns through what comes after it.
+    """Refuses a start from which nothing is learned: a first layer at zero learns only through the later layers.
 
     Raises:
         InputError: no gradient would reach the first layer, or far too large a one.

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -22,19 +22,13 @@ from uppertail.types import PyTree
 class Variational(Perceptrons):
     """Bayes by backprop: weights w = mean + std * noise; each draw of the noise is a member.
 
-    What is minimized is the mean loss of the data plus kl / n times the divergence from the prior, where n counts the
+    Updates minimize the mean loss of the data plus kl / n times the divergence from the prior, where n counts the
     transitions seen: with a negative log-likelihood and kl 1, the evidence bound per transition. Members act with noise
-    that stays; every update learns with other signs of it (Flipout, Wen et al. 2018).
+    that never changes; every update learns with random signs of it (Flipout, Wen et al. 2018).
+
+    Its other settings are those of `Perceptrons`.
 
     Args:
-        width: units in each hidden layer.
-        hidden_layers: number of hidden layers of each action's network.
-        bias: whether the layers have biases.
-        activation: what hidden units go through: elu, relu, tanh or silu.
-        normalization: what is done to hidden units before that: none, layer or rms.
-        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
-        output_init: how the means of the last layer start: glorot, or zero.
-        input_gain: how many times larger a step of the first layer's weights counts; null: as the encoding needs it.
         members: how many draws of the weights there are, at least 2.
         prior_std: standard deviation of the prior, in units of that of Glorot's weights, above 0.
         start_std: where the standard deviations start, in the same units, above 0.
@@ -87,9 +81,9 @@ class VariationalNetwork(Network):
     Args:
         mean: means of weights and biases; the leading axis of every array is the action.
         raw_std: their standard deviations before the softplus that keeps them above 0.
-        noise: what each member's weights deviate by, in units of these; leading axes [actions, members].
+        noise: how far each member's weights deviate, in units of these; leading axes [actions, members].
         seen: transitions seen so far. No gradient reaches it, nor the noise.
-        encoder: what the encoding of the observations learns or keeps of them.
+        encoder: the encoding's own arrays.
         form: how outputs follow from these.
         prior: standard deviation of the prior of each layer's weights and biases, whose mean is 0.
         kl: how much the divergence from the prior counts.
@@ -99,7 +93,7 @@ class VariationalNetwork(Network):
     raw_std: PyTree
     noise: PyTree
     seen: Float[Array, ""]
-    encoder: Any
+    encoder: PyTree
     form: Perceptron = eqx.field(static=True)
     prior: tuple[tuple[float, ...], tuple[float, ...]] = eqx.field(static=True)
     kl: float = eqx.field(static=True)
@@ -109,9 +103,9 @@ class VariationalNetwork(Network):
         return jax.tree.leaves(self.noise)[0].shape[1]
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
-        return of_members(self.form, self.encoder, self.drawn(), observation)
+        return of_members(self.form, self.encoder, self.draw_weights(), observation)
 
-    def drawn(self) -> PyTree:
+    def draw_weights(self) -> PyTree:
         """The weights and biases of all members; leading axes [actions, members]."""
 
         def draw(mean: Array, raw: Array, noise: Array) -> Array:
@@ -130,7 +124,7 @@ class VariationalNetwork(Network):
         """The same noise with random signs for the units before and behind each weight: as likely, and uncorrelated."""
         leaves, structure = jax.tree.flatten(self.noise)
         keys = jax.random.split(key, len(leaves))
-        turned = [_turned(k, leaf) for k, leaf in zip(keys, leaves, strict=True)]
+        turned = [_flip_signs(k, leaf) for k, leaf in zip(keys, leaves, strict=True)]
         return dataclasses.replace(self, noise=jax.tree.unflatten(structure, turned))
 
     def member_weights(self, extra: PyTree) -> Float[Array, " members"]:
@@ -150,7 +144,7 @@ class VariationalNetwork(Network):
     def loss_and_gradient(
         self, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
     ) -> tuple[Float[Array, ""], Float[Array, " batch"], Self]:
-        """As every network, and the divergence from the prior beside the mean of the rows' losses."""
+        """As every network, with the divergence from the prior added to the mean of the rows' losses."""
         total, losses, gradient = of_all_rows(self, loss, actions, rows, weights)
         divergence, slope = jax.value_and_grad(VariationalNetwork.divergence)(self)
         share = self.kl / self.seen
@@ -165,7 +159,9 @@ def _inverse_softplus(value: float) -> float:
     return math.log(math.expm1(value))
 
 
-def _turned(key: PRNGKeyArray, noise: Float[Array, "actions members *units"]) -> Float[Array, "actions members *units"]:
+def _flip_signs(
+    key: PRNGKeyArray, noise: Float[Array, "actions members *units"]
+) -> Float[Array, "actions members *units"]:
     """The noise with random signs: one for each unit on either side of a weight."""
     for axis in range(2, noise.ndim):
         shape = [size if each in (0, 1, axis) else 1 for each, size in enumerate(noise.shape)]

@@ -11,7 +11,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.types import PyTree
 
 BEGIN = 2
-"""Folded into the key of a decision for the memory that an episode begins with; `select` may split the key itself."""
+"""Folded into a decision's key to draw the memory that an episode begins with; `select` may split the key itself."""
 
 
 class ExplorationPolicy(abc.ABC):
@@ -22,7 +22,7 @@ class ExplorationPolicy(abc.ABC):
 
     Args of the methods:
         key: randomness of this call.
-        members: how many members the network has; 1 where it is no ensemble.
+        members: how many members the network has; 1 for a single network.
         num_actions: number of discrete actions.
         memory: what the policy keeps for this episode.
         family: the family that `z` belongs to.
@@ -30,7 +30,7 @@ class ExplorationPolicy(abc.ABC):
 
     Attributes:
         needs_members: whether the policy makes sense only for a network with several members.
-        explores_by_spread: whether it leaves the greedy action only as far as the return is spread.
+        explores_by_spread: whether it leaves the greedy action only because the return is spread.
     """
 
     needs_members: ClassVar[bool] = False
@@ -51,7 +51,7 @@ class ExplorationPolicy(abc.ABC):
         return memory
 
     def next_action(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Int[Array, ""]:
-        """a' of a replayed transition: a decision as the first of an episode would be.
+        """a' of a replayed transition, chosen as the first action of an episode is.
 
         Args:
             key: randomness of this call.
@@ -89,8 +89,8 @@ class Memoryless(ExplorationPolicy):
 def highest(key: PRNGKeyArray, scores: Float[Array, " actions"]) -> Int[Array, ""]:
     """The action with the highest score; ties are broken at random.
 
-    It never asks for `scores == max(scores)`: a compiler may compute the scores twice, round them differently, and find
-    none that is equal.
+    It never tests `scores == max(scores)`: a compiler may compute the scores twice and round them differently, so that
+    none is equal.
     """
     actions = jnp.arange(scores.shape[0], dtype=jnp.int32)
     candidates = scores, jax.random.uniform(key, scores.shape), actions

@@ -18,11 +18,11 @@ from uppertail.types import PyTree
 
 @dataclasses.dataclass(frozen=True)
 class DoubleUCB(ExplorationPolicy):
-    """Mean + u_a * (between * spread between members + within * spread of the return), each of which can be left out.
+    """Mean + u_a * (between * spread between members + within * spread of the return); each term can be left out.
 
     u_a is drawn uniformly for each action at the start of an episode. With `within` 0 it is `MemberUCB`, with `between`
-    0 the paper's UCB on the members together. What the spread of the return holds is the family's affair: see
-    docs/uncertainties.md for which losses leave the environment's chance out of it.
+    0 the paper's UCB on the members together. What the spread of the return contains depends on the family's loss:
+    docs/uncertainties.md says which losses leave out the environment's chance.
 
     Args:
         between: how much the spread between members of the mean counts, 0 or more; 0: not at all.
@@ -51,7 +51,7 @@ class DoubleUCB(ExplorationPolicy):
         self, key: PRNGKeyArray, memory: Float[Array, " actions"], family: ReturnDistribution[Any], z: PyTree
     ) -> Int[Array, ""]:
         returns = spread(family, z)
-        bonus = jnp.zeros(())  # an infinite spread that counts for nothing is nothing
+        bonus = jnp.zeros(())  # with weight 0, even an infinite spread adds nothing
         for weight, each in ((self.between, returns.between), (self.within, returns.within)):
             bonus = bonus + weight * each if weight else bonus
         return highest(key, returns.mean + memory * bonus)

@@ -11,6 +11,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.policies.base import ExplorationPolicy, highest
 from uppertail.schema import settle
+from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +41,7 @@ class EpisodeUCB(ExplorationPolicy):
         return jax.random.uniform(key, (num_actions,), minval=self.low, maxval=self.high)
 
     def select(
-        self, key: PRNGKeyArray, memory: Float[Array, " actions"], family: ReturnDistribution[Any], z: Any
+        self, key: PRNGKeyArray, memory: Float[Array, " actions"], family: ReturnDistribution[Any], z: PyTree
     ) -> Int[Array, ""]:
         mean, std = (jax.vmap(jax.vmap(moment))(z) for moment in (family.mean, family.std))
         return highest(key, jnp.mean(mean + memory[None] * std, axis=0))

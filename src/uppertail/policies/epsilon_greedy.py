@@ -11,6 +11,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.policies.base import Memoryless
 from uppertail.schema import settle
+from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +29,7 @@ class EpsilonGreedy(Memoryless):
         if not 0 <= self.epsilon <= 1:
             raise InputError(f"epsilon is {self.epsilon}, but a probability lies in [0, 1]; the paper uses 0.05.")
 
-    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: Any) -> Float[Array, " actions"]:
+    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Float[Array, " actions"]:
         explore_key, noise_key = jax.random.split(key)
         mean = jax.vmap(family.mean)(z)
         noise = jax.random.uniform(noise_key, mean.shape)
@@ -39,5 +40,5 @@ class EpsilonGreedy(Memoryless):
 class Greedy(Memoryless):
     """The highest mean: no exploration, for evaluation."""
 
-    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: Any) -> Float[Array, " actions"]:
+    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Float[Array, " actions"]:
         return jax.vmap(family.mean)(z)

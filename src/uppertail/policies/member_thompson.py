@@ -1,4 +1,4 @@
-"""Thompson sampling over members: one is believed for a whole episode."""
+"""Thompson sampling over members: one is followed for a whole episode."""
 
 import dataclasses
 from typing import Any, ClassVar
@@ -16,13 +16,13 @@ from uppertail.types import PyTree
 
 @dataclasses.dataclass(frozen=True)
 class MemberThompson(ExplorationPolicy):
-    """Believes one member, or one draw of a network's weights, until the episode ends (Osband et al. 2016).
+    """Follows one member, or one draw of a network's weights, until the episode ends (Osband et al. 2016).
 
-    With draws of the return, both uncertainties are sampled at once: what is not known, once for an episode, and the
-    chance that this member sees, at each decision (Moerland, Broekens, Jonker 2017).
+    With draws of the return, both uncertainties are sampled: what is not known, once for each episode, and the chance
+    that this member predicts, at each decision (Moerland, Broekens, Jonker 2017).
 
     Args:
-        draws: 0: the action of the member's highest mean; else the highest of so many draws from its return
+        draws: 0: the action of the member's highest mean; else the highest of this many draws from its return
             distribution of each action, as `Thompson` does.
     """
 

@@ -18,8 +18,8 @@ from uppertail.types import PyTree
 class MemberUCB(ExplorationPolicy):
     """Mean over members + c_a * their spread, with c_a drawn uniformly for each action at the start of an episode.
 
-    The spread is the standard deviation over members of their means. What each member believes the environment's chance
-    to be is no part of it. Within one member, for a' of replayed transitions, there is none: a' is greedy.
+    The spread is the standard deviation over members of their means, without the chance that each member predicts. A
+    single member has no such spread: a' of replayed transitions, which each member chooses by itself, is greedy.
 
     Args:
         low: lowest c, at least 0.

@@ -11,9 +11,10 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.policies.base import Memoryless
 from uppertail.schema import settle
+from uppertail.types import PyTree
 
 MOST_DRAWS = 2**16
-"""All of them are drawn at once, for each action."""
+"""The most draws: all are drawn at once, for each action."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Thompson(Memoryless):
         if self.draws > MOST_DRAWS:
             raise InputError(f"draws is {self.draws}: use {MOST_DRAWS} at most; the paper uses 1.")
 
-    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: Any) -> Float[Array, " actions"]:
+    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Float[Array, " actions"]:
         num_actions = jax.tree.leaves(z)[0].shape[0]
         keys = jax.random.split(key, (self.draws, num_actions))
         return jnp.max(jax.vmap(jax.vmap(family.sample), in_axes=(0, None))(keys, z), axis=0)

@@ -10,6 +10,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.policies.base import Memoryless
 from uppertail.schema import settle
+from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +39,7 @@ class UCB(Memoryless):
         if not 0 <= self.low <= self.high < float("inf"):
             raise InputError(f"UCB draws c from [low, high] = [{self.low}, {self.high}]: use 0 <= low <= high, finite.")
 
-    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: Any) -> Float[Array, " actions"]:
+    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Float[Array, " actions"]:
         mean, std = jax.vmap(family.mean)(z), jax.vmap(family.std)(z)
         c = jax.random.uniform(key, mean.shape, minval=self.low, maxval=self.high)
         return mean + c * std

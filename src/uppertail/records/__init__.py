@@ -1,4 +1,4 @@
-"""What a run leaves behind: read and written here, without jax."""
+"""The files of a run: read and written here, without jax."""
 
 from uppertail.records.episodes import FINAL_WINDOW, Episodes, episode_text, median_episode
 from uppertail.records.folder import (

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 
-def described(part: Any) -> dict[str, Any]:
+def describe(part: Any) -> dict[str, Any]:
     """Class name and settings of a part, as summary.json shows them."""
     shown = [field.name for field in dataclasses.fields(part) if field.repr]
     return {"name": type(part).__name__, **{name: plain(getattr(part, name)) for name in shown}}
 
 
 def plain(value: Any) -> Any:
-    """A setting as JSON can hold it: tuples and arrays as lists, and what JSON has no word for as Python shows it."""
+    """A setting for JSON: tuples and arrays as lists, and values that JSON does not have as Python prints them."""
     if isinstance(value, dict):
         return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What `--record distributions` leaves behind: return distributions at moments of a run. Its one schema."""
+"""The file of `--record distributions`: return distributions at moments of a run. Its schema stands only here."""
 
 import dataclasses
 import io
@@ -14,7 +14,7 @@ from uppertail.records.folder import DISTRIBUTIONS
 from uppertail.records.writing import write_bytes
 
 PARAMETERS = "z/"
-"""What the names of the distributions' parameters begin with."""
+"""The names of the distributions' parameters begin with this."""
 
 OPTIONAL = ("visits", "last")
 
@@ -26,12 +26,12 @@ class Distributions:
     Args:
         step: environment steps of each seed until each moment, at most its limit.
         episode: finished episodes of each seed until then, at most its limit.
-        states: the states; -1 where there is none. Where observations are no states, 0 stands for the first of the run.
+        states: the states; -1 where there is none. If observations are not states, 0 stands for the run's first one.
         mean: mean of the return of each action, over all members of an ensemble.
         std: its standard deviation, likewise: that of the mixture of the members.
         parameters: the family's parameters by their names, with axes [moments, seeds, states, members, actions, ...].
-        visits: how often each action was taken there; None where observations are no states.
-        last: environment step at which it last was, 0 for never; None likewise.
+        visits: how often each action was taken there; None if observations are not states.
+        last: environment step at which each action was last taken, 0 for never; None likewise.
     """
 
     step: Int[np.ndarray, "moments seeds"]
@@ -56,7 +56,7 @@ class Distributions:
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
-        """What `arrays` gave.
+        """Reads what `arrays` returned.
 
         Raises:
             KeyError: one is missing.
@@ -70,13 +70,13 @@ class Distributions:
         return cls(**found, parameters=parameters)
 
     def place_of(self, moment: int, row: int, state: int) -> int | None:
-        """Where a state is among those of a seed at a moment; None: it was not recorded."""
+        """The position of a state among those of a seed at a moment; None: it was not recorded."""
         found = np.flatnonzero(self.states[moment, row] == state)
         return int(found[0]) if found.size else None
 
 
 def write(folder: Path, recorded: Distributions, prefix: str = "") -> None:
-    """Writes distributions.npz, at once or not at all.
+    """Writes distributions.npz, whole or not at all.
 
     Args:
         folder: an existing folder.
@@ -92,7 +92,7 @@ def write(folder: Path, recorded: Distributions, prefix: str = "") -> None:
 
 
 def read(folder: Path, prefix: str = "") -> Distributions | None:
-    """What was recorded of a run; None if nothing was.
+    """The distributions that a run recorded; None if it recorded none.
 
     Raises:
         InputError: the file is damaged, or cannot be read.

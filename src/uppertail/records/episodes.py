@@ -48,7 +48,7 @@ class Episodes:
         lengths: Int[np.ndarray, " steps"],
         first_step: int,
     ) -> "Episodes":
-        """With the episodes that ended in a block of steps, the first of which was step `first_step` of the run."""
+        """These episodes and those that ended in a block of steps, whose first was step `first_step` of the run."""
         at = np.flatnonzero(ended)
         return Episodes(
             np.concatenate([self.returns, returns[at]]),
@@ -67,7 +67,7 @@ class Episodes:
         return int(successes[0]) + 1 if successes.size else None
 
     def solved(self, success_return: float) -> int | None:
-        """Number of the first episode at which the mean return of the last 50 is a success but for a tenth of it."""
+        """Number of the first episode at which the mean return of the last 50 is within a tenth of a success."""
         if self.returns.size < SOLVED_WINDOW:
             return None
         totals = np.cumsum(np.concatenate([[0.0], self.returns.astype(np.float64)]))

@@ -12,17 +12,17 @@ CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json"
 NETWORKS = "networks.safetensors"
 FILES = (CONFIG, EPISODES, SUMMARY, NETWORKS, CURVE)
 EVALUATION = "evaluation-*.json"
-"""What `evaluate` adds to the folder of a run, one file for each policy; it is of the networks that were there then."""
+"""What `evaluate` adds to the folder of a run: one file for each policy, about the networks of that time."""
 DISTRIBUTIONS, REPORT = "distributions.npz", "report.html"
 """What `--record distributions` keeps of a run, and what `report` draws."""
 LOG, WANDB_ID = "log.jsonl", "wandb-id.txt"
 """What loggers keep of a run: its numbers chunk by chunk, and its name at Weights & Biases."""
 DAMAGED_LOG = f"{LOG}.damaged"
-"""Where a log goes that a resumed run cannot read."""
+"""The new name of a log that a resumed run cannot read."""
 CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
 TENSORBOARD = "tensorboard"
 FOLDERS = {CHECKPOINTS: (CHECKPOINT_PATTERN, f".{CHECKPOINT_PATTERN}"), TENSORBOARD: ("events.out.tfevents.*",)}
-"""The folders within the folder of a run, and what they hold, also of a process that was killed."""
+"""The folders within the folder of a run, and the files in them, including those of a killed process."""
 PROBE = ".writable"
 LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, DISTRIBUTIONS, REPORT, WANDB_ID)))
 """What a process that was killed may leave in the folder of a run."""
@@ -34,7 +34,7 @@ def unused_folder(parent: Path, name: str) -> Path:
 
 
 def claim_unused(parent: Path, name: str) -> Path:
-    """Makes the first of parent/name, parent/name-2, ... that there is not: two processes never get the same one.
+    """Makes the first of parent/name, parent/name-2, ... that does not exist: two processes never get the same one.
 
     Raises:
         InputError: it cannot be made or written.
@@ -55,10 +55,10 @@ def _candidates(parent: Path, name: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
-    """Says in a sentence why results cannot be written.
+    """Turns an OSError into a sentence that says that results cannot be written.
 
     Raises:
-        InputError: what happens within raises OSError.
+        InputError: the code within raises OSError.
     """
     try:
         yield
@@ -68,10 +68,10 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def output_errors(folder: Path) -> Iterator[None]:
-    """Says in a sentence why a folder cannot hold results.
+    """Turns an error into a sentence that says why a folder cannot hold results.
 
     Raises:
-        InputError: what happens within raises OSError, or `folder` is no name that a folder could have.
+        InputError: the code within raises OSError, or a folder cannot have this name.
     """
     try:
         with disk_errors(folder):
@@ -108,10 +108,10 @@ def require_unused(folder: Path, otherwise: str | None = None) -> None:
 
     Args:
         folder: where results are to go.
-        otherwise: what helps beside another folder.
+        otherwise: a remedy beside choosing another folder.
 
     Raises:
-        InputError: it exists, or its name is none.
+        InputError: it exists, or a folder cannot have its name.
     """
     with output_errors(folder):
         if folder.exists():
@@ -138,7 +138,7 @@ def config_of(folder: Path) -> Path:
 
 
 def _require_a_run(folder: Path) -> None:
-    """Refuses to empty a folder unless all that is in it is what a run writes, each thing of its own kind.
+    """Refuses to empty a folder that holds anything but the files and folders of a run.
 
     Raises:
         InputError: it holds something else.
@@ -147,7 +147,7 @@ def _require_a_run(folder: Path) -> None:
     if not folder.is_dir() or {entry.name for entry in folder.iterdir()} - {*_files(folder), *FOLDERS}:
         raise more
     for place in (folder / name for name in FOLDERS):
-        if place.is_symlink():  # what is in it lies elsewhere, and may be someone else's
+        if place.is_symlink():  # its files lie elsewhere, and may not be of a run
             raise InputError(
                 f"The output {folder} has a link in place of its folder {place.name}, so it is not overwritten: "
                 "remove the link, or choose another --out."

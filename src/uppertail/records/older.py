@@ -1,8 +1,8 @@
-"""What older versions wrote down, completed so that this version reads it: the one place that knows of them.
+"""Completes what older versions wrote, so that this version can read it; the only place that knows of them.
 
-A setting that a file does not have came with a later version. It takes the value in `BEFORE`, where one stands there,
-because its default is not what runs did before; else its default. A fact that nobody sets, such as a checksum, cannot
-be compared with a file that does not have it.
+A setting that a file lacks came with a later version. It takes its value in `BEFORE` if it has one there, because its
+default is not what runs did before; otherwise its default. A fact that is not a setting, such as a checksum, is not
+compared with a file that lacks it.
 """
 
 import dataclasses
@@ -41,11 +41,11 @@ FIRST_OPTIONS = {
     *("replay_size", "rollout_steps", "updates_per_rollout", "on_policy", "replay_start", "loss_samples"),
     *("checkpoint_every", "logger"),
 }
-"""The options that every config.yaml of a run has had from the beginning. A file of one's own rarely has them all."""
+"""The options that every config.yaml of a run has had from the first version. A user's own file rarely has them all."""
 
 
-def completed(asked: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked of a run, with the settings that came later.
+def complete(asked: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run, with those that came later.
 
     Args:
         asked: as its checkpoint says.
@@ -63,7 +63,7 @@ def completed(asked: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, A
     return whole
 
 
-def completed_options(content: Mapping[str, Any]) -> dict[str, Any]:
+def complete_options(content: Mapping[str, Any]) -> dict[str, Any]:
     """The options in a run's config.yaml, with those that came later; any other file's options as they are."""
     if not content.keys() >= FIRST_OPTIONS:
         return dict(content)
@@ -77,7 +77,7 @@ def completed_options(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**later, **{name: _completed_part(value) for name, value in content.items()}}
 
 
-def renamed(name: str) -> str:
+def current_name(name: str) -> str:
     """Today's name of an array of a checkpoint."""
     for before, now in RENAMED.items():
         if name.startswith(before):
@@ -94,7 +94,7 @@ def _completed_part(value: Any) -> Any:
 
 
 def _before(name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A part that was not named, because there was no choice."""
+    """A part that a file does not name, because there was no choice."""
     settings = asked.get("settings", {})
     return {**BEFORE.get(name, {}), **{moved: settings[moved] for moved in MOVED.get(name, ()) if moved in settings}}
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind, and its one schema."""
+"""The record of a run; the schema of its files stands only here."""
 
 import dataclasses
 import io
@@ -12,12 +12,12 @@ from jaxtyping import Float
 from uppertail.records.episodes import FINAL_WINDOW, Episodes, median_episode
 from uppertail.records.folder import EPISODES, SUMMARY
 from uppertail.records.writing import write_bytes, write_text
-from uppertail.schema import MismatchError, settled
+from uppertail.schema import MismatchError, convert
 
 
 @dataclasses.dataclass(frozen=True)
 class RunRecord:
-    """A run of several seeds: what was asked, what came out, what it cost.
+    """A run of several seeds: its settings, its results and its cost.
 
     Args:
         environment: class name and settings of the environment.
@@ -25,10 +25,10 @@ class RunRecord:
         policy: class name and settings of the exploration policy.
         network: class name and settings of the network.
         replay: class name and settings of the replay buffer.
-        target: class name and settings of what bootstraps.
+        target: class name and settings of the target.
         settings: settings of the training run.
         success_return: return from which an episode counts as a success.
-        floor_episodes: when a memory-perfect agent first succeeds, on average; None where that is not known.
+        floor_episodes: episode in which an agent of perfect memory first succeeds, on average; None where not known.
         episodes: finished episodes of each seed.
         env_steps: environment steps of each seed within its limits.
         greedy_returns: mean return of 20 greedy episodes at the end, for each seed; NaN if an environment failed.
@@ -37,11 +37,11 @@ class RunRecord:
         training_seconds: time in the compiled training loop.
         interrupted: whether the run was stopped before its limits.
         diverged: seed and environment step of a loss that was not finite; None in a sound run.
-        hardware: what it ran on, and with which versions.
+        hardware: the machine and the versions of packages.
         stopped: why the run's callback stopped it before its limits; None if it did not.
         failed: why an environment could not go on; None in a sound run.
         measured_returns: lowest and highest return by episodes of a random policy; None where the range is known.
-        outside_share: share of all targets whose mean was outside of what the distribution can represent.
+        outside_share: share of all targets whose mean was outside the range that the distribution can represent.
     """
 
     environment: dict[str, Any]
@@ -69,7 +69,7 @@ class RunRecord:
 
     @property
     def has_success(self) -> bool:
-        """Whether anyone has said what a success is."""
+        """Whether success is defined."""
         return bool(np.isfinite(self.success_return))
 
     @property
@@ -80,7 +80,7 @@ class RunRecord:
 
     @property
     def greedy_solves(self) -> list[bool | None]:
-        """For each seed, whether the greedy policy's mean return is a success; None where nobody knows."""
+        """For each seed, whether the greedy policy's mean return is a success; None where that is not known."""
         known = self.has_success
         return [bool(ret >= self.success_return) if known and ret == ret else None for ret in self.greedy_returns]
 
@@ -106,7 +106,7 @@ class RunRecord:
 
     @property
     def final_success_rate(self) -> list[float | None]:
-        """For each seed, the share of its last 100 episodes that succeed; None where nobody says what a success is."""
+        """For each seed, the share of its last 100 episodes that succeed; None where success is not defined."""
         known = self.has_success
         return [seed.final_success_rate(self.success_return) if known else None for seed in self.episodes]
 
@@ -161,7 +161,7 @@ class RunRecord:
 
     @property
     def _success(self) -> dict[str, Any] | None:
-        """What a success is, and what counts as solved; None where nobody says so."""
+        """What counts as a success and as solved; None where success is not defined."""
         if not self.has_success:
             return None
         return {
@@ -188,18 +188,18 @@ SUMMARY_KINDS: dict[str, Any] = {
     "diverged": dict[str, int] | None,
     "failed": str | None,
 }
-"""What others go by in a summary.json, and of which type it is."""
+"""The entries of a summary.json that other code relies on, and their types."""
 
 DIVERGED = {"seed": 0, "step": 0}
-"""What is said of a loss that was not finite."""
+"""The entry about a loss that was not finite."""
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
-    """What a run wrote at its end, or when it was interrupted; None if there is none that a run could have written."""
+    """The summary that a run wrote at its end, or when it was interrupted; None without a valid one."""
     try:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         for name, kind in SUMMARY_KINDS.items():
-            settled(summary.get(name), kind)
+            convert(summary.get(name), kind)
         if (summary.get("diverged") or DIVERGED).keys() != DIVERGED.keys():
             return None
     except (OSError, ValueError, AttributeError, RecursionError, MismatchError):
@@ -208,7 +208,7 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
 
 
 def write(folder: Path, record: RunRecord, prefix: str = "") -> None:
-    """Writes episodes.npz and summary.json, each at once or not at all; the second also where the first is too large.
+    """Writes episodes.npz and summary.json, each whole or not at all; the second even if the first fails.
 
     Args:
         folder: an existing folder.

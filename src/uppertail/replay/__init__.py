@@ -1,4 +1,4 @@
-"""Replay buffers: what is kept of the past, and what of it is learned from."""
+"""Replay buffers: which transitions are kept, and which of them are learned from."""
 
 from uppertail.replay.base import Replay, Sample
 from uppertail.replay.distinct import Distinct

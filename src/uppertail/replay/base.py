@@ -1,7 +1,7 @@
 """The contract of a replay buffer.
 
 Inside a compiled loop a buffer is updated in place only if nothing reads the old one afterwards: add before you sample,
-and donate the buffer. tests/test_replay.py holds the compiled program to it.
+and donate the buffer. tests/test_replay.py checks the compiled program for this.
 """
 
 import abc
@@ -56,7 +56,8 @@ class Replay(abc.ABC):
 
         Args:
             state: the buffer.
-            indices: as `sample` gave them. One beyond the last row stands for data of another origin: it is ignored.
+            indices: from `sample`. One beyond the last row stands for a transition that was not replayed; it is
+                ignored.
             losses: the loss of each.
         """
         del indices, losses
@@ -64,12 +65,12 @@ class Replay(abc.ABC):
 
 
 def storage(capacity: int, example: Transition) -> Transition:
-    """Room for so many transitions of the example's shapes and types."""
+    """Empty arrays for this many transitions of the example's shapes and types."""
     return jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype), example)
 
 
-def written(stored: Transition, rows: Int[Array, " batch"], new: Transition) -> Transition:
-    """What is stored, with a batch written to these rows; rows beyond the last are dropped."""
+def write_rows(stored: Transition, rows: Int[Array, " batch"], new: Transition) -> Transition:
+    """Writes a batch to these rows of the stored transitions; rows beyond the last are dropped."""
     return jax.tree.map(lambda old, fresh: old.at[rows].set(fresh, mode="drop"), stored, new)
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
 from uppertail.errors import InputError
-from uppertail.replay.base import Replay, Sample, rows_of, storage, written
+from uppertail.replay.base import Replay, Sample, rows_of, storage, write_rows
 from uppertail.replay.fingerprints import PROBES, fingerprints, places_of
 from uppertail.schema import settle
 from uppertail.types import Transition
@@ -25,11 +25,11 @@ class PairBuffer(NamedTuple):
     Pairs are numbered as they are first seen; number n is kept in slot n % slots, until another takes its slot.
 
     Args:
-        transitions: those of slot s in rows s * latest to (s + 1) * latest - 1.
+        transitions: transitions; those of slot s are in rows s * latest to (s + 1) * latest - 1.
         known: the fingerprint of the pair in each slot.
         counts: transitions of that pair so far.
         pairs: pairs numbered so far.
-        lookup: where numbers of pairs are found by their fingerprints; EMPTY: none there.
+        lookup: hash table from fingerprints to numbers of pairs; EMPTY: nothing there.
     """
 
     transitions: Transition
@@ -51,9 +51,9 @@ class PairBuffer(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Distinct(Replay):
-    """Uniform over the distinct (observation, action) pairs, of each the latest transitions.
+    """Uniform over the distinct (observation, action) pairs; of each it keeps the latest transitions.
 
-    An action that nobody takes any more keeps its data, so what was learned of it stays. Replaying previously seen
+    An action that is no longer taken keeps its data, so what was learned about it stays. Replaying previously seen
     pairs uniformly is what Dyna-Q does (Sutton 1990). A full buffer forgets the pair that it saw first. Where no
     observation ever repeats, every transition is a pair of its own: then this is `Uniform`.
 
@@ -83,9 +83,9 @@ class Distinct(Replay):
 
     def add(self, state: PairBuffer, transitions: Transition) -> PairBuffer:
         size, slots = transitions.action.shape[0], state.slots
-        for start in range(0, size, slots):  # a batch with more new pairs than slots would meet itself
+        for start in range(0, size, slots):  # a batch with more new pairs than slots would overwrite its own pairs
             piece = jax.tree.map(lambda leaf, start=start: leaf[start : start + slots], transitions)
-            state = self._added(state, piece)
+            state = self._add_piece(state, piece)
         return state
 
     def sample(self, state: PairBuffer, key: PRNGKeyArray, count: int) -> Sample:
@@ -94,11 +94,11 @@ class Distinct(Replay):
         rows = slots * state.latest + jax.random.randint(jax.random.fold_in(key, ROW), (count,), 0, kept)
         return Sample(rows_of(state.transitions, rows), rows, jnp.ones(count))
 
-    def _added(self, state: PairBuffer, batch: Transition) -> PairBuffer:
+    def _add_piece(self, state: PairBuffer, batch: Transition) -> PairBuffer:
         """The buffer with a batch of at most as many transitions as it has slots."""
         size, slots, latest = batch.action.shape[0], state.slots, state.latest
         own = fingerprints(batch.observation, batch.action)
-        same = jnp.all(own[:, None] == own[None, :], axis=-1)  # of the batch among itself
+        same = jnp.all(own[:, None] == own[None, :], axis=-1)  # equal pairs within the batch
         first = jnp.argmax(same, axis=1)
         earlier = jnp.sum(jnp.tril(same, -1), axis=1, dtype=jnp.int32)
         in_batch = jnp.sum(same, axis=1, dtype=jnp.int32)
@@ -116,7 +116,7 @@ class Distinct(Replay):
         rows = slot * latest + (before + earlier) % latest
         last_ones = in_batch - earlier <= latest
         return PairBuffer(
-            written(state.transitions, jnp.where(last_ones, rows, slots * latest), batch),
+            write_rows(state.transitions, jnp.where(last_ones, rows, slots * latest), batch),
             state.known.at[slot].set(own),
             state.counts.at[slot].set(before + in_batch),
             state.pairs + jnp.sum(new, dtype=jnp.int32),
@@ -127,7 +127,7 @@ class Distinct(Replay):
 
 
 def _needed(ages: Int[Array, " batch"], begins: Bool[Array, " batch"]) -> Int[Array, ""]:
-    """How many slots a batch takes, free ones first and then the oldest: the smallest number that is enough.
+    """The smallest number of slots that is enough for a batch; it takes free ones first and then the oldest.
 
     A pair that the buffer does not hold needs a slot; so does one of the batch whose own slot is among those taken.
 
@@ -150,7 +150,7 @@ def _free_places(
     """
     nth_free = jnp.where(free, jnp.cumsum(free, axis=1), 0)
 
-    def waits(carry: tuple[Array, Array, Array]) -> Bool[Array, ""]:
+    def any_waiting(carry: tuple[Array, Array, Array]) -> Bool[Array, ""]:
         return jnp.any(carry[1])
 
     def settle(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -163,4 +163,4 @@ def _free_places(
         return jnp.where(got, wanted, found), waiting & ~got & (attempt < PROBES), attempt + 1
 
     start = (jnp.full(new.shape, nowhere, jnp.int32), new, jnp.ones((), jnp.int32))
-    return jax.lax.while_loop(waits, settle, start)[0]
+    return jax.lax.while_loop(any_waiting, settle, start)[0]

@@ -1,4 +1,4 @@
-"""What tells one (observation, action) pair from another: two words of 32 bits; and where a table holds it."""
+"""Fingerprints of (observation, action) pairs, two words of 32 bits each, and their places in a hash table."""
 
 import jax
 import jax.numpy as jnp
@@ -7,11 +7,11 @@ from jaxtyping import Array, Int, UInt32
 Fingerprint = UInt32[Array, "*batch 2"]
 
 STRIDES = (0x9E3779B1, 0x85EBCA77)
-"""Odd constants by which the places of an observation's numbers differ, one for each word."""
+"""Odd constants that make an observation's hash depend on the order of its numbers, one for each word."""
 
 PROBES = 12
-"""Places of a table that a pair may have. In a table that is a quarter full, a pair finds none free once in 10 million
-times."""
+"""How many places of a table a pair may have. In a table that is a quarter full, a pair finds none free once in 10
+million times."""
 
 
 def fingerprints(observations: Array, actions: Int[Array, " batch"]) -> UInt32[Array, "batch 2"]:
@@ -28,8 +28,8 @@ def fingerprints(observations: Array, actions: Int[Array, " batch"]) -> UInt32[A
     if words.shape[1] == 1 and jnp.issubdtype(observations.dtype, jnp.integer):
         return jnp.stack([words[:, 0], action], axis=1)
     place = jnp.arange(1, words.shape[1] + 1, dtype=jnp.uint32)[None]
-    hashed = [jnp.sum(mixed(words + place * jnp.uint32(stride)), axis=1, dtype=jnp.uint32) for stride in STRIDES]
-    return jnp.stack([mixed(word + (action + 1) * jnp.uint32(STRIDES[0])) for word in hashed], axis=1)
+    hashed = [jnp.sum(mix(words + place * jnp.uint32(stride)), axis=1, dtype=jnp.uint32) for stride in STRIDES]
+    return jnp.stack([mix(word + (action + 1) * jnp.uint32(STRIDES[0])) for word in hashed], axis=1)
 
 
 def places_of(own: UInt32[Array, "batch 2"], places: int) -> Int[Array, "batch probes"]:
@@ -39,13 +39,13 @@ def places_of(own: UInt32[Array, "batch 2"], places: int) -> Int[Array, "batch p
         own: the fingerprints.
         places: places of the table, a power of 2.
     """
-    start = mixed(own[:, 0] + mixed(own[:, 1] + jnp.uint32(1)))
-    stride = mixed(start) | jnp.uint32(1)
+    start = mix(own[:, 0] + mix(own[:, 1] + jnp.uint32(1)))
+    stride = mix(start) | jnp.uint32(1)
     probes = start[:, None] + stride[:, None] * jnp.arange(PROBES, dtype=jnp.uint32)[None]
     return (probes & jnp.uint32(places - 1)).astype(jnp.int32)
 
 
-def mixed(word: UInt32[Array, "*batch"]) -> UInt32[Array, "*batch"]:
+def mix(word: UInt32[Array, "*batch"]) -> UInt32[Array, "*batch"]:
     """A word of which every bit depends on every bit of the given one (the end of MurmurHash3)."""
     word = (word ^ (word >> 16)) * jnp.uint32(0x85EBCA6B)
     word = (word ^ (word >> 13)) * jnp.uint32(0xC2B2AE35)

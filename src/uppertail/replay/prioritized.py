@@ -34,7 +34,7 @@ class Prioritized(Replay):
     """Prioritized experience replay (Schaul et al. 2016), proportional, with the size of the loss as the error.
 
     A transition is drawn with a probability proportional to abs(loss)^alpha; new ones have the highest priority so far.
-    What it learns from each is weighted by (number * probability)^-beta, over the largest weight of the draw. Prefer a
+    Losses are weighted by (number * probability)^-beta, divided by the largest weight of the draw. Prefer a
     loss that is 0 where nothing is left to learn, such as `--distribution.distance wasserstein`.
 
     Args:
@@ -69,8 +69,8 @@ class Prioritized(Replay):
 
         def draw(key: PRNGKeyArray) -> Int[Array, ""]:
             line_key, entry_key = jax.random.split(key)
-            line = _drawn(line_key, by_line)
-            return jnp.minimum(line * table.shape[1] + _drawn(entry_key, jnp.cumsum(table[line])), stored - 1)
+            line = _draw_entry(line_key, by_line)
+            return jnp.minimum(line * table.shape[1] + _draw_entry(entry_key, jnp.cumsum(table[line])), stored - 1)
 
         rows = jax.vmap(draw)(jax.random.split(key, count))
         probability = table[self._places(state, rows)] / total
@@ -92,7 +92,7 @@ class Prioritized(Replay):
         return rows // state.priorities.shape[1], rows % state.priorities.shape[1]
 
 
-def _drawn(key: PRNGKeyArray, sums: Float[Array, " entries"]) -> Int[Array, ""]:
+def _draw_entry(key: PRNGKeyArray, sums: Float[Array, " entries"]) -> Int[Array, ""]:
     """An entry with a probability proportional to its own share of the running sums."""
     point = jax.random.uniform(key) * sums[-1]
     found = jnp.searchsorted(sums, point, side="right")

@@ -19,7 +19,7 @@ def charts(methods: Sequence[str], actions: int) -> dict[str, Spec]:
     """Every chart of an environment's section by its name.
 
     Args:
-        methods: what the methods are called, in order.
+        methods: the names of the methods, in order.
         actions: number of actions.
     """
     look, narrow = (_look("m", list(methods), "method", columns) for columns in (2, 1))
@@ -42,7 +42,7 @@ def charts(methods: Sequence[str], actions: int) -> dict[str, Spec]:
 
 
 def _look(field: str, values: list[Any], title: str, columns: int = 2) -> dict[str, Any]:
-    """Colour and dash of each value: nothing is told apart by its colour alone."""
+    """Colour and dash of each value: no two differ by colour alone."""
     colours = [COLOURS[number % len(COLOURS)] for number in range(len(values))]
     dashes = [list(DASHES[number % len(DASHES)]) for number in range(len(values))]
     legend = alt.Legend(

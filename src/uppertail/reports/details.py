@@ -1,100 +1,39 @@
-"""What is shown of one seed: its distributions over training, what policies make of them, its data, its states."""
+"""The details of one seed: its distributions over training, how policies act on them, its data, its states."""
 
-import base64
-import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from uppertail.analysis.exact import exact_returns, optimal_policy
-from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
 from uppertail.policies import UCB, Thompson
-from uppertail.records.distributions import Distributions
-from uppertail.reports.rebuilt import Rebuilt
+from uppertail.reports.packing import pack
+from uppertail.reports.seeds import OPTIMISM, Seed
+from uppertail.reports.state_grid import grid
+from uppertail.types import PyTree
 
-SHOWN = 8
-"""States of which the distributions are shown, where nobody asks for others."""
 POINTS = 33
 SPREAD = 3.5
-"""A density is drawn within so many standard deviations of its mean."""
-OPTIMISM = 2.0
-"""The upper bound is the mean and so many standard deviations: the middle of UCB's range."""
+"""A density is drawn within this many standard deviations of its mean."""
 DECISIONS = 400
-"""Decisions by which a policy's probabilities are measured: their standard error is 0.025 at the most."""
+"""How many decisions measure a policy's probabilities: their standard error is 0.025 at most."""
 MOST_EXACT, MOST_ATOMS = 2600, 24
-MOST_CELLS = 1024
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Seed:
-    """One seed of a run that recorded.
-
-    Args:
-        recorded: what was recorded of all seeds.
-        row: which of them.
-        parts: the run's parts.
-        table: its environment's table; None if it has none.
-        discount: discount per step.
-    """
-
-    recorded: Distributions
-    row: int
-    parts: Rebuilt
-    table: FiniteMDP | None
-    discount: float
-
-    def path(self, moment: int = -1) -> list[int]:
-        """The states along the greedy path at a moment, as far as they were recorded."""
-        states = self.recorded.states[moment, self.row]
-        if self.table is None or states[0] < 0:
-            return states[states >= 0][:1].tolist()
-        best = dict(zip(states.tolist(), self.recorded.mean[moment, self.row].argmax(axis=1).tolist(), strict=True))
-        state, path = int(self.table.start_state[0]), []
-        while state in best and state not in path:
-            path.append(state)
-            where = (state, best[state], int(jnp.argmax(self.table.probability[state, best[state]])))
-            if bool(self.table.terminated[where]):
-                break
-            state = int(self.table.next_state[where])
-        return path
-
-    def shown(self, asked: list[int]) -> list[int]:
-        """The states whose distributions are shown: those asked for, else some along the path, else often visited."""
-        if asked:
-            return asked
-        path = self.path()
-        chosen = [path[place] for place in np.unique(np.linspace(0, len(path) - 1, SHOWN).round().astype(int))]
-        if self.recorded.visits is not None:
-            counts = self.recorded.visits[-1, self.row].sum(axis=1)
-            order = self.recorded.states[-1, self.row][np.argsort(-counts, kind="stable")]
-            chosen += [int(each) for each in order[: (counts > 0).sum()] if each >= 0 and each not in path]
-        along = {state: place for place, state in enumerate(path)}
-        return sorted(dict.fromkeys(chosen[:SHOWN]), key=lambda state: (along.get(state, len(path)), state))
-
-    def places(self, states: list[int]) -> Int[np.ndarray, "moments states"]:
-        """Where each state is among those recorded at each moment; -1: it is not there."""
-        recorded = self.recorded
-        found = [
-            [recorded.place_of(moment, self.row, state) for state in states] for moment in range(len(recorded.step))
-        ]
-        return np.array([[-1 if place is None else place for place in row] for row in found])
 
 
 def detail(seed: Seed, label: str, asked: list[int], rows: int) -> dict[str, Any]:
-    """What the page needs to know of one seed.
+    """The data that the page needs about one seed.
 
     Args:
         seed: the seed.
-        label: what it is called.
+        label: its name.
         asked: states that were asked for; empty: those along the greedy path.
         rows: rows of the grid in which the environment's states lie, one for a line.
     """
     recorded, row = seed.recorded, seed.row
-    states = seed.shown(asked)
+    states = seed.choose_states(asked)
     places = seed.places(states)
     moments = np.arange(len(places))[:, None]
     taken = (moments, row, np.maximum(places, 0))
@@ -107,10 +46,12 @@ def detail(seed: Seed, label: str, asked: list[int], rows: int) -> dict[str, Any
         "states": states if recorded.of_states else ["the first observation"],
         "path": [state in seed.path() for state in states],
         "actions": int(mean.shape[2]),
-        "there": _packed(places >= 0, np.uint8),
-        "mean": _packed(mean, np.float32),
-        "upper": _packed(mean + OPTIMISM * std, np.float32),
-        "policies": {name: _packed(255 * share, np.uint8) for name, share in chosen(seed, parameters, mean).items()},
+        "there": pack(places >= 0, np.uint8),
+        "mean": pack(mean, np.float32),
+        "upper": pack(mean + OPTIMISM * std, np.float32),
+        "policies": {
+            name: pack(255 * share, np.uint8) for name, share in action_shares(seed, parameters, mean).items()
+        },
         "exact": exact(seed, states),
     }
     if (drawn := densities(seed, parameters, mean, std)) is not None:
@@ -118,7 +59,7 @@ def detail(seed: Seed, label: str, asked: list[int], rows: int) -> dict[str, Any
     if recorded.visits is not None and recorded.last is not None:
         visits, last = recorded.visits[taken], recorded.last[taken]
         age = np.where(last > 0, recorded.step[:, row, None, None] - last, -1)
-        document |= {"visits": _packed(visits, np.int32), "age": _packed(age, np.int32)}
+        document |= {"visits": pack(visits, np.int32), "age": pack(age, np.int32)}
     if seed.table is not None and recorded.visits is not None and recorded.states.shape[2] == seed.table.num_states:
         document["grid"] = grid(seed, rows)
     return document
@@ -140,7 +81,7 @@ def densities(
             -SPREAD, SPREAD, POINTS, dtype=np.float32
         )
 
-    def heights(z: Any, points: Any) -> Any:
+    def heights(z: PyTree, points: Any) -> Any:
         """Of one moment and state: the mixture over members."""
         each = jax.vmap(jax.vmap(family.density), in_axes=(0, None))(z, points)
         return jnp.mean(each, axis=0)
@@ -150,13 +91,15 @@ def densities(
     return {
         "bins": centres is not None,
         "points": points.shape[-1],
-        "ends": _packed(points[..., [0, -1]], np.float32),
-        "height": _packed(255 * np.clip(height, 0, 1), np.uint8),
+        "ends": pack(points[..., [0, -1]], np.float32),
+        "height": pack(255 * np.clip(height, 0, 1), np.uint8),
     }
 
 
-def chosen(seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray) -> dict[str, Float[np.ndarray, "..."]]:
-    """How often each policy takes each action, by the first decisions of episodes; greedy shares what is equal."""
+def action_shares(
+    seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray
+) -> dict[str, Float[np.ndarray, "..."]]:
+    """How often each policy takes each action, by the first decisions of episodes; greedy shares ties equally."""
     best = mean == mean.max(axis=-1, keepdims=True)
     found = {"greedy": best / best.sum(axis=-1, keepdims=True)}
     family, own = seed.parts.family, seed.parts.policy
@@ -169,7 +112,7 @@ def chosen(seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray) -> d
         policies[type(own).__name__] = own
     for name, policy in policies.items():
 
-        def shares(z: Any, policy: Any = policy) -> Any:
+        def shares(z: PyTree, policy: Any = policy) -> Any:
             keys = jax.random.split(jax.random.key(0), DECISIONS)
             members = jax.tree.leaves(z)[0].shape[0]
             memories = jax.vmap(lambda key: policy.begin(key, members, count))(keys)
@@ -197,52 +140,3 @@ def exact(seed: Seed, states: list[int]) -> list[list[Any]]:
                 [place, action, round(float(z.atoms[k]), 5), round(float(z.probabilities[k]), 4)] for k in likeliest
             ]
     return rows
-
-
-def grid(seed: Seed, rows: int) -> dict[str, Any] | None:
-    """All states where they lie: visits, upper bound and greedy action at each moment."""
-    table, recorded = seed.table, seed.recorded
-    assert table is not None
-    assert recorded.visits is not None
-    count = table.num_states
-    if count > MOST_CELLS:
-        return None
-    columns = -(-count // rows) if rows > 1 else min(count, 25)
-    upper = (recorded.mean + OPTIMISM * recorded.std)[:, seed.row].max(axis=2)
-    visits = np.log1p(recorded.visits[:, seed.row].sum(axis=2))
-    greedy = recorded.mean[:, seed.row].argmax(axis=2)
-    likely = np.asarray(table.probability).argmax(axis=2)
-    where = (*np.indices(likely.shape), likely)
-    after, ends = np.asarray(table.next_state)[where], np.asarray(table.terminated)[where]
-    here = np.arange(count)[:, None]
-    step = np.stack([after // columns - here // columns, after % columns - here % columns], axis=-1)
-    arrow = np.where(ends & (np.asarray(table.reward)[where] <= 0), 1, _arrows(np.sign(step)))
-    arrow = np.where(ends & (np.asarray(table.reward)[where] > 0), 2, arrow)
-    low, high = float(upper.min()), float(upper.max())
-    return {
-        "columns": columns,
-        "count": count,
-        "low": low,
-        "high": high,
-        "upper": _packed(255 * (upper - low) / max(high - low, 1e-9), np.uint8),
-        "most": float(np.expm1(visits.max())),
-        "visits": _packed(255 * visits / max(visits.max(), 1e-9), np.uint8),
-        "arrow": _packed(arrow[here[:, 0], greedy], np.uint8),
-    }
-
-
-ARROWS = "·×★↑↓←→↖↗↙↘"
-"""What an arrow's number stands for: stays, ends without a reward, ends with one, and the ways to go."""
-
-WAYS = {(-1, 0): 3, (1, 0): 4, (0, -1): 5, (0, 1): 6, (-1, -1): 7, (-1, 1): 8, (1, -1): 9, (1, 1): 10, (0, 0): 0}
-
-
-def _arrows(way: Int[np.ndarray, "states actions 2"]) -> Int[np.ndarray, "states actions"]:
-    flat = [WAYS[int(down), int(right)] for down, right in way.reshape(-1, 2)]
-    return np.array(flat).reshape(way.shape[:2])
-
-
-def _packed(array: Any, kind: Any) -> str:
-    """Numbers as the page unpacks them: little-endian, in base 64."""
-    whole = np.rint(array) if np.issubdtype(kind, np.integer) else array
-    return base64.b64encode(np.ascontiguousarray(whole, np.dtype(kind).newbyteorder("<")).tobytes()).decode()

@@ -1,4 +1,4 @@
-"""Runs by their environments: what a report says of each."""
+"""Runs grouped by environment, as a report shows them."""
 
 import dataclasses
 import json
@@ -9,12 +9,13 @@ import numpy as np
 
 from uppertail.errors import InputError
 from uppertail.reports import outcomes
-from uppertail.reports.details import Seed, detail
-from uppertail.reports.rebuilt import Rebuilt, rebuilt
+from uppertail.reports.details import detail
+from uppertail.reports.rebuilt import Rebuilt, rebuild
 from uppertail.reports.runs import FoundRun
+from uppertail.reports.seeds import Seed
 
 MOST_DETAILS = 12
-"""Seeds that are shown in detail, of all runs of an environment together."""
+"""The most seeds that are shown in detail, of all runs of an environment together."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,8 +23,8 @@ class Group:
     """The runs of one environment.
 
     Args:
-        environment: what it is called.
-        methods: what the methods are called.
+        environment: its name.
+        methods: the names of the methods.
         runs: the run of each method.
         table: a row of each method.
         data: the data of the charts, by their names.
@@ -69,7 +70,7 @@ def _group(
     runs: list[FoundRun], states: list[int], known: Mapping[str, type] | None, twins: Mapping[str, float]
 ) -> Group:
     labels = method_labels(runs)
-    parts = [rebuilt(run.summary, known) for run in runs]
+    parts = [rebuild(run.summary, known) for run in runs]
     seen = [
         outcomes.times(run, outcomes.goal_of(run, getattr(each.builder, "success_return", None)))
         for run, each in zip(runs, parts, strict=True)
@@ -109,13 +110,13 @@ def _group(
 
 
 def method_labels(runs: Sequence[FoundRun]) -> list[str]:
-    """What the method of each run is called; where two would be called the same, by its folder as well."""
+    """A name for the method of each run; where two would be the same, with the run's folder."""
     plain = [run.method for run in runs]
     return [name if plain.count(name) == 1 else f"{name} ({run.name})" for name, run in zip(plain, runs, strict=True)]
 
 
 def environment_label(described: Mapping[str, Any], parts: Rebuilt) -> str:
-    """An environment's name with its settings, as far as they are not the usual ones."""
+    """An environment's name, with the settings that are not the usual ones."""
     if parts.builder is None:
         return str(described.get("id", described["name"]))
     usual = {field.name: field.default for field in dataclasses.fields(parts.builder)}
@@ -154,5 +155,5 @@ def _details(label: str, run: FoundRun, parts: Rebuilt, states: list[int], most:
 
 
 def _rows(parts: Rebuilt) -> int:
-    """In how many rows its states lie; 1: in a line."""
+    """How many rows a picture of its states has; 1: a line."""
     return 1 if parts.builder is None else parts.builder.rows

@@ -13,13 +13,15 @@ from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records.distributions import Distributions
-from uppertail.reports.details import OPTIMISM, SPREAD
+from uppertail.reports.details import SPREAD
 from uppertail.reports.groups import environment_label
 from uppertail.reports.rebuilt import Rebuilt
+from uppertail.reports.seeds import OPTIMISM
 from uppertail.training.run import Run
+from uppertail.types import PyTree
 
 MOST_PATH = 1000
-"""States of a greedy path that are shown at the most."""
+"""The most states of a greedy path that are shown."""
 
 
 class Drawn(NamedTuple):
@@ -32,17 +34,17 @@ class Drawn(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inspected:
-    """What is looked at.
+    """What `uppertail inspect` shows.
 
     Args:
-        environment: what the environment is called.
-        method: what learns and explores.
+        environment: the name of the environment.
+        method: the distribution and the policy.
         seed: the seed.
         when: the moment, in words.
         step: environment steps until then.
         family: the return distributions.
         table: the environment's table; None if it has none.
-        states: which states there are; empty where observations are none, and 0 stands for the first.
+        states: the states; empty if observations are not states, where 0 stands for the first one.
         returns: the distribution's parameters, with axes [states, members, actions].
         visits, last: data of each state and action, and the step of the last; None where they were not counted.
     """
@@ -55,7 +57,7 @@ class Inspected:
     family: Any
     table: FiniteMDP | None
     states: list[int]
-    returns: Any
+    returns: PyTree
     visits: np.ndarray | None = None
     last: np.ndarray | None = None
 
@@ -63,7 +65,7 @@ class Inspected:
     def of(
         cls, run: Run, networks: Network, recorded: Distributions | None, seed: int | None, step: int | None
     ) -> Self:
-        """Of a run, at the end or at a moment that was recorded.
+        """Looks at a run, at its end or at a recorded moment.
 
         Raises:
             InputError: there is no such seed, or nothing was recorded.
@@ -107,10 +109,10 @@ class Inspected:
         return np.asarray(jnp.sqrt(jnp.mean(std**2, axis=1) + jnp.var(mean, axis=1)))
 
     def place(self, state: int | None) -> int:
-        """Where a state is; that of the path's first if none is asked for.
+        """The position of a state; by default that of the path's first.
 
         Raises:
-            InputError: it is none of them.
+            InputError: there is no such state.
         """
         if state is None:
             return self._place_of_start()
@@ -147,7 +149,7 @@ class Inspected:
             "path": [self._on_path(each, mean, upper) for each in self._path(mean)],
         }
 
-    def drawn(self, state: int, points: int) -> Drawn | None:
+    def densities(self, state: int, points: int) -> Drawn | None:
         """Densities of each action in a state; None for a family that has none."""
         if not self.family.has_density:
             return None
@@ -160,7 +162,7 @@ class Inspected:
         return Drawn(low, high, np.asarray(density).reshape(len(mean), points, 8).max(axis=2).tolist())
 
     def _known(self) -> str:
-        """Which states there are, for a sentence."""
+        """The states, for a sentence."""
         if not self.states:
             return "0, the first observation"
         if len(self.states) == max(self.states) + 1:
@@ -213,7 +215,7 @@ class Inspected:
 
 
 def _moment(recorded: Distributions, row: int, step: int | None, agent: Agent) -> dict[str, Any]:
-    """What was recorded of a seed at the last moment up to a step."""
+    """The record of a seed at the last moment up to a step."""
     steps = recorded.step[:, row]
     moment = len(steps) - 1 if step is None else int(np.searchsorted(steps, step, side="right")) - 1
     there = recorded.states[moment, row] >= 0
@@ -231,6 +233,6 @@ def _moment(recorded: Distributions, row: int, step: int | None, agent: Agent) -
 
 
 def _plain(array: np.ndarray) -> Any:
-    """Numbers for JSON: of one member without its axis, and without what JSON has no word for."""
+    """Numbers for JSON: without the axis of a single member, and with large numbers in place of infinite ones."""
     values = np.nan_to_num(array, neginf=-1e30, posinf=1e30)
     return (values[0] if len(values) == 1 else values).tolist()

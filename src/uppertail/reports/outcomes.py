@@ -1,4 +1,4 @@
-"""What came out, method by method: learning curves, when seeds got there, and what they kept."""
+"""Results method by method: learning curves, when seeds got there, and whether they stayed solved."""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ POINTS = 150
 SEED_POINTS = 80
 
 FIRST, SOLVED, KEPT = "first success", "solved", "fell after it was solved"
-"""What is waited for."""
+"""The events whose times are shown."""
 
 
 def curve_rows(label: str, seeds: list[Episodes]) -> list[dict[str, Any]]:
@@ -54,11 +54,11 @@ def log_rows(label: str, run: FoundRun) -> list[dict[str, Any]]:
 
 
 def times(run: FoundRun, goal: float | None) -> dict[str, Times]:
-    """When each seed got there, or until when it had not: those are censored, not dropped.
+    """When each seed got there; a seed that had not by its end is censored, not dropped.
 
     Args:
         run: the run.
-        goal: return from which an episode is a success; None: nobody has said.
+        goal: return from which an episode is a success; None: not defined.
     """
     if goal is None:
         return {}
@@ -101,9 +101,9 @@ def table_row(label: str, run: FoundRun, seen: Mapping[str, Times], twin: float 
     """A row of the table over floor and twin.
 
     Args:
-        label: what the method is called.
+        label: the name of the method.
         run: the run.
-        seen: what `times` gave.
+        seen: what `times` returned.
         twin: median first success of the same method with tables instead of networks; None: not known.
     """
     floor = run.summary.get("floor_episodes")
@@ -123,7 +123,7 @@ def table_row(label: str, run: FoundRun, seen: Mapping[str, Times], twin: float 
 
 
 def goal_of(run: FoundRun, known: float | None) -> float | None:
-    """The return of a success: as the environment says, else the lowest of a first success; None: there is none."""
+    """The return of a success: the environment's, else the lowest of a first success; None: not defined."""
     firsts = run.summary.get("first_success_episode", [None] * len(run.episodes))
     reached = [float(seed.returns[at - 1]) for seed, at in zip(run.episodes, firsts, strict=True) if at]
     goal = min(reached, default=math.inf) if known is None else known

@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 
 from uppertail.errors import InputError
-from uppertail.reports.details import ARROWS
 from uppertail.reports.groups import Group
 from uppertail.reports.runs import FoundRun
+from uppertail.reports.state_grid import ARROWS
 
 MARK = "<!-- uppertail report -->"
-"""What the file of a report has in its first line."""
+"""The first line of a report's file has this."""
 
 NEEDED = ("altair", "vl_convert")
 
@@ -43,7 +43,7 @@ def page(title: str, groups: list[Group], command: str) -> str:
     Args:
         title: what it is about.
         groups: the runs, by their environments.
-        command: what made the report.
+        command: the command that made the report.
     """
     from uppertail.reports.charts import charts  # Altair takes a second
 
@@ -65,11 +65,11 @@ def page(title: str, groups: list[Group], command: str) -> str:
         ),
         "css": _file("page.css"),
         "sections": "\n".join(_section(number, group) for number, group in enumerate(groups)),
-        "data": _embedded({"groups": documents, "arrows": ARROWS}),
+        "data": _embed({"groups": documents, "arrows": ARROWS}),
         "bundle": _bundle(),
         "script": _file("page.js"),
     }
-    return _filled(_file("page.html"), parts)
+    return _fill(_file("page.html"), parts)
 
 
 def _section(number: int, group: Group) -> str:
@@ -78,9 +78,9 @@ def _section(number: int, group: Group) -> str:
         "number": str(number),
         "environment": html.escape(group.environment),
         "table": _table(group.table),
-        "made": "\n".join(_made(label, run) for label, run in zip(group.methods, group.runs, strict=True)),
+        "made": "\n".join(_provenance(label, run) for label, run in zip(group.methods, group.runs, strict=True)),
     }
-    return _filled(_file("section.html"), parts)
+    return _fill(_file("section.html"), parts)
 
 
 def _table(rows: list[dict[str, str]]) -> str:
@@ -89,7 +89,7 @@ def _table(rows: list[dict[str, str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _made(label: str, run: FoundRun) -> str:
+def _provenance(label: str, run: FoundRun) -> str:
     """Settings, versions, hardware and the command of a run, folded."""
     summary = run.summary
     hardware = ", ".join(f"{name} {value}" for name, value in summary["hardware"].items())
@@ -112,8 +112,8 @@ def _bundle() -> str:
     return vl_convert.javascript_bundle(vl_version=version).replace("</script", "<\\/script")
 
 
-def _embedded(document: Any) -> str:
-    """JSON that no word within can end."""
+def _embed(document: Any) -> str:
+    """JSON that cannot end the script element that holds it."""
     return json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
@@ -121,8 +121,8 @@ def _file(name: str) -> str:
     return importlib.resources.files("uppertail.reports").joinpath(name).read_text(encoding="utf-8")
 
 
-def _filled(template: str, parts: dict[str, str]) -> str:
-    """A template with its parts; what stands in a part is not looked through again."""
+def _fill(template: str, parts: dict[str, str]) -> str:
+    """A template with its parts filled in; braces within a part stay as they are."""
     pieces = template.split("{{")
     filled = [pieces[0]]
     for piece in pieces[1:]:

@@ -1,4 +1,4 @@
-"""The parts of a run, built again from what its summary says of them."""
+"""The parts of a run, built again from its summary."""
 
 import dataclasses
 import importlib
@@ -13,16 +13,17 @@ from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.training.seeds import seed_keys
+from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
 class Rebuilt:
-    """Parts of a run; None: it cannot be built again here, such as a class that only the run knew.
+    """Parts of a run; None: it cannot be built here, for example a class that only the run's own program has.
 
     Args:
         builder: builds the environments.
         family: the return distributions, as fitted to the environment.
-        policy: what explored.
+        policy: the exploration policy.
     """
 
     builder: Any = None
@@ -39,25 +40,25 @@ class Rebuilt:
             return None
         return environment if isinstance(environment, FiniteMDP) else None
 
-    def distribution(self, parameters: Mapping[str, np.ndarray]) -> Any:
+    def distribution(self, parameters: Mapping[str, np.ndarray]) -> PyTree:
         """The family's own parameters, from their names."""
         paths, structure = jax.tree_util.tree_flatten_with_path(self.family.terminal())
         names = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in paths]
         return jax.tree.unflatten(structure, [jnp.asarray(parameters[name]) for name in names])
 
 
-def rebuilt(summary: Mapping[str, Any], known: Mapping[str, type] | None = None) -> Rebuilt:
+def rebuild(summary: Mapping[str, Any], known: Mapping[str, type] | None = None) -> Rebuilt:
     """The parts that a summary names.
 
     Args:
         summary: the run's.
         known: classes that are not built in, by their names.
     """
-    parts = {name: _built(summary[name], PARTS[name].kinds, known or {}) for name in ("env", "distribution", "policy")}
+    parts = {name: _build(summary[name], PARTS[name].kinds, known or {}) for name in ("env", "distribution", "policy")}
     return Rebuilt(parts["env"], parts["distribution"], parts["policy"])
 
 
-def _built(described: Mapping[str, Any], kinds: Mapping[str, str], known: Mapping[str, type]) -> Any:
+def _build(described: Mapping[str, Any], kinds: Mapping[str, str], known: Mapping[str, type]) -> Any:
     name = described["name"]
     kind = getattr(importlib.import_module(kinds[name]), name) if name in kinds else known.get(name)
     if kind is None:
@@ -66,7 +67,7 @@ def _built(described: Mapping[str, Any], kinds: Mapping[str, str], known: Mappin
     fields = {field.name for field in dataclasses.fields(kind) if field.init}
     try:
         return kind(**{setting: value for setting, value in settings.items() if setting in fields})
-    except (InputError, TypeError, ValueError):  # a version that knows other settings
+    except (InputError, TypeError, ValueError):  # of a version with other settings
         return None
 
 

@@ -1,4 +1,4 @@
-"""The runs that a report is about, as their folders have them."""
+"""The runs that a report is about, read from their folders."""
 
 import dataclasses
 import json
@@ -14,19 +14,19 @@ from uppertail.records import distributions as recorded
 from uppertail.records.distributions import Distributions
 
 CELLS = "cells"
-"""Where a study's folder has its runs."""
+"""The folder of a study's runs, within its own."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FoundRun:
-    """A run as its folder has it.
+    """A run, read from its folder.
 
     Args:
-        folder: where it is.
-        prefix: what the names of its files begin with, where several runs share a folder.
+        folder: the folder.
+        prefix: put before the names of its files, where several runs share a folder.
         summary: its summary.json.
         episodes: the episodes of each seed.
-        distributions: what was recorded; None: nothing was.
+        distributions: its recorded distributions; None: it recorded none.
         log: the lines of its log; empty if there is none.
         config: its config.yaml; None if there is none.
     """
@@ -41,7 +41,7 @@ class FoundRun:
 
     @property
     def method(self) -> str:
-        """What learns and explores, in two words."""
+        """The names of its distribution and its policy."""
         return f"{self.summary['distribution']['name']}, {self.summary['policy']['name']}"
 
     @property
@@ -52,11 +52,11 @@ class FoundRun:
 
     @property
     def name(self) -> str:
-        """What its files are called."""
+        """Its folder's name, with the prefix of its files."""
         return f"{self.folder.name}/{self.prefix}".rstrip("/-")
 
 
-def found_runs(folders: Iterable[Path]) -> list[FoundRun]:
+def read_runs(folders: Iterable[Path]) -> list[FoundRun]:
     """The runs in these folders: of `train`, of `headline`, and those of a study.
 
     Raises:
@@ -94,7 +94,7 @@ def _read(folder: Path, prefix: str) -> FoundRun:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             episodes = Episodes.of_arrays(dict(arrays))
-    except Exception as error:  # whatever NumPy makes of a damaged file
+    except Exception as error:  # a damaged file raises many kinds of errors
         raise InputError(f"{path} is missing or damaged: train again, or leave its folder out.") from error
     config = folder / CONFIG
     return FoundRun(
@@ -109,7 +109,7 @@ def _read(folder: Path, prefix: str) -> FoundRun:
 
 
 def _log(path: Path) -> list[dict[str, Any]]:
-    """Its whole lines, as far as they can be read."""
+    """The lines of a log, up to the first that cannot be read."""
     lines: list[dict[str, Any]] = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
         try:

@@ -1,1 +1,1 @@
-"""Studies: many runs of `uppertail train`, shared by processes and machines, and what they show together."""
+"""Studies: many runs of `uppertail train`, shared by processes and machines, and their results together."""

@@ -12,9 +12,9 @@ from uppertail.studies.settings import SEEDS, is_environments
 NAME = "name"
 """The entry of one of a study's `cells` that names it, in place of its options."""
 BARE = (NAME, "env", "distribution", "policy")
-"""What is called by its value alone."""
+"""Options that a label shows by their value alone."""
 LONGEST = 120
-"""Characters of a name, which is that of a folder."""
+"""The most characters of a name, since it names a folder."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Cell:
 
     Args:
         name: its name in tables, and that of its folder.
-        options: all that is asked of `uppertail train`, option to value.
-        varying: those of them in which the cells of its study may differ; its name stands for those that it was given
-            with one, but for its environment's.
+        options: its options of `uppertail train`, option to value.
+        varying: the options in which the cells of its study may differ. In a cell with a name of its own, the name
+            stands for them, except for those of its environment.
     """
 
     name: str
@@ -34,12 +34,12 @@ class Cell:
 
     @property
     def environment(self) -> str:
-        """What its environment is called: the options that vary; empty if none does."""
+        """The name of its environment: the options that vary; empty if none does."""
         return _label({option: value for option, value in self.varying.items() if is_environments(option)})
 
     @property
     def method(self) -> str:
-        """What its method is called, likewise."""
+        """The name of its method, likewise."""
         hidden = {option for option in self.varying if is_environments(option) or option in SEEDS}
         return _label({option: value for option, value in self.varying.items() if option not in hidden})
 
@@ -51,7 +51,7 @@ class Cell:
 
 
 def text(value: Any) -> str:
-    """A value as it is written on the command line."""
+    """A value in the form of the command line."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):

@@ -1,12 +1,12 @@
-"""A claim: one process says, in a file that only it can make, that it works on a cell.
+"""A claim: a file with which one process says that it works on a cell.
 
-The claims of a cell are numbered. To claim it is to make the file of the next number (O_EXCL: of several processes, on
-one machine or on many that share the folder, one succeeds), and no claim is ever taken back: one that was left by a
-process or machine that died is followed by the next. So they are also the log of who began what, and how it ended.
+The claims of a cell are numbered. A process claims a cell by making the file of the next number (O_EXCL: of several
+processes, on one machine or on many that share the folder, one succeeds). No claim is ever taken back: if a process or
+machine died, the next claim follows its own. So claims are also the log of who began what, and how it ended.
 
-While it works, the owner holds a lock on the file, which dies with its process, and touches it every few seconds. On
-the owner's machine the lock says whether it lives. Elsewhere, where a lock may not reach, the touches do: one that has
-not come for two minutes, by the clock of whoever waits, means that it is dead.
+While the owner works, it holds a lock on the file, which ends with its process, and touches the file every few seconds.
+On the owner's machine the lock shows whether it lives. On other machines, which may not see the lock, the touches do:
+if none has come for two minutes, by the clock of the process that waits, the owner is dead.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ BEAT = 10.0
 """Seconds between two signs of life."""
 
 Outcome = Literal["done", "failed", "released"]
-"""How a claim ends; a released cell waits for whoever claims it next."""
+"""How a claim ends; a released cell waits for the next claim."""
 
 
 def machine() -> str:
@@ -40,7 +40,7 @@ def machine() -> str:
 
 
 def end_process(path: Path) -> None:
-    """Ends this process at once: it was taken for dead, and another works on its cell."""
+    """Ends this process at once: another took it for dead, and works on its cell."""
     sys.stderr.write(f"uppertail: The claim {path.name} was taken for dead, and another process goes on with it.\n")
     sys.stderr.flush()
     os._exit(1)
@@ -48,12 +48,12 @@ def end_process(path: Path) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Claim:
-    """A cell that is this process's, until it ends the claim or dies.
+    """This process's claim of a cell, until it ends the claim or dies.
 
     Args:
         path: the claim's file.
-        descriptor: the same, open and locked.
-        over: set when it has ended.
+        descriptor: the open and locked file.
+        over: set when the claim has ended.
     """
 
     path: Path
@@ -68,7 +68,7 @@ class Claim:
             path: its name.
             after: the name of the claim that would follow it.
             beat: seconds between two signs of life.
-            lost: called if there is such a claim, since this process gave no sign of life for so long.
+            lost: called if there is such a claim, because this process gave no sign of life for too long.
 
         Raises:
             FileExistsError: another process made it first.
@@ -80,7 +80,7 @@ class Claim:
             _write(descriptor, {"host": platform.node(), "machine": machine(), "pid": os.getpid(), "began": _now()})
         except BaseException:
             with contextlib.suppress(OSError):
-                path.unlink()  # nobody takes a claim without a word for dead so soon
+                path.unlink()  # no other process takes over a claim so soon
             os.close(descriptor)
             raise
         claim = cls(path, descriptor, threading.Event())
@@ -88,10 +88,10 @@ class Claim:
         return claim
 
     def end(self, outcome: Outcome, **details: Any) -> None:
-        """Says how it ended, and lets go of the cell.
+        """Writes how it ended, and releases the lock.
 
         Raises:
-            OSError: that cannot be written, so that it looks as if this process had died.
+            OSError: it cannot be written; others will think that this process died.
         """
         self.over.set()
         try:
@@ -101,14 +101,14 @@ class Claim:
 
     def _live(self, after: Path, beat: float, lost: Callable[[Path], object]) -> None:
         while not self.over.wait(beat):
-            with contextlib.suppress(OSError):  # a shared folder that cannot be reached for a moment
+            with contextlib.suppress(OSError):  # a shared folder may be out of reach for a moment
                 if after.exists() and not self.over.is_set():
                     lost(self.path)
                 os.utime(self.path)
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:
-    """The whole lines of a claim: how it began, and how it ended if it has."""
+    """The complete lines of a claim: how it began, and how it ended if it has."""
     whole = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
     try:
         return [dict(json.loads(line)) for line in whole]

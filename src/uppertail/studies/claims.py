@@ -1,4 +1,4 @@
-"""The claims of all cells of a study: what each cell's state is, and which of them one may take."""
+"""The claims of all cells of a study: the state of each cell, and whether it may be claimed."""
 
 import collections
 import dataclasses
@@ -14,21 +14,21 @@ from uppertail.studies.claim import BEAT, Claim, end_process, lines, machine
 
 PATIENCE = 120.0
 """Seconds without a sign of life after which a process on another machine is taken for dead; above the minute for which
-a network filesystem may show what was."""
+a network filesystem may show old contents."""
 LOSSES = 3
-"""A cell whose process died so many times in a row without a word is not begun again by itself."""
-LOST = f"its process ended {LOSSES} times without a word, killed or out of memory"
+"""A cell whose process died this many times in a row without a message counts as failed."""
+LOST = f"its process ended {LOSSES} times without a message, killed or out of memory"
 
 State = Literal["waiting", "running", "done", "failed"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """How a cell stands.
+    """The state of a cell.
 
     Args:
         state: waiting, if it may be claimed.
-        number: of its newest claim; 0 if it has none.
+        number: number of its newest claim; 0 if it has none.
         began: first line of that claim.
         ended: its second line; empty if it has not ended.
     """
@@ -45,10 +45,10 @@ class Standing:
 
 
 class Claims:
-    """The folder of claims, seen from one process.
+    """The folder of claims, as one process uses it.
 
     Args:
-        folder: where the claims are.
+        folder: the folder.
         beat: seconds between two signs of life of this process's claims.
         patience: seconds without one after which a process on another machine is taken for dead.
         lost: what to do if this process was taken for dead.
@@ -66,7 +66,7 @@ class Claims:
         self._signs: dict[Path, tuple[int, float]] = {}
 
     def standings(self, cells: Iterable[str]) -> dict[str, Standing]:
-        """How each of these cells stands."""
+        """The state of each of these cells."""
         newest: dict[str, int] = collections.defaultdict(int)
         with os.scandir(self.folder) as entries:
             for entry in entries:
@@ -86,7 +86,7 @@ class Claims:
         return any(line[0]["pid"] == process and line[0]["machine"] == machine() for line in found if line)
 
     def take(self, cell: str, standing: Standing) -> Claim | None:
-        """Claims a cell that stood like this; None if another process did so first.
+        """Claims a cell that had this standing; None if another process did so first.
 
         Raises:
             InputError: the claim cannot be written.
@@ -99,7 +99,7 @@ class Claims:
         except OSError as error:
             raise InputError(
                 f"The study's {self.folder} cannot be written ({error.strerror}): what is done is kept; "
-                "mend that, then call the same command again."
+                "fix that, then call the same command again."
             ) from error
 
     def _standing(self, cell: str, number: int) -> Standing:
@@ -110,7 +110,7 @@ class Claims:
         if not ended:
             if self._alive(path, began):
                 return Standing("running", number, began, {})
-            began, ended = self._halves(path)  # it may have ended before it let go
+            began, ended = self._halves(path)  # it may have ended before it released its lock
         if ended:
             state = ended["outcome"]
             return Standing("waiting" if state == "released" else state, number, began, ended)
@@ -122,7 +122,7 @@ class Claims:
         """Whether the owner of a claim lives: by its lock on its own machine, elsewhere by its signs of life."""
         if began.get("machine") == machine() and (locked := held(path)) is not None:
             return locked
-        with path.open("rb") as file:  # opened, so that a network filesystem asks again
+        with path.open("rb") as file:  # opening the file makes a network filesystem ask again
             sign = os.fstat(file.fileno()).st_mtime_ns
         last, since = self._signs.get(path, (-1, 0.0))
         if sign != last:

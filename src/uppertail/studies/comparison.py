@@ -11,7 +11,7 @@ from uppertail.studies.runs import FINAL_RETURN, TIMES, Sample
 SIGNIFICANT = 0.05
 
 
-def compared(a: Mapping[str, Sample], b: Mapping[str, Sample]) -> dict[str, Any]:
+def compare(a: Mapping[str, Sample], b: Mapping[str, Sample]) -> dict[str, Any]:
     """For each metric, the probability that a run of B is better than one of A, and the effect.
 
     Args:
@@ -30,24 +30,24 @@ def compared(a: Mapping[str, Sample], b: Mapping[str, Sample]) -> dict[str, Any]
     for metric in TIMES:
         pairs = [(a[name].times[metric], b[name].times[metric]) for name in shared]
         document[metric] = {
-            **_rounded(improvement([earlier_is_better(*pair) for pair in pairs])._asdict()),
-            "ratio": _rounded(ratio_of_times(pairs)._asdict()),
+            **_round(improvement([earlier_is_better(*pair) for pair in pairs])._asdict()),
+            "ratio": _round(ratio_of_times(pairs)._asdict()),
         }
     returns = [(a[name].final_return, b[name].final_return) for name in shared]
     if all(values.size for pair in returns for values in pair):
         document[FINAL_RETURN] = {
-            **_rounded(improvement([higher_is_better(*pair) for pair in returns])._asdict()),
-            "difference": _rounded(difference_of_means(returns)._asdict()),
+            **_round(improvement([higher_is_better(*pair) for pair in returns])._asdict()),
+            "difference": _round(difference_of_means(returns)._asdict()),
         }
     return document
 
 
 def verdict(found: Mapping[str, float]) -> str:
-    """What a metric says, in a word or two: the interval and the permutation test must agree."""
+    """The verdict of a metric, in a word or two: the interval and the permutation test must agree."""
     if found["p_value"] < SIGNIFICANT and not found["low"] <= 0.5 <= found["high"]:
         return "B is better" if found["probability"] > 0.5 else "A is better"
     return "not told apart"
 
 
-def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
+def _round(numbers: Mapping[str, float]) -> dict[str, float]:
     return {name: float(f"{value:.6g}") for name, value in numbers.items()}

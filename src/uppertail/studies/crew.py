@@ -1,4 +1,4 @@
-"""The worker processes of this machine: begun, watched, and replaced when one is killed."""
+"""Starts the worker processes of this machine, watches them, and replaces one that is killed."""
 
 import contextlib
 import os
@@ -17,19 +17,19 @@ SETTINGS = {
     "MKL_NUM_THREADS": "1",
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
 }
-"""A cell has one thread of work, so that as many cells as cores go side by side; several share an accelerator."""
+"""A cell uses one thread, so that as many cells as cores run side by side; several share an accelerator."""
 
 ENDED, REFUSED = 0, 2
-"""Exit codes of a worker that is not to be replaced."""
+"""Exit codes of workers that are not replaced."""
 IN_VAIN = 3
-"""If so many in a row end without having claimed a cell, no other is begun."""
+"""If this many in a row end without having claimed a cell, no other is started."""
 
 
 def end_with_parent() -> None:
-    """Has this process end when its parent does, however that ends: the parent holds the other end of its input."""
+    """Makes this process end when its parent does, in any way: the parent holds the other end of its input."""
 
     def watch() -> None:
-        while os.read(0, 1):  # of the file itself: Python's own would be closed while this waits
+        while os.read(0, 1):  # not through Python's own file, which would be closed while this waits
             pass
         os._exit(1)
 
@@ -40,7 +40,7 @@ class Crew:
     """Worker processes.
 
     Args:
-        command: what a worker is; it calls `end_with_parent`.
+        command: the command of a worker, which calls `end_with_parent`.
         count: how many.
     """
 
@@ -49,22 +49,22 @@ class Crew:
         self._workers = [self._begin() for _ in range(count)]
 
     def run(self, claimed: Callable[[int], bool], show: Callable[[], object], poll: float = 0.2) -> None:
-        """Waits until all have come to their end; one that is killed is replaced.
+        """Waits until all have ended; one that is killed is replaced.
 
         Args:
             claimed: whether the process of this number has claimed a cell.
-            show: called again and again.
+            show: called at every look.
             poll: seconds between two calls.
 
         Raises:
             InputError: a worker cannot do its work.
-            KeyboardInterrupt: after Ctrl-C, when all have kept what they could.
+            KeyboardInterrupt: after Ctrl-C, when all have saved what they could.
         """
         try:
             while self._workers:
                 show()
                 time.sleep(poll)
-                self._workers = [worker for each in self._workers if (worker := self._still(each, claimed))]
+                self._workers = [worker for each in self._workers if (worker := self._replace_if_killed(each, claimed))]
         except KeyboardInterrupt:
             for worker in self._workers:
                 worker.send_signal(signal.SIGINT)
@@ -82,10 +82,10 @@ class Crew:
         environment = {**SETTINGS, **os.environ}
         return subprocess.Popen(self._command, stdin=subprocess.PIPE, env=environment, process_group=0)
 
-    def _still(
+    def _replace_if_killed(
         self, worker: "subprocess.Popen[bytes]", claimed: Callable[[int], bool]
     ) -> "subprocess.Popen[bytes] | None":
-        """A worker while it works, its successor if it was killed, None if it has come to its end."""
+        """The worker if it still works, its successor if it was killed, None if it has ended."""
         code = worker.poll()
         if code is None:
             return worker
@@ -96,7 +96,7 @@ class Crew:
         if code == REFUSED or self._in_vain == IN_VAIN:
             raise InputError(
                 f"A worker ended with exit code {code}, so the study stops, and what is done is kept: "
-                "mend what is said above, then call the same command again."
+                "fix the error above, then call the same command again."
             )
         return self._begin()
 

@@ -1,4 +1,4 @@
-"""What a study's file asks for: YAML with `base`, `grid` and `cells`, or `search`, and `slurm` for its workers."""
+"""A study's file: YAML with `base`, `grid` and `cells`, or `search`, and `slurm` for its workers."""
 
 import dataclasses
 import difflib
@@ -23,7 +23,7 @@ OWN = {
     "quiet": "a study's cells are always quiet",
     "config": "write its options under base",
 }
-"""Options of `uppertail train` that are the study's affair, and why."""
+"""Options of `uppertail train` that a study settles itself, and why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Definition:
     """A study.
 
     Args:
-        text: the file as it is.
+        text: the text of the file.
         cells: its cells, in order; names and options differ between any two.
-        slurm: what is asked of Slurm for a worker.
-        space: what is searched, if the cells are the trials of a search; else None.
+        slurm: the parameters of a worker's Slurm job.
+        space: the space of a search, if the cells are its trials; else None.
     """
 
     text: str
@@ -47,7 +47,7 @@ class Definition:
         """The study in a file.
 
         Raises:
-            InputError: it cannot be read, or what it says is not a study.
+            InputError: it cannot be read, or is not a study.
         """
         document = read_yaml(path, "The study")
         content = path.read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ class Definition:
 
 
 def _require_study(document: Any) -> None:
-    """Refuses what is not a study, and keys that there are not."""
+    """Refuses a document that is not a study, and unknown keys."""
     if not isinstance(document, dict) or not document.keys() & set(CELLS):
         raise InputError(f"it is not a study: it has none of the keys {', '.join(CELLS)}.")
     for key in document:
@@ -114,7 +114,7 @@ def _grid(document: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def _listed(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The entries of `cells`; an empty one where there is no such list, so that the grid is all."""
+    """The entries of `cells`; one empty entry without such a list, so that the grid alone makes the cells."""
     if "cells" not in document:
         return [{}]
     listed = document["cells"]

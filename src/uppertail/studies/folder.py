@@ -18,7 +18,7 @@ STUDY, SUMMARY, CLAIMS, CELLS = "study.yaml", "study.json", "claims", "cells"
 
 @dataclasses.dataclass(frozen=True)
 class StudyFolder:
-    """Where a study is.
+    """The folder of a study.
 
     Args:
         path: the folder.
@@ -28,12 +28,12 @@ class StudyFolder:
 
     @property
     def definition(self) -> Path:
-        """The study's file, as it was when it was last called."""
+        """The copy of the study's file from its last call."""
         return self.path / STUDY
 
     @property
     def cells(self) -> Path:
-        """Where the run folders are."""
+        """The folder of the run folders."""
         return self.path / CELLS
 
     def cell(self, cell: Cell) -> Path:
@@ -41,14 +41,14 @@ class StudyFolder:
         return self.cells / cell.name
 
     def claims(self) -> Claims:
-        """Who works on what."""
+        """The claims of its cells."""
         return Claims(self.path / CLAIMS)
 
     def exists(self) -> bool:
-        """Whether there is such a study.
+        """Whether there is a study in this folder.
 
         Raises:
-            InputError: the folder is that of something else.
+            InputError: the folder holds something else.
         """
         with output_errors(self.path):
             if not self.path.exists():
@@ -61,7 +61,7 @@ class StudyFolder:
             return self.definition.is_file()
 
     def make(self, definition: Definition) -> None:
-        """Makes the folder, or brings the file in it up to date.
+        """Makes the folder, or updates the file in it.
 
         Raises:
             InputError: it cannot be written.
@@ -72,7 +72,7 @@ class StudyFolder:
             self.write(STUDY, definition.text)
 
     def write(self, name: str, text: str) -> None:
-        """Writes a file at once or not at all; several machines may do so at the same time.
+        """Writes a file, whole or not at all; several machines may do so at the same time.
 
         Raises:
             InputError: it cannot be written.
@@ -86,18 +86,18 @@ class StudyFolder:
                 partial.unlink(missing_ok=True)
 
     def standings(self, definition: Definition) -> Mapping[str, Standing]:
-        """How each cell stands."""
+        """The state of each cell."""
         names = [cell.name for cell in definition.cells]
         if not (self.path / CLAIMS).is_dir():
             return {name: Standing("waiting", 0, {}, {}) for name in names}
         return self.claims().standings(names)
 
     def left(self, definition: Definition) -> int:
-        """How many cells have not come to their end."""
+        """How many cells are neither done nor failed."""
         return sum(standing.state in ("waiting", "running") for standing in self.standings(definition).values())
 
     def release(self, definition: Definition) -> Iterator[str]:
-        """Lets damaged cells be done again, and failed ones be tried again; a trial of a search counts as it is.
+        """Lets damaged and failed cells run again; a trial of a search stays as it is.
 
         Yields:
             A sentence about each damaged cell.

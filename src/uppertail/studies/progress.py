@@ -16,8 +16,8 @@ def seconds_left(standings: Mapping[str, Standing], workers: int, now: datetime.
     """About how long the rest takes, if each cell takes as long as those that are done, on average.
 
     Args:
-        standings: how the cells stand.
-        workers: how many cells can go side by side here; if more are running, it is those.
+        standings: the states of the cells.
+        workers: how many cells can run side by side here; if more are running, their number counts.
         now: the time.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The run folder of a cell: whether it is whole, and what is in it."""
+"""The run folder of a cell: whether it is complete, and its results."""
 
 import dataclasses
 import hashlib
@@ -21,11 +21,11 @@ KEPT = (records.CONFIG, records.EPISODES, records.SUMMARY, records.NETWORKS)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Result:
-    """What a finished run left.
+    """The results of a finished run.
 
     Args:
         summary: its summary.json.
-        episodes: those of each seed.
+        episodes: the episodes of each seed.
     """
 
     summary: Mapping[str, Any]
@@ -40,8 +40,8 @@ class Result:
         )
 
 
-def finished(folder: Path) -> Result | None:
-    """The result of a run that is over; None if there is none, or its files are not whole."""
+def read_result(folder: Path) -> Result | None:
+    """The result of a finished run; None if it is not finished, or its files are damaged."""
     if not all((folder / name).is_file() for name in records.FILES):
         return None
     try:
@@ -60,14 +60,14 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
-    """What is wrong with the files of a run that was finished, in words; None if they are as they were."""
+    """What is wrong with the files of a run that was finished, in words; None if they have not changed."""
     for name in KEPT:
         path = folder / name
         if not path.is_file():
             return f"{name} is missing"
         if name in sums and hashlib.sha256(path.read_bytes()).hexdigest() != sums[name]:
             return f"{name} is not as it was written"
-    return None if finished(folder) else "its results cannot be read"
+    return None if read_result(folder) else "its results cannot be read"
 
 
 def settings(folder: Path) -> dict[str, Any] | None:
@@ -83,12 +83,12 @@ def settings(folder: Path) -> dict[str, Any] | None:
 
 
 def begin_again(folder: Path) -> None:
-    """Takes away what a damaged run could go on from, and what makes it look finished."""
+    """Deletes the checkpoints of a damaged run, and the file that makes it look finished."""
     for path in [folder / records.SUMMARY, *(folder / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN)]:
         path.unlink(missing_ok=True)
 
 
-def checkpointed(folder: Path) -> bool:
-    """Whether a run that is not over can go on from a checkpoint."""
+def has_checkpoint(folder: Path) -> bool:
+    """Whether an unfinished run can go on from a checkpoint."""
     has_config = (folder / records.CONFIG).is_file()
     return has_config and any((folder / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN))

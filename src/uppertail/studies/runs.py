@@ -15,16 +15,16 @@ from uppertail.studies.settings import ENVIRONMENT
 
 FIRST_SUCCESS, SOLVED, FINAL_RETURN = "first_success", "solved", "final_return"
 TIMES = {FIRST_SUCCESS: "first_success_episode", SOLVED: "solved_episode"}
-"""What is counted in episodes, and where summary.json has it."""
+"""The metrics that are counted in episodes, and their entries in summary.json."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sample:
-    """What the seeds of one method did in one environment.
+    """The results of one method's seeds in one environment.
 
     Args:
         times: first success and solved, in episodes; a seed that never got there is censored at its last one.
-        final_return: mean return of each seed's last 100 episodes; without seeds that finished none.
+        final_return: mean return of each seed's last 100 episodes; seeds that finished none are left out.
     """
 
     times: Mapping[str, Times]
@@ -50,7 +50,7 @@ def key(settings: Any) -> str:
 
 
 def labels(keys: Iterable[str]) -> dict[str, str]:
-    """What to call environments, of which `key` made these keys: their class, and the settings in which they differ."""
+    """Names for environments, by their keys from `key`: their class, and the settings in which they differ."""
     each = {name: json.loads(name) for name in keys}
     options = list(dict.fromkeys(option for settings in each.values() for option in settings))
     varying = [option for option in options if len({key(s.get(option)) for s in each.values()}) > 1]

@@ -1,7 +1,7 @@
 """A worker of a search: takes trials that Optuna suggests, and ends those that look poor early.
 
-The trials are in Optuna's journal in the study's folder, which all workers share, and the run of each is a cell, which
-is claimed like any other: what was begun by a process that died is gone on with.
+The trials are in Optuna's journal in the study's folder, which all workers share. The run of each is a cell, which is
+claimed like any other: if a process dies, another goes on with its trial.
 """
 
 import dataclasses
@@ -21,11 +21,11 @@ from uppertail.studies.cells import Cell
 from uppertail.studies.claim import Claim
 from uppertail.studies.runs import FINAL_RETURN, Sample
 from uppertail.studies.space import Range, Space
-from uppertail.studies.worker import INTERRUPTED, POLL, Command, end, released_if_cut_off, trained
+from uppertail.studies.worker import INTERRUPTED, POLL, Command, end, release_if_cut_off, train_cell
 
 JOURNAL, NAME = "search.journal", "uppertail"
 INTERMEDIATE = "return/mean"
-"""What of log.jsonl a trial is judged by while it goes on."""
+"""The entry of log.jsonl by which a trial is judged while it runs."""
 
 
 def require_optuna() -> None:
@@ -38,7 +38,7 @@ def require_optuna() -> None:
         ) from error
 
 
-def opened(folder: Path) -> Any:
+def open_study(folder: Path) -> Any:
     """Optuna's study in a folder."""
     import optuna  # pyright: ignore[reportMissingImports]
     from optuna.storages import journal  # pyright: ignore[reportMissingImports]
@@ -58,13 +58,14 @@ def opened(folder: Path) -> Any:
 class Search:
     """Runs trials that have been claimed.
 
-    The trial of a number is asked for by whoever has claimed the cell of that number, so nobody asks for one too many.
+    Only the process that has claimed the cell of a number asks Optuna for the trial of that number, so there are never
+    too many trials.
 
     Args:
-        study: Optuna's.
-        space: what is searched.
+        study: Optuna's study.
+        space: the space of the search.
         place: the folder of all run folders.
-        command: what trains.
+        command: the command line that trains.
     """
 
     study: Any
@@ -75,19 +76,19 @@ class Search:
     def __call__(self, cell: Cell, claim: Claim) -> bool:
         """Runs a trial; False if the worker shall end."""
         number = int(cell.name.rpartition("-")[2])
-        with released_if_cut_off(claim):
+        with release_if_cut_off(claim):
             trial = self._trial(number)
         if trial is None:
             end(claim, "released")
             return True
         state = self.study.get_trials(deepcopy=False)[number].state
-        if state.is_finished():  # its process died when it had just told Optuna
+        if state.is_finished():  # its process died right after it had told Optuna
             end(claim, "failed" if state.name == "FAIL" else "done", pruned=state.name == "PRUNED")
             return True
-        return self._run(trial, self.space.cell(trial.number, self._suggested(trial)), claim)
+        return self._run(trial, self.space.cell(trial.number, self._suggest(trial)), claim)
 
     def _trial(self, number: int, patience: float = 5.0) -> Any:
-        """The trial of a number; None where those before it are not asked for in time."""
+        """The trial of a number; None if the trials before it are not asked for in time."""
         import optuna  # pyright: ignore[reportMissingImports]
 
         over = time.monotonic() + patience
@@ -97,29 +98,29 @@ class Search:
             time.sleep(0.02)
         return self.study.ask() if count == number else optuna.trial.Trial(self.study, trials[number]._trial_id)
 
-    def _suggested(self, trial: Any) -> dict[str, Any]:
-        """The trial's options; those that it has already, as it goes on, stay."""
-        found: dict[str, Any] = {}
+    def _suggest(self, trial: Any) -> dict[str, Any]:
+        """The trial's options; a trial that goes on keeps those that it has."""
+        options: dict[str, Any] = {}
         for option, values in self.space.options.items():
             if not isinstance(values, Range):
-                found[option] = json.loads(trial.suggest_categorical(option, [json.dumps(value) for value in values]))
+                options[option] = json.loads(trial.suggest_categorical(option, [json.dumps(value) for value in values]))
             elif values.whole:
-                found[option] = trial.suggest_int(
+                options[option] = trial.suggest_int(
                     option, values.low, values.high, log=values.log, step=values.step or 1
                 )
             else:
-                found[option] = trial.suggest_float(option, values.low, values.high, log=values.log, step=values.step)
-        return found
+                options[option] = trial.suggest_float(option, values.low, values.high, log=values.log, step=values.step)
+        return options
 
     def _run(self, trial: Any, cell: Cell, claim: Claim) -> bool:
         folder = self.place / cell.name
         known = max(self.study.get_trials(deepcopy=False)[trial.number].intermediate_values, default=0)
         message, code, judge = "", 0, Judge(trial, folder / records.LOG, known)
-        with released_if_cut_off(claim):
-            if results.finished(folder) is None:
+        with release_if_cut_off(claim):
+            if results.read_result(folder) is None:
                 with judge:
-                    code, message = trained(cell, folder, self.command)
-        result = results.finished(folder)
+                    code, message = train_cell(cell, folder, self.command)
+        result = results.read_result(folder)
         value = self.space.value(Sample.of([result])) if result and not result.trouble else None
         if result is not None and value is not None:
             self._tell(trial, "COMPLETE", value)
@@ -142,10 +143,10 @@ class Search:
 
 
 class Judge:
-    """Reads the log of a run while it goes on, and ends the run, as Ctrl-C would, if its trial looks poor.
+    """Reads the log of a run while it trains, and ends the run, as Ctrl-C would, if its trial looks poor.
 
     Args:
-        trial: Optuna's.
+        trial: Optuna's trial.
         log: log.jsonl of the run.
         known: the last step that was reported to Optuna before.
     """
@@ -163,7 +164,7 @@ class Judge:
         self._over.set()
         try:
             self._thread.join()
-        except KeyboardInterrupt:  # its own, which came as the run had just ended
+        except KeyboardInterrupt:  # this judge's own, which came just after the run had ended
             if not self.pruned:
                 raise
 
@@ -175,7 +176,7 @@ class Judge:
                 return
 
     def _new_lines(self) -> bool:
-        """Reports what is new in the log; whether there was something."""
+        """Reports new lines of the log to Optuna; whether there were any."""
         content = self._log.read_bytes() if self._log.exists() else b""
         lines = [json.loads(line) for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
         new = [line for line in lines if line["step"] > self._known and line[INTERMEDIATE] is not None]
@@ -185,9 +186,9 @@ class Judge:
         return bool(new)
 
 
-def found(folder: Path, space: Space) -> dict[str, Any]:
-    """What a search has found: the contents of its study.json, the best trials first."""
-    trials = [each for each in opened(folder).get_trials(deepcopy=False) if each.number < space.trials]
+def search_results(folder: Path, space: Space) -> dict[str, Any]:
+    """The results of a search, the contents of its study.json: the best trials first."""
+    trials = [each for each in open_study(folder).get_trials(deepcopy=False) if each.number < space.trials]
     rows = [
         {
             "name": f"trial-{trial.number:04d}",

@@ -1,4 +1,4 @@
-"""What a comparison is between: a run's folder, a study's folder, or some cells of a study."""
+"""The sides of a comparison: a run's folder, a study's folder, or some cells of a study."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,21 +14,21 @@ from uppertail.studies.folder import StudyFolder
 from uppertail.studies.runs import Sample, key
 
 
-def selected(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample], list[str]]:
-    """The seeds of a side of a comparison by the key of the environment, and which runs are not finished, so left out.
+def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample], list[str]]:
+    """The seeds of one side, by the key of the environment, and the unfinished runs, which are left out.
 
     Args:
         what: a folder, or `option=value,option=value`: the cells of the study in which that holds.
-        study: the study that is meant.
+        study: the study of these cells.
 
     Raises:
-        InputError: there is nothing of that kind.
+        InputError: there is no such run or study.
     """
     folders = _folders(what, study)
     environments: dict[str, list[results.Result]] = {}
     left_out = []
     for folder in folders:
-        result = results.finished(folder)
+        result = results.read_result(folder)
         if result is None:
             left_out.append(folder.name)
             continue

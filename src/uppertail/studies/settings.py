@@ -1,4 +1,4 @@
-"""The settings of a run, as its config.yaml has them: told apart into environment and method, and compared."""
+"""The settings in a run's config.yaml: those of the environment, those of the method, and differences between runs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -29,7 +29,7 @@ def environment(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def method(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All but the environment's and the seeds."""
+    """All flat settings except the environment's and the seeds."""
     return {name: value for name, value in settings.items() if not is_environments(name) and name not in SEEDS}
 
 

@@ -1,25 +1,25 @@
-"""Workers as Slurm's jobs, through submitit: one that meets its time limit is queued again, and goes on."""
+"""Workers as Slurm's jobs, through submitit: one that reaches its time limit is queued again, and goes on."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 DEFAULTS = {"name": "uppertail", "timeout_min": 240, "cpus_per_task": 1}
-"""What is asked of Slurm where the study says nothing else."""
+"""The parameters of a job by default."""
 TIMEOUTS = 100
-"""How often a job may meet its time limit and be queued again."""
+"""How often a job may reach its time limit and be queued again."""
 JOBS = "jobs"
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A worker, as submitit calls it.
+    """A worker, in the form that submitit calls.
 
     Args:
-        work: what works in a study's folder until every cell has come to its end.
+        work: runs a study's cells until all are done or failed.
         folder: the study's folder.
     """
 
@@ -30,7 +30,7 @@ class Job:
         return self.work(self.folder)
 
     def checkpoint(self) -> Any:
-        """What is queued when the time limit is near: the same, which goes on with the cells as they are then."""
+        """The job to queue when the time limit is near: the same, which goes on with the cells that are left."""
         from submitit.helpers import DelayedSubmission  # pyright: ignore[reportMissingImports]
 
         return DelayedSubmission(self)
@@ -43,10 +43,10 @@ def submit(
 
     Args:
         folder: the study's folder, which every machine sees under the same name.
-        work: what a worker does.
+        work: the function that a worker runs.
         count: how many workers.
-        parameters: what is asked of Slurm, as submitit's `update_parameters` takes it.
-        cluster: one of submitit's; local, to try it.
+        parameters: parameters of the jobs, for submitit's `update_parameters`.
+        cluster: one of submitit's clusters; local, for a trial run.
 
     Returns:
         submitit's jobs.
@@ -69,7 +69,7 @@ def submit(
             jobs = [executor.submit(Job(work, str(place))) for _ in range(count)]
     except (RuntimeError, NameError, TypeError, ValueError) as error:
         raise InputError(
-            f"Slurm takes no jobs ({said(error)}): call it where `sbatch` works, with settings under slurm that "
+            f"Slurm takes no jobs ({message_of(error)}): call it where `sbatch` works, with settings under slurm that "
             "submitit's update_parameters knows."
         ) from error
     return jobs

@@ -1,4 +1,4 @@
-"""What is searched: options with a range or with choices, how many trials, and what is better."""
+"""The space of a search: options with a range or with choices, the number of trials, and the metric."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -48,8 +48,8 @@ class Space:
 
     Args:
         base: options of every trial.
-        options: what is searched: option to its range, or to a list of choices.
-        trials: how many.
+        options: option to its range, or to a list of choices.
+        trials: how many trials.
         metric: what is better: a high final_return, or an early solved or first_success, by their means over seeds.
     """
 
@@ -63,7 +63,7 @@ class Space:
         """The search in a study's file.
 
         Raises:
-            InputError: it cannot be.
+            InputError: it is not valid.
         """
         if other := [key for key in ("grid", "cells") if key in document]:
             raise InputError(f"it has search and {other[0]}: leave one of them out.")
@@ -80,11 +80,11 @@ class Space:
         return Cell(f"trial-{number:04d}", {**self.base, **values}, values)
 
     def cells(self) -> Sequence[Cell]:
-        """All trials by name; what they ask for is not known yet."""
+        """All trials by name; their options are not known yet."""
         return [self.cell(number, {}) for number in range(self.trials)]
 
     def probes(self) -> list[Cell]:
-        """Trials of each choice and each end of a range, with the first of all others."""
+        """Trials that try each choice and each end of a range, with the first value of all other options."""
         ends = {name: [v.low, v.high] if isinstance(v, Range) else v for name, v in self.options.items()}
         first = {name: values[0] for name, values in ends.items()}
         probes = [(f"{name}={value}", {**first, name: value}) for name, values in ends.items() for value in values]
@@ -94,7 +94,7 @@ class Space:
         """How good a trial was, higher for better; None if it finished no episode."""
         if self.metric == FINAL_RETURN:
             return float(sample.final_return.mean()) if sample.final_return.size else None
-        return -float(sample.times[self.metric].at.mean())  # who never got there counts with all of its episodes
+        return -float(sample.times[self.metric].at.mean())  # a seed that never got there: all its episodes
 
 
 def _values(option: str, values: Any) -> Range | list[Any]:
@@ -109,7 +109,7 @@ def _values(option: str, values: Any) -> Range | list[Any]:
 
 
 def _number(name: str, value: Any) -> Any:
-    """A number; YAML takes 1e-3, without a point, for text."""
+    """A number; YAML reads 1e-3, without a point, as text."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     try:

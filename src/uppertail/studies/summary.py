@@ -1,4 +1,4 @@
-"""What a study shows, cell by cell and method by method: the contents of study.json."""
+"""The results of a study, cell by cell and method by method: the contents of study.json."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from uppertail.analysis.statistics import mean_interval, share_interval
 from uppertail.analysis.survival import kaplan_meier, median
 from uppertail.studies import settings as of
 from uppertail.studies.claims import Standing
-from uppertail.studies.comparison import compared
+from uppertail.studies.comparison import compare
 from uppertail.studies.definition import Definition
 from uppertail.studies.results import Result
 from uppertail.studies.runs import TIMES, Sample, key
@@ -28,13 +28,13 @@ Settings = Mapping[str, Mapping[str, Any]]
 def summary(
     definition: Definition, settings: Settings, standings: Mapping[str, Standing], results: Mapping[str, Result]
 ) -> dict[str, Any]:
-    """Everything about a study.
+    """All results of a study.
 
     Args:
         definition: the study.
-        settings: of each cell.
-        standings: how each cell stands.
-        results: of the cells that have some.
+        settings: the settings of each cell.
+        standings: the state of each cell.
+        results: the results of the cells that have some.
     """
     environments, methods = _labels(definition, settings)
     cells = [
@@ -56,7 +56,7 @@ def summary(
         "cells": cells,
         "methods": [{"method": name, **_profile(each, samples)} for name, each in samples.items()],
         "growth": _growth(settings, methods, results),
-        "improvement": [{"a": a, "b": b, **compared(samples[a], samples[b])} for a, b in together],
+        "improvement": [{"a": a, "b": b, **compare(samples[a], samples[b])} for a, b in together],
     }
 
 
@@ -83,7 +83,7 @@ def _numbers(result: Result) -> dict[str, Any]:
 
 
 def _labels(definition: Definition, settings: Settings) -> tuple[dict[str, str], dict[str, str]]:
-    """What each cell's environment and method are called; what is not the same is not called the same."""
+    """A name for each cell's environment and method; different ones have different names."""
     environments, methods = {}, {}
     labels: dict[str, str] = {}
     for cell in definition.cells:
@@ -108,7 +108,7 @@ def _samples(
 
 
 def _profile(each: Mapping[str, Sample], samples: Mapping[str, Mapping[str, Sample]]) -> dict[str, Any]:
-    """Share of a method's runs with a final return of at least each of a hundred or so."""
+    """Share of a method's runs with a final return of at least each of about a hundred thresholds."""
     every = [sample.final_return for method in samples.values() for sample in method.values()]
     own = [sample.final_return for sample in each.values() if sample.final_return.size]
     pooled: Sequence[float] = np.concatenate(every).tolist() if every else []
@@ -121,7 +121,7 @@ def _profile(each: Mapping[str, Sample], samples: Mapping[str, Mapping[str, Samp
 
 
 def _growth(settings: Settings, methods: Mapping[str, str], results: Mapping[str, Result]) -> list[dict[str, Any]]:
-    """The exponent of episodes over size, of each method, where the size is all in which its environments differ."""
+    """The exponent of episodes over size, for each method whose environments differ only in size."""
     groups: dict[tuple[str, str, str], dict[float, list[Result]]] = {}
     for name, result in results.items():
         environment = of.environment(settings[name])

@@ -1,4 +1,4 @@
-"""A worker: takes one cell after another until every cell of the study has come to its end."""
+"""A worker: runs one cell after another until every cell of the study is done or failed."""
 
 import contextlib
 import io
@@ -15,31 +15,31 @@ from uppertail.studies.claim import Claim, Outcome
 from uppertail.studies.claims import Claims
 
 POLL = 0.5
-"""Seconds between two looks at what other processes do."""
+"""Seconds between two looks at the work of other processes."""
 INTERRUPTED = 130
 """The exit code of a command after Ctrl-C."""
 
 Command = Callable[[Sequence[str]], int]
-"""The command line: takes arguments, such as train and its options, and gives an exit code."""
+"""The command line: takes arguments, such as train and its options, and returns an exit code."""
 
 
 Run = Callable[[Cell, Claim], bool]
-"""Runs a cell that has been claimed, and ends the claim; False if the worker shall end."""
+"""Runs a cell that has been claimed, and ends the claim; False if the worker must end."""
 
 
 def work(cells: Sequence[Cell], claims: Claims, run: Run, poll: float = POLL) -> bool:
     """Runs cells until each is done or has failed, here or elsewhere.
 
-    It takes those that nobody works on, also those of processes that died, and waits for the others.
+    It takes cells that no process works on, also those of processes that died, and waits for the others.
 
     Args:
         cells: all cells of the study, in the order in which they are taken.
-        claims: who works on what.
-        run: runs one.
+        claims: the claims of all cells.
+        run: runs one cell.
         poll: seconds between two looks while there is nothing to take.
 
     Returns:
-        Whether it came to the end; not after Ctrl-C.
+        Whether all cells have ended; False after Ctrl-C.
 
     Raises:
         InputError: claims cannot be written.
@@ -60,24 +60,24 @@ def work(cells: Sequence[Cell], claims: Claims, run: Run, poll: float = POLL) ->
 
 
 def run_cell(place: Path, command: Command, cell: Cell, claim: Claim) -> bool:
-    """Trains a cell that has been claimed, and says how it ended; False after Ctrl-C.
+    """Trains a cell that has been claimed, and ends the claim; False after Ctrl-C.
 
     Args:
         place: the folder of all run folders.
-        command: what trains.
+        command: the command line that trains.
         cell: the cell.
         claim: its claim.
     """
     folder = place / cell.name
     began = time.monotonic()
     message, code = "", 0
-    with released_if_cut_off(claim):
-        if results.finished(folder) is None:
-            code, message = trained(cell, folder, command)
+    with release_if_cut_off(claim):
+        if results.read_result(folder) is None:
+            code, message = train_cell(cell, folder, command)
     if code == INTERRUPTED:
         end(claim, "released")
         return False
-    result = results.finished(folder)
+    result = results.read_result(folder)
     if result is None or result.trouble:
         trouble = result.trouble if result else None
         end(claim, "failed", message=message or trouble or f"it ended with exit code {code}, and without results")
@@ -88,8 +88,8 @@ def run_cell(place: Path, command: Command, cell: Cell, claim: Claim) -> bool:
 
 
 @contextlib.contextmanager
-def released_if_cut_off(claim: Claim) -> Iterator[None]:
-    """Lets go of a cell at once on Ctrl-C or at a time limit: others need not wait until this process is dead."""
+def release_if_cut_off(claim: Claim) -> Iterator[None]:
+    """Releases a cell at once on Ctrl-C or at a time limit, so that others need not wait for this process to die."""
     try:
         yield
     except BaseException:
@@ -97,9 +97,9 @@ def released_if_cut_off(claim: Claim) -> Iterator[None]:
         raise
 
 
-def trained(cell: Cell, folder: Path, command: Command) -> tuple[int, str]:
-    """Trains, from the last checkpoint if there is one; the exit code, and what was said of errors."""
-    if results.checkpointed(folder):
+def train_cell(cell: Cell, folder: Path, command: Command) -> tuple[int, str]:
+    """Trains, from the last checkpoint if there is one; returns the exit code and the text of errors."""
+    if results.has_checkpoint(folder):
         arguments = ["resume", str(folder), "--quiet"]
     else:
         arguments = ["train", *cell.arguments, "--out", str(folder), "--overwrite", "--quiet"]
@@ -107,7 +107,7 @@ def trained(cell: Cell, folder: Path, command: Command) -> tuple[int, str]:
     try:
         with contextlib.redirect_stderr(said):
             code = command(arguments)
-    except Exception as error:  # whatever code of the user's own raises in a cell
+    except Exception as error:  # the user's own code may raise anything
         traceback.print_exc()
         return 1, f"{type(error).__name__}: {error}"
     return code, said.getvalue().strip().removeprefix("uppertail: ")

@@ -1,4 +1,4 @@
-"""Targets: what bootstraps."""
+"""Targets: which network, or which memory, the learner bootstraps from."""
 
 from uppertail.targets.base import Target
 from uppertail.targets.graph import Graph

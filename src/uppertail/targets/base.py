@@ -1,8 +1,8 @@
-"""The contract of a target: what bootstraps."""
+"""The contract of a target: which network, or which memory, the learner bootstraps from."""
 
 import abc
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jaxtyping import Array, PRNGKeyArray
 
@@ -11,15 +11,15 @@ from uppertail.types import PyTree, Transition
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
-BackedUp = Callable[[Any, PRNGKeyArray, Transition], PyTree]
+BackUp = Callable[[PyTree, PRNGKeyArray, Transition], PyTree]
 """r + discount * Z(s', a') of one transition by each member, with a target in this state: (state, key, transition)."""
 
 
 class Target(abc.ABC):
-    """What the targets r + discount * Z(s', a') are made with; what acts is always the online network.
+    """Gives Z(s', a') for the targets r + discount * Z(s', a'); the network that acts is always the online network.
 
-    A target is a frozen dataclass of settings; what it keeps is its state, a tree of arrays. Most only say which
-    network bootstraps; one may also remember what it has backed up before.
+    A target is a frozen dataclass of settings; its state is a tree of arrays. Most only choose the network that
+    bootstraps; one may also remember earlier backups.
     """
 
     @abc.abstractmethod
@@ -35,20 +35,20 @@ class Target(abc.ABC):
     def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         """The network that bootstraps."""
 
-    def after_steps(self, state: PyTree, key: PRNGKeyArray, steps: Transition, backed_up: BackedUp) -> PyTree:
+    def after_steps(self, state: PyTree, key: PRNGKeyArray, steps: Transition, back_up: BackUp) -> PyTree:
         """The state after a rollout, before anything is learned from it; as it was by default.
 
         Args:
             state: the state before.
             key: randomness of this call.
             steps: the transitions of the rollout, the oldest first.
-            backed_up: backs up one transition.
+            back_up: backs up one transition.
         """
-        del key, steps, backed_up
+        del key, steps, back_up
         return state
 
     def recall(self, state: PyTree, observation: Array, z: PyTree) -> PyTree:
-        """Z(s, .) to bootstrap from, where the network that bootstraps says z; that is all there is by default.
+        """Z(s, .) to bootstrap from, given the prediction z of the network that bootstraps; z itself by default.
 
         Args:
             state: the state.
@@ -59,7 +59,7 @@ class Target(abc.ABC):
         return z
 
     def after_backups(self, state: PyTree, transitions: Transition, targets: PyTree) -> PyTree:
-        """The state after the targets [batch, members] of a minibatch were worked out; as it was by default."""
+        """The state after the targets [batch, members] of a minibatch were computed; as it was by default."""
         del transitions, targets
         return state
 

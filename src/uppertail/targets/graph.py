@@ -1,4 +1,4 @@
-"""Targets over the graph of the transitions seen so far; the network speaks where no arrow leads on."""
+"""Targets from the graph of the transitions seen so far; from the network for pairs that were never tried."""
 
 import dataclasses
 
@@ -9,27 +9,27 @@ from jaxtyping import Array, PRNGKeyArray
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.schema import settle
-from uppertail.targets.base import AnyNetwork, BackedUp, Target
-from uppertail.targets.pair_table import ALWAYS, PairTable, empty, entered, found, written
+from uppertail.targets.base import AnyNetwork, BackUp, Target
+from uppertail.targets.pair_table import ALWAYS, PairTable, empty, enter, find, write_places
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 
 @dataclasses.dataclass(frozen=True)
 class Graph(Target):
-    """Bootstraps from what was backed up for (s', a') before; from the network for pairs never tried.
+    """Bootstraps from the last backup of (s', a'), or from the network for pairs that were never tried.
 
-    So news need not wait until the network has learned it, step by step: each rollout is backed up from its last
-    transition to its first, with every a' chosen anew, and each update keeps the targets that it works out (Graph
-    Backup, Jiang et al. 2022). The network learns the values, and acts on them; what it says of pairs never tried is
-    how optimism enters the graph.
+    So new information travels back at once, before the network has learned it: each rollout is backed up from its last
+    transition to its first, with every a' chosen anew, and each update stores its targets (Graph Backup, Jiang et al.
+    2022). The network learns the values, and acts on them. Its predictions for pairs never tried bring optimism into
+    the graph.
 
-    A pair that has led to different places or rewards is left to the network, which averages. So where every pair
-    does, this is `Online`. Where no observation repeats, only the step taken next in the same episode is remembered.
-    Only targets whose a' the policy chooses anew are kept: prefer `on_policy` none. Made for pairs that are replayed
-    again and again: prefer `--replay Distinct`.
+    A pair that has led to different places or rewards is left to the network, which averages; if every pair does, this
+    is `Online`. If no observation repeats, it remembers only the next step of the same episode. It stores only targets
+    whose a' the policy chooses anew, so prefer `on_policy` none; and pairs should be replayed often, so prefer
+    `--replay Distinct`.
 
     Args:
-        pairs: how many (observation, action) pairs it is made for. With many more, some are forgotten.
+        pairs: how many (observation, action) pairs it can hold. With many more, some are forgotten.
     """
 
     pairs: int = 20_000
@@ -46,18 +46,18 @@ class Graph(Target):
         del state
         return online
 
-    def after_steps(self, state: PairTable, key: PRNGKeyArray, steps: Transition, backed_up: BackedUp) -> PairTable:
-        """Backs up the newest transition first: one pass carries news from the end of an episode to its start."""
+    def after_steps(self, state: PairTable, key: PRNGKeyArray, steps: Transition, back_up: BackUp) -> PairTable:
+        """Backs up the newest transition first, so that one pass carries values from an episode's end to its start."""
         first_key, pass_key = jax.random.split(key)
         anew = steps._replace(next_action=jnp.full_like(steps.next_action, POLICY_CHOICE))
         count = steps.action.shape[0]
-        nothing = empty(1, *_layout(state.z))  # remembering nothing: for new pairs, until the pass has come to them
-        z = jax.vmap(backed_up, in_axes=(None, 0, 0))(nothing, jax.random.split(first_key, count), anew)
-        table, places = entered(state, steps, z)
+        nothing = empty(1, *_layout(state.z))  # an empty memory, for the first values of new pairs
+        z = jax.vmap(back_up, in_axes=(None, 0, 0))(nothing, jax.random.split(first_key, count), anew)
+        table, places = enter(state, steps, z)
 
         def step(z: PyTree, row: tuple[Array, PRNGKeyArray, Transition]) -> tuple[PyTree, None]:
             place, step_key, transition = row
-            return written(z, place, backed_up(table._replace(z=z), step_key, transition)), None
+            return write_places(z, place, back_up(table._replace(z=z), step_key, transition)), None
 
         rows = (places, jax.random.split(pass_key, count), anew)
         return table._replace(z=jax.lax.scan(step, table.z, rows, reverse=True)[0])
@@ -65,7 +65,7 @@ class Graph(Target):
     def recall(self, state: PairTable, observation: Array, z: PyTree) -> PyTree:
         actions = jnp.arange(jax.tree.leaves(z)[0].shape[1])
         observations = jnp.broadcast_to(observation, (actions.shape[0], *observation.shape))
-        places, stands = found(state, observations, actions)
+        places, stands = find(state, observations, actions)
         sure = stands & (state.status[places] == ALWAYS)
 
         def of_each(remembered: Array, said: Array) -> Array:
@@ -75,11 +75,11 @@ class Graph(Target):
         return jax.tree.map(of_each, state.z, z)
 
     def after_backups(self, state: PairTable, transitions: Transition, targets: PyTree) -> PairTable:
-        places, stands = found(state, transitions.observation, transitions.action)
+        places, stands = find(state, transitions.observation, transitions.action)
         kept = jnp.where(stands & (transitions.next_action == POLICY_CHOICE), places, state.status.shape[0])
-        return state._replace(z=written(state.z, kept, targets))
+        return state._replace(z=write_places(state.z, kept, targets))
 
 
 def _layout(stored: PyTree) -> tuple[int, PyTree]:
-    """The number of members, and one distribution, of what a table stores."""
+    """The number of members, and one distribution, in a table's arrays."""
     return jax.tree.leaves(stored)[0].shape[1], jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[2:], leaf.dtype), stored)

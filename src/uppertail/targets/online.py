@@ -1,4 +1,4 @@
-"""The network that learns bootstraps, too."""
+"""Bootstraps from the network that learns."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from uppertail.types import PyTree
 
 @dataclasses.dataclass(frozen=True)
 class Online(Target):
-    """The current network, as in the paper: what was learned travels back at once."""
+    """Bootstraps from the current network, as in the paper: new values travel back at once."""
 
     def init(self, online: Network, z: PyTree) -> tuple[()]:
         del online, z

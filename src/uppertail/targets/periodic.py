@@ -1,7 +1,7 @@
-"""A copy of the network that learns, made anew from time to time."""
+"""Bootstraps from a copy of the network that learns, renewed from time to time."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,16 +14,16 @@ from uppertail.targets.base import AnyNetwork, Target
 from uppertail.types import PyTree
 
 
-class Copied(NamedTuple):
+class NetworkCopy(NamedTuple):
     """The copy, and the rollouts since it was made."""
 
-    network: Any
+    network: PyTree
     age: Int[Array, ""]
 
 
 @dataclasses.dataclass(frozen=True)
 class Periodic(Target):
-    """A copy of the network, made anew every few rollouts (Mnih et al. 2015).
+    """Bootstraps from a copy of the network, renewed every few rollouts (Mnih et al. 2015).
 
     Args:
         every: rollouts from one copy to the next, at least 1.
@@ -36,16 +36,16 @@ class Periodic(Target):
         if self.every < 1:
             raise InputError(f"every is {self.every}: use a whole number of rollouts, 1 or more.")
 
-    def init(self, online: Network, z: PyTree) -> Copied:
+    def init(self, online: Network, z: PyTree) -> NetworkCopy:
         del z
-        return Copied(jax.tree.map(jnp.copy, online), jnp.zeros((), jnp.int32))
+        return NetworkCopy(jax.tree.map(jnp.copy, online), jnp.zeros((), jnp.int32))
 
-    def network(self, state: Copied, online: AnyNetwork) -> AnyNetwork:
+    def network(self, state: NetworkCopy, online: AnyNetwork) -> AnyNetwork:
         del online
         return state.network
 
-    def after_rollout(self, state: Copied, online: Network) -> Copied:
+    def after_rollout(self, state: NetworkCopy, online: Network) -> NetworkCopy:
         age = state.age + 1
         due = age >= self.every
         copied = jax.tree.map(lambda old, new: jnp.where(due, new, old), state.network, online)
-        return Copied(copied, jnp.where(due, 0, age))
+        return NetworkCopy(copied, jnp.where(due, 0, age))

@@ -1,7 +1,6 @@
-"""A running mean of the network that learns."""
+"""Bootstraps from a running mean of the network that learns."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from uppertail.types import PyTree
 
 @dataclasses.dataclass(frozen=True)
 class RunningMean(Target):
-    """An exponential running mean of the network's arrays, moved after each update (Lillicrap et al. 2016).
+    """Bootstraps from an exponential running mean of the network, moved after each update (Lillicrap et al. 2016).
 
     Args:
         decay: share of the mean that stays at each update, in [0, 1); 0.99 averages over about 100 updates.
@@ -33,13 +32,13 @@ class RunningMean(Target):
         del z
         return jax.tree.map(jnp.copy, online)
 
-    def network(self, state: Any, online: AnyNetwork) -> AnyNetwork:
+    def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         del online
         return state
 
     def after_update(self, state: Network, online: Network) -> Network:
         def moved(mean: Array, now: Array) -> Array:
             step = mean + (1.0 - self.decay) * (now - mean)
-            return jnp.where(jnp.isfinite(mean), step, now)  # bounds of what was observed begin as infinite
+            return jnp.where(jnp.isfinite(mean), step, now)  # bounds of observations begin as infinite
 
         return jax.tree.map(moved, state, online)

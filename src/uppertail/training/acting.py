@@ -1,7 +1,7 @@
 """How actions are chosen, and with which keys: the same in compiled runs, host runs, evaluation and watching."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,15 +13,15 @@ from uppertail.policies import BEGIN, ExplorationPolicy
 from uppertail.types import PyTree
 
 ADVANCE = 3
-"""Folded into the key of a decision for the memory after it, as `BEGIN` is for the memory of an episode's start."""
+"""Folded into a decision's key to draw the memory after it, as `BEGIN` is for the memory of an episode's start."""
 
 
 class Decision(NamedTuple):
-    """What was decided in one state.
+    """A decision in one state.
 
     Args:
         action: the action.
-        memory: what the policy keeps for the rest of the episode.
+        memory: the policy's memory for the rest of the episode.
         exploratory: whether the action is not the greedy one.
     """
 
@@ -51,7 +51,7 @@ class Actor:
         self.agent.require_members(self.policy)
 
     def begin(self, key: PRNGKeyArray) -> PyTree:
-        """What the policy keeps at the start of an episode."""
+        """The policy's memory at the start of an episode."""
         return self.policy.begin(jax.random.fold_in(key, BEGIN), self.agent.network.members or 1, self.num_actions)
 
     def first(self, key: PRNGKeyArray, network: Network, observation: Array) -> Decision:
@@ -61,11 +61,11 @@ class Actor:
     def next(
         self, key: PRNGKeyArray, network: Network, observation: Array, memory: PyTree, begins: Bool[Array, ""]
     ) -> Decision:
-        """A decision in an episode in progress, or, where one `begins`, the first of another."""
+        """A decision in an episode in progress or, if `begins`, the first of a new one."""
         return self.from_returns(key, self.agent.returns_by_member(network, observation), memory, begins)
 
     def from_returns(self, key: PRNGKeyArray, z: PyTree, memory: PyTree, begins: Bool[Array, ""]) -> Decision:
-        """The same from the return distributions [members, actions] of the state."""
+        """The decision of `next`, from the return distributions [members, actions] of the state."""
         fresh = self.begin(key)
         return self._decide(key, z, jax.tree.map(lambda new, old: jnp.where(begins, new, old), fresh, memory))
 
@@ -76,7 +76,7 @@ class Actor:
 
 
 class StartKeys(NamedTuple):
-    """Keys of a run's beginning: of its network, of the first reset, of the first action."""
+    """Keys of a run's beginning: for its network, the first reset and the first action."""
 
     network: PRNGKeyArray
     reset: PRNGKeyArray
@@ -84,7 +84,7 @@ class StartKeys(NamedTuple):
 
 
 class StepKeys(NamedTuple):
-    """Keys of one step: of the environment, of a reset if the episode ends there, of the next action."""
+    """Keys of one step: for the environment, a reset if the episode ends there, and the next action."""
 
     step: PRNGKeyArray
     reset: PRNGKeyArray
@@ -97,7 +97,7 @@ def start_keys(run_key: PRNGKeyArray) -> StartKeys:
 
 
 def iteration_keys(run_key: PRNGKeyArray, iteration: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
-    """The keys of the next rollout and of its updates, after so many iterations."""
+    """The keys of the next rollout and of its updates, after this many iterations."""
     act_key, learn_key = jax.random.split(jax.random.fold_in(run_key, iteration + 1))
     return act_key, learn_key
 
@@ -107,18 +107,18 @@ def step_keys(rollout_key: PRNGKeyArray, step: int | Int[Array, ""]) -> StepKeys
     return StepKeys(*jax.random.split(jax.random.fold_in(rollout_key, step), 3))
 
 
-def played_keys(play_key: PRNGKeyArray, step: int | Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+def play_keys(play_key: PRNGKeyArray, step: int | Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     """The keys of the action and of the environment at a step of an episode played with a compiled environment."""
     action_key, step_key = jax.random.split(jax.random.fold_in(play_key, step))
     return action_key, step_key
 
 
-def of_environments(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
-    """The key of each of a seed's environments; a single one has the seed's own, as in compiled runs."""
+def environment_keys(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
+    """The key of each of a seed's environments; a single environment has the seed's own, as in compiled runs."""
     return key[None] if count == 1 else jax.random.split(key, count)
 
 
 def remembers(actor: Actor) -> bool:
     """Whether the actor's policy keeps anything during an episode."""
-    memory: Any = jax.eval_shape(actor.begin, jax.random.key(0))
+    memory: PyTree = jax.eval_shape(actor.begin, jax.random.key(0))
     return bool(jax.tree.leaves(memory))

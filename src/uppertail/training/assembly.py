@@ -1,4 +1,4 @@
-"""What a run is made of: its environments, what is done with their steps."""
+"""Assembles the parts of a run: its environments, its loop, its optimizer."""
 
 import math
 
@@ -18,7 +18,7 @@ from uppertail.training.settings import Settings
 
 
 def world_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings) -> World:
-    """The environments of all seeds: compiled, or stepped by Python. Nothing else asks which.
+    """The environments of all seeds, compiled or stepped by Python; the only place that distinguishes the two.
 
     Raises:
         InputError: they cannot be made.
@@ -42,13 +42,13 @@ def _require_one_environment(settings: Settings, remedy: str) -> None:
 
 
 def loop_of(method: Method, encoding: Encoding, settings: Settings, counted: tuple[int, int] | None = None) -> Loop:
-    """What is done with the steps.
+    """The loop of a run.
 
     Args:
         method: the parts, with the distribution fitted to the environment's returns.
         encoding: how observations enter the network.
         settings: how long, on how much data.
-        counted: number of states and of actions whose data are counted; None: they are not.
+        counted: number of states and of actions whose visits are counted; None: they are not counted.
     """
     agent = Agent(
         family=method.distribution,
@@ -76,7 +76,7 @@ def loop_of(method: Method, encoding: Encoding, settings: Settings, counted: tup
 
 
 def optimizer_of(settings: Settings) -> Adam:
-    """What turns gradients into updates."""
+    """The optimizer of a run."""
     rollouts = 0 if settings.steps is None else math.ceil(settings.steps / settings.rollout_steps)
     return Adam(
         settings.learning_rate,

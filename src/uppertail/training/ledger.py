@@ -1,4 +1,4 @@
-"""What the host keeps of a run: the episodes of each seed, and whether, why and after what time it is over."""
+"""The host's account of a run: the episodes of each seed, and whether, why and after what time the run is over."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ COUNT, TARGETS = "count", "targets"
 COLUMNS = ("returns", "lengths", "end_steps")
 """The arrays that the episodes of all seeds are saved as: how many each seed has, and their columns end to end.
 
-`TARGETS` holds how many targets there were, and how many of them were outside.
+`TARGETS` holds the number of targets, and the number of those outside the support.
 """
 
 
@@ -51,12 +51,12 @@ class Ledger:
 
     @property
     def episodes(self) -> list[Episodes]:
-        """The finished episodes of each seed within its limits; of the rest of the last chunk, `seen` has more."""
+        """The finished episodes of each seed within its limits; `seen` also has those later in the last chunk."""
         return [seed.until(self.settings.episodes, self.settings.steps) for seed in self.seen]
 
     @property
     def outside_share(self) -> float:
-        """Share of all targets whose mean was outside of what the family can represent."""
+        """Share of all targets whose mean was outside the range that the family can represent."""
         return self.targets_outside / max(self.targets, 1.0)
 
     @property
@@ -76,7 +76,7 @@ class Ledger:
         return list(map(self._steps_of, self.episodes))
 
     def extend(self, records: StepRecord, metrics: Metrics, at_start: StartReturn) -> Progress:
-        """Adds what a chunk of the seeds' runs did, with leading axes [seeds, iterations, steps or updates]."""
+        """Adds the records of a chunk, with leading axes [seeds, iterations, steps or updates]."""
         running = ~self.finished
         counted = self._counted(np.asarray(records.ended))
         self.diverged = self._first_divergence(np.asarray(metrics.loss), counted)
@@ -90,13 +90,13 @@ class Ledger:
         return self._progress(metrics, np.asarray(records.exploratory), at_start, running, counted)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The episodes, as a checkpoint holds them."""
+        """The episodes, in the form of a checkpoint."""
         columns = {name: np.concatenate([getattr(seed, name) for seed in self.seen]) for name in COLUMNS}
         counts = np.array([seed.returns.size for seed in self.seen])
         return {COUNT: counts, TARGETS: np.array([self.targets, self.targets_outside]), **columns}
 
     def require_sound(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Refuses arrays that are not the episodes of so many seeds.
+        """Refuses arrays that are not the episodes of this run's seeds.
 
         Raises:
             MismatchError: one is missing, or of another shape or type.
@@ -116,7 +116,7 @@ class Ledger:
     def restore(
         self, arrays: Mapping[str, np.ndarray], step: int, stopped: str | None, seconds: Mapping[str, float]
     ) -> None:
-        """Goes back to what a checkpoint holds."""
+        """Goes back to the account in a checkpoint."""
         ends = np.cumsum(arrays[COUNT])[:-1]
         columns = [np.split(arrays[name], ends) for name in COLUMNS]
         self.seen = [Episodes(*seed) for seed in zip(*columns, strict=True)]
@@ -133,9 +133,9 @@ class Ledger:
         return self.step if self.settings.steps is None else min(self.step, self.settings.steps)
 
     def _counted(self, ended: Bool[np.ndarray, "seeds iterations steps"]) -> Bool[np.ndarray, "seeds iterations"]:
-        """Which iterations each seed began before its limit: the network that it keeps comes out of the last of them.
+        """Which iterations each seed began before its limit; the last of them gives the network that it keeps.
 
-        A chunk goes on beyond the limits of its seeds, and what happens there is no part of the run.
+        A chunk may go on beyond the limits of its seeds, but that is no part of the run.
         """
         settings, (_, iterations, steps) = self.settings, ended.shape
         here = np.array([seed.returns.size for seed in self.episodes])[:, None]
@@ -189,7 +189,7 @@ class Ledger:
 
 
 def _mean(values: Any, counted: Bool[np.ndarray, " seeds"] | Bool[np.ndarray, "seeds iterations"]) -> float:
-    """Mean over the seeds, or their iterations, that count; NaN if there is nothing."""
+    """Mean over the seeds, or their iterations, that count; NaN if there are none."""
     chosen = np.asarray(values)[counted]
     return float(np.mean(chosen, dtype=np.float64)) if chosen.size else math.nan
 

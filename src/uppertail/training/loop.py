@@ -1,4 +1,4 @@
-"""What every run does after a rollout, whoever made the steps: keep the data, learn from half fresh, half replay."""
+"""What every run does after a rollout: it stores the data, and learns from half fresh, half replayed data."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -20,11 +20,11 @@ KEEPS_NEXT_ACTION: dict[OnPolicy, tuple[bool, bool]] = {
     "all": (True, True),
     "none": (False, False),
 }
-"""Whether fresh and whether replayed data keep the next action that was taken."""
+"""Whether fresh data and whether replayed data keep the next action that was taken."""
 
 
 class Episode(NamedTuple):
-    """The episode in progress: where it is, the action already chosen there, and what the policy keeps for it."""
+    """The episode in progress: its current state, the action already chosen there, and the policy's memory."""
 
     environment_state: PyTree
     observation: Array
@@ -37,9 +37,9 @@ class Episode(NamedTuple):
 class RunState(NamedTuple):
     """The whole state of one seed's run.
 
-    A seed that has reached its limit may go on until its chunk ends, or until all have; `at_limit` is its network at
-    the limit, and means nothing before: `Loop.result` is what the seed has learned. `seen` counts the data of each
-    state and action, where they are recorded.
+    A seed that has reached its limit may go on until its chunk ends, or until all have reached theirs. `at_limit` is
+    its network at the limit, and means nothing before: `Loop.result` gives the network that the seed has learned.
+    `seen` counts visits of each state and action, if they are recorded.
     """
 
     agent: AgentState
@@ -65,11 +65,11 @@ class StepRecord(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """Act for a while with the policy held still, then update: Section 4's data, half fresh and half replayed.
+    """Acts for a while with a fixed policy, then updates: Section 4's data, half fresh and half replayed.
 
     Args:
         agent: the algorithm.
-        replay: what is kept of the past, and drawn from it.
+        replay: the replay buffer.
         rollout_steps: environment steps between updates.
         updates_per_rollout: updates after each rollout.
         batch_size: transitions per update, half of them fresh.
@@ -78,7 +78,7 @@ class Loop:
         steps: a seed's run ends after this many environment steps; None: no limit.
         on_policy: which data keep the next action that was taken.
         replay_start: transitions stored before replay is used.
-        counted: number of states and of actions whose data are counted; None: they are not.
+        counted: number of states and of actions whose visits are counted; None: they are not counted.
     """
 
     agent: Agent
@@ -98,7 +98,7 @@ class Loop:
         """How many transitions of a minibatch are fresh once replay has started."""
         return min(self.rollout_steps, self.batch_size // 2)
 
-    def begin(self, agent_state: AgentState, observation: Array, episode: Any) -> RunState:
+    def begin(self, agent_state: AgentState, observation: Array, episode: PyTree) -> RunState:
         """A run before its first step; `observation` is one of its observations."""
         no, zero = jnp.zeros((), bool), jnp.zeros((), jnp.int32)
         extra = jax.tree.map(
@@ -111,9 +111,9 @@ class Loop:
         return RunState(agent_state, self.replay.init(self.replay_size, example), episode, zero, zero, at_limit, seen)
 
     def learn(
-        self, key: PRNGKeyArray, run: RunState, episode: Any, fresh: Transition, ended: Bool[Array, " steps"]
+        self, key: PRNGKeyArray, run: RunState, episode: PyTree, fresh: Transition, ended: Bool[Array, " steps"]
     ) -> tuple[RunState, Metrics]:
-        """Keeps the data of a rollout, and makes its updates."""
+        """Stores the data of a rollout, and makes its updates."""
         extra_keys = jax.random.split(jax.random.fold_in(key, self.updates_per_rollout), self.rollout_steps)
         fresh = fresh._replace(extra=jax.vmap(run.agent.network.extra)(extra_keys))
         buffer = self.replay.add(run.replay, fresh)
@@ -145,8 +145,8 @@ class Loop:
         at_limit = jax.lax.cond(reached, lambda: agent_state.network, lambda: run.at_limit)  # a `where` would copy it
         return after._replace(at_limit=at_limit), metrics
 
-    def nothing(self, seeds: int, iterations: int) -> tuple[StepRecord, Metrics]:
-        """What is recorded of seeds that stood still for so many iterations."""
+    def idle_records(self, seeds: int, iterations: int) -> tuple[StepRecord, Metrics]:
+        """The records of seeds that stood still for this many iterations."""
         steps: Any = np.zeros((seeds, iterations, self.rollout_steps), np.float32)
         updates: Any = np.zeros((seeds, iterations, self.updates_per_rollout), np.float32)
         no, count = steps.astype(bool), steps.astype(np.int32)
@@ -173,8 +173,8 @@ class Loop:
     def minibatch(self, key: PRNGKeyArray, fresh: Transition, buffer: PyTree, stored: Int[Array, ""]) -> Sample:
         """Fresh data on-policy and an equal amount of replay off-policy (Implementation Details).
 
-        Until replay starts its half is fresh data too: on through the same permutation, then around it again. Indices
-        are those of the replayed half alone.
+        Until replay starts, its half is fresh data, too: it goes on through the same permutation, then around again.
+        Indices are those of the replayed half alone.
         """
         fresh_key, replay_key = jax.random.split(key)
         order = jax.random.permutation(fresh_key, self.rollout_steps)

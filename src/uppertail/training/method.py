@@ -13,7 +13,7 @@ from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
 SHORT_FORMS = ("width", "hidden_layers", "bias")
-"""Settings of the network that `Settings` has, too."""
+"""Settings of the network that `Settings` also has."""
 
 KINDS: dict[str, type] = {
     "distribution": ReturnDistribution,
@@ -27,14 +27,14 @@ KINDS: dict[str, type] = {
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """What learns and explores.
+    """The parts that learn and explore.
 
     Args:
         distribution: the family of return distributions.
         policy: the exploration policy.
         network: builds the network.
-        replay: what is kept of the past, and drawn from it.
-        target: what bootstraps.
+        replay: the replay buffer.
+        target: which network, or which memory, the learner bootstraps from.
     """
 
     distribution: ReturnDistribution[Any] = dataclasses.field(default_factory=Gaussian)

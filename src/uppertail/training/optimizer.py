@@ -1,14 +1,15 @@
 """Adam as a run uses it."""
 
 import dataclasses
-from typing import Any
 
 import optax
+
+from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
 class Adam:
-    """Adam on clipped gradients: what optax makes of these numbers, and what can be pickled, as optax's own cannot.
+    """Adam on clipped gradients, by optax; unlike optax's own objects, it can be pickled.
 
     Args:
         learning_rate: step size.
@@ -16,7 +17,7 @@ class Adam:
         updates: updates of a whole run, where the step size falls.
         gradient_clip: largest size of any one entry of the gradient.
         betas: decay rates of the mean of the gradient and of its square.
-        epsilon: what is added to the root of the mean square.
+        epsilon: added to the root of the mean square.
     """
 
     learning_rate: float
@@ -33,11 +34,11 @@ class Adam:
             return self.learning_rate
         return optax.linear_schedule(self.learning_rate, self.learning_rate_end, self.updates)
 
-    def init(self, params: Any) -> optax.OptState:
+    def init(self, params: PyTree) -> optax.OptState:
         """The state before the first update."""
         return self._transformation.init(params)
 
-    def update(self, updates: Any, state: optax.OptState, params: Any = None) -> tuple[Any, optax.OptState]:
+    def update(self, updates: PyTree, state: optax.OptState, params: PyTree = None) -> tuple[PyTree, optax.OptState]:
         """The step that follows from a gradient, and the next state."""
         return self._transformation.update(updates, state, params)
 

@@ -1,4 +1,4 @@
-"""What training reports while it goes on and gives back at its end."""
+"""What training reports while it goes on, and returns at its end."""
 
 import dataclasses
 
@@ -15,13 +15,13 @@ from uppertail.schema import require_type
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far a run is, after each chunk. What is measured is a mean over seeds; NaN where there is nothing to measure.
+    """How far a run is, after each chunk. Measurements are means over seeds; NaN where there is nothing to measure.
 
     Args:
         episodes: finished episodes of each seed.
         solved: number of seeds solved so far.
-        success_rate: share of successes among each seed's last 100 episodes, averaged over seeds; NaN where nobody says
-            what a success is.
+        success_rate: share of successes among each seed's last 100 episodes, averaged over seeds; NaN where success is
+            not defined.
         fraction: how much of its limit the slowest seed has used, from 0 to 1.
         env_steps: environment steps of all seeds together.
         steps_per_second: environment steps per second of all seeds together.
@@ -57,7 +57,7 @@ class Progress:
 
 @dataclasses.dataclass(frozen=True)
 class Stop:
-    """What a callback returns to stop a run; whatever else it returns, the run goes on.
+    """A callback returns it to stop a run; after any other value, the run goes on.
 
     Args:
         reason: why, for the run's record.
@@ -68,14 +68,14 @@ class Stop:
 
 @dataclasses.dataclass(frozen=True)
 class TrainingResult:
-    """What a run gives back in Python.
+    """The result of a run in Python.
 
     Args:
         record: episodes, figures and settings of the run; `record.summary()` is summary.json.
         agent: the algorithm; `agent.returns(network, observation)` is a state's return distributions.
         networks: the learned networks; every array has a leading axis of seeds.
         environments: the compiled environments, likewise; None where Python made the steps.
-        distributions: return distributions at moments of the run, where it was to record them.
+        distributions: return distributions at moments of the run; None if it did not record them.
     """
 
     record: RunRecord
@@ -88,7 +88,7 @@ class TrainingResult:
         """The learned network of one seed, counted from 0.
 
         Raises:
-            InputError: there are not so many.
+            InputError: there is no such seed.
         """
         return network_of(self.networks, index)
 
@@ -97,7 +97,7 @@ def network_of(networks: Network, index: int) -> Network:
     """The network of one seed among those of all, counted from 0.
 
     Raises:
-        InputError: there are not so many.
+        InputError: there is no such seed.
     """
     count = jax.tree.leaves(networks)[0].shape[0]
     index = require_type("The index of a network", index, int)

@@ -16,12 +16,12 @@ from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.records import RunRecord
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.assembly import loop_of, world_of
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver
 from uppertail.training.drivers.base import Played, State
-from uppertail.training.drivers.recorder import Recorder, counted
+from uppertail.training.drivers.recorder import Recorder, table_shape
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, RunState
 from uppertail.training.method import Method, with_short_forms
@@ -44,9 +44,9 @@ from uppertail.types import ReturnRange
 GREEDY_EPISODES = 20
 
 SMALLER = "use fewer seeds, a smaller width or replay_size, or, where there are very many states, --env.encoding scalar"
-"""What helps where the state of all seeds does not fit into memory."""
+"""The remedy if the state of all seeds does not fit into memory."""
 DISTRIBUTIONS = "distributions"
-"""What `record` may be."""
+"""The name of the only recording."""
 
 OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
@@ -57,17 +57,17 @@ def _note(builder: EnvironmentBuilder) -> list[str]:
 
 
 class Run:
-    """One call of `train`: what makes the steps, and what drives it. The caller locks the checkpoints' folder.
+    """One call of `train`, chunk after chunk. The caller locks the checkpoints' folder.
 
     Args:
         builder: builds the environments.
-        method: what learns and explores; its distribution is fitted to the environments' returns here.
+        method: the parts that learn and explore; the distribution is fitted to the environments' returns here.
         settings: how long, on how much data, with how many seeds.
-        before: what was asked of a run that this one goes on with, or plays for: what was measured then holds.
+        before: the settings of the earlier run that this one continues or plays; its measured returns are used again.
         record: distributions, to record return distributions while it trains; None: nothing.
 
     Attributes:
-        notes: what whoever asked for it should know, in sentences.
+        notes: notes for the user, in sentences.
 
     Raises:
         InputError: an argument cannot be met.
@@ -90,7 +90,7 @@ class Run:
         self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
         self.world = world_of(builder, self.keys, seeds.tolist(), self.settings)
         try:
-            self._table = counted(self.world.observations, self.world.num_actions) if record else None
+            self._table = table_shape(self.world.observations, self.world.num_actions) if record else None
             self._asked_method, self._encoding = method, self.world.observations.encoding(builder.preferences)
             self._fit(self._return_range((before or {}).get("measured_returns")))
             self.notes = [*_note(builder), *traps(self.method, self._encoding)]
@@ -104,22 +104,22 @@ class Run:
         self.records = record is not None
 
     def _fit(self, returns: ReturnRange) -> Loop:
-        """What is done with the steps, once it is known which returns there are.
+        """Fits the distribution to the range of returns, and makes the loop.
 
-        Where a random policy saw no reward but 0, that is guessed to be 1, and settled anew by the first reward that
-        comes. Nothing was learned by then but zeros, which are the same in every unit.
+        If a random policy saw no reward but 0, the range is guessed to be 1, and fitted again to the first other
+        reward. Only zeros were learned until then, and they are the same in every unit.
 
         Raises:
             InputError: the distribution cannot represent these returns.
         """
         self.returns = returns
         self.method = self._asked_method.fitted(returns)
-        self.__dict__.pop("_start_moments", None)  # it was compiled for the distribution before
+        self.__dict__.pop("_start_moments", None)  # it was compiled for the earlier distribution
         self.loop = loop_of(self.method, self._encoding, self.settings, self._table)
         return self.loop
 
     def drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
-        """Chunk after chunk until every seed has reached a limit, someone asks to stop, or something goes wrong.
+        """Trains chunk after chunk until every seed has reached a limit, the user stops it, or it fails.
 
         Args:
             on_chunk: called with the progress after each chunk; a `Stop` that it returns stops the run.
@@ -169,16 +169,16 @@ class Run:
         return result
 
     def close(self) -> None:
-        """Ends threads, and gives back what the environments hold."""
+        """Ends threads, and frees the resources of the environments."""
         self.driver.close()
         self.world.close()
 
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
-        """Episodes of every seed with learned networks held still.
+        """Plays episodes of every seed with learned networks, without further learning.
 
         Args:
             networks: the networks, every array with a leading axis of seeds.
-            policy: what chooses the actions.
+            policy: chooses the actions.
             episodes: how many of each seed.
         """
         return self.driver.play(networks, policy, self.keys.evaluation, episodes)
@@ -200,7 +200,7 @@ class Run:
         return self.driver.template()
 
     def saver(self, checkpoints: Checkpoints) -> Saver:
-        """What saves this run's state, and restores it."""
+        """The saver of this run's state."""
         return Saver(checkpoints, self.asked, self.parts, self.world, self.driver, self.ledger, self.template)
 
     @property
@@ -209,8 +209,8 @@ class Run:
         return {"environment": self.builder, **self.method.parts, "settings": self.settings}
 
     def asked(self) -> dict[str, Any]:
-        """What was asked of the run: each part, the distribution as fitted and to what, and the settings."""
-        described_parts = {name: described(part) for name, part in self.parts.items()}
+        """The parts and settings of the run: the distribution as it is fitted, and the returns it was fitted to."""
+        described_parts = {name: describe(part) for name, part in self.parts.items()}
         described_parts["settings"].pop("name")
         measured = None if self.returns.known else [self.returns.low, self.returns.high]
         return {**described_parts, "measured_returns": measured}
@@ -246,7 +246,7 @@ class Run:
         """Mean return of greedy episodes of each seed; NaN if an environment fails in them."""
         try:
             return self.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
-        except InputError as error:  # one cannot be made again, or fails
+        except InputError as error:  # an environment cannot be made again, or fails
             self.ledger.failed = self.ledger.failed or str(error)
             return [math.nan] * self.settings.seeds
 
@@ -272,7 +272,7 @@ class Run:
 
 
 def require_record(record: str | None) -> None:
-    """Refuses to record what cannot be.
+    """Refuses an unknown recording.
 
     Raises:
         InputError: there is no such recording.
@@ -282,7 +282,7 @@ def require_record(record: str | None) -> None:
 
 
 def _record(recorder: Recorder | None, ledger: Ledger, state: State) -> None:
-    """Records where the run is at its beginning, and at its end."""
+    """Records the run at its beginning, and at its end."""
     if recorder:
         recorder.iteration = ledger.step // ledger.settings.rollout_steps
         recorder.take_all(state)

@@ -1,4 +1,4 @@
-"""What a seed means: the keys that everything random in one seed's run comes from."""
+"""The keys of a seed: all randomness of its run comes from them."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 
 class SeedKeys(NamedTuple):
-    """One key for what the environment draws when it is built, one for the run, one for its evaluation."""
+    """One key to build the environment, one for the run, one for its evaluation."""
 
     environment: PRNGKeyArray
     run: PRNGKeyArray

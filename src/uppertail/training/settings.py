@@ -10,7 +10,7 @@ OnPolicy = Literal["fresh", "all", "none"]
 """The names of `Settings.on_policy`."""
 
 MOST = {"seeds": 2**16, "updates_per_rollout": 2**20, "loss_samples": 2**20}
-"""What would fill any memory, or any time, before a run begins. Beyond sizes, memory decides (`assembly`)."""
+"""The most of each: more would fill any memory, or take for ever, before a run begins."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Settings:
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
         batch_size: transitions per update: half of it fresh data, the rest replay.
         replay_size: transitions that the replay buffer holds.
-        rollout_steps: environment steps between updates, taken with the policy held still.
+        rollout_steps: environment steps between updates, taken with a fixed policy.
         updates_per_rollout: updates after each rollout.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.

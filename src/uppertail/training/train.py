@@ -44,8 +44,8 @@ def train(
         on_chunk: called with the progress after each chunk of steps; a `Stop` that it returns stops the run.
         checkpoints: where the run's state is saved; the same call again goes on from there.
         network: builds the network; PerAction if left out.
-        replay: what is kept of the past, and drawn from it; Distinct if left out.
-        target: what bootstraps; Graph if left out.
+        replay: the replay buffer; Distinct if left out.
+        target: which network, or which memory, the learner bootstraps from; Graph if left out.
         record: distributions, for return distributions at moments of the run (`result.distributions`).
 
     Raises:

@@ -1,4 +1,4 @@
-"""The file of a run's learned networks: written at its end, read by whoever plays with them."""
+"""The file of a run's learned networks: written at its end, read to play with them."""
 
 import dataclasses
 import json
@@ -20,12 +20,12 @@ from uppertail.training.results import TrainingResult, network_of
 from uppertail.training.run import Run
 
 AGAIN = "delete it and resume the run, or train it again"
-"""What helps where the file is of no use."""
+"""The remedy if the file cannot be used."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A run's agent and what it learned, from its folder.
+    """A run's agent and its learned networks, from its folder.
 
     Args:
         agent: the algorithm; `agent.returns(network, observation)` is a state's return distributions.
@@ -44,11 +44,11 @@ class Trained:
 
 @dataclasses.dataclass(frozen=True)
 class LearnedFile:
-    """What is in the file.
+    """The contents of the file.
 
     Args:
-        path: where it is.
-        header: what it says of itself.
+        path: the path of the file.
+        header: its header.
         arrays: the networks of all seeds, by their paths.
     """
 
@@ -85,18 +85,18 @@ class LearnedFile:
             InputError: they are of another run.
         """
         asked = json.loads(json.dumps(run.asked()))
-        if different := list(differences(older.completed(self.header.asked, run.parts), asked)):
+        if different := list(differences(older.complete(self.header.asked, run.parts), asked)):
             raise InputError(f"{self.path} was made with {different[0]}: {AGAIN}.")
-        if self.header.environments != file.digest(tensors.named(run.world.environments)):
-            raise InputError(f"{self.path} was made in environments that are built otherwise here: {AGAIN}.")
+        if self.header.environments != file.digest(tensors.to_named(run.world.environments)):
+            raise InputError(f"{self.path} was made in environments that are built differently here: {AGAIN}.")
         try:
-            return tensors.like(run.template.at_limit, self.arrays)
+            return tensors.from_named(run.template.at_limit, self.arrays)
         except tensors.OtherShapesError as error:
             raise InputError(f"{self.path} has another shape ({error}): {AGAIN}.") from error
 
 
 def save(folder: Path, result: TrainingResult) -> None:
-    """Writes the networks of all seeds to a run's folder, at once or not at all.
+    """Writes the networks of all seeds to a run's folder, whole or not at all.
 
     Raises:
         OSError: the disk is full or the folder cannot be written; nothing is left behind.
@@ -114,7 +114,7 @@ def save(folder: Path, result: TrainingResult) -> None:
             "settings": record.settings,
             "measured_returns": record.measured_returns,
         },
-        environments=file.digest(tensors.named(result.environments)),
+        environments=file.digest(tensors.to_named(result.environments)),
         stopped=record.stopped,
         seconds={
             "wall": record.wall_seconds,
@@ -123,4 +123,4 @@ def save(folder: Path, result: TrainingResult) -> None:
         },
         hardware=record.hardware,
     )
-    file.write(folder / records.NETWORKS, header, tensors.named(result.networks))
+    file.write(folder / records.NETWORKS, header, tensors.to_named(result.networks))

@@ -1,4 +1,4 @@
-"""Requests that can be met, and from which nothing is learned: said before the run, in a sentence each."""
+"""Warnings about valid requests from which nothing can be learned."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from uppertail.training.method import Method
 
 
 def traps(method: Method, encoding: Encoding) -> Iterator[str]:
-    """What keeps this method from learning or exploring.
+    """A sentence for each thing that keeps this method from learning or exploring.
 
     Args:
         method: the parts of a run.

@@ -39,18 +39,18 @@ def watch(
     episodes: int,
     show: Callable[[Frame, bool], object],
 ) -> Iterator[WatchedEpisode]:
-    """Plays episodes of one seed, with its network held still.
+    """Plays episodes of one seed, without further learning.
 
     Where Python steps a run's environments, they begin as the first ones of an evaluation do.
 
     Args:
         run: the run that learned.
-        networks: those of all its seeds.
-        policy: what chooses the actions.
+        networks: the networks of all its seeds.
+        policy: chooses the actions.
         row: which of its seeds, counted from 0.
-        environment: where they are played.
+        environment: the environment to play in.
         episodes: how many.
-        show: given what there is to see before the first and after each step, and whether the episode is over.
+        show: called before the first and after each step with the current frame, and whether the episode is over.
     """
     agent, network, keys = run.loop.agent, jax.tree.map(lambda leaf: leaf[row], networks), run.keys.evaluation[row]
 

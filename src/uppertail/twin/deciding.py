@@ -1,4 +1,4 @@
-"""The one place where the twin asks an exploration policy."""
+"""How the twin uses an exploration policy."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from uppertail.types import PyTree
 
 
 def begin(policy: ExplorationPolicy, key: PRNGKeyArray, num_actions: int) -> PyTree:
-    """What a policy keeps at the start of an episode."""
+    """The policy's memory at the start of an episode."""
     return policy.begin(key, 1, num_actions)
 
 
 def decide(
     policy: ExplorationPolicy, key: PRNGKeyArray, memory: PyTree, family: ReturnDistribution[Any], z: PyTree
 ) -> tuple[Int[Array, ""], PyTree]:
-    """The policy's action in a state, from the distributions of its actions, and what it keeps after it."""
+    """The policy's action in a state, from the distributions of its actions, and its memory after that."""
     action = policy.select(key, memory, family, jax.tree.map(lambda leaf: leaf[None], z))
     return action, policy.advance(jax.random.fold_in(key, 2), memory, action)

@@ -1,4 +1,4 @@
-"""The tables that the twin replays: those of training, for the same seeds."""
+"""The tables that the twin replays: those of training with the same seeds."""
 
 import math
 
@@ -19,7 +19,7 @@ def tables_of(builder: EnvironmentBuilder, keys: Key[Array, " seeds"]) -> Finite
         keys: each seed's key of its environment.
 
     Raises:
-        InputError: there is none, or none that can be replayed.
+        InputError: there is no table, or it cannot be replayed.
     """
     if isinstance(builder, HostBuilder) and not builder.compiles:
         raise InputError(
@@ -48,20 +48,20 @@ def of_seed(mdps: FiniteMDP, row: int) -> FiniteMDP:
 
 
 def require_success(builder: EnvironmentBuilder) -> None:
-    """Checks that there is such a thing as a success.
+    """Checks that success is defined.
 
     Raises:
-        InputError: there is not.
+        InputError: it is not.
     """
     if not math.isfinite(builder.success_return):
         raise InputError(
-            f"Nothing says from which return on an episode of {type(builder).__name__} is a success, so there is no "
-            "first one: use --env.success, where there is such a setting, or another environment."
+            f"{type(builder).__name__} does not say from which return on an episode is a success, so there is no "
+            "first success: use --env.success, where there is such a setting, or another environment."
         )
 
 
 def returns_of(builder: EnvironmentBuilder, mdps: FiniteMDP, discount: float) -> ReturnRange:
-    """Between which returns a run has to tell apart, as training finds it: of all seeds together."""
+    """The range of returns that a run has to tell apart, of all seeds together, as training computes it."""
     if isinstance(builder, HostBuilder) and builder.known_returns is not None:
         return builder.known_returns
 

@@ -1,7 +1,6 @@
-"""One distribution in the place of several weighted ones: what follows a state and action with several outcomes."""
+"""The mixture of several weighted distributions: the return after a state and action with several outcomes."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,18 +10,19 @@ from uppertail.distributions.categorical import CategoricalReturn
 from uppertail.distributions.gaussian_losses import GaussianReturn
 from uppertail.distributions.point_mass import PointMassReturn
 from uppertail.errors import InputError
+from uppertail.types import PyTree
 
 
 @functools.singledispatch
-def mixed(z: Any, weights: Float[Array, " outcomes"]) -> Any:
-    """The mixture of several distributions, as near as its family comes to it; a family of your own registers its own.
+def mixed(z: PyTree, weights: Float[Array, " outcomes"]) -> PyTree:
+    """The mixture of several distributions, or the nearest member of the family; a user's family registers its own.
 
     Args:
         z: parameters, each with a leading axis of outcomes.
-        weights: of each outcome; they sum to 1.
+        weights: weight of each outcome; they sum to 1.
 
     Raises:
-        InputError: the family has no such form.
+        InputError: no mixture is defined for the family.
     """
     del weights
     family = type(z).__name__.removesuffix("Return")

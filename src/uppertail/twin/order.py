@@ -1,4 +1,4 @@
-"""In which order a backward sweep goes through the states of a table."""
+"""The order in which a backward sweep goes through the states of a table."""
 
 from typing import NamedTuple
 
@@ -16,9 +16,9 @@ class Order(NamedTuple):
     Args:
         layers: states of each layer, filled up with the number of states; an edge to an earlier layer, or within one,
             is part of a loop.
-        layer_of: the layer of each state; -1 where no episode gets.
-        sweeps: after how many backward sweeps everything known has travelled as far as it can: 1 where there is no
-            loop, else as many as an episode may have steps, or as there are states.
+        layer_of: the layer of each state; -1 for states that no episode reaches.
+        sweeps: how many backward sweeps carry all values as far as they can travel: 1 without loops, else the most
+            steps of an episode, or the number of states if that is less.
     """
 
     layers: Int[np.ndarray, "layers width"]
@@ -32,7 +32,7 @@ def backward_order(mdp: FiniteMDP) -> Order:
     states, actions, outcomes = np.nonzero((np.asarray(mdp.probability) > 0) & ~np.asarray(mdp.terminated))
     after = np.asarray(mdp.next_state)[states, actions, outcomes]
     starts = np.asarray(mdp.start_state)[np.asarray(mdp.start_probability) > 0]
-    root = np.full(starts.size, size)  # a state before all others, from which each start is one step away
+    root = np.full(starts.size, size)  # an extra state before all others, one step before each start
     rows, columns = np.concatenate([states, root]), np.concatenate([after, starts])
     graph = scipy.sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=(size + 1, size + 1))
     reached, came_from = breadth_first_order(graph, size, directed=True)

@@ -1,4 +1,4 @@
-"""What the exact twin leaves behind."""
+"""The result of the exact twin."""
 
 import dataclasses
 from typing import Any
@@ -11,7 +11,7 @@ from uppertail.training.process.hardware import hardware
 
 @dataclasses.dataclass(frozen=True)
 class TwinResult:
-    """What the twin did.
+    """The episodes of the twin, and its settings.
 
     Args:
         environment: class name and settings of the environment.
@@ -20,7 +20,7 @@ class TwinResult:
         discount: discount per step.
         seeds: the seeds.
         success_return: return from which an episode counts as a success.
-        floor_episodes: when a memory-perfect agent first succeeds, on average; None where that is not known.
+        floor_episodes: episode in which an agent of perfect memory first succeeds, on average; None where not known.
         episodes: the episodes of each seed.
         seconds: time of the whole run, compilation included.
     """
@@ -58,7 +58,7 @@ class TwinResult:
         return [float(np.mean(each >= self.success_return)) if each.size else None for each in later]
 
     def document(self) -> dict[str, Any]:
-        """All of it but the episodes' returns, for JSON."""
+        """All of it except the episodes' returns, for JSON."""
         return {
             "env": self.environment,
             "distribution": self.distribution,

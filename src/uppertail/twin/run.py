@@ -12,7 +12,7 @@ from uppertail.environments import EnvironmentBuilder, builder_of
 from uppertail.errors import InputError
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.records import Episodes
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.schema import require_type
 from uppertail.training.process.jax_settings import require_working
 from uppertail.training.seeds import seed_keys
@@ -49,7 +49,7 @@ def twin(
         after: episodes that a run goes on for after its first success; 0: it ends there.
 
     Raises:
-        InputError: an argument does not fit, or the environment has no table, or none that can be replayed.
+        InputError: an argument is not valid, or the environment has no table, or one that cannot be replayed.
     """
     require_working()
     begin = time.perf_counter()
@@ -73,9 +73,9 @@ def twin(
             end = episodes if first is None else min(episodes, first + after)
         played.append(Episodes(seen.returns[:end], seen.lengths[:end], np.cumsum(seen.lengths[:end])))
     return TwinResult(
-        described(builder),
-        described(family),
-        described(agent.policy),
+        describe(builder),
+        describe(family),
+        describe(agent.policy),
         discount,
         list(range(seed, seed + seeds)),
         builder.success_return,
@@ -89,7 +89,7 @@ def _require_fitting(**numbers: Any) -> None:
     """Checks the numbers of a request.
 
     Raises:
-        InputError: one of them does not fit.
+        InputError: one of them is not valid.
     """
     for name, least in (("seeds", 1), ("seed", 0), ("episodes", 1), ("after", 0)):
         require_type(name, numbers[name], int)

@@ -13,15 +13,19 @@ from uppertail.environments import FiniteMDP
 from uppertail.policies import ExplorationPolicy
 from uppertail.twin import deciding
 from uppertail.twin.mixture import mixed
+from uppertail.types import PyTree
+
+Sweeps = tuple[PyTree, Bool[Array, ""], Int[Array, ""]]
+"""The distributions, whether the last sweep changed nothing, and how many sweeps there were."""
 
 
 class Tables(NamedTuple):
-    """All that the twin learns: the distributions, leading axes [states, actions], and how often it saw each outcome.
+    """What the twin learns: the distributions, leading axes [states, actions], and how often it saw each outcome.
 
-    `deepest` is the last layer of states (`order.py`) in which it has taken an action, `episodes` how many are over.
+    `deepest` is the last layer of states (`order.py`) in which it has taken an action, `episodes` how many have ended.
     """
 
-    z: Any
+    z: PyTree
     seen: Int[Array, "states actions outcomes"]
     deepest: Int[Array, ""]
     episodes: Int[Array, ""]
@@ -36,13 +40,13 @@ class Layers(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TabularAgent:
-    """Acts for an episode, then takes the known transitions for what they are.
+    """Acts for an episode, then replays all known transitions exactly.
 
     Args:
         family: the family of return distributions, fitted to the environment's returns.
         policy: the exploration policy.
         discount: gamma, per step.
-        sweeps: backward sweeps after each episode, at the most: fewer where nothing changes any more.
+        sweeps: the most backward sweeps after each episode; fewer once nothing changes any more.
     """
 
     family: ReturnDistribution[Any]
@@ -51,7 +55,7 @@ class TabularAgent:
     sweeps: int
 
     def init(self, mdp: FiniteMDP) -> Tables:
-        """Nothing known: every distribution is the one that a network's outputs of 0 would give."""
+        """Tables that know nothing: every distribution is that of a network whose outputs are 0."""
         initial = self.family.from_outputs(jnp.zeros(self.family.num_outputs))
         shape = (mdp.num_states, mdp.num_actions)
         z = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*shape, *leaf.shape)), initial)
@@ -66,23 +70,25 @@ class TabularAgent:
         def episode(tables: Tables, _: None) -> tuple[Tables, tuple[Float[Array, ""], Int[Array, ""]]]:
             act_key, sweep_key = jax.random.split(jax.random.fold_in(key, tables.episodes))
             after, ret, length = self._act(act_key, mdp, order, tables)
-            z = self.learned(sweep_key, mdp, order, after)
+            z = self.learn(sweep_key, mdp, order, after)
             return after._replace(z=z, episodes=tables.episodes + 1), (ret, length)
 
         tables, (returns, lengths) = jax.lax.scan(episode, tables, length=count)
         return tables, returns, lengths
 
-    def learned(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> Any:
-        """The distributions after an episode's sweeps; all of them draw the policy's choices alike."""
+    def learn(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> PyTree:
+        """Sweeps after an episode; the new distributions. All sweeps draw the same choices of the policy."""
 
-        def sweep(carry: tuple[Any, Bool[Array, ""], Int[Array, ""]]) -> tuple[Any, Bool[Array, ""], Int[Array, ""]]:
+        def sweep(
+            carry: tuple[PyTree, Bool[Array, ""], Int[Array, ""]],
+        ) -> tuple[PyTree, Bool[Array, ""], Int[Array, ""]]:
             z, _, sweeps = carry
-            swept = self._swept(key, mdp, order, tables._replace(z=z))
+            swept = self._sweep(key, mdp, order, tables._replace(z=z))
             same = jax.tree.map(lambda new, old: jnp.all(new == old), swept, z)
             return swept, jnp.stack(jax.tree.leaves(same)).all(), sweeps + 1
 
         if self.sweeps == 1:
-            return self._swept(key, mdp, order, tables)
+            return self._sweep(key, mdp, order, tables)
         begin = (tables.z, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
         z, _, _ = jax.lax.while_loop(lambda carry: ~carry[1] & (carry[2] < self.sweeps), sweep, begin)
         return z
@@ -95,7 +101,7 @@ class TabularAgent:
         start, _ = mdp.reset(reset_key)
         memory = deciding.begin(self.policy, memory_key, mdp.num_actions)
 
-        def step(carry: Any) -> Any:
+        def step(carry: PyTree) -> PyTree:
             state, seen, deepest, memory, ret, _ = carry
             choice_key, environment_key = jax.random.split(jax.random.fold_in(step_key, state.elapsed))
             where_ = state.state
@@ -116,29 +122,31 @@ class TabularAgent:
         last, seen, deepest, _, ret, _ = jax.lax.while_loop(lambda carry: ~carry[-1], step, begin)
         return tables._replace(seen=seen, deepest=deepest), ret, last.elapsed
 
-    def _swept(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> Any:
-        """One sweep over all transitions ever seen, from the deepest layer to the first."""
+    def _sweep(self, key: PRNGKeyArray, mdp: FiniteMDP, order: Layers, tables: Tables) -> PyTree:
+        """Makes one sweep over all transitions ever seen, from the deepest layer to the first."""
 
-        def layer(index: Int[Array, ""], z: Any) -> Any:
+        def layer(index: Int[Array, ""], z: PyTree) -> PyTree:
             states = order.layers[tables.deepest - index]
-            rows = jax.vmap(self._backed_up, in_axes=(None, None, None, None, 0))(key, mdp, z, tables.seen, states)
+            rows = jax.vmap(self._back_up, in_axes=(None, None, None, None, 0))(key, mdp, z, tables.seen, states)
             return jax.tree.map(lambda leaf, row: leaf.at[states].set(row, mode="drop"), z, rows)
 
         return jax.lax.fori_loop(0, tables.deepest + 1, layer, tables.z)
 
-    def _backed_up(
+    def _back_up(
         self,
         key: PRNGKeyArray,
         mdp: FiniteMDP,
-        z: Any,
+        z: PyTree,
         seen: Int[Array, "states actions outcomes"],
         state: Int[Array, ""],
-    ) -> Any:
-        """The distributions of one state's actions: r + discount * Z(s', a') of what was seen, else as they are."""
+    ) -> PyTree:
+        """The distributions of one state's actions: r + discount * Z(s', a') for actions seen, others unchanged."""
         next_state, reward, ended = mdp.next_state[state], mdp.reward[state], mdp.terminated[state]
         counts = seen[state]
 
-        def backup(key: PRNGKeyArray, after: Int[Array, ""], reward: Float[Array, ""], ended: Bool[Array, ""]) -> Any:
+        def backup(
+            key: PRNGKeyArray, after: Int[Array, ""], reward: Float[Array, ""], ended: Bool[Array, ""]
+        ) -> PyTree:
             z_next = take(z, after)
             memory_key, choice_key = jax.random.split(key)
             memory = deciding.begin(self.policy, memory_key, mdp.num_actions)
@@ -154,6 +162,6 @@ class TabularAgent:
         return jax.vmap(where)(total > 0, target, take(z, state))
 
 
-def _first(z: Any) -> Any:
+def _first(z: PyTree) -> PyTree:
     """The only outcome of each action."""
     return jax.tree.map(lambda leaf: leaf[:, 0], z)

@@ -1,4 +1,4 @@
-"""One of several environments, asked and answering just as a single one is."""
+"""Makes each of several environments side by side behave just as a single one does."""
 
 import os
 import signal
@@ -13,10 +13,10 @@ from gymnasium.wrappers import TimeLimit
 from uppertail.environments.gymnasium.spaces import Reading
 
 LAST_SECONDS = 60
-"""How long an environment in a process of its own outlives a SIGTERM, so that what has been learned can be kept."""
+"""How long an environment's own process lives on after SIGTERM, so that its parent can save what was learned."""
 
 
-def told(reward: Any, terminated: Any, truncated: Any) -> tuple[float, bool, bool]:
+def plain_outcome(reward: Any, terminated: Any, truncated: Any) -> tuple[float, bool, bool]:
     """Reward and ends of a step; an array of one truth value, as some environments give, is that value.
 
     Raises:
@@ -28,10 +28,10 @@ def told(reward: Any, terminated: Any, truncated: Any) -> tuple[float, bool, boo
 
 
 class Alike(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Its observations are the arrays that a single environment's are read as, and its actions are of type `int`.
+    """Gives the arrays that a single environment's observations are read as, and passes on actions of type `int`.
 
-    Gymnasium's vector environments would put what it gives into arrays of the shape and type that it declares, and
-    hand it numbers of NumPy's types: what one of a kind may do would be an error, or another thing, beside others.
+    Without it, Gymnasium's vector environments convert observations to the declared shape and type, and pass actions as
+    numbers of NumPy's types: an environment that works alone might fail, or behave differently, beside others.
 
     Args:
         env: the environment.
@@ -50,18 +50,18 @@ class Alike(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         after, reward, terminated, truncated, info = self.env.step(int(action))
-        return self.array(after), *told(reward, terminated, truncated), info
+        return self.array(after), *plain_outcome(reward, terminated, truncated), info
 
 
 class AlikeMaker:
-    """Makes such environments; processes of their own get it by pickling.
+    """Makes such environments; it is pickled for those with processes of their own.
 
-    In a process of its own, Ctrl-C is the parent's affair, and after SIGTERM, which may be sent to all processes at
-    once, it goes on for as long as the parent may need to keep what has been learned.
+    Such a process leaves Ctrl-C to its parent. After SIGTERM, which may be sent to all processes at once, it lives on
+    for as long as the parent may need to save what was learned.
 
     Args:
         make: makes the environment.
-        limit: steps after which an episode is truncated; None: as it is.
+        limit: steps after which an episode is truncated; None: no new limit.
         reading: how its observations are read.
         example: an observation that was read.
     """

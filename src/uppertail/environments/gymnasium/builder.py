@@ -1,16 +1,14 @@
-"""What the builders of Gymnasium environments share: settings, and what is read off an environment once."""
+"""What the builders of Gymnasium environments share: settings, and facts that are read off an environment once."""
 
 import abc
 import dataclasses
 import functools
 import math
-import re
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TimeLimit
 from jaxtyping import PRNGKeyArray
@@ -19,34 +17,21 @@ from uppertail.encodings import Features, ObservationSpace, Preferences, Scaling
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import objections, tables, texts, wrapping
 from uppertail.environments.gymnasium.alike import AlikeMaker
-from uppertail.environments.gymnasium.single import Single, closed
-from uppertail.environments.gymnasium.spaces import Reading, actions_of, hashed, reading
+from uppertail.environments.gymnasium.inspection import Inspected, inspect_environment
+from uppertail.environments.gymnasium.single import Single, close_quietly
+from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.gymnasium.wrapping import Made, Wrapped
 from uppertail.environments.host import HostBuilder, HostEnvironment
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError
 from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
 LARGEST = 1e18
-"""The largest size of a return whose square a float32 still holds, in round figures."""
+"""The largest return whose square a float32 can hold, rounded."""
 
 SEEDS = 2**31
-"""Runs have seeds below it, and their evaluations theirs from it on."""
-
-
-class Inspected(NamedTuple):
-    """What is read off one environment; the example is an observation as it is read, and what is left out are texts."""
-
-    reading: Reading
-    example: np.ndarray
-    actions: spaces.Discrete
-    time_limit: int | None
-    reward_threshold: float | None
-    has_table: bool
-    objection: str | None
-    rows: int
-    left_out: tuple[str, ...] = ()
+"""The seeds of runs lie below it, the seeds of their evaluations from it on."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,7 +96,7 @@ class GymnasiumBuilder(HostBuilder):
 
     @abc.abstractmethod
     def complete(self) -> None:
-        """Checks the settings of one's own, or fills in what they leave open.
+        """Checks the settings of a subclass, or fills in those that are open.
 
         Raises:
             InputError: a setting cannot be met.
@@ -126,7 +111,7 @@ class GymnasiumBuilder(HostBuilder):
         return Wrapped(self.bare_maker(), self.wrappers) if self.wrappers else self.bare_maker()
 
     def seed_of_resets(self, seed: int) -> int | None:
-        """What every episode of a run of this seed, or of its evaluation, is reset with; None: each with another."""
+        """The seed that every episode of this run, or of its evaluation, is reset with; None: each has its own."""
         return seed % SEEDS if self.reset_seed == "run" else self.reset_seed
 
     @property
@@ -182,36 +167,36 @@ class GymnasiumBuilder(HostBuilder):
         """The compiled environment.
 
         Raises:
-            InputError: it has no table to compile, or not one that can stand for it.
+            InputError: it has no table to compile, or one that does not describe it fully.
         """
         del key  # nothing is drawn at random
         if not self.inspected.has_table or self.inspected.objection:
             why = self.inspected.objection or "it shows no table of its transitions (`unwrapped.P`)"
             raise InputError(f"{self.label} cannot be compiled: {why}.")
-        env = self.made()
+        env = self.make()
         try:
             assert isinstance(env, gymnasium.Env)
             return tables.from_environment(env, self.inspected.time_limit)
         finally:
-            closed(env)
+            close_quietly(env)
 
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
-        seen, env, reset_seed = self.inspected, self.made(), self.seed_of_resets(seed)
+        seen, env, reset_seed = self.inspected, self.make(), self.seed_of_resets(seed)
         limit = time_limit if seen.time_limit is None else None
         if isinstance(env, VectorEnv):
             return Vector(env, seen.reading, int(seen.actions.start), seed, reset_seed)
         if num_envs == 1:
             limited = env if limit is None else TimeLimit(env, limit)
             return Single(limited, seen.reading, int(seen.actions.start), seed, reset_seed)
-        closed(env)
+        close_quietly(env)
         kind = {"sync": SyncVectorEnv, "async": functools.partial(AsyncVectorEnv, context="spawn")}[self.vectorization]
         makers: Any = [AlikeMaker(self.maker(), limit, seen.reading, seen.example)] * num_envs
         vector = kind(makers, autoreset_mode=AutoresetMode.DISABLED)
         return Vector(vector, Reading(np.array, seen.reading.space), int(seen.actions.start), seed, reset_seed)
 
     @abc.abstractmethod
-    def made(self) -> Made:
-        """The environment, made anew.
+    def make(self) -> Made:
+        """Makes the environment anew.
 
         Raises:
             InputError: it cannot be made.
@@ -219,36 +204,16 @@ class GymnasiumBuilder(HostBuilder):
 
     @functools.cached_property
     def inspected(self) -> Inspected:
-        """What is read off an environment that is made for this alone.
+        """Facts that are read off an environment, which is made only for this.
 
         Raises:
             InputError: it cannot be made, or is of no kind that can be trained on.
         """
-        env = self.made()
+        env, hash_size = self.make(), self.hash_size if self.encoding == "hashed" else None
         try:
-            vector = isinstance(env, VectorEnv)
-            space, actions = (
-                (env.single_observation_space, env.single_action_space)
-                if isinstance(env, VectorEnv)
-                else (env.observation_space, env.action_space)
-            )
-            table = not vector and tables.has_table(env)
-            objection = self._objection(env) if table and not vector and self.compile == "auto" else None
-            left_out = self._left_out(env, space)
-            read = hashed(self.hash_size) if self.encoding == "hashed" else reading(space, left_out)
-            return Inspected(
-                read,
-                read.array(space.sample()),
-                actions_of(actions),
-                wrapping.time_limit(env),
-                _threshold(env),
-                table,
-                objection,
-                _rows(env),
-                tuple(map(texts.shown, sorted(left_out, key=str))),
-            )
+            return inspect_environment(env, hash_size, self._objection if self.compile == "auto" else None)
         finally:
-            closed(env)
+            close_quietly(env)
 
     def _objection(self, env: gymnasium.Env[Any, Any]) -> str | None:
         if self.reset_seed is not None:
@@ -256,28 +221,3 @@ class GymnasiumBuilder(HostBuilder):
         if self.encoding == "hashed":
             return "its observations are hashed"
         return objections.objection(env)
-
-    def _left_out(self, env: Made, space: spaces.Space[Any]) -> frozenset[texts.Path]:
-        """Where its texts are that never change."""
-        if isinstance(env, VectorEnv) or self.encoding == "hashed":
-            return frozenset()
-        return texts.constants(env, list(texts.texts_of(space)))
-
-
-def _threshold(env: Made) -> float | None:
-    """The return from which an environment says that it is solved: as registered, or as it declares itself."""
-    declared = None if env.spec is None else env.spec.reward_threshold
-    own = getattr(env.unwrapped, "reward_threshold", None) if declared is None else declared
-    return float(own) if isinstance(own, int | float) and math.isfinite(own) else None
-
-
-def _rows(env: Made) -> int:
-    """In how many rows its states lie, where it has them in a plane, as Gymnasium's grids do; else 1."""
-    shape = getattr(env.unwrapped, "shape", None)
-    return int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1
-
-
-def extra(error: Exception) -> str:
-    """How Gymnasium says to install what is missing."""
-    named = re.search(r"gymnasium\[[\w-]+\]", str(error))
-    return f"run `pip install '{named[0]}'`" if named else said(error)

@@ -1,4 +1,4 @@
-"""What tells one function that makes an environment from another: a checksum of its code and of what it refers to."""
+"""A checksum of a function that makes environments: of its code and of what the code refers to."""
 
 import contextlib
 import functools
@@ -18,9 +18,9 @@ def fingerprint(environment: Any) -> str:
     """Twelve hexadecimal digits: the same for the same function or environment, with the same version of Python.
 
     It covers bytecode, constants, defaults, plain values in closures and globals, and, of the same package, the
-    functions and classes that are referred to; also classes of environments of other packages, but for Gymnasium's
-    own. Of an environment that is given as such it covers what its constructor was given, as far as it keeps that in
-    attributes of these names: not where it has come to since.
+    functions and classes that are referred to; also classes of environments of other packages, except Gymnasium's
+    own. Of an environment itself it covers the arguments of its constructor that it keeps in attributes of the same
+    names, not its current state.
     """
     total = hashlib.sha256()
     for part in _Walk(environment).parts(environment):
@@ -38,10 +38,10 @@ class _Walk:
     def __init__(self, environment: Any) -> None:
         self.roots = {_root(environment)}
         self.seen: set[int] = set()
-        self.kept: list[Any] = []  # so that nothing seen goes away and leaves its number to another
+        self.kept: list[Any] = []  # keeps objects alive, so that no id is used twice
 
     def parts(self, value: Any) -> Iterator[str]:
-        """What tells this value from others, in text."""
+        """The facts that distinguish this value, as text."""
         if isinstance(value, PLAIN):
             yield f"{type(value).__name__} {value!r}"
         elif isinstance(value, tuple | list | dict | set | frozenset):
@@ -59,7 +59,7 @@ class _Walk:
         yield type(value).__name__
         items = list(value.items()) if isinstance(value, dict) else list(value)
         each = ["\0".join(self.parts(item)) for item in items]
-        yield from sorted(each) if isinstance(value, set | frozenset) else each  # the order of a set is a process's own
+        yield from sorted(each) if isinstance(value, set | frozenset) else each  # a set has no fixed order
 
     def _object(self, value: Any) -> Iterator[str]:
         if isinstance(value, functools.partial):
@@ -79,19 +79,19 @@ class _Walk:
         else:
             yield _name(type(value))
             if self._followed(type(value)):
-                yield from self.parts((type(value), _given(value)))
+                yield from self.parts((type(value), _constructor_arguments(value)))
 
     def _environment(self, env: Any) -> Iterator[str]:
         if env.spec is not None:
             yield from self.parts((env.spec.id, env.spec.kwargs))
-        yield from self.parts((type(env), type(env.unwrapped), _given(env.unwrapped)))
+        yield from self.parts((type(env), type(env.unwrapped), _constructor_arguments(env.unwrapped)))
 
     def _function(self, function: types.FunctionType) -> Iterator[str]:
         yield _name(function)
         if not self._followed(function):
             return
         yield from self.parts((function.__code__, function.__defaults__, function.__kwdefaults__))
-        for name, value in sorted(_referred(function).items()):
+        for name, value in sorted(_references(function).items()):
             yield name
             yield from self.parts(value if _constant(value) else type(value))
 
@@ -119,8 +119,8 @@ class _Walk:
         return root in self.roots or (isinstance(value, type) and issubclass(value, gymnasium.Env | VectorEnv))
 
 
-def _given(value: Any) -> dict[str, Any]:
-    """What the constructor of an object was given, as far as it is plain and kept under the same name."""
+def _constructor_arguments(value: Any) -> dict[str, Any]:
+    """The plain arguments of an object's constructor that it keeps under the same names."""
     try:
         names = inspect.signature(type(value)).parameters
     except (TypeError, ValueError):
@@ -129,21 +129,21 @@ def _given(value: Any) -> dict[str, Any]:
     return {name: kept[name] for name in names if isinstance(kept.get(name), PLAIN) and name in kept}
 
 
-def _referred(function: types.FunctionType) -> dict[str, Any]:
-    """What a function's code finds around it, by name."""
+def _references(function: types.FunctionType) -> dict[str, Any]:
+    """The globals and closure variables that a function's code refers to, by name."""
     names, codes = set(), [function.__code__]
     for code in codes:
         names |= set(code.co_names)
         codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
     found = {name: function.__globals__[name] for name in names if name in function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # one that is empty
+        with contextlib.suppress(ValueError):  # an empty cell
             found[name] = cell.cell_contents
     return found
 
 
 def _constant(value: Any) -> bool:
-    """Whether a value is likely to be the same in the next process: a program notes things in containers."""
+    """Whether a value is likely to be the same in the next process; a container may hold notes of a running program."""
     if isinstance(value, dict):
         return all(map(_plain, value.values()))
     return all(map(_plain, value)) if isinstance(value, list | set) else True

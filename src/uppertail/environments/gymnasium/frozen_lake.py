@@ -71,14 +71,14 @@ class FrozenLake(WatchableBuilder):
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         del key  # nothing is drawn at random
-        lake: Any = self._made(None).unwrapped
+        lake: Any = self._make(None).unwrapped
         return from_table(lake.P, lake.initial_state_distrib, self.time_limit)
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:
-        states = reading(self._made(None).observation_space)
-        return Watched("FrozenLake", self._made, states, 0, pictures, frames_per_second)
+        states = reading(self._make(None).observation_space)
+        return Watched("FrozenLake", self._make, states, 0, pictures, frames_per_second)
 
-    def _made(self, mode: str | None) -> gymnasium.Env[Any, Any]:
+    def _make(self, mode: str | None) -> gymnasium.Env[Any, Any]:
         return gymnasium.make(
             "FrozenLake-v1",
             map_name=self.map_name,

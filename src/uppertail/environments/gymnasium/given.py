@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made
 from uppertail.environments.gymnasium.fingerprint import fingerprint
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Given(GymnasiumBuilder):
         reset_seed: as in Gym.
 
     Attributes:
-        code: a checksum of the function or environment, so that checkpoints of another one are not taken for its own.
+        code: a checksum of the function or environment, so that a run does not load the checkpoints of another one.
 
     Examples:
         >>> import gymnasium
@@ -65,15 +65,15 @@ class Given(GymnasiumBuilder):
             return self._copy
         return self.environment
 
-    def made(self) -> Made:
+    def make(self) -> Made:
         try:
             made = self.maker()()
         except InputError:
             raise
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # it is the environment's own code that runs
-            raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
+        except BaseException as error:  # the environment's own code may raise anything
+            raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {message_of(error)}).") from error
         if not isinstance(made, gymnasium.Env | VectorEnv):
             raise InputError(f"{self.id} gives {made!r}: give a function that makes a Gymnasium environment.")
         if not isinstance(self.environment, gymnasium.Env | VectorEnv):  # those are copied
@@ -90,7 +90,7 @@ class Given(GymnasiumBuilder):
 
     @functools.cached_property
     def _made(self) -> list[weakref.ref[Made]]:
-        """What has been made, as far as it is still there."""
+        """The environments made so far that still exist."""
         return []
 
     def _copy(self) -> Made:
@@ -104,10 +104,10 @@ class Given(GymnasiumBuilder):
 
 
 def builder_of(environment: object) -> EnvironmentBuilder:
-    """The builder of whatever `train` is given.
+    """The builder of the environment that `train` is given.
 
     Raises:
-        InputError: it is none of these.
+        InputError: it is not an environment, a builder, or a function that makes one.
     """
     if isinstance(environment, EnvironmentBuilder):
         return environment

@@ -8,10 +8,11 @@ from typing import Any
 
 import gymnasium
 
-from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made, extra
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made
+from uppertail.environments.gymnasium.inspection import extra
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.watched import WatchableBuilder
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,11 +73,11 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             kwargs["max_episode_steps"] = self.max_episode_steps
         return functools.partial(gymnasium.make, self.id, **kwargs)
 
-    def made(self) -> Made:
-        """The environment, made anew.
+    def make(self) -> Made:
+        """Makes the environment anew.
 
         Raises:
-            InputError: there is none of this id, its packages are missing, or it refuses its settings.
+            InputError: there is no such environment, its packages are missing, or it refuses its settings.
         """
         try:
             return self.maker()()
@@ -91,17 +92,18 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             raise InputError(f"{self.id} needs the module {module!r}, which is not installed.") from error
         except TypeError as error:
             raise InputError(
-                f"{self.id} refuses its kwargs {self.kwargs or {}} ({said(error)}): give those of its constructor."
+                f"{self.id} refuses its kwargs {self.kwargs or {}} ({message_of(error)}): "
+                "give those of its constructor."
             ) from error
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # it is the environment's own code that runs
-            raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {said(error)}).") from error
+        except BaseException as error:  # the environment's own code may raise anything
+            raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {message_of(error)}).") from error
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:
         def make(mode: str | None) -> Made:
             shown = {} if mode is None else {"render_mode": mode}
-            return dataclasses.replace(self, kwargs={**(self.kwargs or {}), **shown}).made()
+            return dataclasses.replace(self, kwargs={**(self.kwargs or {}), **shown}).make()
 
         seen = self.inspected
         first_action = int(seen.actions.start)

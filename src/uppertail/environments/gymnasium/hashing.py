@@ -22,7 +22,7 @@ def place(observation: Any, places: int) -> int:
 
 
 def _parts(value: Any) -> Iterator[bytes]:
-    """What tells an observation from others; where each part begins and ends is told as well."""
+    """The parts of an observation, with marks of where mappings and sequences begin."""
     if isinstance(value, str):
         yield b"text"
         yield value.encode(errors="surrogatepass")

@@ -8,10 +8,10 @@ import numpy as np
 from gymnasium import spaces, wrappers
 
 from uppertail.environments.gymnasium.wrapping import wrappers_of
-from uppertail.errors import said
+from uppertail.errors import message_of
 
 CHECKED_STEPS, CHECKED_STARTS = 500, 20
-"""Random steps, and first states of episodes, by which a table is held against its environment."""
+"""How many random steps, and how many first states of episodes, are compared with the table."""
 
 ROUNDING = 1e-6
 """How far from 1 the sum of probabilities may be."""
@@ -33,8 +33,8 @@ def objection(env: gymnasium.Env[Any, Any]) -> str | None:
     bare = env.unwrapped
     try:
         return _of_table(bare) or _of_starts(bare) or _of_steps(bare)
-    except Exception as error:  # it is the environment's own code that runs, on a table of any form
-        return f"its table cannot be followed ({type(error).__name__}: {said(error)})"
+    except Exception as error:  # the environment's own code may raise anything, and its table may have any form
+        return f"its table cannot be followed ({type(error).__name__}: {message_of(error)})"
 
 
 def _of_table(env: Any) -> str | None:
@@ -60,7 +60,7 @@ def _of_table(env: Any) -> str | None:
 
 
 def _of_probabilities(table: Any) -> str | None:
-    """What is wrong with the outcomes of the first state and action where something is."""
+    """What is wrong with the outcomes of some state and action; None: nothing."""
     for state, row in table.items():
         for action, outcomes in row.items():
             where = f"from state {state} by action {action}"
@@ -74,7 +74,7 @@ def _of_probabilities(table: Any) -> str | None:
 
 
 def _not_probabilities(numbers: Sequence[float]) -> str | None:
-    """What is wrong with numbers that are to be probabilities, one of which comes true."""
+    """What is wrong with numbers that should be the probabilities of all outcomes; None: nothing."""
     if min(numbers, default=0.0) < 0:
         return "are not all 0 or more"
     if not abs(sum(numbers) - 1) <= ROUNDING:
@@ -93,7 +93,7 @@ def _of_starts(env: Any) -> str | None:
 
 
 def _of_steps(env: Any) -> str | None:
-    """Random steps, which have to be outcomes of the table."""
+    """Checks that random steps are outcomes of the table."""
     random = np.random.default_rng(0)
     state, _ = env.reset(seed=0)
     for _ in range(CHECKED_STEPS):

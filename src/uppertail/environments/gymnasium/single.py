@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 from jaxtyping import Int
 
-from uppertail.environments.gymnasium.alike import told
+from uppertail.environments.gymnasium.alike import plain_outcome
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.host import HostEnvironment, HostStep
 
@@ -15,21 +15,21 @@ EPISODE, ACTIONS = "episode", "actions"
 
 
 def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = None) -> int:
-    """What an episode is reset with, so that it can be begun again without those before it.
+    """The seed that an episode is reset with, so that it can begin again without the episodes before it.
 
     Args:
         seed: the seed of the run.
         environment: which of its environments, counted from 0.
         episode: which of that one's episodes, counted from 0.
-        fixed: what every episode is reset with instead.
+        fixed: the seed of every episode instead.
     """
     if fixed is not None:
         return fixed
     return int(np.random.SeedSequence((seed, environment, episode)).generate_state(1)[0])
 
 
-def closed(env: Any) -> None:
-    """Closes an environment. What it raises then, or a process of its that is dead already, takes nothing away."""
+def close_quietly(env: Any) -> None:
+    """Closes an environment, and ignores any error: nothing is lost by one."""
     with contextlib.suppress(Exception, SystemExit, GeneratorExit):
         env.close()
 
@@ -37,8 +37,8 @@ def closed(env: Any) -> None:
 class Single(HostEnvironment):
     """One environment.
 
-    An episode is led back to by its seed and its actions, which any environment that keeps to Gymnasium's contract
-    answers in the same way.
+    To go back to an episode, its seed and its actions are played again: an environment that keeps to Gymnasium's
+    contract then gives the same observations.
 
     Args:
         env: the environment.
@@ -69,7 +69,7 @@ class Single(HostEnvironment):
         self.episode = 0
         return self._begin()
 
-    def another(self, episodes: int) -> np.ndarray:
+    def begin_another(self, episodes: int) -> np.ndarray:
         self.episode = max(self.episode, episodes) + 1
         return self._begin()
 
@@ -77,7 +77,7 @@ class Single(HostEnvironment):
         self.actions.append(int(actions[0]))
         step: tuple[Any, ...] = self.env.step(self.actions[-1] + self.first_action)
         after, *answers, _ = step
-        reward, terminated, truncated = told(*answers)
+        reward, terminated, truncated = plain_outcome(*answers)
         next_observation = observation = self.array(after)[None]
         if terminated or truncated:
             self.episode += 1
@@ -100,13 +100,13 @@ class Single(HostEnvironment):
         for action in arrays[ACTIONS][0].tolist():
             self.actions.append(action)
             after, _, terminated, truncated, _ = self.env.step(action + self.first_action)
-            if terminated or truncated:  # it did not, then: the environment answers otherwise
+            if terminated or truncated:  # it did not end at first: the environment behaves differently now
                 return self._begin()
             observation = self.array(after)[None]
         return observation
 
     def close(self) -> None:
-        closed(self.env)
+        close_quietly(self.env)
 
     def _begin(self) -> np.ndarray:
         """The first observation of the next episode."""

@@ -13,14 +13,14 @@ from uppertail.environments.gymnasium.texts import Path, texts_of, without_texts
 from uppertail.errors import InputError
 
 UNBOUNDED = 1e10
-"""A declared bound of this size or more is none."""
+"""A declared bound of this size or more counts as none."""
 
 IMAGE_SIDE = 8
 """An array of numbers with two or three axes is an image if it has as many rows and columns."""
 
 
 class Reading(NamedTuple):
-    """How the observations of a space are read: an array of each, which is a copy, and what it holds."""
+    """How the observations of a space are read: as an array, which is a copy, and the kind of that array."""
 
     array: Callable[[Any], np.ndarray]
     space: ObservationSpace
@@ -31,15 +31,15 @@ def reading(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset()) -
 
     Args:
         space: the observation space of one environment.
-        left_out: where texts are that say nothing.
+        left_out: paths of texts that never change.
 
     Raises:
         InputError: they are of no kind that a network can take.
     """
     if any(True for _ in texts_of(space)):
-        plain, told = without_texts(space, left_out)
+        plain, strip = without_texts(space, left_out)
         inner = reading(plain)
-        return Reading(lambda observation: inner.array(told(observation)), inner.space)
+        return Reading(lambda observation: inner.array(strip(observation)), inner.space)
     if isinstance(space, spaces.Discrete):
         return Reading(functools.partial(_state, space), States(int(space.n)))
     if isinstance(space, spaces.Box) and (image := _image(space)):
@@ -121,7 +121,7 @@ def _image(space: spaces.Box) -> Pixels | None:
 
 
 def _numbers(space: spaces.Box, continuous: bool) -> Numbers:
-    """A vector, with the bounds that count."""
+    """A vector, with its declared bounds."""
     low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))
     bounded = (np.abs(low) < UNBOUNDED) & (np.abs(high) < UNBOUNDED)
     low, high = np.where(bounded, low, -np.inf), np.where(bounded, high, np.inf)

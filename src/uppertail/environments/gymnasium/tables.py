@@ -16,7 +16,7 @@ def has_table(env: gymnasium.Env[Any, Any]) -> bool:
     """Whether the environment has a table at all, whatever is wrapped around it."""
     try:
         return isinstance(getattr(env.unwrapped, "P", None), dict)
-    except Exception:  # it is the environment's own code that runs
+    except Exception:  # the environment's own code may raise anything
         return False
 
 

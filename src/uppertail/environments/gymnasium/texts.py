@@ -1,4 +1,4 @@
-"""Texts in what is observed: constant ones are left out, others become one-hot by a hash of the text."""
+"""Texts in observations: constant ones are left out, others become the one-hot of their hash."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -18,15 +18,15 @@ TRIED_EPISODES, TRIED_STEPS = 10, 20
 Path = tuple[Any, ...]
 """Where in an observation something is: keys of Dicts and indices of Tuples."""
 
-Told = Callable[[Any], Any]
+Strip = Callable[[Any], Any]
 """An observation, or a part of one, without texts."""
 
 
-class Untold(NamedTuple):
-    """A space without texts, and how an observation becomes one of its own."""
+class WithoutTexts(NamedTuple):
+    """A space without texts, and the function that brings an observation into it."""
 
     space: spaces.Space[Any]
-    told: Told
+    strip: Strip
 
 
 def texts_of(space: spaces.Space[Any], path: Path = ()) -> Iterator[Path]:
@@ -42,7 +42,7 @@ def constants(env: gymnasium.Env[Any, Any], paths: list[Path]) -> frozenset[Path
     """Which of these texts stayed the same through random episodes; their seeds are fixed, so it is the same each time.
 
     Args:
-        env: an environment that is made for this alone.
+        env: an environment that is made only for this.
         paths: where its texts are.
     """
     if not paths:
@@ -61,12 +61,12 @@ def constants(env: gymnasium.Env[Any, Any], paths: list[Path]) -> frozenset[Path
     return frozenset(path for path, texts in seen.items() if len(texts) == 1)
 
 
-def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset(), path: Path = ()) -> Untold:
+def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset(), path: Path = ()) -> WithoutTexts:
     """The space without texts.
 
     Args:
         space: what an environment shows.
-        left_out: where texts are that say nothing.
+        left_out: paths of texts that never change.
         path: where this space is in the whole observation.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
@@ -74,21 +74,23 @@ def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozense
         inner = {name: without_texts(part, left_out, (*path, name)) for name, part in kept}
         if isinstance(space, spaces.Dict):
             mapped = spaces.Dict({name: each.space for name, each in inner.items()})
-            return Untold(mapped, lambda seen: {name: each.told(seen[name]) for name, each in inner.items()})
+            return WithoutTexts(mapped, lambda seen: {name: each.strip(seen[name]) for name, each in inner.items()})
         listed = spaces.Tuple([each.space for each in inner.values()])
-        return Untold(listed, lambda seen: tuple(each.told(seen[name]) for name, each in inner.items()))
-    return Untold(spaces.MultiBinary(PLACES), one_hot) if _is_text(space) else Untold(space, lambda seen: seen)
+        return WithoutTexts(listed, lambda seen: tuple(each.strip(seen[name]) for name, each in inner.items()))
+    return (
+        WithoutTexts(spaces.MultiBinary(PLACES), one_hot) if _is_text(space) else WithoutTexts(space, lambda seen: seen)
+    )
 
 
 def one_hot(text: str) -> np.ndarray:
-    """A text's place among all."""
+    """A text as the one-hot of its hash."""
     places = np.zeros(PLACES, np.int8)
     places[place(str(text), PLACES)] = 1
     return places
 
 
-def shown(path: Path) -> str:
-    """What a message calls a part of an observation."""
+def path_name(path: Path) -> str:
+    """A part of an observation by its name, for messages."""
     return ".".join(map(str, path)) or "observation"
 
 

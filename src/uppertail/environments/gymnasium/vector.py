@@ -1,4 +1,4 @@
-"""A Gymnasium vector environment, whichever way it begins new episodes."""
+"""A Gymnasium vector environment, in any of its autoreset modes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Int
 
-from uppertail.environments.gymnasium.single import ACTIONS, EPISODE, closed, episode_seed
+from uppertail.environments.gymnasium.single import ACTIONS, EPISODE, close_quietly, episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.host import HostEnvironment, HostStep
 from uppertail.errors import InputError
@@ -18,9 +18,9 @@ NONE = -1
 
 
 class Vector(HostEnvironment):
-    """Environments side by side. No step of theirs crosses an episode's end, in any of Gymnasium's autoreset modes.
+    """Environments side by side. No step crosses an episode's end, in any of Gymnasium's autoreset modes.
 
-    Where resetting is left to us (`DISABLED`), each episode has its own seed, and a checkpoint leads back to it.
+    In the mode `DISABLED` this class resets them: each episode has its own seed, and a checkpoint can restore it.
 
     Args:
         env: the vector environment.
@@ -60,7 +60,7 @@ class Vector(HostEnvironment):
     def reset(self) -> np.ndarray:
         return self._all_at(0)
 
-    def another(self, episodes: int) -> np.ndarray:
+    def begin_another(self, episodes: int) -> np.ndarray:
         return self._all_at(max(int(self.episodes.max()), episodes) + 1)
 
     def _all_at(self, episode: int) -> np.ndarray:
@@ -70,7 +70,7 @@ class Vector(HostEnvironment):
         return self._arrays(self.env.reset(seed=self._seeds())[0])
 
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
-        if self.mode is AutoresetMode.DISABLED:  # else nothing leads back to them
+        if self.mode is AutoresetMode.DISABLED:  # in other modes, episodes cannot be restored
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.append(action)
         try:
@@ -100,7 +100,7 @@ class Vector(HostEnvironment):
         return {EPISODE: self.episodes.copy(), ACTIONS: np.array(padded, np.int64).reshape(self.num_envs, longest)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
-        """All episodes end up in step: each is begun as many steps before the last as it has actions."""
+        """Plays the saved actions again; a shorter episode begins later, so that all end at the same step."""
         if not arrays:
             return self.reset()
         observation = self.reset()
@@ -111,7 +111,7 @@ class Vector(HostEnvironment):
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.extend([] if action == NONE else [action])
             after, _, terminated, truncated, _ = self.env.step(self._numbers(np.where(idle, 0, actions)))
-            if ((terminated | truncated) & ~idle).any():  # none did, then: the environments answer otherwise
+            if ((terminated | truncated) & ~idle).any():  # none ended at first: the environments behave differently now
                 return self._begin(np.ones(self.num_envs, bool))
             observation = self._arrays(after)
             if idle.any():  # these are still waiting for their episode to begin
@@ -119,7 +119,7 @@ class Vector(HostEnvironment):
         return observation
 
     def close(self) -> None:
-        closed(self.env)
+        close_quietly(self.env)
 
     def _begin(self, which: Bool[np.ndarray, " envs"]) -> np.ndarray:
         """All observations, after a new episode has begun in some of the environments."""
@@ -132,7 +132,7 @@ class Vector(HostEnvironment):
         return actions.astype(np.int64) + self.first_action
 
     def _seeds(self) -> Any:
-        """One for each environment, which Gymnasium's types do not know of; one for all where we do not reset them."""
+        """A seed for each environment, a form that Gymnasium's types lack; one for all if they reset themselves."""
         if self.mode is not AutoresetMode.DISABLED:
             return episode_seed(self.seed, 0, int(self.episodes[0]))
         fixed = self.reset_seed

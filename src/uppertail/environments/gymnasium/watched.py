@@ -9,20 +9,20 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from uppertail.environments.gymnasium.builder import extra
-from uppertail.environments.gymnasium.single import closed, episode_seed
+from uppertail.environments.gymnasium.inspection import extra
+from uppertail.environments.gymnasium.single import close_quietly, episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.watched import Frame, WatchedEnvironment, WatchedStep
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 WINDOW, PICTURES, TEXT = "human", "rgb_array", "ansi"
 """Gymnasium's names of the ways in which an environment shows itself."""
 
 FRAMES_PER_SECOND = 30
-"""Of an environment that does not say."""
+"""For an environment that does not say."""
 
 VIDEO_DRIVER = "SDL_VIDEODRIVER"
-"""The variable by which pygame is told where to draw; `dummy` needs no display."""
+"""The environment variable that tells pygame where to draw; `dummy` needs no display."""
 
 
 class Watched(WatchedEnvironment):
@@ -63,37 +63,37 @@ class Watched(WatchedEnvironment):
         self.env.unwrapped.metadata = {**self.env.metadata, "render_fps": pace}
 
     def reset(self, seed: int, episode: int) -> np.ndarray:
-        """As training's evaluation resets the environment of this number for its first episode."""
-        with _sentences(self.label):
+        """Resets as training's evaluation does, for the first episode of the environment of this number."""
+        with _explain_errors(self.label):
             first, _ = self.env.reset(seed=episode_seed(seed, episode, 0, self.reset_seed(seed)))
-        if self.mode == WINDOW and _nowhere():
+        if self.mode == WINDOW and _no_display():
             raise InputError("There is no display here to open a window on: --gif FILE needs none.")
         return np.asarray(self.array(first))
 
     def step(self, action: int) -> WatchedStep:
-        with _sentences(self.label):
+        with _explain_errors(self.label):
             after, reward, terminated, truncated, _ = self.env.step(action + self.first_action)
         return WatchedStep(np.asarray(self.array(after)), float(reward), bool(terminated or truncated))
 
     def frame(self) -> Frame:
         if self.mode == WINDOW:
             return None
-        with _sentences(self.label):
+        with _explain_errors(self.label):
             shown: Any = self.env.render()
             return str(shown) if self.mode == TEXT else np.asarray(shown, np.uint8)
 
     def close(self) -> None:
-        closed(self.env)
+        close_quietly(self.env)
 
 
 def _mode(label: str, make: Callable[[str | None], Any], pictures: bool) -> str:
     """The render mode in which it is shown."""
     env = make(None)
-    closed(env)
+    close_quietly(env)
     modes = env.metadata.get("render_modes") or []
     if pictures and PICTURES not in modes:
         raise InputError(
-            f"{label} draws no pictures (it has {_listed(modes)}, not {PICTURES}), so there is no GIF of it"
+            f"{label} draws no pictures (it has {_list_modes(modes)}, not {PICTURES}), so there is no GIF of it"
             + (": leave out --gif." if {WINDOW, TEXT} & set(modes) else ".")
         )
     if pictures:
@@ -102,25 +102,25 @@ def _mode(label: str, make: Callable[[str | None], Any], pictures: bool) -> str:
         return WINDOW
     if TEXT in modes:
         return TEXT
-    raise InputError(f"{label} has no render mode that could be watched: it has {_listed(modes)}.")
+    raise InputError(f"{label} has no render mode that could be watched: it has {_list_modes(modes)}.")
 
 
-def _listed(modes: Any) -> str:
+def _list_modes(modes: Any) -> str:
     return "no render mode" if not modes else f"render mode {', '.join(map(str, modes))}"
 
 
 @contextlib.contextmanager
-def _sentences(label: str) -> Iterator[None]:
-    """Says in a sentence why an environment cannot be shown."""
+def _explain_errors(label: str) -> Iterator[None]:
+    """Turns errors of an environment into a sentence that says why it cannot be shown."""
     try:
         yield
     except gymnasium.error.DependencyNotInstalled as error:
         raise InputError(f"Drawing {label} needs packages that are not installed: {extra(error)}.") from error
     except Exception as error:
-        raise InputError(f"{label} cannot be shown ({type(error).__name__}: {said(error)}).") from error
+        raise InputError(f"{label} cannot be shown ({type(error).__name__}: {message_of(error)}).") from error
 
 
-def _nowhere() -> bool:
-    """Whether pygame found no display, and draws a window that no one sees; someone may have asked for that."""
+def _no_display() -> bool:
+    """Whether pygame found no display and draws an invisible window, which the user has not asked for."""
     pygame: Any = sys.modules.get("pygame")
     return pygame is not None and VIDEO_DRIVER not in os.environ and pygame.display.get_driver() == "offscreen"

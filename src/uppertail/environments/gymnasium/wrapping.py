@@ -1,4 +1,4 @@
-"""What is wrapped around a Gymnasium environment: what is there, and what a user asks for."""
+"""Wrappers around a Gymnasium environment: those that it has, and those that a user asks for."""
 
 import functools
 import importlib
@@ -9,7 +9,7 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
@@ -51,13 +51,13 @@ class Wrapper(NamedTuple):
         """The class.
 
         Raises:
-            InputError: there is none of this path.
+            InputError: there is no such class.
         """
         module, _, name = self.path.rpartition(".")
         try:
             found = functools.reduce(getattr, name.split("."), importlib.import_module(module or "gymnasium.wrappers"))
         except Exception as error:
-            raise InputError(f"The wrapper {self.path!r} cannot be imported ({said(error)}): {FORM}.") from error
+            raise InputError(f"The wrapper {self.path!r} cannot be imported ({message_of(error)}): {FORM}.") from error
         if not callable(found):
             raise InputError(f"The wrapper {self.path!r} is no class: {FORM}.")
         return found
@@ -76,7 +76,7 @@ class Wrapper(NamedTuple):
             given = f" with {dict(self.arguments)}" if self.arguments else ""
             raise InputError(
                 f"The wrapper {self.path}{given} cannot be put around the environment ({type(error).__name__}: "
-                f"{said(error)}): give the arguments of its constructor, or leave it out."
+                f"{message_of(error)}): give the arguments of its constructor, or leave it out."
             ) from error
         if not isinstance(wrapped, gymnasium.Env | VectorEnv):
             raise InputError(f"The wrapper {self.path} gives {wrapped!r}, which is no Gymnasium environment: {FORM}.")
@@ -84,7 +84,7 @@ class Wrapper(NamedTuple):
 
 
 class Wrapped:
-    """Makes an environment and wraps it; a process of its own gets it by pickling.
+    """Makes an environment and wraps it; it is pickled for environments with processes of their own.
 
     Args:
         make: makes the environment.
@@ -106,7 +106,7 @@ def wrapper(asked: Any) -> Wrapper:
             or a class.
 
     Raises:
-        InputError: it is none of these, or cannot be imported.
+        InputError: it has another form, or cannot be imported.
     """
     if isinstance(asked, Mapping) and "class_path" in asked and set(asked) <= {"class_path", "init_args"}:
         meant = Wrapper(str(asked["class_path"]), dict(asked.get("init_args") or {}))

@@ -1,1 +1,1 @@
-"""Checkpoints: the whole state of a run on disk, and what it learned."""
+"""Checkpoints: the whole state of a run on disk."""

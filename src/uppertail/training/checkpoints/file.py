@@ -13,8 +13,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from uppertail.errors import shown
-from uppertail.schema import MismatchError, built, settled
+from uppertail.errors import short_text
+from uppertail.schema import MismatchError, build_from, convert
 
 FORMAT = 1
 """Number of the format; a reader refuses every other."""
@@ -26,7 +26,7 @@ TIMES = {"wall", "compile", "training"}
 """The times of a run."""
 
 DAMAGED = (OSError, safetensors.SafetensorError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What readers make of files that are not what they should be."""
+"""Errors that readers raise for damaged files."""
 
 
 class UnusableCheckpointError(Exception):
@@ -35,15 +35,15 @@ class UnusableCheckpointError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What a checkpoint says of itself.
+    """The header of a checkpoint.
 
     Args:
         step: environment steps of each seed until then.
-        asked: what was asked of the run: environment, distribution, policy, settings.
-        environments: checksum of the environments' arrays, which are built again.
+        asked: the parts and settings of the run: environment, distribution, policy and so on.
+        environments: checksum of the environments' arrays, which a resumed run builds again.
         stopped: why the callback stopped the run; None if it did not.
         seconds: times of the run until then.
-        hardware: what it was made on, and with which versions.
+        hardware: the machine and the versions of packages.
     """
 
     step: int
@@ -66,43 +66,43 @@ class Header:
         if (number := fields.pop("format", None)) != FORMAT:
             version = dict(fields.get("hardware", {})).get("uppertail", "an unknown version")
             raise UnusableCheckpointError(
-                f"has format {shown(number)} (uppertail {version}), and this version reads {FORMAT}"
+                f"has format {short_text(number)} (uppertail {version}), and this version reads {FORMAT}"
             )
         try:
-            return built(cls, fields)
+            return build_from(cls, fields)
         except MismatchError as error:
             raise UnusableCheckpointError(f"is damaged: in its header, {error}") from error
 
     def __post_init__(self) -> None:
-        """What its types do not say.
+        """Checks what its types do not say.
 
         Raises:
-            MismatchError: a field is none of a run.
+            MismatchError: a field is not valid.
         """
         if self.step < 0:
             raise MismatchError(f"step is {self.step}")
         if self.seconds.keys() != TIMES or min(self.seconds.values()) < 0:
-            raise MismatchError(f"seconds is {shown(self.seconds)}")
+            raise MismatchError(f"seconds is {short_text(self.seconds)}")
         for name, part in self.asked.items():
             if not (_is_range(part) if name == "measured_returns" else isinstance(part, Mapping)):
-                raise MismatchError(f"asked has {name} {shown(part)}")
+                raise MismatchError(f"asked has {name} {short_text(part)}")
 
     def json(self) -> str:
-        """The header as the file holds it."""
+        """The header in the form of the file."""
         return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, allow_nan=False)
 
 
 def _is_range(measured: Any) -> bool:
-    """Whether these are the lowest and the highest return that were measured, or None for a known range."""
+    """Whether this is a measured range, the lowest and the highest return, or None for a known one."""
     try:
-        low, high = settled(measured, tuple[float, float] | None) or (0.0, 0.0)
+        low, high = convert(measured, tuple[float, float] | None) or (0.0, 0.0)
     except MismatchError:
         return False
     return low <= high
 
 
 def write(path: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a checkpoint: to a file beside it, through to the disk, and only then under its name.
+    """Writes a checkpoint to a file beside it, makes it durable on the disk, and only then gives it its name.
 
     Raises:
         OSError: the disk is full or the folder cannot be written; nothing is left behind.

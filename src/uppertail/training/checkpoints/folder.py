@@ -1,4 +1,4 @@
-"""The checkpoints of a run: when they are made, which are kept, which one a run goes on from."""
+"""The checkpoints of a run: when they are made, which are kept, and which one a run goes on from."""
 
 import contextlib
 import dataclasses
@@ -16,13 +16,13 @@ from uppertail.training.checkpoints import file
 from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
 
 KEPT = 2
-"""So that one is left if the other is damaged."""
+"""How many are kept: one is left if the other is damaged."""
 
 Restored = TypeVar("Restored")
 
 
 def warn(line: str) -> None:
-    """Says a line as a Python warning."""
+    """Gives a line as a Python warning."""
     warnings.warn(line, stacklevel=2)
 
 
@@ -34,7 +34,7 @@ class Checkpoints:
         folder: the run's folder; the files are in `checkpoints` in it.
         every: environment steps of each seed between checkpoints, rounded up to whole compiled chunks; None: only when
             the run ends, is stopped or is interrupted.
-        say: told in a line if a checkpoint had to be passed over.
+        say: called with a line if a checkpoint could not be used.
     """
 
     folder: Path | str
@@ -47,7 +47,7 @@ class Checkpoints:
             raise InputError(f"checkpoint_every is {self.every}: use 1 or more, or leave it out for no checkpoints.")
 
     def make_folder(self) -> None:
-        """Makes the run's folder, if it is not there.
+        """Makes the run's folder, if it does not exist.
 
         Raises:
             InputError: it cannot be made.
@@ -61,35 +61,35 @@ class Checkpoints:
 
     @property
     def place(self) -> Path:
-        """Where the files are."""
+        """The folder of the files."""
         return Path(self.folder) / CHECKPOINTS
 
     def files(self) -> list[Path]:
-        """The checkpoints that there are, the last one first."""
+        """The files of all checkpoints, the last one first."""
         files = [path for path in self.place.glob(CHECKPOINT_PATTERN) if _number(path).isdecimal()]
         return sorted(files, key=_step, reverse=True)
 
     def asked(self) -> dict[str, Any] | None:
-        """What was asked of the run that made the last whole checkpoint; None if there is none."""
+        """The parts and settings of the run that made the last good checkpoint; None if there is none."""
         for path in self.files():
             with contextlib.suppress(UnusableCheckpointError):
                 return file.read(path)[0].asked
         return None
 
     def due(self, before: int, now: int) -> bool:
-        """Whether one is due, if so many steps were made before a chunk and after it."""
+        """Whether a checkpoint is due, given the number of steps before a chunk and after it."""
         return self.every is not None and now // self.every > before // self.every
 
     def save(self, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
         """Makes a checkpoint, and keeps the one before it.
 
         Raises:
-            InputError: it cannot be written; those that there are stay as they are.
+            InputError: it cannot be written; earlier checkpoints stay as they are.
         """
         path = self.place / CHECKPOINT_PATTERN.replace("*", f"{header.step:09d}")
         try:
             self.place.mkdir(parents=True, exist_ok=True)
-            for partial in self.place.glob(f".{CHECKPOINT_PATTERN}"):  # of a process that was killed while writing
+            for partial in self.place.glob(f".{CHECKPOINT_PATTERN}"):  # left by a process that was killed while writing
                 partial.unlink()
             file.write(path, header, arrays)
             for old in [one for one in self.files() if _step(one) <= header.step][KEPT:]:
@@ -103,10 +103,10 @@ class Checkpoints:
             ) from error
 
     def newest(self, use: Callable[[Path], Restored]) -> Restored | None:
-        """What `use` makes of the last checkpoint that is usable; None if there is no checkpoint.
+        """The result of `use` for the last usable checkpoint; None if there is no checkpoint.
 
         Args:
-            use: raises UnusableCheckpointError for one that is not.
+            use: reads a checkpoint; raises UnusableCheckpointError for one that is not usable.
 
         Raises:
             InputError: there are checkpoints, but none is usable.

@@ -19,24 +19,24 @@ from uppertail.training.loop import RunState
 from uppertail.training.process.hardware import hardware
 
 RUN, EPISODES, HOST, RECORDED = "run/", "episodes/", "host/", "recorded/"
-"""What the names begin with of the device's arrays, of the ledger's, of those of environments that Python steps, and of
-what was recorded until then."""
+"""Beginnings of the names of arrays: the device's, the ledger's, those of environments that Python steps, and those of
+the recorder."""
 
 SAME_RESULTS = ("device", "machine", "cpu_cores", "uppertail", "jax")
-"""Entries of `hardware` that must agree for the same run to give the same bits."""
+"""Entries of `hardware` that must agree for bitwise equal results."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Saver:
-    """Between a run and its checkpoints.
+    """Saves the state of a run, and restores it.
 
     Args:
-        checkpoints: where they are, and how often one is due.
-        asked: says what was asked of the run, as JSON knows it; a checkpoint of another run is not used.
-        parts: the parts and settings that were asked for, by the names that `asked` has.
-        world: the environments, which are built again, and compared.
-        driver: what makes the steps.
-        ledger: what the host keeps.
+        checkpoints: where checkpoints are, and how often one is due.
+        asked: returns the parts and settings of the run, for JSON; a checkpoint of another run is not used.
+        parts: the parts and settings themselves, by the same names.
+        world: the environments; their arrays are compared with those of the checkpoint.
+        driver: makes the steps.
+        ledger: the host's account of the run.
         template: shapes and types of the device's state.
     """
 
@@ -51,7 +51,7 @@ class Saver:
     def after_chunk(self, state: State, steps_before: int, over: bool) -> None:
         """Makes a checkpoint if one is due or the run is over.
 
-        A run that diverged has nothing to go on from; one whose environment failed goes on from the last that it has.
+        No checkpoint is made of a run that diverged, or whose environment failed: the last one before stays.
         """
         due = over or self.checkpoints.due(steps_before, self.ledger.step)
         if due and self.ledger.diverged is None and self.ledger.failed is None:
@@ -72,7 +72,7 @@ class Saver:
             hardware=hardware(),
         )
         arrays = {
-            RUN: tensors.named(self.driver.gather(state)),
+            RUN: tensors.to_named(self.driver.gather(state)),
             EPISODES: self.ledger.arrays(),
             HOST: self.driver.saved(),
             RECORDED: self.driver.recorder.saved() if self.driver.recorder else {},
@@ -82,7 +82,7 @@ class Saver:
         )
 
     def restore(self) -> State | None:
-        """The state of the last usable checkpoint, the ledger's put back; None if there is no checkpoint.
+        """Restores the ledger and returns the state of the last usable checkpoint; None if there is no checkpoint.
 
         Raises:
             InputError: there are checkpoints, but none is usable.
@@ -101,41 +101,41 @@ class Saver:
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
             was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)
-            self.checkpoints.say(f"The run was on other ground ({was}): it goes on, but not bit for bit as it would.")
+            self.checkpoints.say(f"The run began elsewhere ({was}): it goes on, but not with the same bits as there.")
         return state
 
     def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
         header, arrays = file.read(path)
         asked = json.loads(json.dumps(self.asked()))
-        before = older.completed(header.asked, self.parts)
+        before = older.complete(header.asked, self.parts)
         if different := list(differences(self._taken_further(before, arrays), asked)):
             raise UnusableCheckpointError(f"was made with {different[0]}")
         if header.environments != self._environments():
-            raise UnusableCheckpointError("was made in environments that are built otherwise here")
+            raise UnusableCheckpointError("was made in environments that are built differently here")
         try:
             self.ledger.require_sound(_below(EPISODES, arrays))
             self._require_host_arrays(_below(HOST, arrays))
         except MismatchError as error:
             raise UnusableCheckpointError(f"is damaged: {error}") from error
         try:
-            run = {older.renamed(name): array for name, array in _below(RUN, arrays).items()}
-            state = tensors.like(self.template, run)
+            run = {older.current_name(name): array for name, array in _below(RUN, arrays).items()}
+            state = tensors.from_named(self.template, run)
         except tensors.OtherShapesError as error:
             raise UnusableCheckpointError(f"has another shape: {error}") from error
         return header, state, arrays
 
     def require_usable(self) -> None:
-        """Does nothing if there is a checkpoint to go on from.
+        """Checks that there is no checkpoint, or a usable one.
 
         Raises:
-            InputError: there are some, but none is usable.
+            InputError: there are checkpoints, but none is usable.
         """
         self.checkpoints.newest(self._use)
 
     def _taken_further(self, before: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """What was asked of a run, with today's limit of steps if that is merely later: until then, it is the same run.
+        """The settings of a run, with the new limit of steps if only that is later: until the old limit, it is one run.
 
-        Not so where the step size falls towards that limit, and where seeds ended by their episodes and stood still.
+        That does not hold if the step size falls towards the limit, or if seeds had stopped at their limit of episodes.
         """
         was, now = before["settings"].get("steps"), self.ledger.settings
         complete = (arrays.get(f"{EPISODES}{COUNT}", np.array(now.episodes)) >= now.episodes).any()
@@ -145,7 +145,7 @@ class Saver:
         return {**before, "settings": {**before["settings"], "steps": now.steps}}
 
     def _require_host_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        """Refuses arrays that are not of the environments that Python steps.
+        """Refuses arrays that do not fit the environments that Python steps.
 
         Raises:
             MismatchError: one is missing, too many, or of another kind.
@@ -157,7 +157,7 @@ class Saver:
             raise MismatchError(f"its array {HOST}{odd[0]} is not that of an environment")
 
     def _environments(self) -> str:
-        return file.digest(tensors.named(self.world.identity()))
+        return file.digest(tensors.to_named(self.world.identity()))
 
 
 def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -165,7 +165,7 @@ def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    """Each part and setting in which two runs differ, in words; of parts of another class, the class alone."""
+    """Each part and setting in which two runs differ, in words; for parts of different classes, only the classes."""
     for name in sorted(was.keys() | now.keys()):
         before, after = was.get(name), now.get(name)
         if isinstance(before, dict) and isinstance(after, dict):

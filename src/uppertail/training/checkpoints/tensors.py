@@ -1,4 +1,4 @@
-"""Trees of arrays as named arrays of plain numbers, and back: what a file can hold."""
+"""Converts trees of arrays to named arrays of plain numbers, which a file can hold, and back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,21 +7,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from uppertail.types import PyTree
+
 
 class OtherShapesError(Exception):
-    """Arrays that do not fit the tree that they are put into; its text says which, and how."""
+    """Arrays do not fit the tree that they are put into; the error's text says which, and how."""
 
 
-def named(tree: Any) -> dict[str, np.ndarray]:
+def to_named(tree: PyTree) -> dict[str, np.ndarray]:
     """Every array of a tree, by its path."""
     return {name: np.asarray(_plain(leaf), order="C") for name, leaf in _leaves(tree)}
 
 
-def like(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def from_named(template: PyTree, arrays: Mapping[str, np.ndarray]) -> PyTree:
     """A tree of the template's structure, shapes and types, with these arrays.
 
     Args:
-        template: the tree, or what `jax.eval_shape` says of it.
+        template: the tree, or its shapes from `jax.eval_shape`.
         arrays: the array of each path.
 
     Raises:
@@ -33,13 +35,13 @@ def like(template: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     for name, leaf in expected.items():
         plain = jax.eval_shape(_plain, leaf)
         if (plain.shape, plain.dtype) != (arrays[name].shape, arrays[name].dtype):
-            raise OtherShapesError(f"{name} is {_described(arrays[name])}, not {_described(plain)}")
+            raise OtherShapesError(f"{name} is {_shape_text(arrays[name])}, not {_shape_text(plain)}")
     return jax.tree.unflatten(
         jax.tree.structure(template), [_as(leaf, arrays[name]) for name, leaf in expected.items()]
     )
 
 
-def _leaves(tree: Any) -> list[tuple[str, Any]]:
+def _leaves(tree: PyTree) -> list[tuple[str, Any]]:
     paths, _ = jax.tree_util.tree_flatten_with_path(tree)
     return [(jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in paths]
 
@@ -49,7 +51,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _plain(leaf: Any) -> Any:
-    """The numbers of an array; of a key, those that it consists of."""
+    """The numbers of an array, or of a key."""
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
@@ -61,5 +63,5 @@ def _as(leaf: Any, array: np.ndarray) -> Any:
     )
 
 
-def _described(array: Any) -> str:
+def _shape_text(array: Any) -> str:
     return f"{array.dtype}{list(array.shape)}"

@@ -1,1 +1,1 @@
-"""Drivers: what makes the steps of a run, compiled or in Python."""
+"""Drivers: they make the steps of a run, compiled or in Python."""

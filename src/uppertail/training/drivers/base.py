@@ -1,8 +1,8 @@
-"""The contracts of what makes the steps of a run: the environments of all its seeds, and what drives them."""
+"""The contracts of a driver, which makes the steps of a run, and of a world, the environments of all its seeds."""
 
 import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
@@ -20,10 +20,10 @@ from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.types import PyTree, ReturnRange
 
 EVALUATION_STEPS = 10_000
-"""An episode that is played with a learned network ends after so many steps, whatever its environment says."""
+"""An episode that is played with a learned network ends after this many steps at the latest."""
 
-State = Any
-"""The state of all seeds as a driver holds it; `Driver.gather` is how others see it."""
+State = PyTree
+"""The state of all seeds in the driver's own form; others read it through `Driver.gather`."""
 
 
 class Played(NamedTuple):
@@ -38,10 +38,10 @@ class Driver(abc.ABC):
 
     Attributes:
         groups: the seeds in groups, each with a state of its own.
-        failure: why a host environment could not go on; None if all is well.
+        failure: why a host environment could not go on; None if none failed.
         reconsider: called once with the range of the first rewards that are not 0, before anything is learned from
-            them; gives what is done with the steps from then on. None: nobody wants to know.
-        recorder: what records return distributions between rollouts; None if nothing does.
+            them; returns the loop to go on with. None: it is not called.
+        recorder: records return distributions between rollouts; None: nothing is recorded.
     """
 
     groups: Groups
@@ -58,30 +58,30 @@ class Driver(abc.ABC):
         """The state of all seeds before the first step."""
 
     @abc.abstractmethod
-    def gather(self, state: State, part: Callable[[RunState], Any] = lambda run: run) -> Any:
+    def gather(self, state: State, part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
         """Some part of the state, every array with a leading axis of all seeds; valid until the next `advance`."""
 
     @abc.abstractmethod
     def advance(
         self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None
     ) -> tuple[State, StepRecord, Metrics]:
-        """A chunk: rollouts and their updates; axes [seeds, iterations, steps or updates].
+        """Makes a chunk of rollouts and their updates; records have axes [seeds, iterations, steps or updates].
 
-        What is recorded of seeds that are `finished` means nothing: they may go on or stand still. After a failure
-        there may be fewer iterations than usual, or none.
+        Records of seeds that are `finished` mean nothing: these may go on or stand still. After a failure there may be
+        fewer iterations than usual, or none.
         """
 
     @abc.abstractmethod
     def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int) -> Played:
-        """Episodes with the networks held still."""
+        """Plays episodes without further learning."""
 
     @abc.abstractmethod
     def saved(self) -> dict[str, np.ndarray]:
-        """What a checkpoint must hold beside the state."""
+        """Arrays that a checkpoint must hold beside the state."""
 
     @abc.abstractmethod
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
-        """Goes back to a checkpoint: the state to go on from, and a line if the run was not just there."""
+        """Goes back to a checkpoint; the state to go on from, and a line if that is not exactly the saved one."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -92,7 +92,7 @@ class World(abc.ABC):
     """The environments of all seeds of a run.
 
     Attributes:
-        observations: what is observed in them.
+        observations: the space of their observations.
         num_actions: number of discrete actions.
         environments: the compiled environments, every array with a leading axis of seeds; None if there are none.
     """
@@ -103,7 +103,7 @@ class World(abc.ABC):
 
     @abc.abstractmethod
     def return_range(self, discount: float) -> ReturnRange:
-        """Between which returns the run has to tell apart, over all seeds."""
+        """The range of returns that the run has to tell apart, over all seeds."""
 
     @abc.abstractmethod
     def start_observations(self) -> Array:
@@ -111,17 +111,17 @@ class World(abc.ABC):
 
     @abc.abstractmethod
     def identity(self) -> PyTree:
-        """Arrays that are the same if the environments are."""
+        """Arrays that are equal if the environments are."""
 
     @abc.abstractmethod
     def driver(self, loop: Loop, seconds: Stopwatch) -> Driver:
-        """What makes the steps.
+        """The driver that makes the steps.
 
         Args:
-            loop: what is done with them.
-            seconds: to which times are added.
+            loop: what a run does with its steps.
+            seconds: the stopwatch of the run.
         """
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Gives back what the environments hold."""
+        """Frees the resources of the environments."""

@@ -1,4 +1,4 @@
-"""How many iterations a driver makes between two calls of a run's callback."""
+"""How many iterations a driver makes in a chunk, between two calls of the run's callback."""
 
 import math
 
@@ -6,7 +6,7 @@ from uppertail.training.loop import Loop
 
 
 def iterations_per_chunk(loop: Loop, steps: int) -> int:
-    """About so many steps; the chunks of a run with a limit of steps are equal and end close to it."""
+    """Iterations of about this many steps; the chunks of a run with a limit of steps are equal and end close to it."""
     most = max(1, steps // loop.rollout_steps)
     if loop.steps is None:
         return most

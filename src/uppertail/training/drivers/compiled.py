@@ -35,12 +35,12 @@ class CompiledWorld(World):
     Args:
         builder: builds the environment of each seed.
         keys: the keys of each seed.
-        known_returns: between which returns the run has to tell apart, where someone said so.
+        known_returns: the range of returns that the run has to tell apart, if the user gave one.
     """
 
     def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, known_returns: ReturnRange | None) -> None:
         self.keys, self.known_returns = keys, known_returns
-        self.compiled: Environment = _built(builder, keys)
+        self.compiled: Environment = _build(builder, keys)
         self.environments = self.compiled
         self.observations, self.num_actions = self.compiled.observations, self.compiled.num_actions
 
@@ -64,10 +64,10 @@ class CompiledWorld(World):
         return CompiledDriver(loop, self.compiled, self.keys, seconds)
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Does nothing: compiled environments hold no resources."""
 
 
-def _built(builder: EnvironmentBuilder, keys: SeedKeys) -> Environment:
+def _build(builder: EnvironmentBuilder, keys: SeedKeys) -> Environment:
     """The environments of all seeds.
 
     Raises:
@@ -81,10 +81,10 @@ class CompiledDriver(Driver):
     """Runs of all seeds in compiled environments, one program for each group of them.
 
     Args:
-        loop: what is done with the steps.
-        environments: those of all seeds, every array with a leading axis.
+        loop: what a run does with its steps.
+        environments: the environments of all seeds; every array has a leading axis.
         keys: the keys of each seed.
-        seconds: to which times are added.
+        seconds: the stopwatch of the run.
     """
 
     def __init__(self, loop: Loop, environments: Environment, keys: SeedKeys, seconds: Stopwatch) -> None:
@@ -102,7 +102,7 @@ class CompiledDriver(Driver):
 
     @functools.cached_property
     def _chunks(self) -> list[Any]:
-        """The compiled chunk of each group: the same program whether a run begins or goes on."""
+        """The compiled chunk of each group; a run that begins and one that goes on use the same program."""
 
         def compiled(group: Group, keys: Any, environments: Environment) -> Any:
             chunk = over_seeds(self._chunk, group.size)
@@ -110,12 +110,12 @@ class CompiledDriver(Driver):
 
         return self.groups.programs(compiled, self._keys, self._environments)
 
-    def _chunk(self, key: PRNGKeyArray, environment: Environment, state: RunState) -> Any:
+    def _chunk(self, key: PRNGKeyArray, environment: Environment, state: RunState) -> PyTree:
         return CompiledRun(self.loop).chunk(key, environment, state, self.iterations)
 
     @functools.cached_property
     def _parts(self) -> list[Any]:
-        """The same for so many iterations as are asked for, where a chunk is cut at a recorder's moments."""
+        """The same for a variable number of iterations, since a recorder's moments divide a chunk."""
 
         def compiled(group: Group, keys: Any, environments: Environment) -> Any:
             def part(count: Array, *arguments: Any) -> Any:
@@ -126,15 +126,15 @@ class CompiledDriver(Driver):
 
         return self.groups.programs(compiled, self._keys, self._environments)
 
-    def _part(self, count: Array, key: PRNGKeyArray, environment: Environment, state: RunState) -> Any:
+    def _part(self, count: Array, key: PRNGKeyArray, environment: Environment, state: RunState) -> PyTree:
         return CompiledRun(self.loop).part_of_chunk(key, environment, state, self.iterations, count)
 
     def start(self) -> list[RunState]:
         arguments = (self.keys.run, self.environments)
         return self.groups.split(self.seconds.compiled(jax.vmap(CompiledRun(self.loop).init), *arguments)(*arguments))
 
-    def gather(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
-        return self.groups.joined([part(each) for each in state])
+    def gather(self, state: list[RunState], part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
+        return self.groups.join([part(each) for each in state])
 
     def advance(
         self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
@@ -145,22 +145,22 @@ class CompiledDriver(Driver):
         def advance(place: int, group: Group, chunk: Any, *arguments: Any) -> Any:
             still = finished is not None and bool(finished[group.rows].all())
             if self.recorder:
-                return self._recorded(self.recorder, place, still, chunk, *arguments)
+                return self._record_pieces(self.recorder, place, still, chunk, *arguments)
             if still:
-                return arguments[-1], self.loop.nothing(group.size, self.iterations)
+                return arguments[-1], self.loop.idle_records(group.size, self.iterations)
             state, records, metrics = chunk(*arguments)
             return state, jax.tree.map(np.asarray, (records, metrics))
 
         groups = list(self.groups)
         done = self.groups.map(advance, [*range(len(groups))], groups, chunks, self._keys, self._environments, state)
-        records, metrics = self.groups.joined([each[1] for each in done])
+        records, metrics = self.groups.join([each[1] for each in done])
         self.seconds.training += time.perf_counter() - began
         return [each[0] for each in done], records, metrics
 
-    def _recorded(
+    def _record_pieces(
         self, recorder: Recorder, place: int, still: bool, chunk: Any, keys: Any, environments: Environment, state: Any
     ) -> Any:
-        """A group's chunk, piece by piece between the recorder's moments; of one that stands still, the moments."""
+        """Runs a group's chunk in pieces between the recorder's moments; one that stands still is only recorded."""
         iteration, done = recorder.iteration, []
         for count in recorder.pieces(self.iterations):
             iteration += count
@@ -169,7 +169,7 @@ class CompiledDriver(Driver):
                 done.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:, :count], tuple(rows)))
             recorder.take(place, state, iteration)
         if still:
-            return state, self.loop.nothing(len(keys), self.iterations)
+            return state, self.loop.idle_records(len(keys), self.iterations)
         return state, jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
 
     def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int) -> Played:
@@ -182,7 +182,7 @@ class CompiledDriver(Driver):
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[list[RunState], str | None]:
-        del arrays  # the state is all there is
+        del arrays  # the state is complete without them
         return self.groups.split(state), None
 
     def close(self) -> None:

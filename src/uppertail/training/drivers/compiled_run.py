@@ -10,13 +10,13 @@ from uppertail.agent import Metrics
 from uppertail.environments import Environment
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.acting import Actor, StepKeys, iteration_keys, played_keys, start_keys, step_keys
+from uppertail.training.acting import Actor, StepKeys, iteration_keys, play_keys, start_keys, step_keys
 from uppertail.training.drivers.base import EVALUATION_STEPS
 from uppertail.training.loop import Episode, Loop, RunState, StepRecord
 from uppertail.types import POLICY_CHOICE, PyTree, TimeStep, Transition
 
 Carry = tuple[PyTree, TimeStep, PyTree, Float[Array, ""], Int[Array, ""]]
-"""Of an episode that is played: environment, time step, the policy's memory, return and length so far."""
+"""State of an episode that is played: environment, time step, the policy's memory, return and length so far."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +24,7 @@ class CompiledRun:
     """One seed's run in a compiled environment.
 
     Args:
-        loop: what is done with the steps.
+        loop: what the run does with its steps.
     """
 
     loop: Loop
@@ -55,7 +55,7 @@ class CompiledRun:
     def part_of_chunk(
         self, run_key: PRNGKeyArray, environment: Environment, run: RunState, most: int, count: Int[Array, ""]
     ) -> tuple[RunState, StepRecord, Metrics]:
-        """The same for `count` iterations, known when it runs; what is recorded beyond them, up to `most`, is 0."""
+        """The same for `count` iterations, known only when it runs; records beyond them, up to `most`, are 0."""
 
         def body(number: Int[Array, ""], carry: tuple[RunState, PyTree]) -> tuple[RunState, PyTree]:
             run, rows = carry
@@ -79,7 +79,7 @@ class CompiledRun:
     def rollout(
         self, key: PRNGKeyArray, environment: Environment, network: Network, episode: Episode
     ) -> tuple[Episode, Transition, StepRecord]:
-        """Environment steps with the policy held still; the action at s' is chosen at once: on-policy data."""
+        """Makes environment steps with a fixed policy; the action at s' is chosen at once: on-policy data."""
         actor = self._actor(environment)
 
         def step(episode: Episode, keys: StepKeys) -> tuple[Episode, tuple[Transition, StepRecord]]:
@@ -92,7 +92,7 @@ class CompiledRun:
                 (environment_state, now.observation),
             )
             decision = actor.next(keys.action, network, observation, episode.memory, ended)
-            next_action = jnp.where(ended, POLICY_CHOICE, decision.action)  # the decision is the new episode's
+            next_action = jnp.where(ended, POLICY_CHOICE, decision.action)  # after an end it is another episode's
             ret, length = episode.ret + now.reward, episode.length + 1
             going_on = Episode(
                 environment_state,
@@ -119,7 +119,7 @@ class CompiledRun:
         policy: ExplorationPolicy,
         episodes: int,
     ) -> tuple[Float[Array, " episodes"], Int[Array, " episodes"]]:
-        """Undiscounted returns and lengths of episodes with the network held still."""
+        """Undiscounted returns and lengths of episodes that are played without further learning."""
         actor = dataclasses.replace(self._actor(environment), policy=policy)
 
         def one(key: Key[Array, ""]) -> tuple[Float[Array, ""], Int[Array, ""]]:
@@ -128,7 +128,7 @@ class CompiledRun:
 
             def step(carry: Carry) -> Carry:
                 state, now, memory, ret, steps = carry
-                action_key, step_key = played_keys(play_key, steps)
+                action_key, step_key = play_keys(play_key, steps)
                 decision = actor.next(action_key, network, now.observation, memory, steps == 0)
                 state, now = environment.step(step_key, state, decision.action)
                 return state, now, decision.memory, ret + now.reward, steps + 1

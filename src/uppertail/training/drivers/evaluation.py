@@ -6,27 +6,27 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Array, Key
 
-from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, all_begun, stepped
+from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all, step_host
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers.base import EVALUATION_STEPS, Played
 from uppertail.training.drivers.host_programs import HostPrograms
 
 PLAYED_TOGETHER = 20
-"""Environments of each seed in which evaluation episodes are played side by side, at the most."""
+"""The most environments of each seed in which evaluation episodes are played side by side."""
 
 REHEARSED = 2
-"""Environments in which that is tried before training."""
+"""How many of these environments are tried before training."""
 
 EVALUATION = 2**31
-"""Added to a seed, it is the seed of environments that are only evaluated in."""
+"""Added to a seed, it gives the seed of the environments for evaluation."""
 
 Choose = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
 """The actions [seeds, envs] at a step of the evaluation, from the observations and where an episode begins."""
 
 
 def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
-    """Begins an episode where they will be played, so that what is wrong there is known before training.
+    """Begins an evaluation episode, so that errors of its environments show before training.
 
     Args:
         builder: opens the environments.
@@ -34,13 +34,13 @@ def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
         first: the first observations of its training.
 
     Raises:
-        EnvironmentFailedError: an environment raised an exception, or its observation is not finite, or is another kind
-            of array than in training.
+        EnvironmentFailedError: an environment raised an exception, or its observation is not finite or has another
+            shape or type than in training.
         InputError: the environments cannot be made.
     """
     host, when = builder.open(EVALUATION + seed, REHEARSED, EVALUATION_STEPS), "at the first reset of its evaluation"
     try:
-        here = all_begun([host.reset], [seed], when)[0]
+        here = begin_all([host.reset], [seed], when)[0]
         if (here.shape[1:], here.dtype) != (first.shape[1:], first.dtype):
             raise EnvironmentFailedError(
                 f"The environment of seed {seed}, {when}, gave an observation of {here.dtype}{list(here.shape[1:])}, "
@@ -60,26 +60,26 @@ def play(
     keys: Key[Array, " seeds"],
     episodes: int,
 ) -> Played:
-    """Episodes of each seed with its network held still, in environments that are opened for them.
+    """Plays episodes of each seed without further learning, in environments that are opened for them.
 
     Args:
         builder: opens the environments.
         seeds: the seeds.
         programs: the run's compiled parts.
         networks: the networks, every array with a leading axis of seeds.
-        policy: what chooses the actions.
+        policy: chooses the actions.
         keys: the keys of each seed's evaluation.
         episodes: how many of each seed.
 
     Raises:
-        EnvironmentFailedError: an environment raised an exception, or gave what is no finite number.
+        EnvironmentFailedError: an environment raised an exception, or gave a number that is not finite.
         InputError: the environments cannot be made.
     """
     together = min(episodes, PLAYED_TOGETHER)
     hosts: list[HostEnvironment] = []
     try:
         hosts += (builder.open(EVALUATION + seed, together, EVALUATION_STEPS) for seed in seeds)
-        first = all_begun([host.reset for host in hosts], seeds, "at the first reset of its evaluation")
+        first = begin_all([host.reset for host in hosts], seeds, "at the first reset of its evaluation")
         player = programs.playing(networks, policy, envs=first.shape[1])
         memory = player.nothing
 
@@ -88,16 +88,16 @@ def play(
             actions, memory = player.choose(networks, keys, np.int32(step), where, memory, begins)
             return np.asarray(actions)
 
-        return _played(hosts, seeds, first, choose, episodes)
+        return _play(hosts, seeds, first, choose, episodes)
     finally:
         for host in hosts:
             host.close()
 
 
-def _played(
+def _play(
     hosts: list[HostEnvironment], seeds: list[int], observations: np.ndarray, choose: Choose, episodes: int
 ) -> Played:
-    """As many episodes in each of a seed's environments as in any other, so that short ones are not preferred."""
+    """Plays equally many episodes in each of a seed's environments, so that short episodes are not preferred."""
     count, envs = observations.shape[:2]
     quota = math.ceil(episodes / envs)
     returns, lengths = np.zeros((count, quota, envs)), np.zeros((count, quota, envs), np.int64)
@@ -107,7 +107,7 @@ def _played(
         actions = choose(step, observations, begins)
         for row, host in enumerate(hosts):
             where = f"The environment of seed {seeds[row]}, in an episode with its learned network,"
-            now = stepped(host, actions[row], lambda w=where: w)
+            now = step_host(host, actions[row], lambda w=where: w)
             on = np.flatnonzero(now.real & (played[row] < quota))
             returns[row, played[row, on], on] += now.reward[on]
             lengths[row, played[row, on], on] += 1

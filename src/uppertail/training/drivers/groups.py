@@ -1,7 +1,7 @@
-"""Which seeds share a program, and where it runs: each seed alone on a CPU's cores, all of them at once elsewhere.
+"""Divides seeds into groups that share a program: each seed alone on a CPU, all at once on an accelerator.
 
-On a CPU a seed's weights stay in the cache, its branches are branches, and what it learns is the same however many
-seeds run beside it. An accelerator wants large products: its seeds are batched.
+On a CPU, a seed alone keeps its weights in the cache, computes only the branches it takes, and learns the same however
+many seeds run beside it. An accelerator needs large products, so its seeds are batched.
 """
 
 import dataclasses
@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from uppertail.training.process.threads import cores
+from uppertail.types import PyTree
 
 ALONE = ("cpu",)
-"""Platforms on which each seed runs for itself."""
+"""Platforms on which each seed runs alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Group:
         """How many seeds it has."""
         return self.rows.stop - self.rows.start
 
-    def part_of(self, template: Any) -> Any:
+    def part_of(self, template: PyTree) -> PyTree:
         """Shapes and types of its part of a tree, whose arrays have a leading axis of all seeds."""
         here = jax.sharding.SingleDeviceSharding(self.device)
         return jax.tree.map(
@@ -66,19 +67,19 @@ class Groups:
     def __iter__(self) -> Iterator[Group]:
         return iter(self.groups)
 
-    def split(self, tree: Any) -> list[Any]:
+    def split(self, tree: PyTree) -> list[PyTree]:
         """Each group's part of a tree, whose arrays have a leading axis of all seeds, on its device."""
         return [
             jax.device_put(jax.tree.map(lambda leaf, group=group: leaf[group.rows], tree), group.device)
             for group in self.groups
         ]
 
-    def joined(self, parts: list[Any]) -> Any:
-        """The tree of all seeds, on the first device or on the host, from that of each group."""
+    def join(self, parts: list[PyTree]) -> PyTree:
+        """Joins the groups' trees into one of all seeds, on the first device or on the host."""
         return parts[0] if len(parts) == 1 else jax.tree.map(_end_to_end, *parts)
 
     def programs(self, compiled: Callable[..., Any], *parts: list[Any]) -> list[Any]:
-        """What `compiled(group, *parts)` gives for each group; groups of one size on one device share it."""
+        """The result of `compiled(group, *parts)` for each group; groups of one size on one device share it."""
         programs: dict[Any, Any] = {}
         for group, *own in zip(self.groups, *parts, strict=True):
             if (group.size, group.device) not in programs:
@@ -86,7 +87,7 @@ class Groups:
         return [programs[group.size, group.device] for group in self.groups]
 
     def map(self, function: Callable[..., Any], *parts: list[Any]) -> list[Any]:
-        """A function of each group's parts, for as many groups at a time as there are workers."""
+        """Applies a function to each group's parts, to as many groups at a time as there are workers."""
         if len(self.groups) == 1:
             return [function(*(each[0] for each in parts))]
         return list(self._threads.map(function, *parts))
@@ -102,12 +103,12 @@ class Groups:
 
 
 def over_seeds(function: Callable[..., Any], seeds: int) -> Callable[..., Any]:
-    """A function of one seed as one of several, whose arrays have a leading axis; one alone on a CPU is no batch."""
+    """Turns a function of one seed into one of several, with a leading axis; a single seed on a CPU is not batched."""
     if seeds > 1 or jax.local_devices()[0].platform not in ALONE:
         return jax.vmap(function)
 
     @functools.wraps(function)
-    def alone(*arguments: Any) -> Any:
+    def alone(*arguments: PyTree) -> PyTree:
         results = function(*jax.tree.map(lambda leaf: leaf[0], arguments))
         return jax.tree.map(lambda leaf: leaf[None], results)
 

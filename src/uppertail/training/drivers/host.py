@@ -1,4 +1,4 @@
-"""The same agent in environments that Python steps: acting is compiled, learning is compiled, the steps are theirs."""
+"""The same agent in environments that Python steps: acting and learning are compiled, the steps are not."""
 
 import functools
 import time
@@ -7,10 +7,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Key
+from jaxtyping import Array, Bool, Key
 
 from uppertail.agent import Metrics
-from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, all_begun
+from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers import evaluation
@@ -32,13 +32,13 @@ class HostDriver(Driver):
     """Runs of all seeds in environments that Python steps: one compiled call acts for all, one learns for each group.
 
     Args:
-        loop: what is done with the steps.
+        loop: what a run does with its steps.
         builder: opens environments for evaluation.
         hosts: the environments of each seed.
         first: their first observations, with leading axes [seeds, envs].
         keys: the keys of each seed.
         seeds: the seeds themselves.
-        seconds: to which times are added.
+        seconds: the stopwatch of the run.
     """
 
     def __init__(
@@ -68,21 +68,21 @@ class HostDriver(Driver):
         state = self.programs.start()
         return self._go_on(state, state.episode)
 
-    def gather(self, state: list[RunState], part: Callable[[RunState], Any] = lambda run: run) -> Any:
+    def gather(self, state: list[RunState], part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
         parts = zip(self.groups, state, strict=True)
-        return self.groups.joined([part(run._replace(episode=self._episode(group))) for group, run in parts])
+        return self.groups.join([part(run._replace(episode=self._episode(group))) for group, run in parts])
 
     def advance(
         self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
     ) -> tuple[list[RunState], StepRecord, Metrics]:
-        del finished  # their environments go on with the others'
+        del finished  # environments of finished seeds go on with the others
         programs = self.programs
-        _ = programs.begin_rollout, programs.outputs, programs.choose, programs.learn  # compiled before time is taken
+        _ = programs.begin_rollout, programs.outputs, programs.choose, programs.learn  # compiled before timing
         began = time.perf_counter()
         done: list[tuple[StepRecord, Metrics]] = []
         try:
             for _ in range(self.iterations):
-                fresh, record = self._roll_out(self.groups.joined([run.agent.network for run in state]))
+                fresh, record = self._roll_out(self.groups.join([run.agent.network for run in state]))
                 self._reconsider(np.asarray(fresh.reward))
                 state, metrics = self._learn(state, fresh, record)
                 done.append((record, metrics))
@@ -93,37 +93,37 @@ class HostDriver(Driver):
         records, metrics = (
             jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *done)
             if done
-            else self.loop.nothing(len(self.seeds), 0)
+            else self.loop.idle_records(len(self.seeds), 0)
         )
         self.seconds.training += time.perf_counter() - began
         return state, records, metrics
 
-    def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Any, " seeds"], episodes: int) -> Played:
+    def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int) -> Played:
         return evaluation.play(self.builder, self.seeds, self.programs, networks, policy, keys, episodes)
 
     def saved(self) -> dict[str, np.ndarray]:
         return {f"{row}/{name}": array for row, host in enumerate(self.hosts) for name, array in host.saved().items()}
 
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[list[RunState], str | None]:
-        """Goes back to the episodes in progress; where none leads there, others begin."""
+        """Goes back to the episodes in progress; where that is not possible, new ones begin."""
         episode = jax.tree.map(np.asarray, state.episode)
         kept = [_of_row(arrays, row) for row in range(len(self.hosts))]
         going_back = [functools.partial(host.restore, saved) for host, saved in zip(self.hosts, kept, strict=True)]
-        here = all_begun(going_back, self.seeds, "while the actions of its episode in progress were taken again")
+        here = begin_all(going_back, self.seeds, "while the actions of its episode in progress were taken again")
         elsewhere = (here != episode.observation).reshape(len(self.hosts), -1).any(axis=1)
         lost = elsewhere | np.array([not saved for saved in kept])
         if not lost.any():
             return self._go_on(state, episode), None
         ended = np.asarray(state.episodes).tolist()
         going_on = [
-            functools.partial(host.another, ended[row]) if lost[row] else functools.partial(here.__getitem__, row)
+            functools.partial(host.begin_another, ended[row]) if lost[row] else functools.partial(here.__getitem__, row)
             for row, host in enumerate(self.hosts)
         ]
-        here = all_begun(going_on, self.seeds, "as another episode began in place of the one in progress")
+        here = begin_all(going_on, self.seeds, "as another episode began in place of the one in progress")
         on = ~lost[:, None]
         begun = episode._replace(observation=here, ret=episode.ret * on, length=episode.length * on)
         which = ", ".join(str(self.seeds[row]) for row in np.flatnonzero(lost))
-        line = f"Nothing leads back to the episode in progress (seed {which}): another one begins."
+        line = f"The episode in progress cannot be restored (seed {which}): another one begins."
         return self._go_on(state, begun), line
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class HostDriver(Driver):
             self.recorder.take(place, run, self.iteration)  # pyright: ignore[reportOptionalMemberAccess]
 
     def _go_on(self, state: RunState, episode: Episode) -> list[RunState]:
-        """The state from which to go on with these episodes in progress."""
+        """The state to go on from, with these episodes in progress."""
         episode = jax.tree.map(np.asarray, episode)
         ended, self.iteration = np.asarray(state.episodes), int(np.asarray(state.iteration)[0])
         steps = self.iteration * self.loop.rollout_steps
@@ -146,7 +146,7 @@ class HostDriver(Driver):
         return self.groups.split(state._replace(episode=()))
 
     def _roll_out(self, networks: Network) -> tuple[Transition, StepRecord]:
-        """A rollout of all seeds, with a leading axis of seeds."""
+        """Makes a rollout of all seeds; its arrays have a leading axis of seeds."""
         count = self.loop.rollout_steps
         programs = self.programs
         key, step = programs.begin_rollout(self.keys.run, np.full(len(self.seeds), self.iteration, np.int32))
@@ -157,15 +157,15 @@ class HostDriver(Driver):
             begins = np.stack([rollouts.begins for rollouts in self.rollouts]) if programs.policy_remembers else ()
             outputs = programs.outputs(networks, where)
             choice, memory, step = programs.choose(key, step, outputs, self.memory, begins)
-            self.memory = self._kept(memory, short)
+            self.memory = self._keep_memory(memory, short)
             actions, exploratory = np.asarray(choice).swapaxes(0, 1)
             for row, rollouts in enumerate(self.rollouts):
                 if rollouts.waiting < count:
-                    rollouts.chose(actions[row], exploratory[row].astype(bool))
-        return _stacked([rollouts.take(count) for rollouts in self.rollouts])
+                    rollouts.continue_with(actions[row], exploratory[row].astype(bool))
+        return _stack([rollouts.take(count) for rollouts in self.rollouts])
 
-    def _kept(self, memory: PyTree, short: list[Rollouts]) -> PyTree:
-        """What the policy keeps after a decision; seeds that wait for others have decided nothing."""
+    def _keep_memory(self, memory: PyTree, short: list[Rollouts]) -> PyTree:
+        """The policy's memory after a decision; seeds that wait for others keep their old one."""
         if len(short) == len(self.rollouts) or not self.programs.policy_remembers:
             return memory
         acts = np.array([rollouts in short for rollouts in self.rollouts])
@@ -174,7 +174,7 @@ class HostDriver(Driver):
         )
 
     def _reconsider(self, rewards: np.ndarray) -> None:
-        """Goes on with another scale of returns once a reward has come that is not 0, if there was none to go by."""
+        """Changes the scale of returns at the first reward that is not 0, if the scale was a guess until then."""
         if self.reconsider is None or not rewards.any():
             return
         self.loop = self.reconsider(min(0.0, float(rewards.min())), max(0.0, float(rewards.max())))
@@ -185,28 +185,28 @@ class HostDriver(Driver):
         return HostPrograms(self.loop, self.builder.num_actions, keys, self.groups, self.first, self.seconds.compiled)
 
     def _learn(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
-        """Each group's state after it has learned from its rollouts."""
+        """Updates each group's state by learning from its rollouts."""
 
-        def learned(learn: Any, keys: Any, run: RunState, group: Group) -> tuple[RunState, Metrics]:
+        def learn_group(learn: Any, keys: Any, run: RunState, group: Group) -> tuple[RunState, Metrics]:
             data, ended = jax.tree.map(lambda leaf: leaf[group.rows], (fresh, record.ended))
             run, metrics = learn(keys, run, data, ended)
             return run, jax.tree.map(np.asarray, metrics)
 
-        done = self.groups.map(learned, self.programs.learn, self._keys, state, list(self.groups))
-        return [run for run, _ in done], self.groups.joined([metrics for _, metrics in done])
+        done = self.groups.map(learn_group, self.programs.learn, self._keys, state, list(self.groups))
+        return [run for run, _ in done], self.groups.join([metrics for _, metrics in done])
 
     def _episode(self, group: Group) -> Episode:
         """The episodes in progress of a group."""
-        episodes = _stacked([rollouts.episode for rollouts in self.rollouts[group.rows]])
+        episodes = _stack([rollouts.episode for rollouts in self.rollouts[group.rows]])
         memory = jax.tree.map(lambda leaf: np.asarray(leaf)[group.rows], self.memory)
         return episodes._replace(memory=memory)
 
 
-def _row(tree: Any, row: int) -> Any:
+def _row(tree: PyTree, row: int) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[row], tree)
 
 
-def _stacked(trees: list[Any]) -> Any:
+def _stack(trees: list[PyTree]) -> PyTree:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
 
 

@@ -1,4 +1,4 @@
-"""What is compiled where Python steps the environments: a run's beginning, acting for all seeds, learning of each."""
+"""The compiled programs of a run whose environments Python steps: its beginning, acting for all seeds, learning."""
 
 import dataclasses
 import functools
@@ -16,8 +16,8 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import (
     Actor,
     Decision,
+    environment_keys,
     iteration_keys,
-    of_environments,
     remembers,
     start_keys,
     step_keys,
@@ -27,7 +27,7 @@ from uppertail.training.loop import Episode, Loop, RunState
 from uppertail.types import PyTree, Transition
 
 Compile = Callable[..., Any]
-"""Compiles a function for arguments of the shapes that it is given, as `Stopwatch.compiled` does."""
+"""Compiles a function for arguments of the given shapes, as `Stopwatch.compiled` does."""
 
 
 class Player(NamedTuple):
@@ -44,15 +44,15 @@ class Player(NamedTuple):
 
 
 class HostPrograms:
-    """Each is compiled when it is first asked for.
+    """The programs; each is compiled at its first use.
 
     Args:
-        loop: what is done with the steps.
+        loop: what a run does with its steps.
         num_actions: number of discrete actions.
         keys: the keys of each seed's run.
         groups: which seeds share a program.
         first: the first observations of each seed's environments.
-        compiled: compiles a function for arguments of the shapes that it is given.
+        compiled: compiles a function for arguments of the given shapes.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class HostPrograms:
         return self.compiled(jax.vmap(begin), self.keys, np.zeros(len(self.first), np.int32))
 
     # Two programs choose an action. XLA runs a program of at most eight operations, or one whose arrays have at most
-    # 512 bytes each, in the thread that calls it; of others it hands parts to other threads, which takes longer.
+    # 512 bytes each, in the thread that calls it; it hands parts of larger ones to other threads, which takes longer.
 
     @functools.cached_property
     def outputs(self) -> Any:
-        """What the networks make of the observations of all seeds."""
+        """Computes the networks' outputs for the observations of all seeds."""
         return self.compiled(self._all_outputs, self.template.agent.network, self.first)
 
     def _all_outputs(self, networks: Network, observations: Array) -> Array:
@@ -105,8 +105,8 @@ class HostPrograms:
     def choose(self) -> Any:
         """Chooses the actions of all seeds at one step of a rollout.
 
-        It gives one row of actions and one that says which are not greedy, what the policy keeps, and the next step.
-        `begins` says where an episode begins; it is () for a policy that keeps nothing.
+        It returns one row of actions and one that says which are not greedy, the policy's memory, and the next step.
+        `begins` says where an episode begins; it is () for a policy without memory.
         """
         agent = self.loop.agent
 
@@ -114,7 +114,7 @@ class HostPrograms:
             rollout_key: PRNGKeyArray, step: Array, outputs: Array, memory: PyTree, begins: PyTree
         ) -> tuple[Array, PyTree, Array]:
             z = jax.vmap(agent.returns_of_outputs)(outputs)
-            keys = of_environments(step_keys(rollout_key, step).action, outputs.shape[0])
+            keys = environment_keys(step_keys(rollout_key, step).action, outputs.shape[0])
             starts = begins if self.policy_remembers else jnp.zeros(outputs.shape[0], bool)
             decision = jax.vmap(self.actor.from_returns)(keys, z, memory, starts)
             explores = decision.exploratory.astype(decision.action.dtype)
@@ -128,7 +128,7 @@ class HostPrograms:
 
     @functools.cached_property
     def learn(self) -> list[Any]:
-        """What keeps and learns from the rollouts of each group."""
+        """Stores the rollouts of each group and learns from them."""
         template, loop = self.template._replace(episode=()), self.loop
 
         def learn(run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array) -> tuple[RunState, Metrics]:
@@ -143,13 +143,13 @@ class HostPrograms:
         return self.groups.programs(compiled, self.groups.split(self.keys))
 
     def playing(self, networks: Network, policy: ExplorationPolicy, envs: int) -> Player:
-        """What chooses the actions of an evaluation in so many environments of each seed."""
+        """The player of an evaluation in this many environments of each seed."""
         actor = dataclasses.replace(self.actor, policy=policy)
 
         def act(
             network: Network, key: PRNGKeyArray, step: Array, observations: Array, memory: PyTree, begins: Array
         ) -> tuple[Array, PyTree]:
-            keys = of_environments(jax.random.fold_in(key, step), envs)
+            keys = environment_keys(jax.random.fold_in(key, step), envs)
             decide = jax.vmap(actor.next, in_axes=(0, None, 0, 0, 0))
             decision = decide(keys, network, observations, memory, begins)
             return decision.action, decision.memory
@@ -173,7 +173,7 @@ class HostPrograms:
 
     def _first(self, network: Network, key: PRNGKeyArray, observations: Array) -> Decision:
         """The first decision of an episode in each of a seed's environments."""
-        keys = of_environments(key, observations.shape[0])
+        keys = environment_keys(key, observations.shape[0])
         return jax.vmap(self.actor.first, in_axes=(0, None, 0))(keys, network, observations)
 
     def _fresh(self, steps: tuple[int, int]) -> Any:

@@ -1,10 +1,10 @@
-"""Environments that Python steps: those of all seeds, opened."""
+"""Opens the environments of all seeds, for runs whose environments Python steps."""
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from uppertail.environments import HostBuilder, HostEnvironment, all_begun, measured_returns
+from uppertail.environments import HostBuilder, HostEnvironment, begin_all, measure_returns
 from uppertail.errors import InputError
 from uppertail.training.drivers.base import World
 from uppertail.training.drivers.evaluation import rehearse
@@ -35,7 +35,7 @@ class HostWorld(World):
         try:
             self.hosts += (builder.open(seed, num_envs) for seed in seeds)
             self.again, self.first = (
-                all_begun([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
+                begin_all([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
             )
             rehearse(builder, seeds[0], self.first[0])
         except InputError:
@@ -43,13 +43,13 @@ class HostWorld(World):
             raise
 
     def return_range(self, discount: float) -> ReturnRange:
-        return self.builder.known_returns or measured_returns(self.builder, discount)
+        return self.builder.known_returns or measure_returns(self.builder, discount)
 
     def start_observations(self) -> Array:
         return jnp.asarray(self.first[:, 0])
 
     def identity(self) -> PyTree:
-        """First observations, as far as a seed leads back to them."""
+        """First observations, where the same seed gives the same ones again."""
         return {"first": np.where(self.first == self.again, self.first, 0)}
 
     def driver(self, loop: Loop, seconds: Stopwatch) -> HostDriver:

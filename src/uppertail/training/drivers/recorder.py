@@ -18,35 +18,35 @@ from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.types import PyTree
 
 GROWTH = 1.2
-"""From one moment to the next there are so many times as many rollouts, or one more where that is less."""
+"""The number of rollouts grows by this factor from one moment to the next, or by one where that is more."""
 
 MOMENTS = 100
-"""Moments of a run at the most: enough for 300 million rollouts."""
+"""The most moments of a run: enough for 300 million rollouts."""
 
 NUMBERS = 10_000_000
-"""Numbers of four bytes that a recording holds at the most."""
+"""The most numbers, of four bytes each, that a recording holds."""
 
 
 def moments() -> list[int]:
-    """After how many rollouts there is a moment, beside the beginning and the end."""
+    """The numbers of rollouts after which there is a moment, beside the beginning and the end."""
     powers = (round(GROWTH**exponent) for exponent in itertools.count())
     return list(itertools.islice((value for value, _ in itertools.groupby(powers)), MOMENTS - 2))
 
 
 class Recorder:
-    """What a driver calls between rollouts.
+    """Records return distributions; a driver calls it between rollouts.
 
-    All states are recorded where there are not too many. Else it is those along the greedy path of a table, and
-    where there is no table, the first of the run.
+    It records all states if there are not too many, else those along the greedy path of a table, or without a table the
+    run's first observation.
 
     Args:
-        loop: what is done with the steps.
+        loop: what a run does with its steps.
         groups: the run's groups of seeds.
         template: shapes and types of the state of all seeds.
         environments: compiled environments of all seeds; None if there are none.
         first: the first observation of each seed's run.
         num_actions: number of discrete actions.
-        seconds: to which times are added.
+        seconds: the stopwatch of the run.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Recorder:
         loop: Loop,
         groups: Groups,
         template: RunState,
-        environments: Any,
+        environments: PyTree,
         first: Array,
         num_actions: int,
         seconds: Stopwatch,
@@ -71,14 +71,14 @@ class Recorder:
         self._taken: dict[int, dict[int, PyTree]] = {}
         self._probes = self.groups.split((environments if self.table else None, first))
 
-        def compiled(group: Group, probe: Any) -> Any:
+        def compiled(group: Group, probe: PyTree) -> Any:
             run = group.part_of(template._replace(replay=(), episode=()))
-            return seconds.compiled(over_seeds(self._captured, group.size), probe, run)
+            return seconds.compiled(over_seeds(self._capture, group.size), probe, run)
 
         self._programs = groups.programs(compiled, self._probes)
 
     def pieces(self, iterations: int) -> list[int]:
-        """How a chunk is cut so that each of its moments is the end of a piece."""
+        """The lengths of a chunk's pieces, so that each of its moments is the end of a piece."""
         end = self.iteration + iterations
         edges = [self.iteration, *(each for each in self._due if self.iteration < each < end), end]
         return np.diff(edges).tolist()
@@ -105,7 +105,7 @@ class Recorder:
         self._taken.setdefault(iteration, {})[place] = jax.tree.map(np.asarray, found)
 
     def distributions(self, env_steps: list[int]) -> Distributions:
-        """All that was recorded.
+        """All recorded distributions.
 
         Args:
             env_steps: environment steps of each seed within its limits.
@@ -119,7 +119,7 @@ class Recorder:
         return Distributions.of_arrays(arrays)
 
     def saved(self) -> dict[str, np.ndarray]:
-        """What a checkpoint must hold to go on with the recording."""
+        """Arrays that a checkpoint must hold to go on with the recording."""
         return {
             f"{iteration}/{place}/{name}": array
             for iteration, groups in self._taken.items()
@@ -134,8 +134,8 @@ class Recorder:
             moment, place, name = path.split("/", 2)
             self._taken.setdefault(int(moment), {}).setdefault(int(place), {})[name] = array
 
-    def _captured(self, probe: tuple[Any, Array], run: RunState) -> dict[str, Array]:
-        """What is recorded of one seed."""
+    def _capture(self, probe: tuple[PyTree, Array], run: RunState) -> dict[str, Array]:
+        """The arrays to record for one seed."""
         agent, (environment, first), network = self.loop.agent, probe, self.loop.result(run)
         states = self._states(environment, network)
         observations = jnp.maximum(states, 0) if self.all_states or self.table else first[None]
@@ -153,7 +153,7 @@ class Recorder:
             found |= {"visits": run.seen.visits[observations], "last": run.seen.last[observations]}
         return found
 
-    def _states(self, environment: Any, network: Network) -> Int[Array, " states"]:
+    def _states(self, environment: PyTree, network: Network) -> Int[Array, " states"]:
         if not self.table or self.all_states:
             return jnp.arange(self.count, dtype=jnp.int32)
 
@@ -167,8 +167,8 @@ class Recorder:
         return jax.lax.scan(step, environment.start_state[0], length=self.count)[1]
 
 
-def counted(observations: object, num_actions: int) -> tuple[int, int] | None:
-    """The shape of the table of data of each state and action; None where observations are no states."""
+def table_shape(observations: object, num_actions: int) -> tuple[int, int] | None:
+    """The shape of a table of states and actions; None if observations are not states."""
     return (observations.count, num_actions) if isinstance(observations, States) else None
 
 

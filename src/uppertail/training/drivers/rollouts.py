@@ -1,11 +1,11 @@
-"""What one seed does in environments that Python steps: its episodes in progress, and the transitions they give."""
+"""The rollouts of one seed in environments that Python steps: episodes in progress, and their transitions."""
 
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from uppertail.environments import HostEnvironment, HostStep, stepped
+from uppertail.environments import HostEnvironment, HostStep, step_host
 from uppertail.training.loop import Episode, StepRecord
 from uppertail.types import POLICY_CHOICE, Transition
 
@@ -16,7 +16,7 @@ Columns = tuple[Any, ...]
 class Rollouts:
     """The episodes in progress of one seed, and the transitions that have not been learned from yet.
 
-    A step costs as little as can be: what follows from it is worked out for many steps at once, when someone asks.
+    A step does as little as possible: transitions, returns and lengths are computed later, for many steps at once.
 
     Args:
         host: the environments.
@@ -39,12 +39,12 @@ class Rollouts:
 
     @property
     def where(self) -> np.ndarray:
-        """Where the next actions are taken."""
+        """The observations for the next actions."""
         return self._observation if self._latest is None else self._latest.observation
 
     @property
     def begins(self) -> Bool[np.ndarray, " envs"]:
-        """Where the next action is the first of an episode, as far as the last step tells."""
+        """Where the next action is the first of an episode, by the last step."""
         now = self._latest
         if now is None:
             return np.zeros(self._action.shape[0], bool)
@@ -63,10 +63,10 @@ class Rollouts:
         Raises:
             EnvironmentFailedError: an environment raised an exception, or a reward is not a finite number.
         """
-        self._latest = stepped(self.host, self._action, self._moment)
+        self._latest = step_host(self.host, self._action, self._moment)
 
-    def chose(self, actions: Int[np.ndarray, " envs"], exploratory: Bool[np.ndarray, " envs"]) -> None:
-        """Goes on with the actions chosen where the step has led; that completes the transition before."""
+    def continue_with(self, actions: Int[np.ndarray, " envs"], exploratory: Bool[np.ndarray, " envs"]) -> None:
+        """Accepts the actions chosen after the last step, and so completes the transition of that step."""
         now = self._latest
         assert now is not None
         self._made.append((self._observation, self._action, *now, actions, exploratory))
@@ -74,22 +74,22 @@ class Rollouts:
         self.waiting += int(np.count_nonzero(now.real))
 
     def take(self, count: int) -> tuple[Transition, StepRecord]:
-        """The oldest `count` transitions; those beyond wait for the next call."""
+        """Takes the oldest `count` transitions; the others wait for the next call."""
         self._settle()
         self.waiting -= count
-        return Transition(*_taken(self._transitions, count)), StepRecord(*_taken(self._records, count))
+        return Transition(*_take_rows(self._transitions, count)), StepRecord(*_take_rows(self._records, count))
 
     def _settle(self) -> None:
-        """Works out transitions, returns and lengths of the steps that were made since the last time."""
+        """Computes transitions, returns and lengths of the steps since the last call."""
         if not self._made:
             return
-        columns = (_joined(column) for column in zip(*self._made, strict=True))
+        columns = (_stack(column) for column in zip(*self._made, strict=True))
         observation, action, after, reward, terminated, truncated, _, real, next_action, exploratory = columns
         self._made = []
         ended = (terminated | truncated) & real
-        ret, self._ret = _summed(self._ret, reward * real, ended)
-        length, self._length = _summed(self._length, real.astype(np.int32), ended)
-        following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # there it is of the new episode
+        ret, self._ret = _running_sums(self._ret, reward * real, ended)
+        length, self._length = _running_sums(self._length, real.astype(np.int32), ended)
+        following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # at an end: the new episode's
         transitions: Columns = observation, action, reward, terminated, after, following
         self._transitions.append(tuple(column[real] for column in transitions))
         self._records.append(tuple(column[real] for column in (ended, ret, length, exploratory)))
@@ -102,13 +102,13 @@ class Rollouts:
         return f"The environment of seed {self.seed}, in episode {episode}, at environment step {step},"
 
 
-def _joined(rows: tuple[np.ndarray, ...]) -> np.ndarray:
-    """What np.stack gives of arrays of one shape, at a third of its price."""
+def _stack(rows: tuple[np.ndarray, ...]) -> np.ndarray:
+    """The result of np.stack for arrays of one shape, in a third of its time."""
     return np.concatenate(rows).reshape(len(rows), *rows[0].shape)
 
 
-def _summed(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sums up to each step, begun anew after one that ended, and what the next sums begin with."""
+def _running_sums(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sums up to each step, which start again after an end, and the start of the next sums."""
     sums = np.empty_like(each)
     for step, over in enumerate(ended):
         sums[step] = start = start + each[step]
@@ -117,8 +117,8 @@ def _summed(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tuple[np.
     return sums, start
 
 
-def _taken(blocks: list[Columns], count: int) -> Columns:
-    """The first rows of all blocks together; the others stay, as one block."""
+def _take_rows(blocks: list[Columns], count: int) -> Columns:
+    """Takes the first rows of all blocks together; the others stay, as one block."""
     columns = tuple(map(np.concatenate, zip(*blocks, strict=True)))
     blocks[:] = [tuple(column[count:] for column in columns)] if len(columns[0]) > count else []
     return tuple(column[:count] for column in columns)

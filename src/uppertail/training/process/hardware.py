@@ -1,4 +1,4 @@
-"""What a process runs on."""
+"""The machine that a process runs on."""
 
 import importlib.metadata
 import os
@@ -9,7 +9,7 @@ import jax
 
 
 def hardware() -> dict[str, Any]:
-    """What this process runs on, and with which versions."""
+    """This process's machine, and the versions of packages."""
     return {
         "device": jax.devices()[0].device_kind,
         "cpu_cores": os.cpu_count(),

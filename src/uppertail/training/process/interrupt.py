@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM wait for the chunk in progress, so that what has been learned is kept."""
+"""Lets a run finish its chunk after Ctrl-C or SIGTERM, so that what it has learned is kept."""
 
 import contextlib
 import dataclasses
@@ -8,11 +8,11 @@ import types
 from collections.abc import Iterator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Ctrl-C, and what schedulers, containers and `timeout` send before they kill."""
+"""Ctrl-C, and the signal that schedulers, containers and `timeout` send before they kill."""
 
 
-class Asked(threading.Event):
-    """Set when someone asks to stop.
+class StopRequest(threading.Event):
+    """Set when a signal asks the run to stop.
 
     Attributes:
         signal_number: the signal that asked.
@@ -22,26 +22,26 @@ class Asked(threading.Event):
 
     @property
     def exit_code(self) -> int:
-        """What a shell expects of a process that a signal ended: 130 after Ctrl-C, 143 after SIGTERM."""
+        """The exit code by a shell's convention: 130 after Ctrl-C, 143 after SIGTERM."""
         return 128 + self.signal_number
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[Asked]:
+def interruptible() -> Iterator[StopRequest]:
     """Yields an event that Ctrl-C and SIGTERM set, instead of KeyboardInterrupt and the end of the process.
 
-    Where one is within another, a signal sets both: whoever waits outside knows of it, too. Outside the main thread,
-    where no signal arrives, the event is never set; a program's own handler of SIGTERM stays.
+    If one is nested in another, a signal sets the events of both. Outside the main thread, where no signal arrives, the
+    event is never set. A program's own handler of SIGTERM stays.
     """
-    asked = Asked()
+    asked = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return
 
     previous = {number: signal.getsignal(number) for number in SIGNALS}
     for number, handler in previous.items():
-        if number == signal.SIGINT or handler is signal.SIG_DFL or isinstance(handler, _Ask):
-            signal.signal(number, _Ask(asked, handler if isinstance(handler, _Ask) else None))
+        if number == signal.SIGINT or handler is signal.SIG_DFL or isinstance(handler, _StopHandler):
+            signal.signal(number, _StopHandler(asked, handler if isinstance(handler, _StopHandler) else None))
     try:
         yield asked
     finally:
@@ -50,11 +50,11 @@ def interruptible() -> Iterator[Asked]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Ask:
+class _StopHandler:
     """A signal handler that sets an event, and those of the handlers around it."""
 
-    event: Asked
-    outer: "_Ask | None"
+    event: StopRequest
+    outer: "_StopHandler | None"
 
     def __call__(self, signal_number: int, frame: types.FrameType | None) -> None:
         self.event.signal_number = signal_number

@@ -1,14 +1,14 @@
-"""JAX as a run needs it, whatever a user's surroundings say: it compiles, has a device, and counts in 32 bits."""
+"""The JAX settings that a run needs: JAX compiles, has a device, and computes in 32 bits."""
 
 import contextlib
 
 import jax
 
-from uppertail.errors import InputError, said
+from uppertail.errors import InputError, message_of
 
 
 def require_working() -> None:
-    """Refuses surroundings in which nothing can be trained.
+    """Checks that JAX can train here.
 
     Raises:
         InputError: JAX is told not to compile, or finds no device.
@@ -17,11 +17,11 @@ def require_working() -> None:
         raise InputError("JAX is told not to compile (JAX_DISABLE_JIT), but a run is a compiled program: unset it.")
     try:
         jax.devices()
-    except (RuntimeError, AssertionError) as error:  # a platform that there is not, one that has no device here
-        why = f" ({said(error)})" if said(error) else ""
+    except (RuntimeError, AssertionError) as error:  # an unknown platform, or one without a device here
+        why = f" ({message_of(error)})" if message_of(error) else ""
         raise InputError(f"JAX finds no device{why}: unset JAX_PLATFORMS, or set it to cpu.") from error
 
 
 def in_32_bits() -> contextlib.AbstractContextManager[None]:
-    """Within it JAX's numbers have 32 bits, as every result of this project, also for users of `jax_enable_x64`."""
+    """A context in which JAX's numbers have 32 bits, as all results of this project do, despite `jax_enable_x64`."""
     return jax.enable_x64(False)

@@ -1,4 +1,4 @@
-"""What to say where memory does not suffice."""
+"""Errors of missing memory, in a sentence."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ SIGNS = ("RESOURCE_EXHAUSTED", "Out of memory")
 
 @contextlib.contextmanager
 def memory_errors() -> Iterator[None]:
-    """Says in a sentence that memory does not suffice.
+    """Turns JAX's errors of missing memory into a sentence.
 
     Raises:
-        InputError: what happens within asks JAX for more memory than there is.
+        InputError: the code within asks JAX for more memory than there is.
     """
     try:
         yield

@@ -9,11 +9,11 @@ import jax
 from uppertail.capacity import require_memory
 
 LESS = "use fewer seeds, a smaller width, batch_size or rollout_steps, or fewer bins or components"
-"""What helps where the memory that a program works in does not suffice."""
+"""The remedy if a program needs too much memory."""
 
 
 class Stopwatch:
-    """Seconds of a run, those before it was resumed included: of all of it, of compilation, of the training loop."""
+    """Seconds of a run, including those before it was resumed: in total, for compilation, in the training loop."""
 
     def __init__(self) -> None:
         self.started = time.perf_counter()
@@ -25,7 +25,7 @@ class Stopwatch:
         return self.before + time.perf_counter() - self.started
 
     def state(self) -> dict[str, float]:
-        """What a resumed run adds its own times to."""
+        """The times until now, to which a resumed run adds its own."""
         return {"wall": self.wall, "compile": self.compile, "training": self.training}
 
     def add(self, state: Mapping[str, float]) -> None:
@@ -35,7 +35,7 @@ class Stopwatch:
         self.training += state["training"]
 
     def compiled(self, function: Callable[..., Any], *arguments: Any, donate: tuple[int, ...] = ()) -> Any:
-        """A function, compiled for arguments of these shapes; the time it takes is counted.
+        """Compiles a function for arguments of these shapes, and counts the time it takes.
 
         Raises:
             InputError: the program needs more memory than there is.

@@ -1,7 +1,7 @@
-"""How many threads XLA has on a CPU, and in which of them programs run. It asks once, as JAX begins.
+"""How many threads XLA has on a CPU, and in which of them programs run. XLA reads these settings once, as JAX starts.
 
 XLA shares the operations of a program among its threads. Those of a single seed are mostly too small for that: handing
-them over takes longer than they do (docs/decisions/0010).
+them over takes longer than computing them (docs/decisions/0010).
 """
 
 import os
@@ -15,7 +15,7 @@ def cores() -> int:
 
 
 def limit(seeds: int) -> None:
-    """As many threads as seeds or cores, whichever are fewer; what the environment variable PJRT_NPROC says, if set.
+    """Limits XLA to as many threads as seeds or cores, whichever are fewer; the variable PJRT_NPROC wins, if set.
 
     It is a setting of the process, so it is for programs that run these seeds and no others.
     """
@@ -23,8 +23,8 @@ def limit(seeds: int) -> None:
 
 
 def run_inline() -> None:
-    """Programs run in the thread that calls them: for processes in which many of them take microseconds.
+    """Makes programs run in the thread that calls them, for processes whose many programs take microseconds.
 
-    It does nothing once JAX has begun, and holds for the whole process if it has not.
+    It does nothing once JAX has started; before that, it holds for the whole process.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)

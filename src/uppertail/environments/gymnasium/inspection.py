@@ -1,0 +1,82 @@
+"""Facts that are read off a Gymnasium environment once."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import VectorEnv
+
+from uppertail.environments.gymnasium import tables, texts, wrapping
+from uppertail.environments.gymnasium.spaces import Reading, actions_of, hashed, reading
+from uppertail.environments.gymnasium.wrapping import Made
+from uppertail.errors import message_of
+
+
+class Inspected(NamedTuple):
+    """What is read off one environment; `example` is an observation as it is read, `left_out` names constant texts."""
+
+    reading: Reading
+    example: np.ndarray
+    actions: spaces.Discrete
+    time_limit: int | None
+    reward_threshold: float | None
+    has_table: bool
+    objection: str | None
+    rows: int
+    left_out: tuple[str, ...] = ()
+
+
+def inspect_environment(
+    env: Made, hash_size: int | None, objection: Callable[[gymnasium.Env[Any, Any]], str | None] | None
+) -> Inspected:
+    """Reads the facts off an environment that is made only for this.
+
+    Args:
+        env: the environment.
+        hash_size: places of the hash that its observations become; None: they are read by their space.
+        objection: says why a table cannot stand for the environment; None: that is not asked.
+
+    Raises:
+        InputError: it is of no kind that can be trained on.
+    """
+    vector = isinstance(env, VectorEnv)
+    space = env.single_observation_space if isinstance(env, VectorEnv) else env.observation_space
+    actions = env.single_action_space if isinstance(env, VectorEnv) else env.action_space
+    table = not vector and tables.has_table(env)
+    why = objection(env) if table and not vector and objection is not None else None
+    left_out = frozenset() if vector or hash_size is not None else texts.constants(env, list(texts.texts_of(space)))
+    read = reading(space, left_out) if hash_size is None else hashed(hash_size)
+    return Inspected(
+        read,
+        read.array(space.sample()),
+        actions_of(actions),
+        wrapping.time_limit(env),
+        _threshold(env),
+        table,
+        why,
+        _rows(env),
+        tuple(map(texts.path_name, sorted(left_out, key=str))),
+    )
+
+
+def _threshold(env: Made) -> float | None:
+    """The return from which an environment counts as solved: as registered, or as it declares itself."""
+    declared = None if env.spec is None else env.spec.reward_threshold
+    own = getattr(env.unwrapped, "reward_threshold", None) if declared is None else declared
+    return float(own) if isinstance(own, int | float) and math.isfinite(own) else None
+
+
+def _rows(env: Made) -> int:
+    """The rows of an environment whose states form a grid, as Gymnasium's grids say; else 1."""
+    shape = getattr(env.unwrapped, "shape", None)
+    return int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1
+
+
+def extra(error: Exception) -> str:
+    """How Gymnasium says to install what is missing."""
+    named = re.search(r"gymnasium\[[\w-]+\]", str(error))
+    return f"run `pip install '{named[0]}'`" if named else message_of(error)
