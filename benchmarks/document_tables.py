@@ -23,13 +23,13 @@ DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md")
 KINDS = ("Gaussian", "Categorical", "GaussianMixture")
 
 README_ROWS = [
-    ("chain", "env.length=10,distribution=Gaussian", "191-318"),
     ("chain", "env.length=100,distribution=Gaussian", "609, 708"),
-    ("chain", "env.length=50,distribution=Categorical", "692-770"),
-    ("chain", "env.length=50,distribution=GaussianMixture", "498 (1 of 3)"),
+    ("chain", "env.length=100,distribution=Categorical", "947, 1,329"),
+    ("chain", "env.length=100,distribution=GaussianMixture", "-"),
+    ("long", "env.length=1000,seeds=5,episodes=1500", "-"),
     ("sea", "env.size=20,distribution=Gaussian", "407"),
-    ("sea", "env.size=30,distribution=Gaussian", "669 (size 31)"),
     ("sea", "env.size=50,distribution=Gaussian", "2,066"),
+    ("sea", "env.size=50,distribution=Categorical", "2,066"),
 ]
 """Study and cell of the rows of README, and what others need: see there."""
 
@@ -115,8 +115,9 @@ class Limit(NamedTuple):
 
     @property
     def twin(self) -> float | None:
-        """The same without a network; None: not computed."""
-        name = f"{'chain' if self.run['env']['name'] == 'Chain' else 'deep_sea'}-{self.size}-Gaussian"
+        """The same without a network, by the same family; None: not computed."""
+        kind = "chain" if self.run["env"]["name"] == "Chain" else "deep_sea"
+        name = f"{kind}-{self.size}-{self.run['distribution']['name']}"
         for path in (RESULTS / "twin" / f"{name}.json", RESULTS / "twin" / f"{name}-c-constant.json"):
             if path.exists():
                 return json.loads(path.read_text(encoding="utf-8"))["median_first_success"]
@@ -179,6 +180,42 @@ def of_limits(*studies: str) -> Callable[[], list[list[str]]]:
     return rows
 
 
+def lakes() -> list[list[str]]:
+    """FrozenLake 8x8 by the defaults, but for the discount."""
+    rows = [
+        ["method", "discount", "greedy policy reaches the goal", "first success, median", "solved", "kept, worst seed"]
+    ]
+    for run in sorted(
+        runs_of("lake"), key=lambda run: (-run["settings"]["discount"], kind_of(run), run["policy"]["name"])
+    ):
+        rows.append([
+            f"{run['distribution']['name']}, {run['policy']['name']}", f"{run['settings']['discount']:g}",
+            of_seeds([value > 0.99 for value in run["final_greedy_return"]]),
+            number(median_episode(run["first_success_episode"])), of_seeds(run["solved_episode"]), least(run["kept"]),
+        ])  # fmt: skip
+    return rows
+
+
+def tables() -> list[list[str]]:
+    """Taxi and CliffWalking by the defaults."""
+    rows = [["environment", "steps of each seed", "greedy return of each seed, mean of 100 episodes", "seconds"]]
+    for run in sorted(runs_of("tables"), key=lambda run: run["env"]["id"]):
+        greedy = ", ".join(f"{value:.1f}" for value in run["final_greedy_return"])
+        rows.append([run["env"]["id"], f"{run['settings']['steps']:,}", greedy, f"{run['wall_seconds']:,.0f}"])
+    return rows
+
+
+def runs_of(study: str) -> list[dict[str, Any]]:
+    """The summaries of a study's runs."""
+    paths = (RESULTS / "limit" / study).glob("*/summary.json")
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def kind_of(run: dict[str, Any]) -> int:
+    """The place of a run's family in tables."""
+    return KINDS.index(run["distribution"]["name"])
+
+
 def older() -> list[list[str]]:
     """Before decision 11, with two hidden layers."""
     rows = [[
@@ -233,7 +270,10 @@ def ends_well(run: dict[str, Any]) -> str:
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "readme-limits": readme_limits,
-    "limits-chain": of_limits("chain"),
+    "limits-chain": of_limits("chain", "depth", "long"),
+    "limits-keeping": of_limits("keeping"),
+    "limits-lake": lakes,
+    "limits-tables": tables,
     "limits-sea": of_limits("sea"),
     "before": older,
     "depths": depths,

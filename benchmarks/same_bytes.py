@@ -33,7 +33,8 @@ NEWER_OPTIONS = {
     "train": (
         "--replay=Uniform --target=Online --adam_betas=[0.9,0.999] --adam_epsilon=1e-8 --network.input_init=glorot "
         "--network.input_gain=1"
-    )
+    ),
+    "--distribution=GaussianMixture": "--distribution.distance=l2",
 }
 """What AFTER alone is told, so that it does what BEFORE did without being told: `{"--policy=UCB": "--policy.new=1"}`
 gives an option to each case whose command has all of these words; `"train"` is a word of every command. These are for

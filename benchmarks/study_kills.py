@@ -24,8 +24,8 @@ from typing import Any
 
 from uppertail import records
 from uppertail.studies import claim
-from uppertail.training import checkpoint
-from uppertail.training.results import hardware
+from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training.process.hardware import hardware
 
 STUDY = """
 base:

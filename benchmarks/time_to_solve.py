@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from uppertail.records import hardware, write_text
+from uppertail.records import write_text
+from uppertail.training.process.hardware import hardware
 
 SEEDS = 10
 FAMILIES = ("Gaussian", "Categorical")

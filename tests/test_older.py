@@ -210,14 +210,12 @@ def test_a_mixture_of_an_older_run_keeps_the_distance_that_it_was_learned_by():
     """There was no choice then; a file that names its distance, or one of one's own, is taken as it is."""
     mixture = {"class_path": "uppertail.GaussianMixture", "init_args": {"components": 3}}
     written = {**dict.fromkeys(older.FIRST_OPTIONS), "distribution": mixture}
-    assert older.completed_options(written)["distribution"]["init_args"] == {"components": 3, "distance": "l2"}
-    assert older.completed_options({"distribution": mixture})["distribution"] == mixture
+    assert older.complete_options(written)["distribution"]["init_args"] == {"components": 3, "distance": "l2"}
+    assert older.complete_options({"distribution": mixture})["distribution"] == mixture
     asked = {"distribution": {"name": "GaussianMixture", "components": 3}}
-    whole = older.completed(asked, {"distribution": GaussianMixture()})
+    whole = older.complete(asked, {"distribution": GaussianMixture()})
     assert (whole["distribution"]["distance"], whole["distribution"]["components"]) == ("l2", 3)
     assert (
-        older.completed({"distribution": {"name": "Gaussian"}}, {"distribution": Gaussian()})["distribution"][
-            "distance"
-        ]
+        older.complete({"distribution": {"name": "Gaussian"}}, {"distribution": Gaussian()})["distribution"]["distance"]
         == Gaussian().distance
     )

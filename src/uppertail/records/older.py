@@ -74,7 +74,7 @@ def complete_options(content: Mapping[str, Any]) -> dict[str, Any]:
         else:
             arguments = {setting: value for setting, value in before.items() if setting != "name"}
             later[name] = {"class_path": before["name"], "init_args": arguments}
-    return {**later, **{name: _completed_part(value) for name, value in content.items()}}
+    return {**later, **{name: _complete_part(value) for name, value in content.items()}}
 
 
 def current_name(name: str) -> str:
@@ -85,7 +85,7 @@ def current_name(name: str) -> str:
     return name
 
 
-def _completed_part(value: Any) -> Any:
+def _complete_part(value: Any) -> Any:
     """An option of config.yaml; with the settings that came later, if it is a part of a kind that got some."""
     if not isinstance(value, Mapping) or "class_path" not in value:
         return value
