@@ -182,18 +182,24 @@ def of_limits(*studies: str) -> Callable[[], list[list[str]]]:
 
 def lakes() -> list[list[str]]:
     """FrozenLake 8x8 by the defaults, but for the discount."""
-    rows = [
-        ["method", "discount", "greedy policy reaches the goal", "first success, median", "solved", "kept, worst seed"]
+
+    def place(run: dict[str, Any]) -> tuple[Any, ...]:
+        return -run["settings"]["discount"], kind_of(run), run["policy"]["name"]
+
+    return [
+        ["method", "discount", "greedy policy reaches the goal", "first success, median", "solved", "kept, worst seed"],
+        *(
+            [
+                f"{run['distribution']['name']}, {run['policy']['name']}",
+                f"{run['settings']['discount']:g}",
+                of_seeds([value > 0.99 for value in run["final_greedy_return"]]),
+                number(median_episode(run["first_success_episode"])),
+                of_seeds(run["solved_episode"]),
+                least(run["kept"]),
+            ]
+            for run in sorted(runs_of("lake"), key=place)
+        ),
     ]
-    for run in sorted(
-        runs_of("lake"), key=lambda run: (-run["settings"]["discount"], kind_of(run), run["policy"]["name"])
-    ):
-        rows.append([
-            f"{run['distribution']['name']}, {run['policy']['name']}", f"{run['settings']['discount']:g}",
-            of_seeds([value > 0.99 for value in run["final_greedy_return"]]),
-            number(median_episode(run["first_success_episode"])), of_seeds(run["solved_episode"]), least(run["kept"]),
-        ])  # fmt: skip
-    return rows
 
 
 def tables() -> list[list[str]]:
