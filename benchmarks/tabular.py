@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import uppertail as ut
+from uppertail.experiments.form import PARTS, paper_gaussian, paper_settings, paper_ucb
 from uppertail.records import write_text
 
 ENVIRONMENTS = {
@@ -29,7 +30,7 @@ ENVIRONMENTS = {
 """CliffWalking has no time limit of its own."""
 
 FAMILY = ut.Gaussian(distance="wasserstein")
-SETTINGS = ut.Settings(
+SETTINGS = paper_settings(
     steps=150_000,
     episodes=10**6,
     discount=0.95,
@@ -46,7 +47,7 @@ SETTINGS = ut.Settings(
 
 VARIANTS: dict[str, tuple[ut.Gaussian, dict[str, Any]]] = {
     "chosen": (FAMILY, {}),
-    "cross-entropy": (ut.Gaussian(), {}),
+    "cross-entropy": (paper_gaussian(), {}),
     "constant-learning-rate": (FAMILY, {"learning_rate_end": None}),
     "replay-of-20000": (FAMILY, {"replay_size": 20_000}),
     "discount-0.99": (FAMILY, {"discount": 0.99}),
@@ -93,7 +94,7 @@ class Table:
 
 def solve(builder: ut.Gym, family: ut.Gaussian, settings: ut.Settings) -> dict[str, Any]:
     """Trains all seeds, and holds their greedy policies against the optimum."""
-    result = ut.train(builder, family, ut.UCB(), settings)
+    result = ut.train(builder, family, paper_ucb(), settings, **PARTS)
     table, limit = Table.of(builder), builder.max_episode_steps or builder.time_limit or 0
     starts = np.flatnonzero(table.start)
     optimum = table.optimum(limit)[starts]
