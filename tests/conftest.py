@@ -27,6 +27,7 @@ import hypothesis
 import jax
 import jaxtyping
 import optax
+import pytest
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -40,6 +41,22 @@ checked = beartype.beartype(
     conf=beartype.BeartypeConf(hint_overrides=beartype.FrozenDict({Self: object}), is_pep484_tower=True)
 )
 jaxtyping.install_import_hook("uppertail", f"{__name__}.checked")
+
+LONGEST = ("reproduce", "host", "watch", "training", "wrapped", "resume", "groups", "memory", "alike", "evaluate")
+"""The files that take longest, `tests/test_<name>.py`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of two workers each is given one half of the tests, and begins with long ones: none is left for the end."""
+
+    def of(*names: str) -> list[pytest.Item]:
+        return [item for item in items if item.path.stem.removeprefix("test_") in names]
+
+    one, other = of(*LONGEST[::2]), of(*LONGEST[1::2])
+    long = {*one, *other}
+    short = [item for item in items if item not in long]
+    count = max(0, len(items) // 2 - len(one))
+    items[:] = [*one, *short[:count], *other, *short[count:]]
 
 
 def standard_promotion(build: Callable[..., optax.GradientTransformation]) -> Callable[..., Any]:

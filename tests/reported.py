@@ -9,6 +9,7 @@ from pathlib import Path
 from uppertail.cli import main
 
 OPTIONS = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "256"]
+OPTIONS += ["--batch_size", "16"]
 
 
 @functools.cache

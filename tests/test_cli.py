@@ -13,7 +13,7 @@ import pytest
 from uppertail.cli import main
 from uppertail.reports import page
 
-SMALL = ["--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "99"]
+SMALL = ["--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "99", "--batch_size", "16"]
 TINY = ["--env.length", "4", "--episodes", "40", *SMALL]
 
 
@@ -260,7 +260,7 @@ def small_headline(monkeypatch):
     from uppertail.training.settings import Settings
 
     monkeypatch.setattr(headline, "ENVIRONMENT", Chain(length=4))
-    settings = Settings(seeds=2, episodes=40, width=8, hidden_layers=1, replay_size=99)
+    settings = Settings(seeds=2, episodes=40, width=8, hidden_layers=1, replay_size=99, batch_size=16)
     monkeypatch.setattr(headline, "SETTINGS", settings)
     return headline
 

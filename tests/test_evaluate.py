@@ -26,9 +26,9 @@ from uppertail.types import ReturnRange
 TOY_REWARD = {0: (-1.0, 1.0), 1: (4.0, 1.0), 2: (1.0, 0.0)}
 """The Toy's table: action 0 of state 0 leads to state 1, action 1 to state 2, and both end the episode."""
 
-SMALL = ["--seeds", "4", "--width", "8", "--hidden_layers", "1", "--replay_size", "99", "--quiet"]
+SMALL = ["--seeds", "4", "--width", "8", "--hidden_layers", "1", "--replay_size", "99", "--batch_size", "16", "--quiet"]
 PLAIN = ["--network.input_init", "glorot", "--network.input_gain", "1"]
-TOY = ["--env", "Toy", "--steps", "32", *SMALL, *PLAIN, "--batch_size", "16", "--adam_epsilon", "1e-4"]
+TOY = ["--env", "Toy", "--steps", "32", *SMALL, *PLAIN, "--adam_epsilon", "1e-4"]
 CART = ["--env", "Gym", "--env.id", "CartPole-v1", "--steps", "256", *SMALL, "--seeds", "2"]
 
 
@@ -138,7 +138,8 @@ def test_gymnasium_itself_gives_the_same_returns(cart):
 
 
 def test_load_gives_what_training_gave():
-    settings = ut.Settings(seeds=2, width=8, hidden_layers=1, episodes=1_000_000, steps=2048, replay_size=999)
+    sizes = {"seeds": 2, "width": 8, "hidden_layers": 1, "replay_size": 999, "batch_size": 16}
+    settings = ut.Settings(**sizes, episodes=1_000_000, steps=2048)
     result = ut.train(ut.Chain(length=4), settings=settings)
     limits = ["--episodes", "1000000", "--steps", "2048", "--replay_size", "999"]
     chain = ["--env", "Chain", "--env.length", "4", *SMALL, "--seeds", "2", *limits]

@@ -52,6 +52,7 @@ SMALL: dict[str, Any] = {
     "width": 16,
     "hidden_layers": 1,
     "replay_size": 128,
+    "batch_size": 32,
     "updates_per_rollout": 4,
 }
 """As few settings as can be, and the same families and policies: then the tests share their programs."""
@@ -287,7 +288,9 @@ def of_progress(progress: Any) -> list[float]:
 @pytest.mark.parametrize(("compiled", "stepped", "family"), SAME.values(), ids=SAME)
 def test_a_run_is_the_same_compiled_and_stepped_in_python(compiled: Any, stepped: Gym, family: Any) -> None:
     """Everything random is drawn from the same keys: the same actions, episodes and networks, but for rounding."""
-    settings = Settings(seeds=2, seed=3, episodes=10**6, steps=448, width=8, hidden_layers=1, replay_size=128)
+    settings = Settings(
+        seeds=2, seed=3, episodes=10**6, steps=448, width=8, hidden_layers=1, replay_size=128, batch_size=16
+    )
     seen: tuple[list[Any], list[Any]] = ([], [])
     unequal = PerAction(input_init="glorot", input_gain=1.0)  # so that no two actions are equal but for rounding
     theirs = train(compiled, family, UCB(), settings, seen[0].append, network=unequal)

@@ -20,6 +20,7 @@ from uppertail.errors import InputError
 from uppertail.loggers import JSONL, TensorBoard, WandB, metrics
 
 TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
+TINY += ["--batch_size", "16"]
 SHORT = [*TINY, "--episodes", "1000000", "--steps", "2048", "--checkpoint_every", "1024"]
 PROGRESS = ut.Progress(
     episodes=[3, 6],
@@ -399,7 +400,9 @@ def test_overwrite_takes_the_logs_away_but_nothing_else(killed):
 
 
 def test_from_python_a_logger_is_a_callback():
-    settings = ut.Settings(seeds=1, episodes=1_000_000, steps=2048, width=8, hidden_layers=1, replay_size=999)
+    settings = ut.Settings(
+        seeds=1, episodes=1_000_000, steps=2048, width=8, hidden_layers=1, replay_size=99, batch_size=8
+    )
     with ut.loggers.JSONL("log.jsonl") as log:
         result = ut.train(ut.Chain(length=4), settings=settings, on_chunk=log)
     assert steps("log.jsonl") == [1024, 2048]

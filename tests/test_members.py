@@ -230,7 +230,9 @@ def test_what_was_seen_often_is_known_and_what_was_not_is_as_before() -> None:
 
 # All of them in a run
 
-SHORT = ut.Settings(seeds=1, episodes=1000, steps=192, rollout_steps=8, replay_size=64, updates_per_rollout=2)
+SHORT = ut.Settings(
+    seeds=1, episodes=1000, steps=192, rollout_steps=8, replay_size=64, batch_size=16, updates_per_rollout=2
+)
 
 
 @pytest.mark.parametrize("name", BUILDERS)

@@ -22,7 +22,7 @@ from uppertail.training.method import Method
 from uppertail.training.run import Run
 from uppertail.types import PyTree, Transition
 
-TINY = ut.Settings(seeds=1, episodes=40, steps=512, rollout_steps=8, replay_size=64, learning_rate=0.01)
+TINY = ut.Settings(seeds=1, episodes=40, steps=512, rollout_steps=8, replay_size=64, batch_size=32, learning_rate=0.01)
 
 
 # (a) A bootstrapped ensemble with randomized prior functions (Osband et al. 2016, 2018)

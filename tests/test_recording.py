@@ -16,9 +16,12 @@ from uppertail.errors import InputError
 from uppertail.records import distributions
 from uppertail.training.drivers import recorder
 
-TINY = ut.Settings(seeds=2, episodes=120, width=4, hidden_layers=1, replay_size=256, updates_per_rollout=1)
+TINY = ut.Settings(
+    seeds=2, episodes=120, width=4, hidden_layers=1, replay_size=256, batch_size=16, updates_per_rollout=1
+)
 OPTIONS = ["--env.length", "4", "--seeds", "2", "--width", "4", "--hidden_layers", "1", "--replay_size", "256"]
 LIMITS = ["--updates_per_rollout", "1", "--episodes", "100000", "--steps", "2048", "--checkpoint_every", "1024"]
+LIMITS += ["--batch_size", "16"]
 
 
 @functools.cache
@@ -98,7 +101,7 @@ def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
 
 
 def test_where_observations_are_no_states_the_first_one_is_recorded():
-    settings = ut.Settings(seeds=1, episodes=9999, steps=64, width=4, hidden_layers=1, replay_size=64)
+    settings = ut.Settings(seeds=1, episodes=9999, steps=64, width=4, hidden_layers=1, replay_size=64, batch_size=16)
     result = ut.train(ut.Gym("CartPole-v1", num_features=8), settings=settings, record="distributions")
     found = recorded(result)
     assert not found.of_states

@@ -32,7 +32,7 @@ from uppertail.training.process.interrupt import interruptible
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
 
-TINY: dict[str, Any] = {"width": 8, "hidden_layers": 1}
+TINY: dict[str, Any] = {"width": 8, "hidden_layers": 1, "batch_size": 16, "replay_size": 999}
 
 
 @pytest.fixture
@@ -47,7 +47,8 @@ def small(monkeypatch):
     monkeypatch.setattr(chain, "QUICK_LENGTHS", (3,))
     monkeypatch.setattr(chain, "OURS", {})
     monkeypatch.setattr(toy, "QUICK_SETTINGS", settings)
-    monkeypatch.setattr(toy, "CONVERGED", 70)
+    monkeypatch.setattr(toy, "PARTWAY", 8)
+    monkeypatch.setattr(toy, "CONVERGED", 16)
     monkeypatch.setattr(chain_distributions, "SETTINGS", Settings(seeds=1, **TINY))
     monkeypatch.setattr(chain_distributions, "MOMENTS", (3,))
     monkeypatch.setattr(policy_evaluation, "SETTINGS", Settings(seeds=2, episodes=10**6, **TINY))

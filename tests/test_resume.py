@@ -19,6 +19,7 @@ from uppertail.training.drivers.compiled import CompiledDriver
 from uppertail.training.run import Run
 
 TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
+TINY += ["--batch_size", "16"]
 LONG = [*TINY, "--episodes", "1000000", "--steps", "8192"]
 SHORT = [*TINY, "--episodes", "1000000", "--steps", "2048", "--checkpoint_every", "1024"]
 FILES = {"config.yaml", "log.jsonl", "episodes.npz", "summary.json", "networks.safetensors", "curve.png"}
@@ -117,7 +118,9 @@ def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatc
 
 def test_a_run_of_the_command_line_is_at_hand_in_python(finished, monkeypatch):
     monkeypatch.setattr(CompiledDriver, "advance", None)  # there is nothing left to train
-    settings = Settings(seeds=2, width=8, hidden_layers=1, replay_size=999, episodes=1_000_000, steps=2048)
+    settings = Settings(
+        seeds=2, width=8, hidden_layers=1, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048
+    )
     result = train(Chain(length=4), settings=settings, checkpoints=Checkpoints(finished))
     assert result.record.env_steps == [2048, 2048]
     assert_same_results(finished, finished)

@@ -12,7 +12,8 @@ from uppertail.training.process import threads
 POOL = """
 from pathlib import Path
 from uppertail.cli.train import main
-sizes = ["--steps=16", "--width=8", "--hidden_layers=1", "--replay_size=99"]
+sizes = ["--steps=16", "--width=4", "--hidden_layers=1", "--replay_size=99", "--batch_size=8"]
+sizes += ["--replay=Uniform", "--target=Online"]
 main(["--env=Toy", "--seeds={seeds}", *sizes, "--quiet", "--out={out}"])
 print(sum("XLAEigen" in file.read_text() for file in Path("/proc/self/task").glob("*/comm")))
 """

@@ -31,7 +31,7 @@ from uppertail.training.settings import Settings
 from uppertail.training.train import train
 from uppertail.types import POLICY_CHOICE
 
-SMALL: dict[str, Any] = {"width": 16, "hidden_layers": 1, "replay_size": 512}
+SMALL: dict[str, Any] = {"width": 16, "hidden_layers": 1, "replay_size": 512, "batch_size": 16}
 THREE_CHUNKS: dict[str, Any] = {"episodes": 10**6, "steps": 3000}
 """The limits of most runs: limits are part of a program, and equal programs are compiled once."""
 

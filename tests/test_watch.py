@@ -2,6 +2,7 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import gymnasium
 import jax
@@ -11,10 +12,11 @@ from PIL import Image, ImageSequence
 
 import uppertail as ut
 from uppertail.analysis import animation
-from uppertail.cli import main
+from uppertail.cli import main, watch
 from uppertail.environments.gymnasium import watched
 
-SMALL = ["--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "99", "--quiet"]
+SMALL = ["--seeds", "2", "--width", "4", "--hidden_layers", "1", "--replay_size", "99", "--batch_size", "8", "--quiet"]
+SMALL += ["--replay", "Uniform", "--target", "Online"]
 TEXT = """
 import gymnasium
 
@@ -68,7 +70,9 @@ def lake(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cart(tmp_path_factory):
-    return trained(tmp_path_factory, "cart", ["--env", "Gym", "--env.id", "CartPole-v1", "--steps", "256"])
+    env = ["--env", "Gym", "--env.id", "CartPole-v1"]
+    env += ["--env.num_features", "8", "--env.returns", "[0, 50]"]
+    return trained(tmp_path_factory, "cart", [*env, "--steps", "128"])
 
 
 @pytest.fixture(scope="module")
@@ -181,12 +185,16 @@ def test_without_pygame_there_is_a_sentence(arguments, cart, monkeypatch, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("env", ["Chain", "Toy"])
-def test_an_environment_without_a_picture_gets_a_sentence(env, capsys):
-    assert main(["train", "--env", env, "--steps", "16", *SMALL, "--out", "run"]) == 0
+def test_an_environment_without_a_picture_gets_a_sentence(capsys):
+    assert main(["train", "--env", "Toy", "--steps", "16", *SMALL, "--out", "run"]) == 0
     assert main(["watch", "run"]) == 2
-    assert f"{env} has no picture of itself" in (error := capsys.readouterr().err)
+    assert "Toy has no picture of itself" in (error := capsys.readouterr().err)
     assert "`uppertail reproduce chain-distributions`" in error
+
+
+def test_so_does_the_chain():
+    with pytest.raises(ut.InputError, match="Chain has no picture of itself"):
+        watch._watchable(SimpleNamespace(builder=ut.Chain(4)))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(

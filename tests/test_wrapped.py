@@ -294,7 +294,7 @@ def test_tables_are_not_compiled_where_resets_or_observations_are_others() -> No
 
 def test_a_run_on_hashed_observations_solves_what_they_tell_apart() -> None:
     """The drawn number says which action leads to the prize; without it a half of the episodes would fail."""
-    settings = ut.Settings(seeds=1, episodes=400, steps=1200, discount=0.8, width=8, replay_size=2000)
+    settings = ut.Settings(seeds=1, episodes=400, steps=1200, discount=0.8, width=8, replay_size=2000, batch_size=32)
     result = ut.train(Given(Told, encoding="hashed", hash_size=512), settings=settings)
     assert result.record.greedy_returns == [1.0]
     seen = np.asarray(result.networks.encoder)  # pyright: ignore[reportAttributeAccessIssue]
@@ -307,9 +307,10 @@ gymnasium.register("Testing/Told-v0", f"{__name__}:Told")
 def test_wrappers_from_the_command_line_hold_when_it_is_resumed_and_evaluated(tmp_path: Any, capsys: Any) -> None:
     out = tmp_path / "run"
     options = ["--env", "Gym", "--env.id", "Testing/Told-v0", "--env.reset_seed", "run", "--seeds", "1", "--quiet"]
-    options += ["--env.max_episode_steps", "50"]
+    options += ["--env.max_episode_steps", "50", "--replay", "Uniform", "--target", "Online"]
     options += ["--env.wrappers", f"[{{class_path: {__name__}.Left, init_args: {{of: 1}}}}]", "--steps", "32"]
-    options += ["--width", "4", "--hidden_layers", "1", "--checkpoint_every", "16", "--out", str(out)]
+    options += ["--width", "4", "--hidden_layers", "1", "--batch_size", "8", "--checkpoint_every", "16"]
+    options += ["--out", str(out)]
     assert main(["train", *options]) == 0
     assert f"class_path: {__name__}.Left" in (out / "config.yaml").read_text()
     before = (out / "episodes.npz").read_bytes()
