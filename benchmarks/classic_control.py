@@ -2,9 +2,10 @@
 
 Usage: python benchmarks/classic_control.py [--out results/classic_control] [--seeds 5] [--seed 0] [--envs CartPole-v1]
 
-They learn in the paper's form (`--preset paper`); the defaults, made for what repeats, do worse here. Each environment is one run of all seeds; those that are there already are kept. Stable-Baselines3's DQN and QR-DQN with
-tuned settings are in benchmarks/peers.py. Takes about five minutes an environment on two CPU cores, and a quarter of an
-hour for Acrobot.
+They learn in the paper's form (`--preset paper`); the defaults, made for what repeats, do worse here. Each environment
+is one run of all seeds; those that are there already are kept. Stable-Baselines3's DQN and QR-DQN with tuned settings
+are in benchmarks/peers.py. Takes about five minutes an environment on two CPU cores, and a quarter of an hour for
+Acrobot.
 """
 
 import argparse
