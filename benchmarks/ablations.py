@@ -96,7 +96,7 @@ MIXTURE = {
     f"mixture-{length}-std-{std}-loss-{loss}": [
         *("--distribution", "GaussianMixture", *SHORT, "--env.length", str(length)),
         *("--distribution.released_std", str(std == "released").lower()),
-        *("--distribution.printed_loss", str(loss == "printed").lower()),
+        *("--distribution.distance", "l2", "--distribution.printed_loss", str(loss == "printed").lower()),
     ]
     for length in (10, 50)
     for std in ("right", "released")

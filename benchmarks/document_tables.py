@@ -204,11 +204,23 @@ def lakes() -> list[list[str]]:
 
 def tables() -> list[list[str]]:
     """Taxi and CliffWalking by the defaults."""
-    rows = [["environment", "steps of each seed", "greedy return of each seed, mean of 100 episodes", "seconds"]]
-    for run in sorted(runs_of("tables"), key=lambda run: run["env"]["id"]):
-        greedy = ", ".join(f"{value:.1f}" for value in run["final_greedy_return"])
-        rows.append([run["env"]["id"], f"{run['settings']['steps']:,}", greedy, f"{run['wall_seconds']:,.0f}"])
-    return rows
+
+    def told(returns: list[float]) -> str:
+        return ", ".join(f"{value:.2f}".removesuffix(".00") for value in returns)
+
+    return [
+        ["environment", "steps", "return of the last 100 training episodes", "of 20 greedy ones", "seconds"],
+        *(
+            [
+                run["env"]["id"],
+                f"{run['settings']['steps']:,}",
+                told(run["final_return"]),
+                told(run["final_greedy_return"]),
+                f"{run['wall_seconds']:,.0f}",
+            ]
+            for run in sorted(runs_of("tables"), key=lambda run: run["env"]["id"])
+        ),
+    ]
 
 
 def runs_of(study: str) -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ SHARE = 0.9
 LAST = 20
 """Training episodes whose mean return has to reach it."""
 
-PLACES = 4096
+PLACES = 1024
+"""States that are told apart; with more, two may share a number."""
 
 
 class Best(NamedTuple):

@@ -18,7 +18,14 @@ METHODS = {
     "GaussianMixture": ["--distribution", "GaussianMixture", "--policy", "UCB"],
     "GaussianMixture-as-released": [
         *("--distribution", "GaussianMixture", "--policy", "UCB"),
-        *("--distribution.released_std", "true", "--distribution.printed_loss", "true"),
+        *(
+            "--distribution.released_std",
+            "true",
+            "--distribution.distance",
+            "l2",
+            "--distribution.printed_loss",
+            "true",
+        ),
     ],
     "PointMass": ["--distribution", "PointMass", "--policy", "EpsilonGreedy"],
 }
