@@ -1,4 +1,4 @@
-"""The tables of README.md, docs/results.md and docs/uncertainties.md, made from the result files: so that they cannot drift from them.
+"""The tables of README.md and of pages in docs/, made from the result files: so that they cannot drift from them.
 
 Usage: python benchmarks/document_tables.py [--check]
 
