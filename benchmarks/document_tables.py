@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/results.md, made from the result files: so that they cannot drift from them.
+"""The tables of README.md and of pages in docs/, made from the result files: so that they cannot drift from them.
 
 Usage: python benchmarks/document_tables.py [--check]
 
@@ -9,6 +9,7 @@ written, and the exit code says whether there was anything to write.
 import argparse
 import json
 import re
+import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from uppertail.records import episode_text, median_episode
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md")
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "uncertainties.md")
 
 KINDS = ("Gaussian", "Categorical", "GaussianMixture")
 
@@ -55,6 +56,24 @@ FAILURES = [
     *(("GaussianMixture as released, UCB", "GaussianMixture-as-released", length, 2) for length in (10, 25)),
 ]
 """Method, name of its runs, length and hidden layers, of what does not work."""
+
+
+UNCERTAIN = {
+    "risky_arm": "RiskyArm",
+    "noisy_chain_20": "Chain 20, slips, noise",
+    "deep_sea_10": "stochastic DeepSea 10",
+    "deep_sea_20": "stochastic DeepSea 20",
+    "deep_sea_30": "stochastic DeepSea 30",
+    "lake_4x4": "slippery FrozenLake 4x4",
+    "lake_8x8": "slippery FrozenLake 8x8",
+    "chain_100": "Chain 100",
+    "certain_deep_sea_20": "DeepSea 20",
+    "certain_deep_sea_50": "DeepSea 50",
+}
+"""Environments of benchmarks/uncertainties.py, as they are told."""
+
+METHODS = {"ucb": "UCB", "paper": "the paper's", "double": "DoubleUCB", "boot_dqn": "bootstrapped DQN"}
+"""Its methods, likewise."""
 
 
 def summary(folder: str) -> dict[str, Any]:
@@ -286,6 +305,26 @@ def ends_well(run: dict[str, Any]) -> str:
     return of_seeds([rate >= 0.9 for rate in run["final_success_rate"]])
 
 
+def uncertain() -> list[list[str]]:
+    """What benchmarks/uncertainties.py has run."""
+    rows = [["environment", "method", "good at the end", "good from episode, median (last)", "worst greedy policy",
+             "regret per episode, median", "takes the sure arm, worst seed", "steps", "seconds"]]  # fmt: skip
+    for env, name in UNCERTAIN.items():
+        for method, told in METHODS.items():
+            path = RESULTS / "uncertainties" / f"{env}-{method}.json"
+            if not path.exists():
+                continue
+            run = json.loads(path.read_text(encoding="utf-8"))
+            good, sure = run["good_from_episode"], run["took_the_sure_arm"]
+            regret = statistics.median(lost / of for lost, of in zip(run["regret"], run["episodes"], strict=True))
+            rows.append([
+                name, told, of_seeds(good), f"{number(median_episode(good))} ({last(good)})",
+                f"{min(run['share_of_best']):.2f}", f"{regret:.2f}", "" if None in sure else f"{min(sure):.2f}",
+                f"{run['settings']['steps']:,}", f"{run['training_seconds']:,.0f}",
+            ])  # fmt: skip
+    return rows
+
+
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "readme-limits": readme_limits,
     "limits-chain": of_limits("chain", "depth", "long"),
@@ -296,6 +335,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "before": older,
     "depths": depths,
     "failures": failures,
+    "uncertain": uncertain,
 }
 """The tables by the names that documents have for them."""
 

@@ -4,8 +4,8 @@
     python benchmarks/uncertainties.py --env risky_arm --method double --seeds 3       # one of them, fewer seeds
 
 Each environment and method is one training run of all seeds, written to one JSON file; what is there already is not run
-again. The greedy policy of every seed is judged by exact dynamic programming: `share_of_best` is its mean undiscounted
-return as a share of the best that any policy can have within the time limit.
+again. Along the run, every 1,024 steps at the most, the greedy policy of every seed is judged by exact dynamic
+programming: its mean undiscounted return within the time limit, as a share of the best (docs/uncertainties.md).
 """
 
 import argparse
@@ -13,109 +13,161 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 import uppertail as ut
+from uppertail.agent import Agent
 from uppertail.analysis.horizon import best_return, greedy_policy, mean_return
-
-ENVIRONMENTS: dict[str, tuple[Any, int]] = {
-    "risky_arm": (ut.RiskyArm(), 1000),
-    "noisy_chain_20": (ut.Chain(20, slip=0.05, reward_std=0.5), 3000),
-    "deep_sea_10": (ut.DeepSea(10, stochastic=True), 3000),
-    "lake_4x4": (ut.FrozenLake(map_name="4x4", is_slippery=True), 3000),
-    "deep_sea_20": (ut.DeepSea(20, stochastic=True), 5000),
-    "lake_8x8": (ut.FrozenLake(map_name="8x8", is_slippery=True), 5000),
-}
-"""Each with the episodes of a run."""
+from uppertail.environments import EnvironmentBuilder, FiniteMDP
+from uppertail.records.described import described
+from uppertail.training.method import Method
+from uppertail.training.process.hardware import hardware
+from uppertail.training.run import Run
 
 ENSEMBLE = ut.Ensemble(width=64)
-SINGLE = ut.PerAction(width=64)
-PAPER = {"distribution": ut.Gaussian(distance="cross_entropy"), "policy": ut.UCB(), "network": SINGLE}
+DOUBLE = {"policy": ut.DoubleUCB(jitter=0.0), "network": ENSEMBLE}
 METHODS: dict[str, dict[str, Any]] = {
-    "double": {"distribution": ut.Gaussian(), "policy": ut.DoubleUCB(), "network": ENSEMBLE},
-    "paper": PAPER,
-    "boot_dqn": {
-        "distribution": ut.PointMass(),
-        "policy": ut.MemberThompson(),
-        "network": ENSEMBLE,
-        "on_policy": "none",
-    },
-    "ucb": {"distribution": ut.Gaussian(), "policy": ut.UCB(), "network": SINGLE},
-    "member_ucb": {"distribution": ut.Gaussian(), "policy": ut.MemberUCB(), "network": ENSEMBLE},
+    "ucb": {"policy": ut.UCB()},
+    "paper": {"distribution": ut.Gaussian(distance="cross_entropy"), "policy": ut.UCB()},
+    "double": DOUBLE,
+    "boot_dqn": {"distribution": ut.PointMass(), "policy": ut.MemberThompson(), "network": ENSEMBLE},
 }
 """paper: UCB on a spread learned by cross-entropy, which holds all of it; ucb: on one that leaves out the environment's
 chance (this project's default); boot_dqn: bootstrapped DQN with randomized priors; double: both spreads."""
 
-NEAR = ("lake_4x4", "lake_8x8")
-"""Judged by a distance of 0.02 from the best instead of 0.95 of it."""
+AVERAGED: dict[str, Any] = {"replay": ut.Uniform(), "learning_rate_end": 0.0}
+"""What all methods share where there is chance: all outcomes are replayed, and steps fall, so that noise averages."""
 
 
-def measure(env: str, method: str, seed: int, seeds: int) -> dict[str, Any]:
-    """One training run, and what its greedy policies are worth."""
-    environment, episodes = ENVIRONMENTS[env]
-    parts = dict(METHODS[method])
-    settings = ut.Settings(seed=seed, seeds=seeds, episodes=episodes, on_policy=parts.pop("on_policy", "fresh"))
-    result = ut.train(environment, settings=settings, replay=ut.Uniform(), **parts)
-    record = result.record
-    tables = [jax.tree.map(lambda leaf, k=k: leaf[k], result.environments) for k in range(seeds)]
+class Task(NamedTuple):
+    """What is learned.
+
+    Args:
+        environment: where.
+        steps: environment steps of each seed.
+        chance: whether anything in it is left to chance.
+        within: how far below the best a greedy policy may be, in units of return; None: 5% of the best.
+    """
+
+    environment: EnvironmentBuilder
+    steps: int
+    chance: bool = True
+    within: float | None = None
+
+
+TASKS = {
+    "risky_arm": Task(ut.RiskyArm(), 8_192),
+    "noisy_chain_20": Task(ut.Chain(20, slip=0.05, reward_std=0.5), 16_384),
+    "deep_sea_10": Task(ut.DeepSea(10, stochastic=True), 16_384),
+    "lake_4x4": Task(ut.FrozenLake(map_name="4x4", is_slippery=True), 65_536, within=0.02),
+    "deep_sea_20": Task(ut.DeepSea(20, stochastic=True), 65_536),
+    "lake_8x8": Task(ut.FrozenLake(map_name="8x8", is_slippery=True), 131_072, within=0.02),
+    "chain_100": Task(ut.Chain(100), 12_288, chance=False),
+    "certain_deep_sea_20": Task(ut.DeepSea(20), 4_096, chance=False),
+    "certain_deep_sea_50": Task(ut.DeepSea(50), 20_480, chance=False),
+    "deep_sea_30": Task(ut.DeepSea(30, stochastic=True), 131_072),
+}
+
+LOOKS = 100
+"""Moments at which greedy policies are judged, at the most."""
+
+
+def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
+    """One training run, and what its greedy policies are worth along it."""
+    asked = {**METHODS[method], **(AVERAGED if task.chance else {})}
+    names = [field.name for field in dataclasses.fields(Method)]
+    parts = {name: asked.pop(name) for name in names if name in asked}
+    settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**9, steps=task.steps, **asked)
+    run = Run(task.environment, Method.of(**parts), settings)
+    tables = [jax.tree.map(lambda leaf, k=k: leaf[k], run.world.environments) for k in range(seeds)]
+    looks, shares = along(run, tables)
     best = [best_return(mdp) for mdp in tables]
-    worth = [mean_return(mdp, greedy_policy(means(result, k))) for k, mdp in enumerate(tables)]
-    good = [w >= b - 0.02 if env in NEAR else w >= 0.95 * b for w, b in zip(worth, best, strict=True)]
+    good = np.array([_good(task, share, best) for share in shares])
+    ends = [each.end_steps for each in run.ledger.episodes]
+    returns = [each.returns for each in run.ledger.episodes]
     return {
-        "env": record.environment,
-        "method": method,
-        "parts": {name: getattr(record, name) for name in ("distribution", "policy", "network", "replay")},
+        "env": described(task.environment),
+        "parts": {name: described(part) for name, part in run.method.parts.items()},
         "settings": dataclasses.asdict(settings),
-        "good_seeds": sum(good),
         "best_return": best,
-        "greedy_return": worth,
-        "share_of_best": [w / b for w, b in zip(worth, best, strict=True)],
-        "mean_return": [float(np.mean(each.returns)) for each in record.episodes],
-        "mean_return_of_last_100": [float(np.mean(each.returns[-100:])) for each in record.episodes],
-        "took_the_sure_arm": [_sure(environment, each.returns[-100:]) for each in record.episodes],
-        "env_steps": record.env_steps,
-        "seconds": {"wall": record.wall_seconds, "training": record.training_seconds},
-        "hardware": record.hardware,
+        "good_seeds": int(good[-1].sum()),
+        "share_of_best": shares[-1].round(4).tolist(),
+        "good_from_episode": [_stays_from(good[:, k], looks, ends[k]) for k in range(seeds)],
+        "first_success_episode": [each.first_success(run.builder.success_return) for each in run.ledger.episodes],
+        "episodes": [each.size for each in returns],
+        "regret": [round(float(b * each.size - each.sum()), 1) for b, each in zip(best, returns, strict=True)],
+        "took_the_sure_arm": [_sure(task.environment, each[-100:]) for each in returns],
+        "curve": {"step": looks, "share_of_best": shares.round(3).tolist()},
+        "training_seconds": round(run.ledger.seconds.training, 1),
+        "load": os.getloadavg()[0],
+        "hardware": hardware(),
     }
 
 
-def means(result: ut.TrainingResult, seed: int) -> np.ndarray:
-    """What the members of one seed's network expect together, of each state and action."""
-    agent, network = result.agent, result.network(seed)
-    states = jnp.arange(result.environments.next_state.shape[1])
-    z = jax.jit(jax.vmap(agent.returns_by_member, in_axes=(None, 0)))(network, states)
-    return np.asarray(jax.vmap(jax.vmap(jax.vmap(agent.family.mean)))(z)).mean(axis=1)
+def along(run: Run, tables: list[FiniteMDP]) -> tuple[list[int], Float[np.ndarray, "looks seeds"]]:
+    """Drives a run to its end: the steps at which it was looked at, and what greedy policies then were worth."""
+    best, agent, looks, shares = [best_return(mdp) for mdp in tables], run.loop.agent, list[int](), list[list[float]]()
+    of_all = jax.jit(jax.vmap(lambda network: means(agent, network, tables[0].num_states)))
+    state, apart = run.driver.start(), run.settings.steps / LOOKS if run.settings.steps else 0
+    while not run.ledger.over:
+        state, records, metrics = run.driver.advance(state, run.ledger.finished)
+        run.ledger.extend(records, metrics, run.start_returns(state))
+        if run.ledger.over or run.ledger.step >= (looks[-1] if looks else 0) + apart:
+            q = np.asarray(of_all(run.driver.gather(state, jax.vmap(run.loop.result))))
+            looks.append(run.ledger.step)
+            shares.append([mean_return(m, greedy_policy(q[k])) / best[k] for k, m in enumerate(tables)])
+    run.close()
+    return looks, np.array(shares)
 
 
-def _sure(environment: Any, returns: np.ndarray) -> float | None:
-    """Of the last 100 episodes, the share that ended with the sure reward of a RiskyArm."""
+def means(agent: Agent, network: Any, states: int) -> Any:
+    """What the members of a network expect together, of each state and action."""
+    z = jax.vmap(agent.returns_by_member, in_axes=(None, 0))(network, jnp.arange(states))
+    return jnp.mean(jax.vmap(jax.vmap(jax.vmap(agent.family.mean)))(z), axis=1)
+
+
+def _good(task: Task, share: Float[np.ndarray, " seeds"], best: list[float]) -> list[bool]:
+    """Which greedy policies are as good as is asked for."""
+    missing = (1 - share) * np.array(best)
+    return [bool(m <= (0.05 * b if task.within is None else task.within)) for m, b in zip(missing, best, strict=True)]
+
+
+def _stays_from(good: Any, looks: list[int], ends: Any) -> int | None:
+    """The episodes finished by the first look from which on the greedy policy was good to the end; None: never."""
+    bad = np.flatnonzero(~good)
+    first = bad[-1] + 1 if bad.size else 0
+    return None if first == len(looks) else int(np.searchsorted(ends, looks[first], side="right"))
+
+
+def _sure(environment: EnvironmentBuilder, returns: Float[np.ndarray, " episodes"]) -> float | None:
+    """The share of these episodes that ended with the sure reward of a RiskyArm."""
     return float(np.mean(returns == environment.sure)) if isinstance(environment, ut.RiskyArm) else None
 
 
 def main() -> None:
     """Runs what is asked for."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--env", choices=list(ENVIRONMENTS), default=None)
+    options.add_argument("--env", choices=list(TASKS), default=None)
     options.add_argument("--method", choices=list(METHODS), default=None)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--seeds", type=int, default=10)
     options.add_argument("--out", type=Path, default=Path("runs/uncertainties"))
     asked = options.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    for env in [asked.env] if asked.env else ENVIRONMENTS:
+    for env in [asked.env] if asked.env else TASKS:
         for method in [asked.method] if asked.method else METHODS:
             path = asked.out / f"{env}-{method}.json"
             if path.exists():
                 continue
-            document = measure(env, method, asked.seed, asked.seeds)
-            document["load"] = os.getloadavg()[0]
-            path.write_text(json.dumps(document, indent=1) + "\n")
+            document = measure(TASKS[env], method, asked.seed, asked.seeds)
+            path.write_text(json.dumps(document) + "\n", encoding="utf-8")
             shares = " ".join(f"{share:.2f}" for share in document["share_of_best"])
-            print(f"{env:<16} {method:<12} {document['good_seeds']} of {asked.seeds}: {shares}", flush=True)
+            print(f"{env:<16} {method:<9} {document['good_seeds']} of {asked.seeds}: {shares}", flush=True)
 
 
 if __name__ == "__main__":

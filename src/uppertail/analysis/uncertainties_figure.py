@@ -26,6 +26,7 @@ def uncertainties_figure(stem: Path, documents: list[dict[str, Any]], levels: Fl
         _along(row[0], document)
         _reliability(row[1], document, levels)
     grid[0, 0].legend(frameon=False, fontsize=8)
+    grid[0, 1].set_title("reliability at the end")
     save(figure, stem)
 
 
@@ -43,7 +44,7 @@ def _along(axes: Axes, document: dict[str, Any]) -> None:
     axes.set(title=f"{document['env']}, {document['family']}")
     axes.set_xscale("symlog", linthresh=max(float(steps[1]), 1.0))
     axes.set_yscale("symlog", linthresh=1e-4)
-    axes.set_ylim(bottom=0.0)
+    axes.set(xlim=(0.0, float(steps[-1])), ylim=(0.0, None))
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -49,14 +49,18 @@ FAMILIES: dict[str, ReturnDistribution[Any]] = {
 }
 SETTINGS = paper_settings(
     seeds=5,
+    steps=64_000,
     width=None,
     hidden_layers=None,
     episodes=10**6,
-    learning_rate=2e-4,
+    learning_rate=5e-3,
+    learning_rate_end=0.0,
     batch_size=64,
     rollout_steps=32,
-    updates_per_rollout=1,
+    updates_per_rollout=4,
 )
+"""`steps` are those of each environment; the learning rate falls to 0 over them."""
+
 QUICK_SEEDS, QUICK_SHARE, QUICK_FAMILIES = 2, 0.25, ("Categorical",)
 MOMENTS = 8
 DRAWS = 4000
