@@ -187,7 +187,7 @@ def of_limits(*studies: str) -> Callable[[], list[list[str]]]:
             floor = run.get("first_success_over_floor")
             table.append([
                 f"{each.size:,}", each.method, of_seeds(run["solved_episode"]),
-                f"{number(each.first)} ({min(known)}-{max(known) if len(known) == len(first) else 'never'})",
+                f"{number(each.first)} ({min(known):,}-{last(first)})",
                 "-" if each.twin is None else f"{each.first / each.twin:.2f}",
                 "-" if floor is None else f"{floor:.1f}",
                 f"{number(median_episode(run['solved_episode']))} ({last(run['solved_episode'])})",
@@ -354,9 +354,9 @@ def renewed(text: str) -> str:
     """
 
     def table(found: re.Match[str]) -> str:
-        return f"{found[1]}{markdown(TABLES[found[2]]())}"
+        return f"{found[1]}{markdown(TABLES[found[2]]())}\n"
 
-    return re.sub(r"(<!-- table: ([\w-]+) -->\n\n?)(?:\|.*\n)*", table, text)
+    return re.sub(r"(<!-- table: ([\w-]+) -->\n\n?)(?:\|.*\n)*\n*", table, text).rstrip("\n") + "\n"
 
 
 def main(check: bool) -> int:

@@ -138,8 +138,9 @@ def test_gymnasium_itself_gives_the_same_returns(cart):
 
 
 def test_load_gives_what_training_gave():
-    sizes = {"seeds": 2, "width": 8, "hidden_layers": 1, "replay_size": 999, "batch_size": 16}
-    settings = ut.Settings(**sizes, episodes=1_000_000, steps=2048)
+    settings = ut.Settings(
+        seeds=2, width=8, hidden_layers=1, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048
+    )
     result = ut.train(ut.Chain(length=4), settings=settings)
     limits = ["--episodes", "1000000", "--steps", "2048", "--replay_size", "999"]
     chain = ["--env", "Chain", "--env.length", "4", *SMALL, "--seeds", "2", *limits]
