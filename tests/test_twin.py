@@ -237,7 +237,7 @@ class Stepped(EnvironmentBuilder):
         ),
         (lambda: twin(Stepped()), ["Stepped builds none", "such as Chain"]),
         (lambda: twin(DeepSea(4, stochastic=True)), ["rewards of DeepSea are noisy", "--env.noise 0"]),
-        (lambda: twin(Gym("CliffWalking-v1")), ["Nothing says", "--env.success"]),
+        (lambda: twin(Gym("CliffWalking-v1")), ["does not say", "--env.success"]),
         (lambda: twin(Chain(4, slip=0.1), GaussianMixture()), ["distribution is GaussianMixture", "deterministic"]),
         (lambda: twin(Chain(4), seeds=0), ["seeds is 0", "1 or more"]),
         (lambda: twin(Chain(4), seed=-1), ["seed is -1", "0 or more"]),
