@@ -19,7 +19,7 @@ from uppertail.records import episode_text, median_episode
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "uncertainties.md")
+DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("results", "uncertainties", "minigrid")))
 
 KINDS = ("Gaussian", "Categorical", "GaussianMixture")
 
@@ -242,6 +242,23 @@ def tables() -> list[list[str]]:
     ]
 
 
+def grids() -> list[list[str]]:
+    """MiniGrid: when each seed was solved."""
+
+    def told(run: dict[str, Any]) -> list[str]:
+        steps = ["not" if step is None else f"{step:,}" for step in run["solved_step"]]
+        limit = run["asked"]["settings"]["steps"]
+        return [run["env"], of_seeds(run["solved_step"]), "; ".join(steps), f"{limit:,}", f"{run['wall_seconds']:,.0f}"]
+
+    runs = [
+        json.loads(path.read_text(encoding="utf-8")) for path in sorted((RESULTS / "minigrid").glob("*-seeds-*.json"))
+    ]
+    return [
+        ["environment", "solved", "after these steps, each seed", "limit of steps", "seconds, all seeds"],
+        *map(told, runs),
+    ]
+
+
 def runs_of(study: str) -> list[dict[str, Any]]:
     """The summaries of a study's runs."""
     paths = (RESULTS / "limit" / study).glob("*/summary.json")
@@ -331,6 +348,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "limits-keeping": of_limits("keeping"),
     "limits-lake": lakes,
     "limits-tables": tables,
+    "minigrid": grids,
     "limits-sea": of_limits("sea"),
     "before": older,
     "depths": depths,
