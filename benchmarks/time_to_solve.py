@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/time_to_solve.py [--out results/time_to_solve.json] [--repetitions 5]
 
-The clock starts with the process and stops at the line of log.jsonl in which the last seed is solved: its last 100
-episodes succeeded on average at least 9 times of 10. Cold has no compiled program on disk, warm has all of them. Takes
+The clock starts with the process and stops at the line of log.jsonl in which the last seed is solved: the mean
+return of its last 50 episodes has reached 0.9. Cold has no compiled program on disk, warm has all of them. Takes
 about three minutes.
 """
 
