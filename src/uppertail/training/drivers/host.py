@@ -147,7 +147,7 @@ class HostDriver(Driver):
 
     def _roll_out(self, networks: Network) -> tuple[Transition, StepRecord]:
         """Makes a rollout of all seeds; its arrays have a leading axis of seeds."""
-        count = self.loop.rollout_steps
+        count, leaves = self.loop.rollout_steps, jax.tree.leaves(networks)
         programs = self.programs
         key, step = programs.begin_rollout(self.keys.run, np.full(len(self.seeds), self.iteration, np.int32))
         while short := [rollouts for rollouts in self.rollouts if rollouts.waiting < count]:
@@ -155,7 +155,7 @@ class HostDriver(Driver):
                 rollouts.step()
             where = np.stack([rollouts.where for rollouts in self.rollouts])
             begins = np.stack([rollouts.begins for rollouts in self.rollouts]) if programs.policy_remembers else ()
-            outputs = programs.outputs(networks, where)
+            outputs = programs.outputs(leaves, where)
             choice, memory, step = programs.choose(key, step, outputs, self.memory, begins)
             self.memory = self._keep_memory(memory, short)
             actions, exploratory = np.asarray(choice).swapaxes(0, 1)
