@@ -36,7 +36,7 @@ def test_tables_of_documents_are_those_of_the_results() -> None:
         text = document.read_text(encoding="utf-8")
         assert tables.renewed(text) == text
         assert text.count("<!-- table: ") > 0
-        wrong = text.replace("| 10 of 10 |", "| 9 of 10 |", 1)  # a number that drifted
+        wrong = re.sub(r"\| \d+ of (5|10) \|", "| 99 of 99 |", text, count=1)  # a number that drifted
         assert wrong != text and tables.renewed(wrong) == text
 
 
