@@ -58,8 +58,9 @@ def breakdown(hidden_layers: int) -> dict[str, float]:
     buffer, stored = loop.replay.add(state.replay, fresh), jnp.asarray(loop.rollout_steps)
     batch, _, weights = loop.minibatch(key, fresh, buffer, stored)
     keys = jax.random.split(key, loop.batch_size)
-    network, optimizer, _ = state.agent
-    targets = jax.vmap(agent.backup)(jax.vmap(agent.bootstrap, in_axes=(None, 0, 0))(network, keys, batch), batch)
+    network, optimizer, remembered = state.agent
+    bootstrap = jax.vmap(agent.bootstrap, in_axes=(None, None, 0, 0))
+    targets = jax.vmap(agent.backup)(bootstrap(network, remembered, keys, batch), batch)
 
     def elsewhere(observation: Any, number: Any) -> Any:
         """Other states in every call, so that nothing can be computed once for all of them."""
@@ -74,7 +75,7 @@ def breakdown(hidden_layers: int) -> dict[str, float]:
 
     def bootstraps(_: Any, number: Any) -> Any:
         moved = batch._replace(next_observation=elsewhere(batch.next_observation, number))
-        return jax.vmap(agent.bootstrap, in_axes=(None, 0, 0))(network, keys, moved)
+        return bootstrap(network, remembered, keys, moved)
 
     def gradient(_: Any, number: Any) -> Any:
         def loss(network: Any, action: Any, row: Any) -> Any:

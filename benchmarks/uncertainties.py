@@ -24,7 +24,7 @@ import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.analysis.horizon import best_return, greedy_policy, mean_return
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
-from uppertail.records.described import described
+from uppertail.records.described import describe
 from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware
 from uppertail.training.run import Run
@@ -91,8 +91,8 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     ends = [each.end_steps for each in run.ledger.episodes]
     returns = [each.returns for each in run.ledger.episodes]
     return {
-        "env": described(task.environment),
-        "parts": {name: described(part) for name, part in run.method.parts.items()},
+        "env": describe(task.environment),
+        "parts": {name: describe(part) for name, part in run.method.parts.items()},
         "settings": dataclasses.asdict(settings),
         "best_return": best,
         "good_seeds": int(good[-1].sum()),
