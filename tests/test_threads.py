@@ -18,6 +18,17 @@ main(["--env=Toy", "--seeds={seeds}", *sizes, "--quiet", "--out={out}"])
 print(sum("XLAEigen" in file.read_text() for file in Path("/proc/self/task").glob("*/comm")))
 """
 
+INLINE = """
+import jax, jax.numpy as jnp
+from uppertail import Gym, Settings, Toy
+from uppertail.training.method import Method
+from uppertail.training.run import Run
+Run({environment}, Method.of(), Settings(seeds=1, width=4, hidden_layers=1, replay_size=99))
+start = jnp.eye(300)
+long = jax.jit(lambda: jax.lax.fori_loop(0, 200, lambda _, product: product @ start, start)).lower().compile()
+print(long().is_ready())
+"""
+
 
 @pytest.mark.parametrize(("seeds", "expected"), [(1, 1), (10_000, threads.cores())])
 def test_xla_gets_no_more_threads_than_there_are_seeds_or_cores(monkeypatch, seeds, expected):
@@ -39,3 +50,11 @@ def test_a_run_on_the_command_line_says_so_before_jax_begins(monkeypatch, tmp_pa
     script = POOL.format(seeds=seeds, out=tmp_path / "run")
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert int(done.stdout) == expected
+
+
+@pytest.mark.parametrize(("environment", "inline"), [("Gym('CartPole-v1')", True), ("Toy()", False)])
+def test_programs_run_in_the_callers_thread_where_python_steps(environment, inline):
+    """A long program is done when its call returns, in a process that had not started JAX before the run was built."""
+    script = INLINE.format(environment=environment)
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == str(inline)

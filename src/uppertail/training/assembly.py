@@ -1,6 +1,7 @@
 """Assembles the parts of a run: its environments, its loop, its optimizer."""
 
 import math
+from typing import TypeGuard
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
@@ -12,25 +13,28 @@ from uppertail.training.drivers.host_world import HostWorld
 from uppertail.training.loop import Loop
 from uppertail.training.method import Method
 from uppertail.training.optimizer import Adam
-from uppertail.training.process import threads
 from uppertail.training.seeds import SeedKeys
 from uppertail.training.settings import Settings
 
 
+def steps_in_python(builder: EnvironmentBuilder) -> TypeGuard[HostBuilder]:
+    """Whether Python steps a builder's environments."""
+    return isinstance(builder, HostBuilder) and not builder.compiles
+
+
 def world_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings) -> World:
-    """The environments of all seeds, compiled or stepped by Python; the only place that distinguishes the two.
+    """The environments of all seeds, compiled or stepped by Python.
 
     Raises:
         InputError: they cannot be made.
     """
-    if not isinstance(builder, HostBuilder):
-        _require_one_environment(settings, "leave it out.")
-        return CompiledWorld(builder, keys, known_returns=None)
-    if builder.compiles:
+    if steps_in_python(builder):
+        return HostWorld(builder, keys, seeds, settings.num_envs)
+    if isinstance(builder, HostBuilder):
         _require_one_environment(settings, "leave it out, or use --env.compile never.")
         return CompiledWorld(builder, keys, builder.known_returns)
-    threads.run_inline()
-    return HostWorld(builder, keys, seeds, settings.num_envs)
+    _require_one_environment(settings, "leave it out.")
+    return CompiledWorld(builder, keys, known_returns=None)
 
 
 def _require_one_environment(settings: Settings, remedy: str) -> None:

@@ -17,7 +17,7 @@ from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.records import RunRecord
 from uppertail.records.described import describe
-from uppertail.training.assembly import loop_of, world_of
+from uppertail.training.assembly import loop_of, steps_in_python, world_of
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver
 from uppertail.training.drivers.base import Played, State
@@ -25,6 +25,7 @@ from uppertail.training.drivers.recorder import Recorder, table_shape
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, RunState
 from uppertail.training.method import Method, with_short_forms
+from uppertail.training.process import threads
 from uppertail.training.process.hardware import hardware
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.process.jax_settings import require_working
@@ -81,6 +82,8 @@ class Run:
         before: Mapping[str, Any] | None = None,
         record: str | None = None,
     ) -> None:
+        if steps_in_python(builder):
+            threads.run_inline()  # too late once `require_working` has started JAX
         require_working()
         require_record(record)
         method, self.settings = with_short_forms(method, settings)
