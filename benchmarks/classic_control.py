@@ -18,6 +18,7 @@ import numpy as np
 import uppertail as ut
 from uppertail.experiments.form import PARTS, paper_gaussian, paper_settings, paper_ucb
 from uppertail.records import write_text
+from uppertail.training.drive import drive
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 
@@ -69,8 +70,8 @@ def solve(env: str, seed: int, seeds: int) -> dict[str, Any]:
     task = TASKS[env]
     settings = paper_settings(seed=seed, seeds=seeds, episodes=10**6, **task.settings)
     run = Run(ut.Gym(env, **task.environment), Method(task.family, task.policy, **PARTS), settings)
-    result = run.drive(
-        lambda progress: print(f"{env}: {progress.fraction:.0%}, return {progress.mean_return:.1f}", end="\r")
+    result = drive(
+        run, lambda progress: print(f"{env}: {progress.fraction:.0%}, return {progress.mean_return:.1f}", end="\r")
     )
     returns = run.play(result.networks, ut.Greedy(), EPISODES).returns
     means = returns.mean(axis=1)

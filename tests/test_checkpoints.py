@@ -21,6 +21,7 @@ from uppertail.policies import UCB
 from uppertail.training.checkpoints import file as checkpoint
 from uppertail.training.checkpoints import tensors
 from uppertail.training.checkpoints.file import UnusableCheckpointError
+from uppertail.training.drive import drive
 from uppertail.training.drivers import compiled
 from uppertail.training.drivers.compiled import CompiledWorld
 from uppertail.training.ledger import StartReturn
@@ -93,7 +94,7 @@ def assert_same(result, expected):
 def whole():
     """The run that nobody interrupts, and its number of steps after each chunk."""
     run, steps = new_run(), []
-    result = run.drive(lambda progress: steps.append(run.ledger.step))
+    result = drive(run, lambda progress: steps.append(run.ledger.step))
     assert len(steps) >= 5
     assert result.record.env_steps[0] // 32 != result.record.env_steps[1] // 32
     return result, steps
@@ -129,7 +130,7 @@ def test_a_run_killed_at_every_chunk_boundary_ends_like_one_that_was_not(whole, 
 @pytest.mark.parametrize("steps", [16, 1024])
 def test_chunks_change_nothing(whole, steps, monkeypatch):
     monkeypatch.setattr(compiled, "CHUNK_STEPS", steps)
-    assert_same(new_run().drive(lambda progress: None), whole[0])
+    assert_same(drive(new_run(), lambda progress: None), whole[0])
 
 
 def test_checkpoints_change_nothing_and_two_are_kept(whole, tmp_path):
@@ -139,7 +140,7 @@ def test_checkpoints_change_nothing_and_two_are_kept(whole, tmp_path):
     def look(progress):
         seen.append({path.name for path in (tmp_path / "checkpoints").glob("*")})
 
-    assert_same(new_run().drive(look, Checkpoints(tmp_path, every=40)), result)
+    assert_same(drive(new_run(), look, Checkpoints(tmp_path, every=40)), result)
     look(None)
     due = {step for before, step in zip([0, *steps], steps, strict=False) if step // 40 > before // 40} | {steps[-1]}
     names = [f"step-{step:09d}.safetensors" for step in sorted(due)]
@@ -167,7 +168,7 @@ def test_a_run_stopped_by_its_callback_is_finished_and_says_why(tmp_path):
 def test_a_stop_at_the_limits_changes_nothing(whole):
     result, steps = whole
     count = iter(steps)
-    assert_same(new_run().drive(lambda progress: Stop("late") if next(count) == steps[-1] else None), result)
+    assert_same(drive(new_run(), lambda progress: Stop("late") if next(count) == steps[-1] else None), result)
 
 
 def test_progress_carries_the_mean_loss_and_gradient_norm_of_the_seeds_that_still_run():
@@ -182,7 +183,7 @@ def test_progress_carries_the_mean_loss_and_gradient_norm_of_the_seeds_that_stil
         seen.append((progress.loss, progress.gradient_norm))
         return Stop("three") if len(seen) == 3 else None
 
-    run.drive(three)
+    drive(run, three)
     np.testing.assert_allclose(seen, by_hand, rtol=1e-12)
 
 
@@ -219,7 +220,7 @@ def saved(tmp_path_factory):
         patch.setattr(compiled, "CHUNK_STEPS", 32)
         patch.setattr(CompiledWorld, "driver", driver)
         patch.setattr(Stopwatch, "compiled", compile_once)
-        new_run().drive(stop, Checkpoints(folder, every=1))
+        drive(new_run(), stop, Checkpoints(folder, every=1))
     return folder
 
 

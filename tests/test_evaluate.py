@@ -16,11 +16,11 @@ import yaml
 
 import uppertail as ut
 from uppertail import records
-from uppertail.cli import main
+from uppertail.cli import main, running
 from uppertail.errors import InputError
 from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training.drive import drive
 from uppertail.training.drivers import host_world
-from uppertail.training.run import Run
 from uppertail.types import ReturnRange
 
 TOY_REWARD = {0: (-1.0, 1.0), 1: (4.0, 1.0), 2: (1.0, 0.0)}
@@ -168,9 +168,9 @@ def test_an_interrupted_run_leaves_its_networks_and_a_resumed_one_others(monkeyp
         del on_chunk
         return drive(run, lambda progress: os.kill(os.getpid(), signal.SIGINT), checkpoints)
 
-    drive, long = Run.drive, ["--episodes", "9999", "--steps", "2048", "--checkpoint_every", "1024"]
+    long = ["--episodes", "9999", "--steps", "2048", "--checkpoint_every", "1024"]
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "drive", stopped)
+        patch.setattr(running, "train", stopped)
         assert main(["train", *TOY, *long, "--out", "run"]) == 130
     assert main(["evaluate", "run", "--episodes", "1", "--quiet"]) == 0
     assert document(Path("run"))["networks"]["env_steps"] == 1024

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from uppertail import Chain, Checkpoints, Settings, records, train
-from uppertail.cli import main
+from uppertail.cli import main, running
 from uppertail.locks import locked
 from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training.drive import drive
 from uppertail.training.drivers.compiled import CompiledDriver
-from uppertail.training.run import Run
 
 TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
 TINY += ["--batch_size", "16"]
@@ -102,12 +102,11 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(killed, finished,
 
 
 def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatch, capsys):
-    drive = Run.drive
     with monkeypatch.context() as patch:
         patch.setattr(
-            Run,
-            "drive",
-            lambda self, _, checkpoints: drive(self, lambda progress: os.kill(os.getpid(), signal.SIGINT), checkpoints),
+            running,
+            "train",
+            lambda run, _, checkpoints: drive(run, lambda progress: os.kill(os.getpid(), signal.SIGINT), checkpoints),
         )
         assert main(["train", *SHORT, "--out", "run"]) == 130
     assert "`uppertail resume run` goes on" in capsys.readouterr().err

@@ -17,6 +17,7 @@ from uppertail.loggers.jsonl import NotALogError
 from uppertail.records import distributions
 from uppertail.training import trained
 from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.drive import drive as train
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
@@ -46,7 +47,7 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
         try:
             with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
                 callbacks = [show, *map(logs.enter_context, (log, *loggers))]
-                result = run.drive(lambda progress: [callback(progress) for callback in callbacks], checkpoints)
+                result = train(run, lambda progress: [callback(progress) for callback in callbacks], checkpoints)
         except TrainingFailedError as error:
             _write(folder, error.result, env, label)
             raise

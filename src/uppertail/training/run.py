@@ -1,21 +1,18 @@
-"""Drives a run from Python, chunk after chunk, for all seeds at once."""
+"""A run of all seeds at once: its parts, environments, driver and ledger, put together."""
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
 from uppertail.environments import EnvironmentBuilder, HostBuilder
 from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.policies import ExplorationPolicy, Greedy
-from uppertail.records import RunRecord
+from uppertail.policies import ExplorationPolicy
 from uppertail.records.described import describe
 from uppertail.training.assembly import loop_of, steps_in_python, world_of
 from uppertail.training.checkpoints.folder import Checkpoints
@@ -26,31 +23,17 @@ from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, RunState
 from uppertail.training.method import Method, with_short_forms
 from uppertail.training.process import threads
-from uppertail.training.process.hardware import hardware
-from uppertail.training.process.interrupt import interruptible
 from uppertail.training.process.jax_settings import require_working
-from uppertail.training.process.memory import memory_errors
-from uppertail.training.results import (
-    Progress,
-    Stop,
-    TrainingDivergedError,
-    TrainingFailedError,
-    TrainingResult,
-)
 from uppertail.training.seeds import seed_keys
 from uppertail.training.settings import Settings
+from uppertail.training.start import start_moments
 from uppertail.training.traps import traps
 from uppertail.types import ReturnRange
-
-GREEDY_EPISODES = 20
 
 SMALLER = "use fewer seeds, a smaller width or replay_size, or, where there are very many states, --env.encoding scalar"
 """The remedy if the state of all seeds does not fit into memory."""
 DISTRIBUTIONS = "distributions"
 """The name of the only recording."""
-
-OnChunk = Callable[[Progress], object]
-"""Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
 
 
 def _note(builder: EnvironmentBuilder) -> list[str]:
@@ -58,7 +41,7 @@ def _note(builder: EnvironmentBuilder) -> list[str]:
 
 
 class Run:
-    """One call of `train`, chunk after chunk. The caller locks the checkpoints' folder.
+    """What one call of `train` needs; `drive` drives it. The caller locks the checkpoints' folder.
 
     Args:
         builder: builds the environments.
@@ -117,59 +100,9 @@ class Run:
         """
         self.returns = returns
         self.method = self._asked_method.fitted(returns)
-        self.__dict__.pop("_start_moments", None)  # it was compiled for the earlier distribution
+        self.__dict__.pop("_start", None)  # it was compiled for the earlier distribution
         self.loop = loop_of(self.method, self._encoding, self.settings, self._table)
         return self.loop
-
-    def drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
-        """Trains chunk after chunk until every seed has reached a limit, the user stops it, or it fails.
-
-        Args:
-            on_chunk: called with the progress after each chunk; a `Stop` that it returns stops the run.
-            checkpoints: where the run's state is saved; if there are some, the run goes on from the last.
-
-        Raises:
-            InputError: a checkpoint cannot be written, or there are some and none can be used.
-            TrainingDivergedError: a loss became NaN or infinite.
-            TrainingFailedError: an environment could not go on.
-        """
-        try:
-            return self._drive(on_chunk, checkpoints)
-        finally:
-            self.close()
-
-    def _drive(self, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> TrainingResult:
-        ledger, driver, saver = self.ledger, self.driver, (self.saver(checkpoints) if checkpoints else None)
-        with memory_errors(), interruptible() as asked_to_stop:
-            driver.recorder = recorder = self._recorder() if self.records else None
-            state = saver.restore() if saver else None
-            if state is None:
-                state = driver.start()
-                _record(recorder, ledger, state)
-            over = ledger.over
-            while not over:
-                steps_before = ledger.step
-                if recorder:
-                    recorder.iteration = ledger.step // self.settings.rollout_steps
-                state, records, metrics = driver.advance(state, ledger.finished)
-                ledger.failed = None if driver.failure is None else str(driver.failure)
-                answer = on_chunk(ledger.extend(records, metrics, self.start_returns(state)))
-                if isinstance(answer, Stop) and not ledger.over:
-                    ledger.stopped = answer.reason
-                over = ledger.over or asked_to_stop.is_set()
-                if over:
-                    _record(recorder, ledger, state)
-                if saver:
-                    saver.after_chunk(state, steps_before, over)
-            networks = driver.gather(state, jax.vmap(self.loop.result))
-            record = self._record(networks, interrupted=not ledger.over or ledger.failed is not None)
-        recorded = recorder.distributions(ledger.env_steps) if recorder else None
-        result = TrainingResult(record, self.loop.agent, networks, self.world.environments, recorded)
-        if ledger.diverged:
-            raise TrainingDivergedError(*ledger.diverged, result)
-        if ledger.failed:
-            raise TrainingFailedError(ledger.failed, result)
-        return result
 
     def close(self) -> None:
         """Ends threads, and frees the resources of the environments."""
@@ -186,14 +119,19 @@ class Run:
         """
         return self.driver.play(networks, policy, self.keys.evaluation, episodes)
 
-    def _recorder(self) -> Recorder:
+    def recorder(self) -> Recorder | None:
+        """Records return distributions while the run trains, if this was asked for."""
+        if not self.records:
+            return None
+        world = self.world
+        starts = world.start_observations()
         return Recorder(
             self.loop,
             self.driver.groups,
             self.template,
-            self.world.environments,
-            self.world.start_observations(),
-            self.world.num_actions,
+            world.environments,
+            starts,
+            world.num_actions,
             self.ledger.seconds,
         )
 
@@ -224,53 +162,15 @@ class Run:
             return ReturnRange(low, high, known=False)
         return self.world.return_range(self.settings.discount)
 
-    @functools.cached_property
-    def _start_moments(self) -> Any:
-        """Mean and sd of the return at the start state, of the action with the highest mean, for each seed."""
-        agent = self.loop.agent
-
-        def moments(network: Network, observation: Array) -> tuple[Array, Array]:
-            z = agent.returns_by_member(network, observation)
-            mean, std = (
-                jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (agent.family.mean, agent.family.std)
-            )
-            return mean[jnp.argmax(mean)], std[jnp.argmax(mean)]
-
-        arguments = (self.template.agent.network, self.world.start_observations())
-        return self.ledger.seconds.compiled(jax.vmap(moments), *arguments), arguments[1]
-
     def start_returns(self, state: State) -> StartReturn:
         """Mean and sd of the return where each seed's run starts."""
-        moments, observations = self._start_moments
         networks = self.driver.gather(state, lambda run: run.agent.network)
-        return StartReturn(*map(np.asarray, moments(networks, observations)))
+        return self._start(networks)
 
-    def _greedy_returns(self, networks: Network) -> list[float]:
-        """Mean return of greedy episodes of each seed; NaN if an environment fails in them."""
-        try:
-            return self.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
-        except InputError as error:  # an environment cannot be made again, or fails
-            self.ledger.failed = self.ledger.failed or str(error)
-            return [math.nan] * self.settings.seeds
-
-    def _record(self, networks: Network, interrupted: bool) -> RunRecord:
-        greedy_returns, ledger = self._greedy_returns(networks), self.ledger
-        return RunRecord(
-            **self.asked(),
-            success_return=self.builder.success_return,
-            floor_episodes=self.builder.floor_episodes,
-            episodes=ledger.episodes,
-            env_steps=ledger.env_steps,
-            greedy_returns=greedy_returns,
-            outside_share=ledger.outside_share,
-            wall_seconds=ledger.seconds.wall,
-            compile_seconds=ledger.seconds.compile,
-            training_seconds=ledger.seconds.training,
-            interrupted=interrupted,
-            diverged=None if ledger.diverged is None else dict(zip(("seed", "step"), ledger.diverged, strict=True)),
-            failed=ledger.failed,
-            hardware=hardware(),
-            stopped=ledger.stopped,
+    @functools.cached_property
+    def _start(self) -> Callable[[Network], StartReturn]:
+        return start_moments(
+            self.loop.agent, self.template.agent.network, self.world.start_observations(), self.ledger.seconds
         )
 
 
@@ -282,10 +182,3 @@ def require_record(record: str | None) -> None:
     """
     if record not in (None, DISTRIBUTIONS):
         raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")
-
-
-def _record(recorder: Recorder | None, ledger: Ledger, state: State) -> None:
-    """Records the run at its beginning, and at its end."""
-    if recorder:
-        recorder.iteration = ledger.step // ledger.settings.rollout_steps
-        recorder.take_all(state)

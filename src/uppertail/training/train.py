@@ -15,10 +15,11 @@ from uppertail.replay import Replay
 from uppertail.schema import require_type
 from uppertail.targets import Target
 from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.drive import OnChunk, drive
 from uppertail.training.method import Method
 from uppertail.training.process.jax_settings import in_32_bits
 from uppertail.training.results import TrainingResult
-from uppertail.training.run import OnChunk, Run
+from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 
 
@@ -67,7 +68,7 @@ def train(
         if checkpoints is not None:
             checkpoints.make_folder()
             lock.enter_context(locked(Path(checkpoints.folder)))
-        result = run.drive(on_chunk, checkpoints)
+        result = drive(run, on_chunk, checkpoints)
     if remark := result.networks.remark():
         warnings.warn(remark, stacklevel=2)
     return result
