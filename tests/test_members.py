@@ -12,7 +12,7 @@ import scipy.integrate
 import scipy.stats
 
 import uppertail as ut
-from uppertail.encodings.states import OneHot
+from uppertail.encodings.states import OneHot, Scalar
 from uppertail.networks.base import Network, of_all_rows
 from uppertail.networks.ensemble import EnsembleNetwork
 from uppertail.networks.variational import VariationalNetwork
@@ -24,7 +24,7 @@ ALIKE: dict[str, Any] = {"input_init": "glorot", "input_gain": 1.0}
 """All layers start and learn alike."""
 
 BUILDERS: dict[str, Any] = {
-    "Ensemble": ut.Ensemble(width=4, hidden_layers=2, bias=True, members=3, prior_scale=2.0, **ALIKE),
+    "Ensemble": ut.Ensemble(width=4, hidden_layers=2, bias=True, members=3, prior="network", prior_scale=2.0, **ALIKE),
     "Dropout": ut.Dropout(width=4, hidden_layers=2, members=3, rate=0.4, **ALIKE),
     "Variational": ut.Variational(width=4, hidden_layers=1, bias=True, members=3, **ALIKE),
     "BayesianLast": ut.BayesianLast(width=4, hidden_layers=1, members=3, **ALIKE),
@@ -82,6 +82,19 @@ def test_without_a_scale_there_is_no_prior_and_a_last_layer_of_zeros_leaves_the_
     np.testing.assert_allclose(outputs_of(plain)[1, 2, 0], forward(*layers(plain.learned, 0, 2), 1), rtol=1e-4)
     zero: EnsembleNetwork = network_of(dataclasses.replace(BUILDERS["Ensemble"], output_init="zero"))
     np.testing.assert_allclose(outputs_of(zero)[1, 2, 0], 2 * forward(*layers(zero.prior, 0, 2), 1), rtol=1e-4)
+
+
+def test_priors_of_one_hot_states_are_tables_of_normal_numbers() -> None:
+    builder = dataclasses.replace(BUILDERS["Ensemble"], prior="auto", output_init="zero", bias=False)
+    network = builder.init(jax.random.key(0), OneHot(500), ACTIONS, OUTPUTS)
+    ((table,), _) = network.prior
+    assert table.shape == (ACTIONS, 3, 500, OUTPUTS)
+    assert scipy.stats.kstest(np.asarray(table).ravel(), "norm").pvalue > 1e-3
+    np.testing.assert_allclose(network.outputs(jnp.asarray(7)), 2 * np.swapaxes(table[:, :, 7], 0, 1), rtol=1e-6)
+    network = builder.init(jax.random.key(0), Scalar(STATES), ACTIONS, OUTPUTS)
+    assert len(network.prior[0]) == 3
+    with pytest.raises(ut.InputError, match="prior is table, which has a number for each state, but observations are"):
+        dataclasses.replace(builder, prior="table").init(jax.random.key(0), Scalar(STATES), ACTIONS, OUTPUTS)
 
 
 def test_the_mask_has_the_share_that_was_asked_for() -> None:

@@ -24,6 +24,11 @@ class Encoding(abc.ABC):
         """Whether observations far from each other share almost no features, as one-hot states; False by default."""
         return False
 
+    @property
+    def is_one_hot(self) -> bool:
+        """Whether a state is a feature of its own, and every other feature is 0; False by default."""
+        return False
+
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray) -> PyTree:
         """The encoder before the first observation."""

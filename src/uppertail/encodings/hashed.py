@@ -34,6 +34,10 @@ class Hashed(Encoding):
     def is_local(self) -> bool:
         return True
 
+    @property
+    def is_one_hot(self) -> bool:
+        return True
+
     def init(self, key: PRNGKeyArray) -> Places:
         del key  # nothing is drawn at random
         return jnp.zeros(self.num_states)

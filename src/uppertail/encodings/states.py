@@ -53,6 +53,10 @@ class OneHot(OfStates):
     def is_local(self) -> bool:
         return True
 
+    @property
+    def is_one_hot(self) -> bool:
+        return True
+
     def project(
         self, encoder: tuple[()], weight: Float[Array, "features outputs"], observation: Int[Array, ""]
     ) -> Float[Array, " outputs"]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Self
+from typing import Literal, Self
 
 import equinox as eqx
 import jax
@@ -17,6 +17,9 @@ from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_memb
 from uppertail.networks.starts import InputStart
 from uppertail.types import PyTree
 
+Prior = Literal["auto", "network", "table"]
+"""The names of `--network.prior`."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Ensemble(Perceptrons):
@@ -30,12 +33,17 @@ class Ensemble(Perceptrons):
         input_init: how the first layer of what is learned starts: glorot; zero, where only the priors differ; or auto:
             zero for one-hot states and random features, glorot for all else.
         members: how many members there are, at least 2.
+        prior: what the prior functions are. network: a network of the same shape, as published. table: an independent
+            standard normal number for each output of each state, which takes one-hot states. auto: table for one-hot
+            states, whose prior_scale is then in units of the network's outputs, however many states there are; network
+            for all else.
         prior_scale: what a prior function is multiplied by, 0 or more; 0: members differ by their first weights alone.
         share: probability that a member learns from a transition, drawn once when it is stored; in (0, 1].
     """
 
     input_init: InputStart = "auto"
     members: int = 10  # pyright: ignore[reportIncompatibleMethodOverride]
+    prior: Prior = "auto"
     prior_scale: float = 1.0
     share: float = 0.5
 
@@ -60,10 +68,31 @@ class Ensemble(Perceptrons):
             own = jax.vmap(lambda key: member(key, settings).own, out_axes=1)
             return own(jax.random.split(key, self.members)), member(key, settings).shared
 
-        nowhere_zero = dataclasses.replace(self, input_init="glorot", output_init="glorot")
-        (learned, encoder), (prior, prior_encoder) = members(learned_key, self), members(prior_key, nowhere_zero)
+        def priors(key: PRNGKeyArray) -> tuple[PyTree, PyTree, float]:
+            if self.has_table(encoding):
+                shape = (num_actions, self.members, encoding.num_features, num_outputs)
+                return ((jax.random.normal(key, shape),), ()), encoding.init(key), 1.0
+            nowhere_zero = dataclasses.replace(self, input_init="glorot", output_init="glorot")
+            return *members(key, nowhere_zero), form.input_gain
+
         form = member(key, self).form
-        return EnsembleNetwork(learned, prior, encoder, prior_encoder, form, self.prior_scale, self.share)
+        learned, encoder = members(learned_key, self)
+        prior, prior_encoder, gain = priors(prior_key)
+        prior_form = dataclasses.replace(form, input_gain=gain)
+        return EnsembleNetwork(learned, prior, encoder, prior_encoder, form, prior_form, self.prior_scale, self.share)
+
+    def has_table(self, encoding: Encoding) -> bool:
+        """Whether the prior functions are tables.
+
+        Raises:
+            InputError: they are asked to be, but states are not one-hot.
+        """
+        if self.prior == "table" and not encoding.is_one_hot:
+            raise InputError(
+                "prior is table, which has a number for each state, but observations are not one-hot states here: use "
+                "network, or an encoding that is, for example hashed."
+            )
+        return self.prior != "network" and encoding.is_one_hot
 
 
 class EnsembleNetwork(DividedNetwork):
@@ -74,7 +103,8 @@ class EnsembleNetwork(DividedNetwork):
         prior: those of the prior functions, likewise, which no gradient reaches.
         encoder: the encoding's own arrays, shared by all members.
         prior_encoder: the same for the prior functions.
-        form: how outputs follow from these.
+        form: how outputs follow from what is learned.
+        prior_form: how they follow from the prior functions.
         prior_scale: what a prior function is multiplied by.
         share: probability that a member learns from a transition.
     """
@@ -84,6 +114,7 @@ class EnsembleNetwork(DividedNetwork):
     encoder: PyTree
     prior_encoder: PyTree
     form: Perceptron = eqx.field(static=True)
+    prior_form: Perceptron = eqx.field(static=True)
     prior_scale: float = eqx.field(static=True)
     share: float = eqx.field(static=True)
 
@@ -99,7 +130,7 @@ class EnsembleNetwork(DividedNetwork):
         learned = of_members(self.form, self.encoder, self.learned, observation)
         if self.prior_scale == 0:
             return learned
-        prior = of_members(self.form, self.prior_encoder, self.prior, observation)
+        prior = of_members(self.prior_form, self.prior_encoder, self.prior, observation)
         return learned + self.prior_scale * jax.lax.stop_gradient(prior)
 
     def observe(self, observations: Array) -> Self:

@@ -26,7 +26,7 @@ BEFORE: dict[str, dict[str, Any]] = {
 }
 """For settings and parts, by the names of summary.json: what runs did before there was a choice."""
 
-BEFORE_OF: dict[str, dict[str, Any]] = {"GaussianMixture": {"distance": "l2"}}
+BEFORE_OF: dict[str, dict[str, Any]] = {"GaussianMixture": {"distance": "l2"}, "Ensemble": {"prior": "network"}}
 """The same for a part of one kind, by its class."""
 
 MOVED = {"network": ("width", "hidden_layers", "bias")}
