@@ -90,10 +90,19 @@ def test_draws_of_the_believed_members_return_take_its_chance_as_well() -> None:
     assert np.mean(np.asarray(choices(ut.MemberThompson(draws=1))) == 2) > 0.3
 
 
+def test_the_spread_of_the_believed_members_return_attracts() -> None:
+    """Scores with within 0.18: 1.018, 0.018, 1.04 by the first member, and 1.018, 1.018, 1.22 by the second."""
+    assert set(np.asarray(choices(ut.MemberThompson(within=0.18))).tolist()) == {2}
+    barely = np.asarray(choices(ut.MemberThompson(within=0.15)))  # 1.015, 0.015, 0.95; then 1.015, 1.015, 1.1
+    assert set(barely.tolist()) == {0, 2} and 0.45 < np.mean(barely == 2) < 0.55
+
+
 @pytest.mark.parametrize(
     ("policy", "settings", "words"),
     [
         (ut.MemberThompson, {"draws": -1}, "draws is -1: use 0, the member's means, or more"),
+        (ut.MemberThompson, {"within": -0.5}, "within is -0.5: use a finite number, 0 or more; 0 leaves the spread"),
+        (ut.MemberThompson, {"draws": 1, "within": 2.0}, "draws is 1 and within is 2.0, but draws hold the spread"),
         (ut.MemberUCB, {"low": 2.0, "high": 1.0}, r"MemberUCB draws c from \[low, high\] = \[2.0, 1.0\]"),
         (ut.DoubleUCB, {"between": -1.0}, "between is -1.0: use a finite number, 0 or more; 0 leaves it out"),
         (ut.DoubleUCB, {"within": float("inf")}, "within is inf: use a finite number"),
