@@ -29,19 +29,23 @@ from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware
 from uppertail.training.run import Run
 
-ENSEMBLE = ut.Ensemble(width=64)
-DOUBLE = {"policy": ut.DoubleUCB(jitter=0.0), "network": ENSEMBLE}
+ENSEMBLE = ut.Ensemble(width=16)
 METHODS: dict[str, dict[str, Any]] = {
     "ucb": {"policy": ut.UCB()},
     "paper": {"distribution": ut.Gaussian(distance="cross_entropy"), "policy": ut.UCB()},
-    "double": DOUBLE,
+    "member": {"policy": ut.MemberThompson(within=2.0), "network": ENSEMBLE},
+    "double": {"policy": ut.DoubleUCB(jitter=0.0), "network": ENSEMBLE},
     "boot_dqn": {"distribution": ut.PointMass(), "policy": ut.MemberThompson(), "network": ENSEMBLE},
 }
 """paper: UCB on a spread learned by cross-entropy, which holds all of it; ucb: on one that leaves out the environment's
-chance (this project's default); boot_dqn: bootstrapped DQN with randomized priors; double: both spreads."""
+chance (this project's default); boot_dqn: bootstrapped DQN with randomized priors; member: one member of an ensemble
+for an episode, and optimism on its spread; double: optimism on both spreads."""
 
 AVERAGED: dict[str, Any] = {"replay": ut.Uniform(), "learning_rate_end": 0.0}
 """What all methods share where there is chance: all outcomes are replayed, and steps fall, so that noise averages."""
+
+CERTAIN = dataclasses.replace(ENSEMBLE, share=1.0, prior_scale=0.01)
+"""An ensemble where nothing is left to chance: one visit tells all, so every member learns from it."""
 
 
 class Task(NamedTuple):
@@ -80,6 +84,8 @@ LOOKS = 100
 def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     """One training run, and what its greedy policies are worth along it."""
     asked = {**METHODS[method], **(AVERAGED if task.chance else {})}
+    if not task.chance and "network" in asked:
+        asked["network"] = CERTAIN
     names = [field.name for field in dataclasses.fields(Method)]
     parts = {name: asked.pop(name) for name in names if name in asked}
     settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**9, steps=task.steps, **asked)
