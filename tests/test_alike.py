@@ -16,6 +16,17 @@ from uppertail.environments import EnvironmentFailedError, Given
 from uppertail.environments.gymnasium.alike import AlikeMaker, _end_later
 from uppertail.training.drivers import evaluation
 
+TWO_PLAYED_TOGETHER = """
+import sys
+from uppertail.training.drivers import evaluation
+
+evaluation.PLAYED_TOGETHER = 2
+from uppertail.cli import main
+
+sys.exit(main())
+"""
+"""The command line, with few processes for the evaluation at the end: each of them imports JAX."""
+
 SIZES = {"vector": (3,), "image": (8, 8)}
 
 
@@ -135,7 +146,10 @@ def test_a_signal_to_all_processes_keeps_what_was_learned(number: int, code: int
         "--replay_size", "100", "--batch_size", "8", "--replay", "Uniform", "--target", "Online", "--quiet",
     ]  # fmt: skip
     process = subprocess.Popen(
-        [sys.executable, "-m", "uppertail", *arguments], cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE
+        [sys.executable, "-c", TWO_PLAYED_TOGETHER, *arguments],
+        cwd=tmp_path,
+        start_new_session=True,
+        stderr=subprocess.PIPE,
     )
     try:
         log, deadline = tmp_path / "run" / "log.jsonl", time.monotonic() + 120
