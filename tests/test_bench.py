@@ -22,6 +22,12 @@ from uppertail.errors import InputError
 SMALL = Load(length=5, width=8, batch_size=4, rollout_steps=4, replay_size=64)
 
 
+@pytest.fixture(autouse=True)
+def _small_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "LARGE", 64)
+    monkeypatch.setattr(machine, "AGAIN", 2)
+
+
 def test_arithmetic_by_hand() -> None:
     """m = 2 (4 * 4 + 4 * 2) = 48: acting 2 m, an update of 32 per 16 steps twice 3 m + m / 2 + 2 m / 2."""
     assert Load(width=4).flops_per_step(hidden_layers=2, outputs=2) == 96 + 2 * (144 + 72)
