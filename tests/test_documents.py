@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import uppertail
 from uppertail.policies import ExplorationPolicy
 
@@ -26,8 +28,9 @@ def test_every_part_on_the_page_about_parts_can_be_trained_with() -> None:
     assert isinstance(names["Boltzmann"](), ExplorationPolicy)
 
 
-def test_tables_of_documents_are_those_of_the_results() -> None:
+def test_tables_of_documents_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     """`python benchmarks/document_tables.py` writes them anew."""
+    monkeypatch.syspath_prepend(str(DOCS.parent / "benchmarks"))
     spec = importlib.util.spec_from_file_location("document_tables", DOCS.parent / "benchmarks" / "document_tables.py")
     assert spec is not None and spec.loader is not None
     tables = importlib.util.module_from_spec(spec)

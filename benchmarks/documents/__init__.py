@@ -1,0 +1,1 @@
+"""The tables of documents, by subject: each is rows of cells, made from result files."""

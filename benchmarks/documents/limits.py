@@ -1,0 +1,155 @@
+"""Runs by the defaults, beside the twin without a network and what others published."""
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from documents.cells import KINDS, RESULTS, kind_of, last, least, number, of_seeds, runs_of, summary
+from uppertail.records import median_episode
+
+README_ROWS = [
+    ("chain", "env.length=100,distribution=Gaussian", "609, 708"),
+    ("chain", "env.length=100,distribution=Categorical", "947, 1,329"),
+    ("chain", "env.length=100,distribution=GaussianMixture", "-"),
+    ("long", "env.length=1000,seeds=5,episodes=1500", "-"),
+    ("sea", "env.size=20,distribution=Gaussian", "407"),
+    ("sea", "env.size=50,distribution=Gaussian", "2,066"),
+    ("sea", "env.size=50,distribution=Categorical", "2,066"),
+]
+"""Study and cell of the rows of README, and what others need: see there."""
+
+
+class Limit(NamedTuple):
+    """A run by the defaults, and how it is told.
+
+    Args:
+        study: the study that it is a cell of.
+        cell: its name there.
+        size: its length or size.
+        run: its summary.
+    """
+
+    study: str
+    cell: str
+    size: int
+    run: dict[str, Any]
+
+    @property
+    def first(self) -> float:
+        """The median episode of the first success."""
+        return median_episode(self.run["first_success_episode"]) or float("nan")
+
+    @property
+    def method(self) -> str:
+        """Family and policy, and the hidden layers where there are more than one."""
+        layers = self.run["settings"]["hidden_layers"]
+        return f"{self.run['distribution']['name']}, UCB" + (f", {layers} hidden layers" if layers > 1 else "")
+
+    @property
+    def twin(self) -> float | None:
+        """The same without a network, by the same family; None: not computed."""
+        kind = "chain" if self.run["env"]["name"] == "Chain" else "deep_sea"
+        name = f"{kind}-{self.size}-{self.run['distribution']['name']}"
+        for path in (RESULTS / "twin" / f"{name}.json", RESULTS / "twin" / f"{name}-c-constant.json"):
+            if path.exists():
+                return json.loads(path.read_text(encoding="utf-8"))["median_first_success"]
+        return None
+
+
+def limit(study: str, cell: str) -> Limit:
+    """A run by the defaults."""
+    run = summary(f"limit/{study}/{cell}")
+    return Limit(study, cell, run["env"].get("length") or run["env"]["size"], run)
+
+
+def limits(*studies: str) -> list[Limit]:
+    """All runs of studies, the small before the large."""
+    folders = [path.parent for study in studies for path in (RESULTS / "limit" / study).glob("*/summary.json")]
+    found = [limit(folder.parent.name, folder.name) for folder in folders]
+    return sorted(found, key=lambda each: (each.size, KINDS.index(each.run["distribution"]["name"]), each.cell))
+
+
+def readme_limits() -> list[list[str]]:
+    """README: some runs by the defaults, beside what others published."""
+    rows = [["environment", "method", "solved", "first success", "twin", "kept", "others"]]
+    for study, cell, others in README_ROWS:
+        each = limit(study, cell)
+        rows.append([
+            f"{each.run['env']['name']} {each.size:,}", each.method, of_seeds(each.run["solved_episode"]),
+            number(each.first), "-" if each.twin is None else number(each.twin), least(each.run["kept"]), others,
+        ])  # fmt: skip
+    return rows
+
+
+def of_limits(*studies: str) -> Callable[[], list[list[str]]]:
+    """All runs of studies by the defaults."""
+
+    def rows() -> list[list[str]]:
+        heading = [
+            "size",
+            "method",
+            "solved",
+            "first success, median (of all seeds)",
+            "over the twin",
+            "over the floor",
+        ]
+        table = [[*heading, "solved at, median (last)", "kept, worst seed", "longest fall", "episodes", "seconds"]]
+        for each in limits(*studies):
+            run, first = each.run, each.run["first_success_episode"]
+            known = [episode for episode in first if episode is not None]
+            floor = run.get("first_success_over_floor")
+            table.append([
+                f"{each.size:,}", each.method, of_seeds(run["solved_episode"]),
+                f"{number(each.first)} ({min(known):,}-{last(first)})",
+                "-" if each.twin is None else f"{each.first / each.twin:.2f}",
+                "-" if floor is None else f"{floor:.1f}",
+                f"{number(median_episode(run['solved_episode']))} ({last(run['solved_episode'])})",
+                least(run["kept"]), str(max(fall for fall in run["longest_fall"] if fall is not None)),
+                f"{run['settings']['episodes']:,}", f"{run['wall_seconds']:,.0f}",
+            ])  # fmt: skip
+        return table
+
+    return rows
+
+
+def lakes() -> list[list[str]]:
+    """FrozenLake 8x8 by the defaults, but for the discount."""
+
+    def place(run: dict[str, Any]) -> tuple[Any, ...]:
+        return -run["settings"]["discount"], kind_of(run), run["policy"]["name"]
+
+    return [
+        ["method", "discount", "greedy policy reaches the goal", "first success, median", "solved", "kept, worst seed"],
+        *(
+            [
+                f"{run['distribution']['name']}, {run['policy']['name']}",
+                f"{run['settings']['discount']:g}",
+                of_seeds([value > 0.99 for value in run["final_greedy_return"]]),
+                number(median_episode(run["first_success_episode"])),
+                of_seeds(run["solved_episode"]),
+                least(run["kept"]),
+            ]
+            for run in sorted(runs_of("lake"), key=place)
+        ),
+    ]
+
+
+def tables() -> list[list[str]]:
+    """Taxi and CliffWalking by the defaults."""
+
+    def told(returns: list[float]) -> str:
+        return ", ".join(f"{value:.2f}".removesuffix(".00") for value in returns)
+
+    return [
+        ["environment", "steps", "return of the last 100 training episodes", "of 20 greedy ones", "seconds"],
+        *(
+            [
+                run["env"]["id"],
+                f"{run['settings']['steps']:,}",
+                told(run["final_return"]),
+                told(run["final_greedy_return"]),
+                f"{run['wall_seconds']:,.0f}",
+            ]
+            for run in sorted(runs_of("tables"), key=lambda run: run["env"]["id"])
+        ),
+    ]
