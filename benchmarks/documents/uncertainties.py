@@ -32,8 +32,10 @@ METHODS = {
 
 def uncertain() -> list[list[str]]:
     """What benchmarks/uncertainties.py has run."""
-    rows = [["environment", "method", "good at the end", "good from episode, median (last)", "first success, median", "worst greedy policy",
-             "regret per episode, median", "takes the sure arm, worst seed", "steps", "seconds"]]  # fmt: skip
+    rows = [[
+        "environment", "method", "good at the end", "good from episode, median (last)", "first success, median",
+        "worst greedy policy", "regret per episode, median", "takes the sure arm, worst seed", "steps", "seconds",
+    ]]  # fmt: skip
     for env, name in UNCERTAIN.items():
         for method, told in METHODS.items():
             path = RESULTS / "uncertainties" / f"{env}-{method}.json"
@@ -44,7 +46,8 @@ def uncertain() -> list[list[str]]:
             regret = statistics.median(lost / of for lost, of in zip(run["regret"], run["episodes"], strict=True))
             rows.append([
                 name, told, of_seeds(good), f"{number(median_episode(good))} ({last(good)})",
-                number(median_episode(first)) if any(first) else "", f"{min(run['share_of_best']):.2f}", f"{regret:.2f}", "" if None in sure else f"{min(sure):.2f}",
-                f"{run['settings']['steps']:,}", f"{run['training_seconds']:,.0f}",
+                number(median_episode(first)) if any(first) else "", f"{min(run['share_of_best']):.2f}",
+                f"{regret:.2f}", "" if None in sure else f"{min(sure):.2f}", f"{run['settings']['steps']:,}",
+                f"{run['training_seconds']:,.0f}",
             ])  # fmt: skip
     return rows
