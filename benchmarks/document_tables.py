@@ -11,10 +11,11 @@ import re
 import sys
 from collections.abc import Callable
 
-from documents import grids, limits, older, uncertainties
+from documents import grids, limits, older, reproduction, speeds, uncertainties
 from documents.cells import ROOT
 
-DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("results", "uncertainties", "minigrid")))
+PAGES = ("results", "uncertainties", "minigrid", "reproduction", "performance")
+DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in PAGES))
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "readme-limits": limits.readme_limits,
@@ -28,6 +29,12 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "depths": older.depths,
     "failures": older.failures,
     "uncertain": uncertainties.uncertain,
+    "reproduce-chain": reproduction.chain,
+    "reproduce-frozen-lake": reproduction.lake,
+    "reproduce-policy-evaluation": reproduction.evaluation,
+    "bench": speeds.contest,
+    "breakdown": speeds.parts,
+    "scaling": speeds.growth,
 }
 """The tables by the names that documents have for them."""
 

@@ -39,7 +39,8 @@ def test_tables_of_documents_are_those_of_the_results(monkeypatch: pytest.Monkey
         text = document.read_text(encoding="utf-8")
         assert tables.renewed(text) == text
         assert text.count("<!-- table: ") > 0
-        wrong = re.sub(r"\| \d+ of (5|10) \|", "| 99 of 99 |", text, count=1)  # a number that drifted
+        first_number = r"(<!-- table: [\w-]+ -->\n\n\|.*\n\|.*\n\|.*?)\d+"
+        wrong = re.sub(first_number, r"\g<1>98765", text, count=1)  # a number that drifted
         assert wrong != text and tables.renewed(wrong) == text
 
 
