@@ -84,7 +84,7 @@ LOOKS = 100
 def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     """One training run, and what its greedy policies are worth along it."""
     asked = {**METHODS[method], **(AVERAGED if task.chance else {})}
-    if not task.chance and "network" in asked:
+    if not task.chance and method in ("member", "double"):
         asked["network"] = CERTAIN
     names = [field.name for field in dataclasses.fields(Method)]
     parts = {name: asked.pop(name) for name in names if name in asked}
@@ -104,6 +104,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
         "good_seeds": int(good[-1].sum()),
         "share_of_best": shares[-1].round(4).tolist(),
         "good_from_episode": [_stays_from(good[:, k], looks, ends[k]) for k in range(seeds)],
+        "success_return": run.builder.success_return,
         "first_success_episode": [each.first_success(run.builder.success_return) for each in run.ledger.episodes],
         "episodes": [each.size for each in returns],
         "regret": [round(float(b * each.size - each.sum()), 1) for b, each in zip(best, returns, strict=True)],

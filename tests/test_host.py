@@ -1022,7 +1022,7 @@ def test_why_a_table_is_not_used_is_said_before_training(monkeypatch: pytest.Mon
     def begun(*_: Any) -> Any:
         raise Killed
 
-    monkeypatch.setattr("uppertail.training.train.Run.drive", begun)
+    monkeypatch.setattr("uppertail.training.train.drive", begun)
     with (
         pytest.warns(UserWarning, match="Taxi-v4 is stepped in Python: its passengers are fickle"),
         pytest.raises(Killed),

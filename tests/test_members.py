@@ -25,6 +25,7 @@ ALIKE: dict[str, Any] = {"input_init": "glorot", "input_gain": 1.0}
 
 BUILDERS: dict[str, Any] = {
     "Ensemble": ut.Ensemble(width=4, hidden_layers=2, bias=True, members=3, prior="network", prior_scale=2.0, **ALIKE),
+    "Ensemble of tables": ut.Ensemble(width=4, hidden_layers=2, members=3, prior_scale=2.0, **ALIKE),
     "Dropout": ut.Dropout(width=4, hidden_layers=2, members=3, rate=0.4, **ALIKE),
     "Variational": ut.Variational(width=4, hidden_layers=1, bias=True, members=3, **ALIKE),
     "BayesianLast": ut.BayesianLast(width=4, hidden_layers=1, members=3, **ALIKE),
@@ -85,7 +86,7 @@ def test_without_a_scale_there_is_no_prior_and_a_last_layer_of_zeros_leaves_the_
 
 
 def test_priors_of_one_hot_states_are_tables_of_normal_numbers() -> None:
-    builder = dataclasses.replace(BUILDERS["Ensemble"], prior="auto", output_init="zero", bias=False)
+    builder = dataclasses.replace(BUILDERS["Ensemble"], prior="auto", output_init="zero", bias=False, input_gain=None)
     network = builder.init(jax.random.key(0), OneHot(500), ACTIONS, OUTPUTS)
     ((table,), _) = network.prior
     assert table.shape == (ACTIONS, 3, 500, OUTPUTS)
@@ -122,7 +123,12 @@ def test_what_is_fixed_has_no_gradient_and_rows_by_action_give_that_of_all_rows(
     total, losses, gradient = jax.jit(lambda net: net.loss_and_gradient(loss, actions, rows, weights))(network)
     plain_total, plain_losses, plain = jax.jit(lambda net: of_all_rows(net, loss, actions, rows, weights))(network)
     np.testing.assert_allclose(losses, plain_losses, rtol=1e-5)
-    fixed = {"Ensemble": ["prior"], "Dropout": ["masks"], "Variational": ["noise", "seen"]}
+    fixed = {
+        "Ensemble": ["prior"],
+        "Ensemble of tables": ["prior"],
+        "Dropout": ["masks"],
+        "Variational": ["noise", "seen"],
+    }
     for field in fixed.get(name, ["noise", "precision", "offsets"]):
         assert all((leaf == 0).all() for leaf in jax.tree.leaves(getattr(gradient, field)))
     learned = gradient.mean if name == "Variational" else gradient.learned
@@ -259,7 +265,7 @@ def test_a_run_learns_and_leaves_what_is_fixed_alone(name: str) -> None:
         after = run.driver.gather(run.driver.advance(start)[0], lambda state: state.agent.network)
     finally:
         run.close()
-    fixed = {"Ensemble": "prior", "Dropout": "masks"}.get(name, "noise")
+    fixed = {"Ensemble": "prior", "Ensemble of tables": "prior", "Dropout": "masks"}.get(name, "noise")
     jax.tree.map(np.testing.assert_array_equal, getattr(after, fixed), getattr(before, fixed))
     learned = "mean" if name == "Variational" else "learned"
     for now, was in zip(*(jax.tree.leaves(getattr(each, learned)) for each in (after, before)), strict=True):

@@ -33,6 +33,7 @@ from uppertail import (
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
 from uppertail.distributions import Gaussian, GaussianMixture
+from uppertail.networks import Ensemble
 from uppertail.records import older
 from uppertail.records.described import describe
 from uppertail.training.checkpoints import tensors
@@ -219,3 +220,14 @@ def test_a_mixture_of_an_older_run_keeps_the_distance_that_it_was_learned_by():
         older.complete({"distribution": {"name": "Gaussian"}}, {"distribution": Gaussian()})["distribution"]["distance"]
         == Gaussian().distance
     )
+
+
+def test_an_ensemble_of_an_older_run_keeps_priors_that_are_networks():
+    """A class of the same name that is somebody's own is taken as it is."""
+    ensemble = {"class_path": "uppertail.Ensemble", "init_args": {"members": 3}}
+    own = {"class_path": "my_package.Ensemble", "init_args": {"members": 3}}
+    for part, expected in ((ensemble, {"members": 3, "prior": "network"}), (own, {"members": 3})):
+        written = {**dict.fromkeys(older.FIRST_OPTIONS), "network": part}
+        assert older.complete_options(written)["network"]["init_args"] == expected
+    asked = {"network": {"name": "Ensemble", "members": 3}}
+    assert older.complete(asked, {"network": Ensemble()})["network"]["prior"] == "network"

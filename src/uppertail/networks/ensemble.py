@@ -71,7 +71,8 @@ class Ensemble(Perceptrons):
         def priors(key: PRNGKeyArray) -> tuple[PyTree, PyTree, float]:
             if self.has_table(encoding):
                 shape = (num_actions, self.members, encoding.num_features, num_outputs)
-                return ((jax.random.normal(key, shape),), ()), encoding.init(key), 1.0
+                encoder = encoding.init(jax.random.fold_in(key, num_actions))
+                return ((jax.random.normal(key, shape),), ()), encoder, 1.0
             nowhere_zero = dataclasses.replace(self, input_init="glorot", output_init="glorot")
             return *members(key, nowhere_zero), form.input_gain
 

@@ -89,7 +89,9 @@ def _complete_part(value: Any) -> Any:
     """An option of config.yaml; with the settings that came later, if it is a part of a kind that got some."""
     if not isinstance(value, Mapping) or "class_path" not in value:
         return value
-    kind = str(value["class_path"]).rpartition(".")[2]
+    package, _, kind = str(value["class_path"]).rpartition(".")
+    if package.partition(".")[0] not in ("", "uppertail"):  # somebody's own part may have the same name
+        return value
     return {**value, "init_args": {**BEFORE_OF.get(kind, {}), **(value.get("init_args") or {})}}
 
 
