@@ -23,7 +23,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run bench test browser-test test-newest test-lowest docs dist lint format install hooks clean
+.PHONY: help run bench test test-slow browser-test test-newest test-lowest docs dist lint format install hooks clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,9 +34,13 @@ run: $(VENV)/.installed ## Install the package, then run its headline experiment
 bench: $(VENV)/.installed $(PEERS)/.installed ## Time training beside the peers, which get an environment of their own.
 	@$(BIN)/uppertail bench --peer $(PEERS)/bin/python
 
-test: lint ## Install the package and its tools, then check everything and run the tests.
+test: lint ## Install the package and its tools, then check everything and run the fast tests.
 	@echo "== pytest"
-	@$(BIN)/$(PYTEST)
+	@$(BIN)/$(PYTEST) -m "not slow"
+
+test-slow: $(VENV)/.installed-dev ## Run the tests that train whole runs: as long again, and longer.
+	@echo "== pytest, slow tests"
+	@$(BIN)/$(PYTEST) -m slow
 
 browser-test: $(VENV)/.installed-dev ## Look at a report in a real browser: needs Chromium (Debian: apt-get install chromium).
 	@$(PIP) install --constraint constraints.txt --editable ".[dev,browser]"
@@ -45,11 +49,11 @@ browser-test: $(VENV)/.installed-dev ## Look at a report in a real browser: need
 test-newest: ## Run some of the tests with the newest Python here and the newest packages.
 	@if [ -z "$(NEWEST)" ]; then echo "== no Python above 3.11 here: nothing more to test with"; \
 	else $(MAKE) --no-print-directory $(NEWEST_VENV)/.installed && echo "== pytest, $$($(NEWEST_VENV)/bin/python --version)" \
-	&& $(NEWEST_VENV)/bin/$(PYTEST) $(QUICK); fi
+	&& $(NEWEST_VENV)/bin/$(PYTEST) -m "not slow" $(QUICK); fi
 
 test-lowest: $(LOWEST_VENV)/.installed ## Run the same tests with the lowest versions that pyproject.toml allows.
 	@echo "== pytest, lowest versions"
-	@$(LOWEST_VENV)/bin/$(PYTEST) $(QUICK)
+	@$(LOWEST_VENV)/bin/$(PYTEST) -m "not slow" $(QUICK)
 
 docs: $(DOCS_VENV)/.installed ## Build the documentation site in build/docs; its programs run, warnings are errors.
 	@echo "== sphinx"

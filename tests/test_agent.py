@@ -296,6 +296,7 @@ def log_density_of(family: ReturnDistribution[Any], z: Any) -> Callable[[np.ndar
     return lambda x: np.log(scipy.stats.norm.pdf(x[:, None], means, stds) @ weights + 1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", WITH_DENSITY, ids=str)
 def test_the_sample_based_loss_is_the_cross_entropy_on_average(family: ReturnDistribution[Any]) -> None:
     """The mean over many draws, within 5 standard errors of the integral of - q log p."""
@@ -345,6 +346,7 @@ def test_updates_by_draws_reduce_the_loss(family: ReturnDistribution[Any]) -> No
     assert np.mean(losses[-5:]) < np.mean(losses[18:23]) < np.mean(losses[:5])
 
 
+@pytest.mark.slow
 def test_every_transition_has_its_own_draws() -> None:
     """The mean loss of 64 equal transitions varies an eighth as much as the loss of one."""
     agent = agent_of(Gaussian(), loss_samples=1)
@@ -425,6 +427,7 @@ CHOICES = {"choice": [1], "two steps": [0, 0]}
 """The best action in the states that the best policy visits; in the other probes both are as good."""
 
 
+@pytest.mark.slow
 def test_probes_are_learned(family: ReturnDistribution[Any], subtests: pytest.Subtests) -> None:
     """In the median of five seeds: a mixture that has narrowed too soon can stay where its L2 loss is flat."""
     policy = EpsilonGreedy(0.1) if isinstance(family, PointMass) else UCB()

@@ -135,6 +135,7 @@ def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent(monkeypatch: pytest.Mo
             signal.signal(number, handler)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="no groups of processes")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_to_all_processes_keeps_what_was_learned(number: int, code: int, tmp_path: Any) -> None:

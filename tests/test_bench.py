@@ -67,6 +67,7 @@ class Scripted(Contestant):
         self.closed = True
 
 
+@pytest.mark.slow
 def test_medians_of_turns_beside_the_peer_of_the_same_depth() -> None:
     peer, ours, said = Scripted("peer", [1.0, 50.0, 2.0]), Ours("ours, 2 layers", Gaussian(), 2, 2), []
     document = contest([peer, ours], SMALL, 3, 1e-6, said.append)
@@ -81,6 +82,7 @@ def test_medians_of_turns_beside_the_peer_of_the_same_depth() -> None:
     assert peer.closed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", [False, True])
 def test_a_turn_counts_the_steps_of_all_seeds(host: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = Ours("ours", Gaussian(), 3, 1, host)

@@ -119,6 +119,7 @@ def lives(folder: Path, chunks: int):
     raise AssertionError("The run does not come to its end.")
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_every_chunk_boundary_ends_like_one_that_was_not(whole, tmp_path):
     result, steps = whole
     *killed, resumed = lives(tmp_path, chunks=1)

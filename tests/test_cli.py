@@ -269,6 +269,7 @@ def small_headline(monkeypatch):
     return headline
 
 
+@pytest.mark.slow
 def test_the_headline_ends_with_a_table_and_one_picture(tmp_path, monkeypatch, capsys):
     headline = small_headline(monkeypatch)
     assert list(headline.METHODS)[1:3] == ["Categorical, UCB", "GaussianMixture, UCB"]
@@ -289,6 +290,7 @@ def test_the_headline_ends_with_a_table_and_one_picture(tmp_path, monkeypatch, c
     assert "--overwrite" not in capsys.readouterr().err  # which it does not have
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["train", "--quiet"], ["headline", "--quiet"]])
 def test_a_quiet_run_prints_nothing(arguments, capfd, monkeypatch):
     headline = small_headline(monkeypatch)

@@ -81,6 +81,7 @@ def toy_returns(folder, c):
     return returns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "c"), [("greedy", 0), ("ucb", 30), ("trained", 30)])
 def test_the_toys_returns_are_those_of_its_table(policy, c, toy, capsys):
     assert main(["evaluate", str(toy), "--episodes", "3", "--policy", policy]) == 0
@@ -119,6 +120,7 @@ def test_the_same_command_writes_the_same_file(toy, tmp_path, capsys):
     assert (toy / "evaluation-thompson.json").read_bytes() == written
 
 
+@pytest.mark.slow
 def test_gymnasium_itself_gives_the_same_returns(cart):
     """Each episode is replayed in an environment of its own, with the network that `load` gives."""
     assert main(["evaluate", str(cart), "--episodes", "3", "--quiet"]) == 0
@@ -137,6 +139,7 @@ def test_gymnasium_itself_gives_the_same_returns(cart):
     env.close()
 
 
+@pytest.mark.slow
 def test_load_gives_what_training_gave():
     settings = ut.Settings(
         seeds=2, width=8, hidden_layers=1, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048
@@ -163,6 +166,7 @@ def test_what_was_measured_of_returns_is_not_measured_again(cart, monkeypatch):
     assert family.scale == scale != 12345.0
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_its_networks_and_a_resumed_one_others(monkeypatch):
     def stopped(run, on_chunk, checkpoints):
         del on_chunk
@@ -180,6 +184,7 @@ def test_an_interrupted_run_leaves_its_networks_and_a_resumed_one_others(monkeyp
     assert document(Path("run"))["networks"]["env_steps"] == 2048
 
 
+@pytest.mark.slow
 def test_a_diverged_run_leaves_its_networks_but_they_do_not_play(capsys):
     arguments = [*TOY, "--steps", "64", "--learning_rate", "1e30", "--out", "run"]
     assert main(["train", *arguments]) == 2
@@ -190,6 +195,7 @@ def test_a_diverged_run_leaves_its_networks_but_they_do_not_play(capsys):
     assert "holds NaN or infinite numbers" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_whose_environment_failed_leaves_its_networks(tmp_path, monkeypatch, capsys):
     """It fails when it is evaluated, too, in the run and afterwards."""
     (tmp_path / "my_motor.py").write_text(

@@ -285,6 +285,7 @@ def of_progress(progress: Any) -> list[float]:
     return [getattr(progress, name) for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("compiled", "stepped", "family"), SAME.values(), ids=SAME)
 def test_a_run_is_the_same_compiled_and_stepped_in_python(compiled: Any, stepped: Gym, family: Any) -> None:
     """Everything random is drawn from the same keys: the same actions, episodes and networks, but for rounding."""
@@ -317,6 +318,7 @@ def test_a_run_is_the_same_compiled_and_stepped_in_python(compiled: Any, stepped
 DRAWN = Gym("Testing/Drawn-v0", features="scaled")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_seed_k_of_several_follows_the_run_of_seed_k_alone(num_envs: int) -> None:
     together, alone = (
@@ -338,6 +340,7 @@ def test_seed_k_of_several_follows_the_run_of_seed_k_alone(num_envs: int) -> Non
 # What is learned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_envs", [1, 4])
 @pytest.mark.parametrize(("terminates", "values"), [(False, [2.0, 2.0, 2.0]), (True, [1.75, 1.5, 1.0])])
 def test_a_time_limit_is_no_end(num_envs: int, terminates: bool, values: list[float]) -> None:
@@ -363,6 +366,7 @@ def test_the_toy_is_learned(num_envs: int) -> None:
         assert (seed.returns[-50:] == 2.0).mean() > 0.5
 
 
+@pytest.mark.slow
 def test_the_unit_of_the_rewards_changes_nothing() -> None:
     """Times 1024, and 1 / 1024, as float32 multiplies exactly: equal networks to the bit, and scaled returns."""
     large, small = (
@@ -379,6 +383,7 @@ def test_the_unit_of_the_rewards_changes_nothing() -> None:
     np.testing.assert_allclose(high[1], 1536, rtol=0.1)  # 1 + 1 / 2
 
 
+@pytest.mark.slow
 def test_what_a_network_knows_of_bounds_is_what_it_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     """The observations of all transitions; evaluation adds nothing."""
     take, seen = Rollouts.take, {0: [], 1: []}
@@ -443,6 +448,7 @@ def test_callbacks_see_finite_numbers_from_the_first_chunk_on() -> None:
 COLUMNS = ("returns", "lengths")
 
 
+@pytest.mark.slow
 def test_exploratory_is_the_share_of_actions_that_are_not_the_greedy_one() -> None:
     """None of a greedy policy's, and every other one of a blind one's."""
     shares = []
@@ -505,6 +511,7 @@ def test_the_support_of_a_categorical_ends_at_its_outermost_centres() -> None:
     assert Categorical(5, -2.5, 2.5).support == (-2.0, 2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rewards", "share"), [((9.0, -9.0), 1.0), ((0.8, -0.8), 0.0), ((9.0, 0.1), None)])
 def test_the_share_of_targets_outside_is_reported(rewards: tuple[float, float], share: float | None) -> None:
     """Of all targets of a run; half of them, where one of two actions pays too much and both are as frequent."""
@@ -600,6 +607,7 @@ def dies_at_chunk(number: int) -> Any:
     return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_a_run_killed_again_and_again_ends_like_one_that_was_not(num_envs: int, tmp_path: Any) -> None:
     settings = settings_of(seed=3, num_envs=num_envs)
@@ -668,6 +676,7 @@ def test_episodes_that_are_lost_again_and_again_are_never_begun_twice(num_envs: 
     host.close()
 
 
+@pytest.mark.slow
 def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
     """A random policy measures other returns each time, here."""
     moody, settings = Gym("Testing/Moody-v0", features="scaled"), settings_of(discount=1.0)
@@ -777,6 +786,7 @@ def test_an_environment_that_cannot_be_closed_takes_nothing_away(num_envs: int) 
     assert train(builder, WIDE, UCB(), settings_of(num_envs=num_envs)).record.greedy_returns == [2.0, 2.0]
 
 
+@pytest.mark.slow
 def test_a_vector_environment_that_knows_one_seed_only_is_trained_on() -> None:
     """As Gymnasium's contract has it, and its own CartPole."""
 
@@ -864,6 +874,7 @@ def test_an_environment_that_cannot_be_reset_is_a_sentence(returns: Any, willing
         train(reluctant(returns, willing=willing), WIDE, AT_RANDOM, settings_of())
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_fails_costs_no_result() -> None:
     """Its environments are the seventh and those after: one was looked at, each seed has one, three were for trying."""
     with pytest.raises(
@@ -877,6 +888,7 @@ def test_an_evaluation_that_fails_costs_no_result() -> None:
     json.dumps(record.summary(), allow_nan=False)
 
 
+@pytest.mark.slow
 def test_an_observation_that_is_no_number_is_named() -> None:
     with pytest.raises(TrainingFailedError, match=r"at environment step 70, gave an observation that is not finite"):
         train(reluctant(sane=70), WIDE, AT_RANDOM, settings_of())
@@ -897,6 +909,7 @@ def test_a_first_observation_that_is_no_number_is_named(monkeypatch: pytest.Monk
         train(reluctant(), WIDE, AT_RANDOM, settings_of())
 
 
+@pytest.mark.slow
 def test_a_state_outside_of_its_space_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Failing, "observation_space", spaces.Discrete(2))
     with pytest.raises(

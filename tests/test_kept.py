@@ -46,6 +46,7 @@ def full(*_: Any, **__: Any) -> None:
 # Pictures
 
 
+@pytest.mark.slow
 def test_a_picture_that_fails_is_a_line_after_the_results(monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setattr(curves.Figure, "savefig", fails)
     assert main(["train", *TINY, "--out", "run"]) == 0

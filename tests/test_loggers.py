@@ -399,6 +399,7 @@ def test_overwrite_takes_the_logs_away_but_nothing_else(killed):
     assert list(killed.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_from_python_a_logger_is_a_callback():
     settings = ut.Settings(
         seeds=1, episodes=1_000_000, steps=2048, width=8, hidden_layers=1, replay_size=99, batch_size=8

@@ -193,6 +193,7 @@ def test_the_divergence_is_that_of_each_weight_by_quadrature() -> None:
     np.testing.assert_allclose(network.divergence(), total, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_divergence_counts_less_the_more_was_seen() -> None:
     network: VariationalNetwork = network_of(dataclasses.replace(BUILDERS["Variational"], kl=0.5))
     seen = network.took(jnp.zeros(9, jnp.int32), jnp.zeros(9, jnp.int32))
@@ -254,6 +255,7 @@ SHORT = ut.Settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_a_run_learns_and_leaves_what_is_fixed_alone(name: str) -> None:
     """Draws that members act with stay bit for bit, though each update learns with others."""

@@ -274,6 +274,7 @@ def test_watching_holds_it_too(compiled_once: None) -> None:
 # The same, compiled and stepped in Python
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [Repeated(), EpisodeUCB(0.0, 9.0)], ids=["Repeated", "EpisodeUCB"])
 def test_memory_is_the_same_compiled_and_stepped_in_python(policy: ExplorationPolicy) -> None:
     """The same actions from the same keys, in the order in which they were stored; and played with what was learned."""
@@ -303,6 +304,7 @@ def test_memory_is_the_same_compiled_and_stepped_in_python(policy: ExplorationPo
     assert all(each.lengths.shape == (1, 3) for each in played)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_with_its_memory_priorities_and_target(tmp_path: Any) -> None:
     """In the middle of an episode: it ends as one that was not killed."""
 

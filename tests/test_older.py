@@ -76,6 +76,7 @@ def on_in_python(folder, settings=PYTHON, **parts: Any):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["chain", "cart"])
 def test_an_older_run_plays_on_and_goes_on_as_the_older_version_did(name, folder):
     """A compiled one and one that Python steps, with random features and measured returns."""
@@ -105,6 +106,7 @@ def test_an_older_run_is_watched(folder, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "cart.gif").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_an_older_run_of_ones_own_program_goes_on_as_the_older_version_did(folder):
     arrays = on_in_python(folder).record.arrays()
     expected = np.load(folder / "python-episodes.npz")

@@ -125,6 +125,7 @@ def test_what_is_asked_for_reaches_the_parts(own):
     assert (nothing.network, nothing.replay, nothing.target) == (PerAction(), Distinct(), Graph())
 
 
+@pytest.mark.slow
 def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_them_all(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = (

@@ -92,6 +92,7 @@ def test_action_probabilities_of_known_gaussians():
     np.testing.assert_array_equal(action_probabilities(Greedy(), family, z), [[1.0, 0.0]])
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_the_network_of_a_run_that_ends_there():
     settings = Settings(seeds=2, width=4, hidden_layers=1)
     at = snapshot(Chain(length=3), Gaussian(), UCB(), settings, 30, lambda progress: None)

@@ -37,6 +37,7 @@ def run(cache: Path, out: Path) -> bytes:
     return (out / "episodes.npz").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_next_run_compiles_nothing_and_damaged_programs_are_compiled_again(tmp_path):
     cache = tmp_path / "cache"
     first = run(cache, tmp_path / "first")

@@ -92,6 +92,7 @@ class OneMember(ExplorationPolicy):
         return highest(key, means[memory])
 
 
+@pytest.mark.slow
 def test_an_ensemble_with_priors_solves_a_chain() -> None:
     settings = dataclasses.replace(TINY, seeds=3, episodes=300, steps=1024, updates_per_rollout=4, discount=0.9)
     result = ut.train(ut.Chain(4), ut.PointMass(), OneMember(), settings, network=PriorEnsembles())
@@ -190,6 +191,7 @@ class SteadyUCB(ExplorationPolicy):
         return highest(key, mean + memory * std)
 
 
+@pytest.mark.slow
 def test_steady_ucb_trains() -> None:
     settings = dataclasses.replace(TINY, width=16, hidden_layers=1)
     result = ut.train(ut.Chain(3), ut.Gaussian(), SteadyUCB(), settings)
@@ -227,6 +229,7 @@ class Surprising(Replay):
         return state._replace(loss=state.loss.at[indices].set(jnp.abs(losses) + 0.01, mode="drop"))
 
 
+@pytest.mark.slow
 def test_a_replay_of_ones_own_trains_and_gets_its_losses_back() -> None:
     settings = dataclasses.replace(TINY, width=16, hidden_layers=1)
     result = ut.train(ut.Chain(3), ut.Gaussian(), ut.UCB(), settings, replay=Surprising(7.0))
@@ -326,6 +329,7 @@ class SmallSea(EnvironmentBuilder):
         )
 
 
+@pytest.mark.slow
 def test_a_new_environment_trains() -> None:
     settings = dataclasses.replace(TINY, seeds=2, episodes=300, steps=1024, width=16, batch_size=16)
     result = ut.train(SmallSea(), ut.Gaussian(), ut.UCB(1.7, 2.3), dataclasses.replace(settings, adam_epsilon=1e-4))

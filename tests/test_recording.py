@@ -35,6 +35,7 @@ def recorded(result: ut.TrainingResult) -> Any:
     return result.distributions
 
 
+@pytest.mark.slow
 def test_recording_changes_no_result():
     plain, other = trained(None), trained("distributions")
     assert plain.distributions is None
@@ -100,6 +101,7 @@ def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
         assert found.place_of(-1, row, 99) is None
 
 
+@pytest.mark.slow
 def test_where_observations_are_no_states_the_first_one_is_recorded():
     settings = ut.Settings(seeds=1, episodes=9999, steps=64, width=4, hidden_layers=1, replay_size=64, batch_size=16)
     result = ut.train(ut.Gym("CartPole-v1", num_features=8), settings=settings, record="distributions")
@@ -109,6 +111,7 @@ def test_where_observations_are_no_states_the_first_one_is_recorded():
     assert found.step[:, 0].tolist() == [0, 16, 32, 48, 64]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_records_what_it_would_have(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["train", *OPTIONS, *LIMITS, "--record", "distributions", "--quiet", "--out", "whole"]) == 0

@@ -44,6 +44,7 @@ def document(path):
     return json.loads(found[1])
 
 
+@pytest.mark.slow
 @drawn
 def test_the_file_has_all_that_it_needs_and_the_runs_own_numbers(tmp_path, capsys):
     other, out = reported.elsewhere(tmp_path), tmp_path / "report.html"

@@ -92,6 +92,7 @@ def reproduce(name, folder, *options):
     return main(["reproduce", name, "--quick", "--out", str(folder), *options])
 
 
+@pytest.mark.slow
 def test_all_figures_are_made_and_a_second_call_repeats_nothing(small, tmp_path, capsys, monkeypatch):
     assert reproduce("all", tmp_path / "all") == 0
     for name in FIGURES:

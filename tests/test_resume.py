@@ -65,6 +65,7 @@ def killed(finished, tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_a_run_killed_by_a_signal_ends_as_if_it_had_not_been(tmp_path):
     """Also without checkpoints: they change nothing."""
     assert main(["train", *LONG, "--quiet", "--out", "whole"]) == 0
@@ -101,6 +102,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(killed, finished,
     assert_same_results(killed, finished)
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -132,6 +134,7 @@ def test_a_finished_run_is_left_as_it_is(finished, capsys):
     assert contents(finished) == before
 
 
+@pytest.mark.slow
 def test_a_finished_run_goes_on_to_more_steps_as_if_they_had_been_asked_for(finished, tmp_path, capsys):
     shutil.copytree(finished, tmp_path / "run")
     assert main(["resume", "run", "--steps", "3072", "--quiet"]) == 0
@@ -267,6 +270,7 @@ def test_a_second_process_on_the_same_folder_is_refused(killed, capsys):
         assert contents(killed) == before
 
 
+@pytest.mark.slow
 def test_overwrite_takes_the_old_checkpoints_away_but_nothing_else(finished, killed, tmp_path, capsys):
     (killed / "checkpoints" / ".step-000002048.safetensors").write_bytes(b"half")
     (killed / ".config.yaml").write_text("half")

@@ -217,6 +217,7 @@ def summary(folder):
     return json.loads((folder / "study.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_study_is_run_folders_and_a_summary(tmp_path, capsys):
     """With a worker process of its own, which really trains."""
     assert main(["study", study(base=TINY, grid={"env.length": [2]}), "--out", "study"]) == 0
@@ -235,6 +236,7 @@ def test_the_same_command_again_does_nothing_more(there, inline, capsys):
     assert len(list((there / "claims").iterdir())) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["config.yaml", "episodes.npz", "networks.safetensors", "summary.json"])
 @pytest.mark.parametrize("harm", ["cut", "changed", "missing"])
 def test_a_damaged_cell_is_named_and_done_again(there, inline, capsys, name, harm):

@@ -43,6 +43,7 @@ def test_what_the_user_asked_of_xla_stays(monkeypatch):
     assert os.environ["PJRT_NPROC"] == "7"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted as Linux shows them")
 @pytest.mark.parametrize(("seeds", "expected"), [(1, 1), (2, min(2, threads.cores()))])
 def test_a_run_on_the_command_line_says_so_before_jax_begins(monkeypatch, tmp_path, seeds, expected):

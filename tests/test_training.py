@@ -178,6 +178,7 @@ def test_a_rollout_shorter_than_the_minibatch_is_repeated_until_replay_starts(ro
     assert np.bincount(rows.astype(int)).tolist() == [2] * 16
 
 
+@pytest.mark.slow
 def test_replay_starts_in_the_middle_of_a_run(rollout):
     """Up to then a run is the one that never replays, and then it is not."""
     chain, key = Chain(length=5).build(jax.random.key(0)), jax.random.key(1)
@@ -215,6 +216,7 @@ class ScaledToy(EnvironmentBuilder):
         return dataclasses.replace(toy, reward=self.factor * toy.reward)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("distribution", "policy", "settings"),
     [
@@ -249,6 +251,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path):
     assert first == second
 
 
+@pytest.mark.slow
 def test_seed_k_of_several_follows_the_run_of_seed_k_alone():
     together = small_train(seeds=3, seed=7, **THREE_CHUNKS)
     alone = small_train(seeds=1, seed=8, **THREE_CHUNKS)
@@ -295,6 +298,7 @@ class Corridor(EnvironmentBuilder):
         )
 
 
+@pytest.mark.slow
 def test_a_seed_that_is_done_learns_no_more():
     """Its network is the one at its own limit, whatever the other seeds still do."""
     together = small_train(Corridor(), seeds=3, episodes=150)
@@ -309,6 +313,7 @@ def test_a_seed_that_is_done_learns_no_more():
     )
 
 
+@pytest.mark.slow
 def test_a_run_learns_up_to_its_limit_and_not_to_the_end_of_the_chunk():
     by_steps = small_train(Corridor(), seeds=1, episodes=10**6, steps=32)
     length = int(by_steps.record.episodes[0].lengths[0])
@@ -320,6 +325,7 @@ def test_a_run_learns_up_to_its_limit_and_not_to_the_end_of_the_chunk():
     assert any((a != b).any() for a, b in zip(*weights, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limits", "episodes", "steps"), [({"episodes": 60}, 60, None), ({"steps": 50}, None, 50)])
 def test_a_run_ends_at_whichever_limit_comes_first(limits, episodes, steps):
     record = small_train(seeds=2, **({"episodes": 10**6} | limits)).record
@@ -345,6 +351,7 @@ def test_ctrl_c_keeps_what_was_learned():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_names_seed_and_step_and_keeps_the_rest():
     with pytest.raises(TrainingDivergedError, match=r"seed \d+ became NaN or infinite by .*step \d+") as caught:
         small_train(seeds=2, seed=3, episodes=10**6, steps=4096, learning_rate=1e30)

@@ -90,6 +90,7 @@ def episodes(printed):
     return [(float(each[3]), int(each[5].replace(",", ""))) for each in words]
 
 
+@pytest.mark.slow
 def test_a_gif_shows_what_gymnasium_draws(lake, pygame, capsys):
     """The same episode, played in Gymnasium with the loaded network, and drawn by it."""
     assert main(["watch", str(lake), "--seed", "1", "--gif", "lake.gif"]) == 0
@@ -117,6 +118,7 @@ def test_a_gif_shows_what_gymnasium_draws(lake, pygame, capsys):
         assert np.abs(ours.astype(int) - theirs).max() <= 2
 
 
+@pytest.mark.slow
 def test_the_first_episodes_are_those_of_an_evaluation(cart, pygame, capsys):
     assert main(["evaluate", str(cart), "--episodes", "3", "--quiet"]) == 0
     first, second = json.loads((cart / "evaluation-greedy.json").read_text())["seeds"]

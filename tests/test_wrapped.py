@@ -292,6 +292,7 @@ def test_tables_are_not_compiled_where_resets_or_observations_are_others() -> No
     assert not Gym("FrozenLake-v1", wrappers=[{"class_path": "TimeAwareObservation"}]).compiles
 
 
+@pytest.mark.slow
 def test_a_run_on_hashed_observations_solves_what_they_tell_apart() -> None:
     """The drawn number says which action leads to the prize; without it a half of the episodes would fail."""
     settings = ut.Settings(seeds=1, episodes=400, steps=1200, discount=0.8, width=8, replay_size=2000, batch_size=32)
