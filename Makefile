@@ -38,7 +38,7 @@ test: lint ## Install the package and its tools, then check everything and run t
 	@echo "== pytest"
 	@$(BIN)/$(PYTEST) -m "not slow"
 
-test-slow: $(VENV)/.installed-dev ## Run the tests that train whole runs: as long again, and longer.
+test-slow: $(VENV)/.installed-dev ## Run the tests of more than two seconds, most of which train whole runs.
 	@echo "== pytest, slow tests"
 	@$(BIN)/$(PYTEST) -m slow
 

@@ -201,6 +201,7 @@ def test_loss_is_of_the_action_that_was_taken() -> None:
         np.testing.assert_allclose(loss, 0.5 * (1 - float(prediction)) ** 2, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_update_steps_down_the_gradient_with_targets_held_still(family: ReturnDistribution[Any]) -> None:
     """Plain gradient descent with a step of 1: the network's change is the gradient, and none flows through targets."""
     agent = agent_with(family, Greedy(), optax.sgd(1.0))
@@ -229,6 +230,7 @@ def test_update_steps_down_the_gradient_with_targets_held_still(family: ReturnDi
     assert norm > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "loss_samples"), [*((family, 0) for family in FAMILIES), *((family, 4) for family in FAMILIES[:-1])]
 )
@@ -254,6 +256,7 @@ def test_updates_reduce_the_loss(family: ReturnDistribution[Any]) -> None:
     assert losses[20] < losses[10] < losses[0]
 
 
+@pytest.mark.slow
 def test_every_transition_and_update_has_its_own_randomness() -> None:
     """With a policy that chooses blindly, one transition has two targets, and a large batch a mixture of them."""
     agent = agent_of(PointMass(), EpsilonGreedy(1.0))
@@ -312,6 +315,7 @@ def test_the_sample_based_loss_is_the_cross_entropy_on_average(family: ReturnDis
         assert spread > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family",
     [
@@ -360,6 +364,7 @@ def test_every_transition_has_its_own_draws() -> None:
     np.testing.assert_allclose(spread(64), spread(1) / 8, rtol=0.2)
 
 
+@pytest.mark.slow
 def test_draws_are_independent_of_the_policys_choice() -> None:
     """A policy that is mostly chance between two equal distributions, then one draw of the target: neither tells of
     the other."""

@@ -41,6 +41,7 @@ def assert_close(found: Any, expected: Any) -> None:
         np.testing.assert_allclose(ours, other, rtol=2e-5, atol=2e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", [False, True])
 @settings(max_examples=25)
 @given(
@@ -57,6 +58,7 @@ def test_it_is_the_gradient_whatever_actions_were_taken(bias: bool, actions: lis
     assert all(np.all(np.asarray(leaf)[idle] == 0) for leaf in found[2].weights)
 
 
+@pytest.mark.slow
 def test_the_mean_is_weighted_and_the_losses_by_row_are_not() -> None:
     """In the order of the rows, against the loss of each row alone."""
     network, actions = network_of(3, True), jnp.array([2, 0, 2, 2, 0, 2, 0, 2, 2, 2])
@@ -70,6 +72,7 @@ def test_the_mean_is_weighted_and_the_losses_by_row_are_not() -> None:
         np.testing.assert_allclose(mean, np.mean(np.asarray(weights, np.float64) * alone), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_row_of_weight_0_leaves_no_trace_in_the_gradient() -> None:
     network, actions = network_of(2, True), jnp.arange(12) % 2
     rows, other = (
@@ -83,6 +86,7 @@ def test_a_row_of_weight_0_leaves_no_trace_in_the_gradient() -> None:
     jax.tree.map(np.testing.assert_array_equal, gradient, changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.03, 0.5, 1.0])
 def test_a_large_batch_has_larger_steps_and_no_more_branches(share: float) -> None:
     size, network = 100, network_of(2, False)
@@ -94,6 +98,7 @@ def test_a_large_batch_has_larger_steps_and_no_more_branches(share: float) -> No
     assert_close(*program.compile()(network, actions, rows))
 
 
+@pytest.mark.slow
 def test_what_all_actions_share_gets_the_gradient_of_all() -> None:
     """The kernels of an image's encoder belong to no action."""
     encoding = Image(16, 16, 1)
@@ -132,6 +137,7 @@ def test_a_network_sees_no_more_rows_than_it_must() -> None:
         assert f"tensor<{length}x" in text
 
 
+@pytest.mark.slow
 def test_no_row_meets_the_network_of_another_action() -> None:
     """A loss that is finite for a row's own action alone: masked or not, another's would make the gradient NaN."""
 

@@ -268,6 +268,7 @@ def test_what_is_saved_is_what_is_restored(folder):
     assert run.ledger.seconds.wall > header.seconds["wall"] > 0
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_found_or_changes_nothing(folder):
     path = newest_first(folder)[0]
     content, (header, arrays) = path.read_bytes(), checkpoint.read(path)

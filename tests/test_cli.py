@@ -62,12 +62,14 @@ def test_a_run_leaves_its_files(trained):
     }
 
 
+@pytest.mark.slow
 def test_config_yaml_runs_it_again_exactly(trained, tmp_path):
     assert main(["train", "--config", str(trained / "config.yaml"), "--quiet", "--out", str(tmp_path / "again")]) == 0
     assert (tmp_path / "again" / "episodes.npz").read_bytes() == (trained / "episodes.npz").read_bytes()
     assert (tmp_path / "again" / "config.yaml").read_text() == (trained / "config.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_every_parts_settings_reach_it(tmp_path):
     arguments = [
         "train", *TINY, *LIGHT, "--env.encoding", "scalar", "--env.ordered", "true", "--distribution", "Categorical",
@@ -81,6 +83,7 @@ def test_every_parts_settings_reach_it(tmp_path):
     assert summary["policy"] == {"name": "EpsilonGreedy", "epsilon": 0.5}
 
 
+@pytest.mark.slow
 def test_a_users_own_distribution_works_by_import_path(tmp_path, monkeypatch):
     (tmp_path / "my_package.py").write_text(
         "import dataclasses\n"
@@ -109,6 +112,7 @@ def test_a_users_own_distribution_works_by_import_path(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "w" / "summary.json").read_text())["distribution"]["factor"] == 3.0
 
 
+@pytest.mark.slow
 def test_a_class_in_the_current_folder_is_found(tmp_path):
     """As the console script runs: its path holds no current folder."""
     (tmp_path / "beside.py").write_text("from uppertail.distributions import Gaussian\nclass Mine(Gaussian): pass\n")
@@ -210,6 +214,7 @@ def test_a_bad_config_file_gets_a_sentence(content, sentence, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_an_existing_output_is_refused_unless_overwritten(trained, tmp_path, capsys):
     before = (trained / "summary.json").read_bytes()
     assert main(["train", *TINY, "--out", str(trained)]) == 2
@@ -221,6 +226,7 @@ def test_an_existing_output_is_refused_unless_overwritten(trained, tmp_path, cap
     assert json.loads((tmp_path / "o" / "summary.json").read_text())["seeds"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["summary.json", "curve.png"])
 def test_a_disk_that_fills_up_as_results_are_written_gets_a_sentence(name, monkeypatch, capsys):
     """What was written before stays."""
@@ -241,6 +247,7 @@ def test_a_disk_that_fills_up_as_results_are_written_gets_a_sentence(name, monke
     assert left == set(order[: order.index(name)])
 
 
+@pytest.mark.slow
 def test_a_diverging_run_says_which_seed_and_keeps_what_was_written(tmp_path, capsys):
     endless = ["--steps", "4096", "--episodes", "99999", "--learning_rate", "1e30"]
     assert main(["train", *TINY, *LIGHT, *endless, "--out", "d"]) == 2

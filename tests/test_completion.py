@@ -26,6 +26,7 @@ def test_every_command_and_its_options_are_completed(capsys: pytest.CaptureFixtu
         assert "headline" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_shell_completes_what_it_was_given(tmp_path: Path) -> None:
     script = subprocess.run(
         [sys.executable, "-m", "uppertail", "completion", "bash"], capture_output=True, text=True, check=True

@@ -88,6 +88,7 @@ OBSERVATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latest", [1, 3])
 @pytest.mark.parametrize("kind", OBSERVATIONS)
 @settings(max_examples=30)
@@ -147,6 +148,7 @@ def test_0_and_minus_0_are_one_pair() -> None:
     assert contents(state) == [[2], [3]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capacity", [20_000, 50_000])
 def test_a_table_is_kept_without_exception(capacity: int) -> None:
     """20,000 pairs, 100,000 steps: each pair has one number, which the lookup finds ever after, and its last step."""

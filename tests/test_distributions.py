@@ -165,6 +165,7 @@ def project(family: Categorical, points: np.ndarray, mass: np.ndarray) -> np.nda
     return projected
 
 
+@pytest.mark.slow
 @over(RIGHT)
 @given(data=st.data(), seed=seeds)
 def test_moments_match_samples(family: ReturnDistribution[Any], data: st.DataObject, seed: int) -> None:
@@ -392,6 +393,7 @@ def test_cramer_distance_is_its_integral(family: GaussianMixture, data: st.DataO
     np.testing.assert_allclose(do.loss(target, prediction), distance, atol=1e-5 * (1 + np.ptp(means) / unit(family)))
 
 
+@pytest.mark.slow
 @over([dataclasses.replace(family, distance="l2") for family in MIXTURES])
 @given(data=st.data(), narrow=st.sampled_from([1.0, 0.1, 0.003]))
 def test_l2_distance_is_its_integral(family: GaussianMixture, data: st.DataObject, narrow: float) -> None:
@@ -560,6 +562,7 @@ def test_outputs_become_valid_parameters(family: ReturnDistribution[Any], data: 
         np.testing.assert_allclose(getattr(z, name), value, rtol=1e-5, atol=1e-6 * (1.0 if name == "p" else scale))
 
 
+@pytest.mark.slow
 @over(EVERY)
 def test_a_family_is_a_static_argument_and_lifts_over_a_batch(family: ReturnDistribution[Any]) -> None:
     assert hash(family) == hash(dataclasses.replace(family))  # pyright: ignore[reportArgumentType]
@@ -661,6 +664,7 @@ def test_an_open_scale_is_one(family: Any, data: st.DataObject) -> None:
         np.testing.assert_array_equal(ours, expected)
 
 
+@pytest.mark.slow
 @over(OPEN)
 @pytest.mark.parametrize("factor", [1000.0, 0.001])
 @given(

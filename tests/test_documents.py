@@ -22,6 +22,7 @@ def run(document: str) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.slow
 def test_every_part_on_the_page_about_parts_can_be_trained_with() -> None:
     names = run("parts.md")
     assert names["result"].record.episodes[0].returns.size == 64

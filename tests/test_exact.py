@@ -347,6 +347,7 @@ def test_json_is_the_whole_answer(capsys, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_table_and_figure(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = ["exact", "--env", "FrozenLake", "--env.map_name", "4x4", "--env.is_slippery", "true"]

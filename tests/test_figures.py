@@ -79,6 +79,7 @@ def svg(stem: Path) -> str:
     return stem.with_name(f"{stem.name}.svg").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", DRAWINGS)
 def test_a_drawing_is_an_svg_and_a_png_with_the_same_bytes_twice(draw, tmp_path):
     for name in ("a-0.5", "b-0.5"):  # a dot is part of the name

@@ -72,6 +72,7 @@ def test_what_an_environment_has_come_to_does_not_count() -> None:
     assert fingerprint(env) == before != fingerprint(gymnasium.make("Taxi-v4", is_rainy=True))
 
 
+@pytest.mark.slow
 def test_every_process_finds_the_same() -> None:
     code = f"from uppertail.environments.gymnasium.fingerprint import fingerprint\n{PROGRAM}\nprint(fingerprint(make))"
     prints = [

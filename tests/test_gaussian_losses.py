@@ -74,6 +74,7 @@ def test_every_name_has_its_distance() -> None:
     assert set(GAUSSIAN_DISTANCES) == set(get_args(GaussianDistance)) == set(DEFINITIONS)
 
 
+@pytest.mark.slow
 @every_distance
 @given(q=gaussians, p=gaussians)
 def test_a_distance_is_its_integral(name: GaussianDistance, q: GaussianReturn, p: GaussianReturn) -> None:

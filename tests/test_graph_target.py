@@ -139,6 +139,7 @@ def test_an_update_backs_up_from_what_is_remembered_and_remembers_it() -> None:
     assert abs(recalled.mean[0, 1]) < 3  # not backed up again
 
 
+@pytest.mark.slow
 def test_a_table_with_too_many_pairs_forgets_and_never_mistakes_one_for_another() -> None:
     count = 300
 

@@ -329,6 +329,7 @@ def test_steps_are_gymnasiums_with_the_true_final_observations(name: str, num_en
     assert sum(episodes) >= 1
 
 
+@pytest.mark.slow
 def test_environments_in_processes_of_their_own_make_the_same_steps() -> None:
     episodes = follow_gymnasium(Gym("CartPole-v1", vectorization="async").open(7, 2), "CartPole-v1", 7, 60)
     assert min(episodes) >= 1

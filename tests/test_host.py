@@ -353,6 +353,7 @@ def test_a_time_limit_is_no_end(num_envs: int, terminates: bool, values: list[fl
         np.testing.assert_allclose(z.mean, np.stack([values, values], axis=1), atol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_envs", [1, 4])
 def test_the_toy_is_learned(num_envs: int) -> None:
     """With this discount the best is +1, then 1."""
@@ -423,6 +424,7 @@ def test_every_environment_of_an_evaluation_plays_as_many_episodes(episodes: int
 # What a callback sees
 
 
+@pytest.mark.slow
 def test_callbacks_see_finite_numbers_from_the_first_chunk_on() -> None:
     seen: list[Any] = []
     result = train(DRAWN, NARROW, UCB(), settings_of(), seen.append)
@@ -556,6 +558,7 @@ def test_the_transitions_of_a_rollout_are_on_policy_and_within_episodes(mode: Au
     assert "episode 5, at environment step 15," in rollouts._moment()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_a_vector_environment_of_ones_own_is_trained_on(mode: AutoresetMode) -> None:
     """Three environments, of which 16 steps is no multiple."""
@@ -635,6 +638,7 @@ def test_a_run_that_was_stopped_is_finished_and_says_why(tmp_path: Any) -> None:
     assert_same(again, stopped)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_an_episode_that_nothing_leads_back_to_is_begun_anew_in_a_line(num_envs: int, tmp_path: Any) -> None:
     """Even the first observation is another one, and an episode may end while its actions are taken again."""
@@ -708,6 +712,7 @@ def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatc
     run.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_where_gymnasium_resets_by_itself_episodes_are_begun_anew_in_a_line(mode: AutoresetMode, tmp_path: Any) -> None:
     """Also where the run seems to be where it starts, as it always does here."""
@@ -780,6 +785,7 @@ class Clinging(ToyEnvironment):
         raise RuntimeError("the motor still turns")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_an_environment_that_cannot_be_closed_takes_nothing_away(num_envs: int) -> None:
     builder = Given(Clinging, compile="never")
@@ -945,6 +951,7 @@ def test_an_exception_without_words_and_one_that_ends_the_process(
         train(failing("nan"), WIDE, AT_RANDOM, settings_of())
 
 
+@pytest.mark.slow
 def test_a_run_that_fits_into_no_memory_is_a_sentence() -> None:
     words = r"need about .* GiB of memory, and .* free: use fewer seeds, .* --env.encoding scalar\.$"
     with pytest.raises(InputError, match=words):

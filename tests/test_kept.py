@@ -128,6 +128,7 @@ def program(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["module://matplotlib_inline.no_such_backend", "no such backend"])
 def test_a_backend_that_cannot_be_imported_does_not_matter(backend: str) -> None:
     Path("matplotlibrc").write_text("backend: nothing\ntext.usetex: true\n")

@@ -360,6 +360,7 @@ def but_for_times(numbers):
     return [{name: value for name, value in line.items() if not name.startswith("time/")} for line in numbers]
 
 
+@pytest.mark.slow
 def test_a_run_is_logged_everywhere_chunk_by_chunk(finished):
     assert steps(finished / "log.jsonl") == [1024, 2048]
     assert (finished.parent / "mine.txt").read_text() == "[0, 1024, 12, 2048, 12]"
@@ -370,6 +371,7 @@ def test_a_run_is_logged_everywhere_chunk_by_chunk(finished):
     assert scalars(finished / "tensorboard") == pytest.approx(written)
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_log_of_one_that_was_not(killed, finished):
     assert main(["resume", str(killed), "--quiet"]) == 0
     assert but_for_times(lines(killed / "log.jsonl")) == but_for_times(lines(finished / "log.jsonl"))

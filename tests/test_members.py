@@ -85,6 +85,7 @@ def test_without_a_scale_there_is_no_prior_and_a_last_layer_of_zeros_leaves_the_
     np.testing.assert_allclose(outputs_of(zero)[1, 2, 0], 2 * forward(*layers(zero.prior, 0, 2), 1), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_priors_of_one_hot_states_are_tables_of_normal_numbers() -> None:
     builder = dataclasses.replace(BUILDERS["Ensemble"], prior="auto", output_init="zero", bias=False, input_gain=None)
     network = builder.init(jax.random.key(0), OneHot(500), ACTIONS, OUTPUTS)
@@ -204,6 +205,7 @@ def test_the_divergence_counts_less_the_more_was_seen() -> None:
     np.testing.assert_allclose(gradient.mean[0][0], 0.5 / 10 * mean / prior**2, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_other_signs_are_as_likely_and_do_not_correlate() -> None:
     network: VariationalNetwork = network_of(BUILDERS["Variational"])
     turned = [network.redrawn(key).noise[0][0] for key in jax.random.split(jax.random.key(3), 400)]

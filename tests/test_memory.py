@@ -72,6 +72,7 @@ class Repeated(ExplorationPolicy):
 # Compiled runs
 
 
+@pytest.mark.slow
 def test_a_compiled_run_keeps_c_for_an_episode_and_draws_it_anew_for_the_next() -> None:
     """Step by step: what the policy keeps changes where an episode has ended, and nowhere else."""
     agent = Agent(
@@ -218,6 +219,7 @@ def run_of(make: Any, num_envs: int) -> Run:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [None, *AutoresetMode], ids=str)
 def test_a_host_run_and_its_evaluation_hold_the_memory_of_each_environment(
     mode: AutoresetMode | None, compiled_once: None

@@ -47,6 +47,7 @@ def forward(network: PerActionNetwork, feature: np.ndarray, action: int) -> np.n
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", FEATURES, ids=str)
 @pytest.mark.parametrize("hidden", [(), (5,), (5, 4)], ids=str)
 @pytest.mark.parametrize("bias", [True, False])

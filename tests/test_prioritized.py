@@ -30,6 +30,7 @@ def priorities(state: Any) -> np.ndarray:
     return np.asarray(state.priorities, np.float64).reshape(-1)[: state.ring.transitions.action.shape[0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("capacity", "count"), [(1, 1), (7, 7), (30, 23), (36, 36)])
 @pytest.mark.parametrize(("alpha", "beta"), [(0.6, 0.4), (1.0, 1.0), (0.0, 0.5)])
 def test_probabilities_and_weights(capacity: int, count: int, alpha: float, beta: float) -> None:
@@ -58,6 +59,7 @@ def test_probabilities_and_weights(capacity: int, count: int, alpha: float, beta
     np.testing.assert_array_equal(drawn.transitions.observation, drawn.indices)
 
 
+@pytest.mark.slow
 def test_new_transitions_have_the_highest_priority_so_far() -> None:
     """1 before the first update; then the largest there ever was, also after it has fallen again."""
     part = Prioritized(alpha=1.0)
@@ -80,6 +82,7 @@ def test_data_of_another_origin_leave_no_trace() -> None:
     jax.tree.map(np.testing.assert_array_equal, after, state)
 
 
+@pytest.mark.slow
 def test_a_transition_without_loss_stays_possible() -> None:
     part = Prioritized(alpha=0.6)
     state = part.update(filled(part, 4, 4), jnp.arange(4), jnp.zeros(4))
@@ -88,6 +91,7 @@ def test_a_transition_without_loss_stays_possible() -> None:
     assert np.isfinite(drawn.weights).all()
 
 
+@pytest.mark.slow
 def test_what_is_not_stored_is_never_drawn() -> None:
     """A table of priorities has rooms to spare, and a float its rounding: 49,999 rows, of which 30,011 are filled."""
     part = Prioritized()

@@ -117,6 +117,7 @@ def ensemble_run(shared: float = 0.5) -> tuple[CompiledRun, Any, Any, Any]:
     )
 
 
+@pytest.mark.slow
 def test_priors_stay_bit_for_bit_and_what_is_learned_moves() -> None:
     _, start, iterate, _ = ensemble_run()
     state = start
@@ -130,6 +131,7 @@ def test_priors_stay_bit_for_bit_and_what_is_learned_moves() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_mask_is_drawn_once_and_stored_with_its_transition() -> None:
     """As often 1 as asked; a row of the buffer keeps its mask until it is overwritten."""
     _, state, iterate, _ = ensemble_run(shared=0.25)
@@ -143,6 +145,7 @@ def test_a_mask_is_drawn_once_and_stored_with_its_transition() -> None:
     assert len(np.unique(masks[-1], axis=0)) > MEMBERS
 
 
+@pytest.mark.slow
 def test_a_member_learns_from_its_own_transitions_alone() -> None:
     """Of a batch that is masked for the others, only one member's arrays have a gradient, and its own bootstrap."""
     compiled, state, _, key = ensemble_run()
@@ -277,6 +280,7 @@ class NormalizedBuilder(NetworkBuilder):
         return Normalized(first, norm, heads, encoding.init(encoder_key), encoding)
 
 
+@pytest.mark.slow
 def test_a_network_with_layer_normalization_trains() -> None:
     result = ut.train(ut.Chain(3), ut.Gaussian(), ut.UCB(), TINY, network=NormalizedBuilder())
     assert result.record.network == {"name": "NormalizedBuilder", "units": 8}

@@ -83,6 +83,7 @@ def test_moments_lie_ever_further_apart():
     assert due[-1] > 10**8
 
 
+@pytest.mark.slow
 def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
     monkeypatch.setattr(recorder, "NUMBERS", recorder.MOMENTS * 2 * 2 * 6 * 3)  # room for three states
     result = ut.train(ut.Chain(4), settings=TINY, record="distributions")

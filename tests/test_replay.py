@@ -95,6 +95,7 @@ def test_an_empty_buffer_keeps_shapes_and_types(part: Replay) -> None:
     assert drawn.weights.dtype == jnp.float32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", BATCHES, ids=str)
 def test_sampling_is_uniform_over_what_is_held(part: Replay, batches: list[int]) -> None:
     """Whole transitions, none that was never written or already overwritten, all of them equally often."""
@@ -145,6 +146,7 @@ def test_an_index_beyond_every_buffer_is_ignored(part: Replay) -> None:
     jax.tree.map(np.testing.assert_array_equal, after, state)
 
 
+@pytest.mark.slow
 def test_batched_over_seeds_it_is_the_same(part: Replay) -> None:
     """Two seeds whose streams differ, each as it is alone."""
     firsts, example = (1, 40), jax.tree.map(lambda leaf: leaf[0], transitions(1, 1))
@@ -166,6 +168,7 @@ def test_batched_over_seeds_it_is_the_same(part: Replay) -> None:
             np.testing.assert_allclose(ours[row], expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_losses_that_come_back_are_those_of_the_drawn_transitions() -> None:
     """Nothing is learned, and next actions are kept: then a transition has one loss, whenever it is drawn."""
     agent = Agent(
@@ -293,6 +296,7 @@ def whole_writes(text: str, sizes: tuple[int, ...]) -> list[str]:
 SEEDS, LARGE = 3, 49_999
 
 
+@pytest.mark.slow
 def test_a_compiled_run_never_copies_its_buffer(part: Replay) -> None:
     """Prioritized reads its table of priorities whole; nobody writes a whole array."""
     assert whole_writes(*program(CompiledRun, part, SEEDS, LARGE)) == []

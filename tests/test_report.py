@@ -232,6 +232,7 @@ def test_without_its_packages_it_says_how_to_get_them(capsys, monkeypatch):
     assert "pip install 'uppertail[report]'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_inspect_shows_what_was_learned(tmp_path, capsys):
     run = reported.run()
     assert main(["inspect", str(run), "--state", "1", "--seed", "1", "--json"]) == 0

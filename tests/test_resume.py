@@ -95,6 +95,7 @@ def test_resume_ends_with_the_same_results_and_says_where_it_goes_on(killed, fin
     assert checkpoint.digest(first) == checkpoint.digest(second)
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_checkpoint_begins_again(killed, finished, capsys):
     shutil.rmtree(killed / "checkpoints")
     assert main(["resume", str(killed)]) == 0
@@ -168,6 +169,7 @@ def test_a_summary_that_is_none_is_written_again(finished, tmp_path, monkeypatch
     assert_same_results(tmp_path / "run", finished)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["summary.json", "curve.png", "episodes.npz", "networks.safetensors"])
 def test_a_run_killed_while_it_wrote_its_results_writes_them_again(name, finished, tmp_path, monkeypatch):
     shutil.copytree(finished, tmp_path / "run")
@@ -250,6 +252,7 @@ def test_resume_asks_which_run(arguments, sentence, capsys):
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_passed_over_in_a_line(finished, killed, capsys):
     last = killed / "checkpoints" / "step-000002048.safetensors"
     last.write_bytes((finished / "checkpoints" / last.name).read_bytes()[:-1])
@@ -284,6 +287,7 @@ def test_overwrite_takes_the_old_checkpoints_away_but_nothing_else(finished, kil
     assert {entry.name for entry in killed.iterdir()} == FILES
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_the_last_good_checkpoint(killed, finished, monkeypatch, capsys):
     write, good = checkpoint.write, killed / "checkpoints" / "step-000001024.safetensors"
 

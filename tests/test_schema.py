@@ -72,6 +72,7 @@ def with_setting(kind: Any, name: str, value: Any) -> Any:
     return part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), FIELDS, ids=[f"{kind.__name__}.{name}" for kind, name in FIELDS])
 @given(value=HOSTILE)
 def test_a_setting_is_taken_or_refused_in_a_sentence(kind: Any, name: str, value: Any) -> None:

@@ -153,6 +153,7 @@ def test_bad_calls_are_said(arguments, said, capsys, tmp_path):
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_files_in_the_documentation_are_studies(monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, "optuna", types.ModuleType("optuna"))
     blocks = re.findall(r"```yaml\n(.*?)```", (DOCUMENTATION / "studies.md").read_text(), flags=re.DOTALL)

@@ -115,6 +115,7 @@ def test_returns_and_lengths_start_anew_with_each_episode():
             ret, length = 0.0, 0
 
 
+@pytest.mark.slow
 def test_a_minibatch_is_half_fresh_on_policy_and_half_replay_off_policy(rollout):
     loop, transitions, _ = rollout
     old = transitions._replace(reward=np.full_like(transitions.reward, 7.0))
@@ -265,6 +266,7 @@ def test_seed_k_of_several_follows_the_run_of_seed_k_alone():
     assert not np.array_equal(together.record.episodes[0].end_steps, of_one.end_steps)
 
 
+@pytest.mark.slow
 def test_every_seed_has_its_own_chain():
     result = small_train(seeds=2, **THREE_CHUNKS)
     assert isinstance(result.environments, FiniteMDP)
@@ -338,6 +340,7 @@ def test_a_run_ends_at_whichever_limit_comes_first(limits, episodes, steps):
             assert seed.end_steps[-1] <= steps < seed.end_steps[-1] + 5
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_learned():
     before = signal.getsignal(signal.SIGINT)
     settings = Settings(**SMALL, seeds=2, **THREE_CHUNKS)
@@ -361,6 +364,7 @@ def test_a_loss_that_is_not_finite_names_seed_and_step_and_keeps_the_rest():
     assert caught.value.result.record.diverged == {"seed": caught.value.seed, "step": caught.value.step}
 
 
+@pytest.mark.slow
 def test_progress_is_reported_after_each_chunk():
     seen = []
     train(Chain(length=5), Gaussian(), UCB(), Settings(**SMALL, seeds=2, **THREE_CHUNKS), seen.append)

@@ -54,6 +54,7 @@ def learned(mdp: FiniteMDP, agent: TabularAgent, seen: np.ndarray) -> Any:
     return jax.tree.map(np.asarray, z)
 
 
+@pytest.mark.slow
 def test_first_successes_on_a_chain_of_5_in_closed_form() -> None:
     """Optimism tries both actions of a state, in random order, before it passes it a third time.
 
@@ -67,6 +68,7 @@ def test_first_successes_on_a_chain_of_5_in_closed_form() -> None:
     assert scipy.stats.chisquare(np.append(counts[1:4].sum(), counts[4:]), np.append(20, expected[3:])).pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_medians_of_the_trial() -> None:
     """Throw-away programs in NumPy gave 100.5 on the Chain and 19 on DeepSea, the medians of ten seeds."""
     first = twin(Chain(100), policy=CONSTANT, seeds=3, seed=1).first_success_episode

@@ -158,6 +158,7 @@ def test_a_gif_ends_where_memory_would(cart, pygame, monkeypatch, capsys):
     assert "0.1 seconds in cart.gif, and there is no room for more" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_text_is_printed(stairs, capsys):
     """Also with a first state that is not 0, and a first action that is not."""
     assert main(["watch", str(stairs), "--episodes", "2", "--policy", "thompson"]) == 0
@@ -187,6 +188,7 @@ def test_without_pygame_there_is_a_sentence(arguments, cart, monkeypatch, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_environment_without_a_picture_gets_a_sentence(capsys):
     assert main(["train", "--env", "Toy", "--steps", "16", *SMALL, "--out", "run"]) == 0
     assert main(["watch", "run"]) == 2
@@ -218,6 +220,7 @@ def test_a_bad_request_gets_a_sentence(arguments, sentence, cart, tmp_path, caps
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_gif_that_cannot_be_written_gets_a_sentence(cart, pygame, tmp_path, capsys):
     (tmp_path / "cart.gif").mkdir()
     assert main(["watch", str(cart), "--gif", "cart.gif"]) == 2

@@ -305,6 +305,7 @@ def test_a_run_on_hashed_observations_solves_what_they_tell_apart() -> None:
 gymnasium.register("Testing/Told-v0", f"{__name__}:Told")
 
 
+@pytest.mark.slow
 def test_wrappers_from_the_command_line_hold_when_it_is_resumed_and_evaluated(tmp_path: Any, capsys: Any) -> None:
     out = tmp_path / "run"
     options = ["--env", "Gym", "--env.id", "Testing/Told-v0", "--env.reset_seed", "run", "--seeds", "1", "--quiet"]
