@@ -32,14 +32,15 @@ from uppertail.training.run import Run
 ENSEMBLE = ut.Ensemble(width=16)
 METHODS: dict[str, dict[str, Any]] = {
     "ucb": {"policy": ut.UCB()},
+    "ucb_smaller": {"policy": ut.UCB(), "learning_rate": 3e-3},
     "paper": {"distribution": ut.Gaussian(distance="cross_entropy"), "policy": ut.UCB()},
     "member": {"policy": ut.MemberThompson(within=2.0), "network": ENSEMBLE},
     "double": {"policy": ut.DoubleUCB(jitter=0.0), "network": ENSEMBLE},
     "boot_dqn": {"distribution": ut.PointMass(), "policy": ut.MemberThompson(), "network": ENSEMBLE},
 }
-"""paper: UCB on a spread learned by cross-entropy, which holds all of it; ucb: on one that leaves out the environment's
-chance (this project's default); boot_dqn: bootstrapped DQN with randomized priors; member: one member of an ensemble
-for an episode, and optimism on its spread; double: optimism on both spreads."""
+"""ucb: on a spread that leaves out the environment's chance (this project's default); ucb_smaller: with smaller steps;
+paper: on a spread learned by cross-entropy, which holds all of it; member: one member for an episode, and
+optimism on its spread; double: optimism on both spreads; boot_dqn: bootstrapped DQN with randomized priors."""
 
 AVERAGED: dict[str, Any] = {"replay": ut.Uniform(), "learning_rate_end": 0.0}
 """What all methods share where there is chance: all outcomes are replayed, and steps fall, so that noise averages."""

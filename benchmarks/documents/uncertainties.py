@@ -22,6 +22,7 @@ UNCERTAIN = {
 
 METHODS = {
     "ucb": "UCB",
+    "ucb_smaller": "UCB, smaller steps",
     "paper": "the paper's",
     "member": "one optimistic member",
     "double": "DoubleUCB",
