@@ -32,6 +32,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "reproduce-chain": reproduction.chain,
     "reproduce-frozen-lake": reproduction.lake,
     "reproduce-policy-evaluation": reproduction.evaluation,
+    "reproduce-uncertainties": reproduction.uncertainties,
     "bench": speeds.contest,
     "breakdown": speeds.parts,
     "scaling": speeds.growth,

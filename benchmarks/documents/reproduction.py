@@ -56,3 +56,17 @@ def evaluation() -> list[list[str]]:
         told = [f"{row[f'{name}_mean'][0]:.3f} ({row[f'{name}_largest'][0]:.3f})" for name in distances]
         rows.append([row["env"], row["family"], *told])
     return rows
+
+
+def uncertainties() -> list[list[str]]:
+    """Spread between and within members beside the exact one, and calibration, at the end."""
+    rows = [["environment", "family", "between, at first", "between", "within", "exact", "of it chance",
+             "inside 50%", "80%", "95%", "CRPS", "of the exact"]]  # fmt: skip
+    for row in figure("uncertainties")["rows"]:
+        spreads = ("between_before", "between", "within", "exact", "exact_chance")
+        rows.append([
+            row["env"], row["family"], *(f"{row[name][0]:.4f}" for name in spreads),
+            *(f"{row[f'inside_{share}'][0]:.2f}" for share in (0.5, 0.8, 0.95)),
+            f"{row['crps'][0]:.3f}", f"{row['crps_of_exact'][0]:.3f}",
+        ])  # fmt: skip
+    return rows
