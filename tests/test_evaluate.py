@@ -23,6 +23,8 @@ from uppertail.training.drive import drive
 from uppertail.training.drivers import host_world
 from uppertail.types import ReturnRange
 
+pytestmark = pytest.mark.slow
+
 TOY_REWARD = {0: (-1.0, 1.0), 1: (4.0, 1.0), 2: (1.0, 0.0)}
 """The Toy's table: action 0 of state 0 leads to state 1, action 1 to state 2, and both end the episode."""
 
@@ -81,7 +83,6 @@ def toy_returns(folder, c):
     return returns
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "c"), [("greedy", 0), ("ucb", 30), ("trained", 30)])
 def test_the_toys_returns_are_those_of_its_table(policy, c, toy, capsys):
     assert main(["evaluate", str(toy), "--episodes", "3", "--policy", policy]) == 0
@@ -120,7 +121,6 @@ def test_the_same_command_writes_the_same_file(toy, tmp_path, capsys):
     assert (toy / "evaluation-thompson.json").read_bytes() == written
 
 
-@pytest.mark.slow
 def test_gymnasium_itself_gives_the_same_returns(cart):
     """Each episode is replayed in an environment of its own, with the network that `load` gives."""
     assert main(["evaluate", str(cart), "--episodes", "3", "--quiet"]) == 0
@@ -139,7 +139,6 @@ def test_gymnasium_itself_gives_the_same_returns(cart):
     env.close()
 
 
-@pytest.mark.slow
 def test_load_gives_what_training_gave():
     settings = ut.Settings(
         seeds=2, width=8, hidden_layers=1, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048
@@ -166,7 +165,6 @@ def test_what_was_measured_of_returns_is_not_measured_again(cart, monkeypatch):
     assert family.scale == scale != 12345.0
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_leaves_its_networks_and_a_resumed_one_others(monkeypatch):
     def stopped(run, on_chunk, checkpoints):
         del on_chunk
@@ -184,7 +182,6 @@ def test_an_interrupted_run_leaves_its_networks_and_a_resumed_one_others(monkeyp
     assert document(Path("run"))["networks"]["env_steps"] == 2048
 
 
-@pytest.mark.slow
 def test_a_diverged_run_leaves_its_networks_but_they_do_not_play(capsys):
     arguments = [*TOY, "--steps", "64", "--learning_rate", "1e30", "--out", "run"]
     assert main(["train", *arguments]) == 2
@@ -195,7 +192,6 @@ def test_a_diverged_run_leaves_its_networks_but_they_do_not_play(capsys):
     assert "holds NaN or infinite numbers" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_run_whose_environment_failed_leaves_its_networks(tmp_path, monkeypatch, capsys):
     """It fails when it is evaluated, too, in the run and afterwards."""
     (tmp_path / "my_motor.py").write_text(

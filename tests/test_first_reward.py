@@ -12,6 +12,8 @@ from uppertail import UCB, Gaussian, Given, Settings, train
 from uppertail.environments import measure_returns
 from uppertail.training.results import TrainingResult
 
+pytestmark = pytest.mark.slow
+
 LENGTH = 9
 SETTINGS = Settings(
     seeds=1, steps=1024, episodes=10**6, width=16, hidden_layers=1, replay_size=256, batch_size=64, learning_rate=0.01
@@ -52,7 +54,6 @@ def test_a_random_policy_sees_nothing_here() -> None:
     assert (seen.low, seen.high, seen.known) == (0.0, 0.0, False)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reward", [0.01, 1000.0])
 def test_the_size_of_the_first_reward_does_not_matter(reward: float) -> None:
     """The oracle is a reward of 1: the same episodes up to the first success, and solved as soon, but for rounding."""
@@ -64,7 +65,6 @@ def test_the_size_of_the_first_reward_does_not_matter(reward: float) -> None:
     assert other.greedy_solves == one.greedy_solves == [True]
 
 
-@pytest.mark.slow
 def test_in_powers_of_two_it_makes_no_difference_at_all() -> None:
     one, other, reward = run(1.0), run(1024.0), 1024.0
     np.testing.assert_array_equal(other.record.episodes[0].lengths, one.record.episodes[0].lengths)

@@ -21,6 +21,8 @@ from uppertail.training.drivers.groups import Groups
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
 
+pytestmark = pytest.mark.slow
+
 SMALL: dict[str, Any] = {"episodes": 60, "width": 16, "hidden_layers": 1, "batch_size": 16, "replay_size": 256}
 
 
@@ -34,7 +36,6 @@ def assert_equal(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(ours, other)
 
 
-@pytest.mark.slow
 def test_a_seed_is_bit_for_bit_the_same_however_many_run_beside_it() -> None:
     together = run(7, 3)
     for row in range(3):
@@ -80,7 +81,6 @@ SCRIPT = """
 """
 
 
-@pytest.mark.slow
 def test_several_devices_share_the_seeds() -> None:
     """Two CPU devices, forced: seeds alone give the same bits, batched ones (as accelerators do) nearly the same."""
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"

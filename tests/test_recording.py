@@ -16,6 +16,8 @@ from uppertail.errors import InputError
 from uppertail.records import distributions
 from uppertail.training.drivers import recorder
 
+pytestmark = pytest.mark.slow
+
 TINY = ut.Settings(
     seeds=2, episodes=120, width=4, hidden_layers=1, replay_size=256, batch_size=16, updates_per_rollout=1
 )
@@ -35,7 +37,6 @@ def recorded(result: ut.TrainingResult) -> Any:
     return result.distributions
 
 
-@pytest.mark.slow
 def test_recording_changes_no_result():
     plain, other = trained(None), trained("distributions")
     assert plain.distributions is None
@@ -83,7 +84,6 @@ def test_moments_lie_ever_further_apart():
     assert due[-1] > 10**8
 
 
-@pytest.mark.slow
 def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
     monkeypatch.setattr(recorder, "NUMBERS", recorder.MOMENTS * 2 * 2 * 6 * 3)  # room for three states
     result = ut.train(ut.Chain(4), settings=TINY, record="distributions")
@@ -102,7 +102,6 @@ def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
         assert found.place_of(-1, row, 99) is None
 
 
-@pytest.mark.slow
 def test_where_observations_are_no_states_the_first_one_is_recorded():
     settings = ut.Settings(seeds=1, episodes=9999, steps=64, width=4, hidden_layers=1, replay_size=64, batch_size=16)
     result = ut.train(ut.Gym("CartPole-v1", num_features=8), settings=settings, record="distributions")
@@ -112,7 +111,6 @@ def test_where_observations_are_no_states_the_first_one_is_recorded():
     assert found.step[:, 0].tolist() == [0, 16, 32, 48, 64]
 
 
-@pytest.mark.slow
 def test_a_run_that_was_killed_records_what_it_would_have(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["train", *OPTIONS, *LIMITS, "--record", "distributions", "--quiet", "--out", "whole"]) == 0

@@ -15,6 +15,8 @@ from uppertail.analysis import animation
 from uppertail.cli import main, watch
 from uppertail.environments.gymnasium import watched
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["--seeds", "2", "--width", "4", "--hidden_layers", "1", "--replay_size", "99", "--batch_size", "8", "--quiet"]
 SMALL += ["--replay", "Uniform", "--target", "Online"]
 TEXT = """
@@ -90,7 +92,6 @@ def episodes(printed):
     return [(float(each[3]), int(each[5].replace(",", ""))) for each in words]
 
 
-@pytest.mark.slow
 def test_a_gif_shows_what_gymnasium_draws(lake, pygame, capsys):
     """The same episode, played in Gymnasium with the loaded network, and drawn by it."""
     assert main(["watch", str(lake), "--seed", "1", "--gif", "lake.gif"]) == 0
@@ -118,7 +119,6 @@ def test_a_gif_shows_what_gymnasium_draws(lake, pygame, capsys):
         assert np.abs(ours.astype(int) - theirs).max() <= 2
 
 
-@pytest.mark.slow
 def test_the_first_episodes_are_those_of_an_evaluation(cart, pygame, capsys):
     assert main(["evaluate", str(cart), "--episodes", "3", "--quiet"]) == 0
     first, second = json.loads((cart / "evaluation-greedy.json").read_text())["seeds"]
@@ -158,7 +158,6 @@ def test_a_gif_ends_where_memory_would(cart, pygame, monkeypatch, capsys):
     assert "0.1 seconds in cart.gif, and there is no room for more" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_text_is_printed(stairs, capsys):
     """Also with a first state that is not 0, and a first action that is not."""
     assert main(["watch", str(stairs), "--episodes", "2", "--policy", "thompson"]) == 0
@@ -188,7 +187,6 @@ def test_without_pygame_there_is_a_sentence(arguments, cart, monkeypatch, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_an_environment_without_a_picture_gets_a_sentence(capsys):
     assert main(["train", "--env", "Toy", "--steps", "16", *SMALL, "--out", "run"]) == 0
     assert main(["watch", "run"]) == 2
@@ -220,7 +218,6 @@ def test_a_bad_request_gets_a_sentence(arguments, sentence, cart, tmp_path, caps
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_a_gif_that_cannot_be_written_gets_a_sentence(cart, pygame, tmp_path, capsys):
     (tmp_path / "cart.gif").mkdir()
     assert main(["watch", str(cart), "--gif", "cart.gif"]) == 2
