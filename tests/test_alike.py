@@ -146,8 +146,9 @@ def test_a_signal_to_all_processes_keeps_what_was_learned(number: int, code: int
         "--episodes", "1000000", "--width", "8", "--hidden_layers", "1", "--env.num_features", "8", "--out", "run",
         "--replay_size", "100", "--batch_size", "8", "--replay", "Uniform", "--target", "Online", "--quiet",
     ]  # fmt: skip
+    program = ["-c", TWO_PLAYED_TOGETHER] if asynchronous else ["-m", "uppertail"]
     process = subprocess.Popen(
-        [sys.executable, "-c", TWO_PLAYED_TOGETHER, *arguments],
+        [sys.executable, *program, *arguments],
         cwd=tmp_path,
         start_new_session=True,
         stderr=subprocess.PIPE,

@@ -298,8 +298,9 @@ def test_the_headline_ends_with_a_table_and_one_picture(tmp_path, monkeypatch, c
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["train", "--quiet"], ["headline", "--quiet"]])
+@pytest.mark.parametrize("arguments", [["train", "--quiet", "--overwrite", "--out", "new"], ["headline", "--quiet"]])
 def test_a_quiet_run_prints_nothing(arguments, capfd, monkeypatch):
+    """Nor does one that may overwrite a folder that is not there."""
     headline = small_headline(monkeypatch)
     monkeypatch.setattr(headline, "METHODS", dict(list(headline.METHODS.items())[:1]))
     assert main([*arguments, *(TINY if arguments[0] == "train" else [])]) == 0
