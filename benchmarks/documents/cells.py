@@ -12,9 +12,14 @@ RESULTS = ROOT / "results"
 KINDS = ("Gaussian", "Categorical", "GaussianMixture")
 
 
+def read(name: str) -> dict[str, Any]:
+    """A result file, by its path in results."""
+    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+
+
 def summary(folder: str) -> dict[str, Any]:
     """What a run wrote."""
-    return json.loads((RESULTS / folder / "summary.json").read_text(encoding="utf-8"))
+    return read(f"{folder}/summary.json")
 
 
 def number(value: float | None, digits: int = 1) -> str:

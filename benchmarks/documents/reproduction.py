@@ -1,16 +1,15 @@
 """The paper's figures, by `uppertail reproduce`."""
 
-import json
 import statistics
 from typing import Any
 
-from documents.cells import RESULTS
+from documents.cells import summary
 from uppertail.records import episode_text
 
 
 def figure(name: str) -> dict[str, Any]:
     """The numbers of a figure."""
-    return json.loads((RESULTS / "reproduction" / name / "summary.json").read_text(encoding="utf-8"))
+    return summary(f"reproduction/{name}")
 
 
 def interval(numbers: list[float], digits: int = 2) -> str:

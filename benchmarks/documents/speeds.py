@@ -1,20 +1,12 @@
 """Speeds, by `uppertail bench`, benchmarks/scaling.py and benchmarks/breakdown.py."""
 
-import json
-from typing import Any
-
-from documents.cells import RESULTS
-
-
-def results(name: str) -> dict[str, Any]:
-    """A result file."""
-    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+from documents.cells import read
 
 
 def contest() -> list[list[str]]:
     """Steps per second of each contestant, by depth."""
     rows = [["", "hidden layers", "steps/s", "times DQN", "times QR-DQN", "share", "compile"]]
-    for row in results("bench/bench.json")["rows"]:
+    for row in read("bench/bench.json")["rows"]:
         times, name = row.get("times", {}), row["label"].rpartition(",")[0]
         rows.append([
             name, str(row["hidden_layers"]), f"{row['steps_per_second']:,.0f}",
@@ -27,7 +19,7 @@ def contest() -> list[list[str]]:
 
 def parts() -> list[list[str]]:
     """Microseconds of each part of an iteration, by depth."""
-    by_depth = results("breakdown.json")["microseconds"]
+    by_depth = read("breakdown.json")["microseconds"]
     first, *others = by_depth
     heading = ["", f"{first} hidden layer", *others]
     return [heading, *([part, *(f"{by_depth[depth][part]:,.0f}" for depth in by_depth)] for part in by_depth[first])]
@@ -45,6 +37,6 @@ def growth() -> list[list[str]]:
                 f"{row['gflops']:.1f}",
                 f"{row['state_megabytes']:,.0f}",
             ]
-            for row in results("scaling/scaling.json")["rows"]
+            for row in read("scaling/scaling.json")["rows"]
         ),
     ]
