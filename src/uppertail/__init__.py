@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from uppertail.cli.trained import load
     from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
     from uppertail.environments import (
+        CartpoleSwingup,
         Chain,
         DeepSea,
         EnvironmentBuilder,
@@ -75,6 +76,7 @@ _HOME_OF = {
 __all__ = [
     "UCB",
     "BayesianLast",
+    "CartpoleSwingup",
     "Categorical",
     "Chain",
     "Checkpoints",

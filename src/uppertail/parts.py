@@ -52,6 +52,7 @@ PARTS = {
             "DeepSea": "uppertail.environments",
             "Toy": "uppertail.environments",
             "RiskyArm": "uppertail.environments",
+            "CartpoleSwingup": "uppertail.environments",
             "FrozenLake": "uppertail.environments",
             "Gym": "uppertail.environments",
         },

@@ -1,6 +1,7 @@
 """Environments: tables of finite MDPs, and the builders that make them."""
 
 from uppertail.environments.base import Environment, EnvironmentBuilder, require_tables_fit
+from uppertail.environments.cartpole_swingup import CartpoleSwingup
 from uppertail.environments.chain import Chain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.failures import EnvironmentFailedError, begin_all, step_host
@@ -14,6 +15,7 @@ from uppertail.environments.treasure_chain import TreasureChain
 from uppertail.environments.watched import Frame, WatchableBuilder, WatchedEnvironment, WatchedStep
 
 __all__ = [
+    "CartpoleSwingup",
     "Chain",
     "DeepSea",
     "Environment",

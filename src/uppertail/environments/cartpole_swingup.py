@@ -1,0 +1,189 @@
+"""Cartpole swing-up (bsuite): deep exploration where states are numbers, and standing still is free."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from uppertail.encodings import Numbers, Preferences
+from uppertail.environments.base import Environment, EnvironmentBuilder
+from uppertail.errors import InputError
+from uppertail.schema import settle
+from uppertail.types import TimeStep
+
+CART, POLE, HALF_LENGTH = 1.0, 0.1, 0.5
+"""Masses in kg, and half the pole's length in m."""
+PUSH, GRAVITY = 10.0, 9.8
+"""The force of an action in N, and the acceleration of free fall in m/s^2."""
+
+EDGE = 3.0
+"""How far from the centre the track ends, in m."""
+SECONDS, MOST_SECONDS = 0.01, 10.0
+"""The length of a step, and of an episode."""
+STEPS = 1_001
+"""Steps of an episode: it ends when more than its seconds are over, and after 1,000 steps they are not."""
+AT_FIRST = 0.05
+"""How far each number of the first state may be from hanging still at the centre."""
+
+NUMBERS = Numbers(
+    low=(-1.0, -math.inf, -1.0, -1.0, -math.inf, 0.0, -1.0, -1.0),
+    high=(1.0, math.inf, 1.0, 1.0, math.inf, 1.0, 1.0, 1.0),
+)
+
+
+class Pose(NamedTuple):
+    """Where cart and pole are, how fast they move, and how many steps were made.
+
+    Args:
+        x: the cart's place, in m from the centre.
+        x_dot: its speed, in m/s.
+        theta: the pole's angle in radians; 0: upright.
+        theta_dot: its angular speed, in radians/s.
+        steps: steps since the episode began.
+    """
+
+    x: Float[Array, ""]
+    x_dot: Float[Array, ""]
+    theta: Float[Array, ""]
+    theta_dot: Float[Array, ""]
+    steps: Int[Array, ""]
+
+    def after(self, force: Float[Array, ""]) -> "Pose":
+        """The pose a step later: Euler's method on the equations of Barto, Sutton and Anderson (1983)."""
+        cos, sin, mass = jnp.cos(self.theta), jnp.sin(self.theta), CART + POLE
+        swing = (force + POLE * HALF_LENGTH * self.theta_dot**2 * sin) / mass
+        turning = (GRAVITY * sin - cos * swing) / (HALF_LENGTH * (4 / 3 - POLE * cos**2 / mass))
+        pushing = swing - POLE * HALF_LENGTH * turning * cos / mass
+        return Pose(
+            self.x + SECONDS * self.x_dot,
+            self.x_dot + SECONDS * pushing,
+            jnp.remainder(self.theta + SECONDS * self.theta_dot, 2 * math.pi),
+            self.theta_dot + SECONDS * turning,
+            self.steps + 1,
+        )
+
+
+class SwingUp(Environment):
+    """One seed's cart and pole.
+
+    Args:
+        height: the cosine of the pole's angle above which it is upright.
+        slow: the angular speed below which it is.
+        central: how near to the centre the cart has to be.
+        cost: what a push costs.
+    """
+
+    height: Float[Array, ""]
+    slow: Float[Array, ""]
+    central: Float[Array, ""]
+    cost: Float[Array, ""]
+
+    @property
+    def observations(self) -> Numbers:
+        return NUMBERS
+
+    @property
+    def num_actions(self) -> int:
+        return 3
+
+    def reset(self, key: PRNGKeyArray) -> tuple[Pose, TimeStep]:
+        x, x_dot, theta, theta_dot = jax.random.uniform(key, (4,), minval=-AT_FIRST, maxval=AT_FIRST)
+        pose = Pose(x, x_dot, math.pi + theta, theta_dot, jnp.zeros((), jnp.int32))
+        no = jnp.zeros((), bool)
+        return pose, TimeStep(self._observation(pose), jnp.zeros(()), no, no)
+
+    def step(self, key: PRNGKeyArray, state: Pose, action: Int[Array, ""]) -> tuple[Pose, TimeStep]:
+        del key  # nothing is left to chance after the start
+        push = action.astype(jnp.float32) - 1
+        pose = state.after(PUSH * push)
+        reward = jnp.where(self._is_upright(pose), 1.0, 0.0) - self.cost * jnp.abs(push)
+        over = (pose.steps >= STEPS) | (jnp.abs(pose.x) > EDGE)
+        return pose, TimeStep(self._observation(pose), reward, over, jnp.zeros((), bool))
+
+    def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        horizon = float(STEPS) if discount == 1 else (1 - discount**STEPS) / (1 - discount)
+        return -self.cost * horizon, jnp.full((), horizon)
+
+    def _is_upright(self, pose: Pose) -> Bool[Array, ""]:
+        return (jnp.cos(pose.theta) > self.height) & self._is_slow(pose) & self._is_central(pose)
+
+    def _is_slow(self, pose: Pose) -> Bool[Array, ""]:
+        return jnp.abs(pose.theta_dot) < self.slow
+
+    def _is_central(self, pose: Pose) -> Bool[Array, ""]:
+        return jnp.abs(pose.x) < self.central
+
+    def _observation(self, pose: Pose) -> Float[Array, "8"]:
+        place = [pose.x / EDGE, pose.x_dot / EDGE]
+        pole = [jnp.sin(pose.theta), jnp.cos(pose.theta), pose.theta_dot]
+        signs = [jnp.where(mark, 1.0, -1.0) for mark in (self._is_central(pose), self._is_slow(pose))]
+        return jnp.stack([*place, *pole, pose.steps.astype(jnp.float32) * (SECONDS / MOST_SECONDS), *signs])
+
+
+@dataclasses.dataclass(frozen=True)
+class CartpoleSwingup(EnvironmentBuilder):
+    """A pole hangs from a cart; who swings it up and keeps it there earns 1 per step, and every push costs a little.
+
+    An agent that does not explore deeply learns to stand still, which is free. Actions: push left, nothing, push right.
+    Observation: the cart's place and speed (as shares of the track's half), sine and cosine of the pole's angle, its
+    angular speed, the share of the episode that is over, and 1 or -1 for whether the cart is near the centre and for
+    whether the pole is slow. An episode terminates after 1,001 steps of 0.01 seconds, or where the track ends. As in
+    bsuite 0.3.6, whose sweep has `height_threshold` n / 20 and `x_reward_threshold` 1 - n / 20 for n from 0 to 19.
+
+    Args:
+        height_threshold: the pole is upright where the cosine of its angle is above this, in [-1, 1).
+        theta_dot_threshold: and its angular speed below this, in radians per second, above 0.
+        x_reward_threshold: and the cart nearer to the centre than this, in metres, above 0.
+        move_cost: what a push costs, in [0, 1).
+        num_features: how many random features the numbers become.
+        length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
+        feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
+            its own from them.
+    """
+
+    height_threshold: float = 0.5
+    theta_dot_threshold: float = 1.0
+    x_reward_threshold: float = 1.0
+    move_cost: float = 0.1
+    num_features: int = 512
+    length_scale: float = 0.2
+    feature_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if not -1 <= self.height_threshold < 1:
+            raise InputError(
+                f"height_threshold is {self.height_threshold}, but it is the cosine of an angle that a pole must be "
+                "able to exceed: use a number in [-1, 1); bsuite's are 0 to 0.95."
+            )
+        for name in ("theta_dot_threshold", "x_reward_threshold"):
+            if getattr(self, name) <= 0:
+                raise InputError(f"{name} is {getattr(self, name)}: use a number above 0; bsuite has 1 at most.")
+        if not 0 <= self.move_cost < 1:
+            raise InputError(
+                f"move_cost is {self.move_cost}, but a push costs 0 or more, and less than the 1 that an upright pole "
+                "pays: use a number in [0, 1); bsuite has 0.1."
+            )
+
+    @property
+    def success_return(self) -> float:
+        """What bsuite's score calls a swing-up."""
+        return 100.0
+
+    @property
+    def floor_episodes(self) -> None:
+        return None
+
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(
+            num_features=self.num_features, length_scale=self.length_scale, feature_norm=self.feature_norm
+        )
+
+    def build(self, key: PRNGKeyArray) -> SwingUp:
+        del key  # every seed has the same cart and pole
+        thresholds = self.height_threshold, self.theta_dot_threshold, self.x_reward_threshold, self.move_cost
+        return SwingUp(*map(jnp.float32, thresholds))
