@@ -30,9 +30,12 @@ from uppertail.types import ReturnRange
 KEY = jax.random.key(0)
 INF = math.inf
 SCALED = Preferences(features="scaled")
+TAXI = max(name for name in gymnasium.registry if name.startswith("Taxi-"))
+"""Taxi-v4; Taxi-v3 in the lowest Gymnasium that is supported."""
+
 IDS = [
     *("CartPole-v1", "MountainCar-v0", "Acrobot-v1"),
-    *("Taxi-v4", "CliffWalking-v1", "FrozenLake-v1", "Blackjack-v1"),
+    *(TAXI, "CliffWalking-v1", "FrozenLake-v1", "Blackjack-v1"),
     pytest.param(
         "LunarLander-v3", marks=pytest.mark.skipif(find_spec("Box2D") is None, reason="needs gymnasium[box2d]")
     ),
@@ -322,7 +325,7 @@ def follow_gymnasium(host: HostEnvironment, name: str, seed: int, steps: int) ->
     return episodes
 
 
-@pytest.mark.parametrize("name", ["CartPole-v1", "MountainCar-v0", "Taxi-v4", "Blackjack-v1", "Testing/Remembering-v0"])
+@pytest.mark.parametrize("name", ["CartPole-v1", "MountainCar-v0", TAXI, "Blackjack-v1", "Testing/Remembering-v0"])
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_steps_are_gymnasiums_with_the_true_final_observations(name: str, num_envs: int) -> None:
     episodes = follow_gymnasium(Gym(name, compile="never").open(7, num_envs), name, 7, 450)
@@ -595,7 +598,7 @@ def lake(fault: str = "") -> gymnasium.Env[Any, Any]:
 
 TABLES = {
     "FrozenLake-v1": Gym("FrozenLake-v1", kwargs={"is_slippery": False}),
-    "Taxi-v4": Gym("Taxi-v4"),
+    TAXI: Gym(TAXI),
     "CliffWalking-v1": Gym("CliffWalking-v1"),
 }
 
@@ -620,13 +623,13 @@ def test_environments_that_show_none_are_not(name: str) -> None:
 
 
 def test_a_fickle_taxi_is_not_compiled_and_a_rainy_one_is() -> None:
-    fickle = Gym("Taxi-v4", kwargs={"fickle_passenger": True})
+    fickle = Gym(TAXI, kwargs={"fickle_passenger": True})
     assert not fickle.compiles
-    assert fickle.note == ("Taxi-v4 is stepped in Python: its passengers are fickle, which the table does not show.")
+    assert fickle.note == (f"{TAXI} is stepped in Python: its passengers are fickle, which the table does not show.")
     with pytest.raises(InputError, match="cannot be compiled: its passengers are fickle"):
         fickle.build(KEY)
-    assert Gym("Taxi-v4", kwargs={"is_rainy": True}).compiles
-    assert Gym("Taxi-v4", kwargs={"fickle_passenger": True}, compile="never").note is None
+    assert Gym(TAXI, kwargs={"is_rainy": True}).compiles
+    assert Gym(TAXI, kwargs={"fickle_passenger": True}, compile="never").note is None
 
 
 @pytest.mark.parametrize(
@@ -727,7 +730,7 @@ def test_the_compiled_environment_steps_as_gymnasium_does(name: str) -> None:
             if ends or cut:
                 endings.add((bool(terminated[step]), bool(truncated[step])))
                 break
-    assert endings >= {"FrozenLake-v1": {(True, False)}, "Taxi-v4": {(False, True)}, "CliffWalking-v1": set()}[name]
+    assert endings >= {"FrozenLake-v1": {(True, False)}, TAXI: {(False, True)}, "CliffWalking-v1": set()}[name]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -736,7 +739,7 @@ def test_the_compiled_environment_starts_and_ends_as_registered(name: str) -> No
     starts = np.zeros(environment.num_states)
     starts[np.asarray(environment.start_state)] = environment.start_probability
     np.testing.assert_allclose(starts, bare.initial_state_distrib, rtol=1e-6)  # pyright: ignore[reportAttributeAccessIssue]
-    limit = {"FrozenLake-v1": 100, "Taxi-v4": 200, "CliffWalking-v1": 2**31 - 1}[name]
+    limit = {"FrozenLake-v1": 100, TAXI: 200, "CliffWalking-v1": 2**31 - 1}[name]
     assert environment.time_limit == limit
 
 
@@ -745,7 +748,7 @@ def test_the_compiled_environment_starts_and_ends_as_registered(name: str) -> No
     [
         ("FrozenLake-v1", (0, 1)),
         # the wrong place to put the passenger down, then 18 steps, the last of which pays 20; or that one alone
-        ("Taxi-v4", (-10 - 17 + 20, 20)),
+        (TAXI, (-10 - 17 + 20, 20)),
         # the cliff, then 13 steps from the start
         ("CliffWalking-v1", (-100 - 13, 0)),
     ],
@@ -775,7 +778,7 @@ def test_the_label_of_what_is_given() -> None:
     assert Given(gymnasium.make("CartPole-v1")).id == "CartPole-v1"
     assert Given(Counting).id == "Counting"
     assert Given(Counting, id="Mine").id == "Mine"
-    assert builder_of(TABLES["Taxi-v4"]) is TABLES["Taxi-v4"]
+    assert builder_of(TABLES[TAXI]) is TABLES[TAXI]
 
 
 def test_a_vector_environment_can_be_given() -> None:
