@@ -22,7 +22,6 @@ UNCERTAIN = {
 
 METHODS = {
     "ucb": "UCB",
-    "ucb_smaller": "UCB, smaller steps",
     "paper": "the paper's",
     "member": "one optimistic member",
     "double": "DoubleUCB",
