@@ -19,6 +19,18 @@ def test_the_paper_preset_is_the_papers_form() -> None:
     assert (built.bias, built.batch_size, built.updates_per_rollout) == (True, 32, 2)
 
 
+def test_the_stochastic_preset_averages_over_all_outcomes() -> None:
+    built = parse_request(["--preset", "stochastic", "--steps", "4096"]).built
+    assert (type(built.replay).__name__, type(built.target).__name__) == ("Uniform", "Online")
+    assert (built.learning_rate, built.learning_rate_end, built.steps) == (3e-3, 0.0, 4096)
+    assert built.episodes > built.steps  # the steps end the run, by which the rate has fallen
+
+
+def test_the_stochastic_preset_needs_to_know_how_long_the_run_is() -> None:
+    with pytest.raises(InputError, match="say at which steps it is reached, with --steps"):
+        parse_request(["--preset", "stochastic"]).run()
+
+
 def test_what_is_given_beside_a_preset_counts() -> None:
     arguments = ["--preset=paper", "--batch_size", "8", "--distribution.beta=0.5", "--replay", "Distinct"]
     built = parse_request(arguments).built
@@ -43,6 +55,6 @@ def test_without_a_preset_nothing_changes() -> None:
 
 def test_an_unknown_preset_is_one_sentence() -> None:
     with pytest.raises(
-        InputError, match=r"There is no preset 'papre': use paper, or leave it out\. Did you mean paper"
+        InputError, match=r"There is no preset 'papre': use paper or stochastic, or leave it out\. Did you mean paper"
     ):
         parse_request(["--preset", "papre"])

@@ -40,9 +40,22 @@ PRESETS = {
             ("policy", "UCB"): {"low": 1.7, "high": 2.3},
             ("network", "PerAction"): {"input_init": "glorot", "input_gain": 1.0},
         },
-    )
+    ),
+    "stochastic": Preset(
+        {
+            "replay": "Uniform",
+            "target": "Online",
+            "learning_rate": 3e-3,
+            "learning_rate_end": 0.0,
+            "episodes": 1_000_000,
+        },
+        {},
+    ),
 }
-"""`paper`: deeper networks with biases, c drawn for each decision, the paper's losses, plain Adam and replay."""
+"""`paper`: deeper networks with biases, c drawn for each decision, the paper's losses, plain Adam and replay.
+`stochastic`: all outcomes are replayed, nothing is remembered from a single one, and smaller steps fall to 0 at the end
+of `--steps`, so that the environment's chance averages (docs/decisions/0014).
+"""
 
 
 DEFAULTS = {"distribution": "Gaussian", "policy": "UCB", "network": "PerAction"}

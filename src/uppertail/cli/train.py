@@ -104,7 +104,8 @@ def parser(light: bool = False) -> ArgumentParser:
         "--preset",
         type=str | None,
         default=None,
-        help="a set of options: paper, the paper's own form; what is given beside it counts",
+        help="a set of options: paper, the paper's own form; or stochastic, for environments with chance, which needs --steps; "
+        "what is given beside it counts",
     )
     add_parts(options, light)
     options.add_class_arguments(Settings, None)
