@@ -1,7 +1,7 @@
 """MiniGrid by DQN of Stable-Baselines3 and QR-DQN of sb3-contrib, in the environments of benchmarks/minigrid_runs.py.
 
 Usage: python benchmarks/minigrid_peers.py [--out results/minigrid/peers.json] [--seeds 5] [--steps 200000] [--envs ...]
-in an environment made from benchmarks/peers.txt.
+[--algorithms DQN QRDQN] in an environment made from benchmarks/peers.txt.
 
 Both see the number of the observation, one-hot, so that they tell apart what UpperTail does. Discount, width, batch and
 updates per step are those of benchmarks/minigrid_runs.py, the rest is their default; exploration ends at 0.05 after
@@ -85,12 +85,13 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--envs", nargs="+", choices=IDS, default=list(IDS))
+    parser.add_argument("--algorithms", nargs="+", choices=ALGORITHMS, default=list(ALGORITHMS))
     given = parser.parse_args()
     torch.set_num_threads(1)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = json.loads(given.out.read_text())["runs"] if given.out.exists() else []
     done = {(row["algorithm"], row["env"], row["seed"]) for row in rows}
-    cells = [(kind, name, seed) for seed in range(given.seeds) for name in given.envs for kind in ALGORITHMS]
+    cells = [(kind, name, seed) for seed in range(given.seeds) for name in given.envs for kind in given.algorithms]
     for kind, name, seed in (cell for cell in cells if cell not in done):
         rows.append(row := train(kind, name, seed, given.steps))
         partial = given.out.with_suffix(".partial")
