@@ -6,18 +6,32 @@ from typing import Any
 from documents.cells import RESULTS, of_seeds
 
 
+AGENTS = {"DQN": "SB3's DQN", "QRDQN": "sb3-contrib's QR-DQN"}
+"""The peers, as they are told."""
+
+
 def grids() -> list[list[str]]:
     """MiniGrid: when each seed was solved."""
-
-    def told(run: dict[str, Any]) -> list[str]:
-        steps = ["not" if step is None else f"{step:,}" for step in run["solved_step"]]
+    rows = [["environment", "agent", "solved", "after these steps, each seed", "limit of steps", "seconds, all seeds"]]
+    peers = _runs_of_peers()
+    for path in sorted((RESULTS / "minigrid").glob("*-seeds-*.json")):
+        run = json.loads(path.read_text(encoding="utf-8"))
         limit = run["asked"]["settings"]["steps"]
-        return [run["env"], of_seeds(run["solved_step"]), "; ".join(steps), f"{limit:,}", f"{run['wall_seconds']:,.0f}"]
+        rows.append(_row(run["env"], "Gaussian, UCB", run["solved_step"], limit, run["wall_seconds"]))
+        for algorithm, told in AGENTS.items():
+            theirs = [each for each in peers if (each["algorithm"], each["env"]) == (algorithm, run["env"])]
+            if theirs:
+                seconds = sum(each["wall_seconds"] for each in theirs)
+                solved = [each["solved_step"] for each in theirs]
+                rows.append(_row(run["env"], told, solved, theirs[0]["limit"], seconds))
+    return rows
 
-    runs = [
-        json.loads(path.read_text(encoding="utf-8")) for path in sorted((RESULTS / "minigrid").glob("*-seeds-*.json"))
-    ]
-    return [
-        ["environment", "solved", "after these steps, each seed", "limit of steps", "seconds, all seeds"],
-        *map(told, runs),
-    ]
+
+def _runs_of_peers() -> list[dict[str, Any]]:
+    path = RESULTS / "minigrid" / "peers.json"
+    return json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
+
+
+def _row(env: str, agent: str, solved: list[int | None], limit: int, seconds: float) -> list[str]:
+    steps = ["not" if step is None else f"{step:,}" for step in solved]
+    return [env, agent, of_seeds(solved), "; ".join(steps), f"{limit:,}", f"{seconds:,.0f}"]

@@ -104,7 +104,7 @@ def parser(light: bool = False) -> ArgumentParser:
         "--preset",
         type=str | None,
         default=None,
-        help="a set of options: paper, the paper's own form; or stochastic, for environments with chance, which needs --steps; "
+        help="a set of options: paper, the paper's own form; stochastic, for environments with chance, with --steps; "
         "what is given beside it counts",
     )
     add_parts(options, light)
