@@ -5,7 +5,6 @@ from typing import Any
 
 from documents.cells import RESULTS, of_seeds
 
-
 AGENTS = {"DQN": "SB3's DQN", "QRDQN": "sb3-contrib's QR-DQN"}
 """The peers, as they are told."""
 
