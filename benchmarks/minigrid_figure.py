@@ -1,0 +1,100 @@
+"""Draws MiniGrid's learning curves: the mean return of the last 20 training episodes, seed by seed, beside the peers'.
+
+Usage: python benchmarks/minigrid_figure.py [--runs results/minigrid]
+
+Reads what benchmarks/minigrid_runs.py and minigrid_peers.py have written, and writes curves.png and curves.svg there.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.ticker import FuncFormatter
+
+from uppertail.analysis.figures import COLOURS, Figure, own_style, save
+
+LAST = 20
+COLUMNS = 3
+AGENTS = {"ours": (COLOURS[0], "Gaussian, UCB"), "DQN": ("0.45", "SB3's DQN"), "QRDQN": (COLOURS[1], "QR-DQN")}
+"""The colour and the name of each agent."""
+
+
+class Curve(NamedTuple):
+    """The training returns of one seed.
+
+    Args:
+        env: the environment.
+        agent: who learned.
+        best: the best return of its layout.
+        returns: return of each episode.
+        lengths: steps of each episode.
+    """
+
+    env: str
+    agent: str
+    best: float
+    returns: Float[np.ndarray, " episodes"]
+    lengths: Int[np.ndarray, " episodes"]
+
+    def points(self) -> tuple[Int[np.ndarray, " points"], Float[np.ndarray, " points"]]:
+        """Environment steps, and the mean return of the last episodes then, as a share of the best."""
+        sums = np.concatenate([[0.0], np.cumsum(self.returns)])
+        means = (sums[LAST:] - sums[:-LAST]) / LAST
+        return np.cumsum(self.lengths)[LAST - 1 :], means / self.best
+
+
+def curves(folder: Path) -> list[Curve]:
+    """All that has been run."""
+    found = list[Curve]()
+    for path in sorted(folder.glob("*-seeds-*.json")):
+        run = json.loads(path.read_text(encoding="utf-8"))
+        seeds = zip(run["best_return"], run["returns"], run["lengths"], strict=True)
+        found += [Curve(run["env"], "ours", best, np.array(ret), np.array(steps)) for best, ret, steps in seeds]
+    peers = folder / "peers.json"
+    runs: list[dict[str, Any]] = json.loads(peers.read_text(encoding="utf-8"))["runs"] if peers.exists() else []
+    for run in runs:
+        returns, lengths = np.array(run["returns"]), np.array(run["lengths"])
+        found.append(Curve(run["env"], run["algorithm"], run["best_return"], returns, lengths))
+    return found
+
+
+@own_style
+def draw(found: list[Curve], stem: Path) -> None:
+    """Draws a panel for each environment, and a line for each seed.
+
+    Args:
+        found: the curves.
+        stem: path without ending; .svg and .png are written.
+    """
+    names = sorted({curve.env for curve in found})
+    rows = -(-len(names) // COLUMNS)
+    figure = Figure(figsize=(9.0, 2.5 * rows + 0.5), layout="constrained")
+    panels = figure.subplots(rows, COLUMNS, sharey=True, squeeze=False).ravel()
+    for axes, name in zip(panels, names, strict=False):
+        for agent, (colour, label) in AGENTS.items():
+            own = [curve for curve in found if (curve.env, curve.agent) == (name, agent)]
+            for place, curve in enumerate(own):
+                axes.plot(*curve.points(), color=colour, linewidth=1.1, label="" if place else label, alpha=0.8)
+        axes.axhline(0.9, color="0.8", linewidth=0.8, zorder=0)
+        axes.set(title=name, xlabel="environment steps", ylim=(-0.03, 1.03))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda steps, _: f"{steps / 1000:g}k"))
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in panels[len(names) :]:
+        axes.set_axis_off()
+    for axes in panels[::COLUMNS]:
+        axes.set_ylabel("share of the best return")
+    handles = {
+        label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(AGENTS), frameon=False)
+    save(figure, stem)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Draws MiniGrid's learning curves.")
+    parser.add_argument("--runs", type=Path, default=Path("results/minigrid"))
+    given = parser.parse_args()
+    draw(curves(given.runs), given.runs / "curves")
