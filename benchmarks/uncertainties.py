@@ -34,7 +34,7 @@ ENSEMBLE = ut.Ensemble(width=16)
 METHODS: dict[str, dict[str, Any]] = {
     "ucb": {"policy": ut.UCB()},
     "paper": {"distribution": ut.Gaussian(distance="cross_entropy"), "policy": ut.UCB()},
-    "member": {"policy": ut.MemberThompson(within=2.0), "network": ENSEMBLE},
+    "member": {"policy": ut.MemberThompson(within=0.5), "network": ENSEMBLE},
     "double": {"policy": ut.DoubleUCB(jitter=0.0), "network": ENSEMBLE},
     "boot_dqn": {"distribution": ut.PointMass(), "policy": ut.MemberThompson(), "network": ENSEMBLE},
 }
@@ -51,8 +51,12 @@ AVERAGED: dict[str, Any] = {
 """What all methods share where there is chance: all outcomes of a run are replayed, nothing is remembered from a single
 one, and steps are smaller and fall, so that noise averages (docs/decisions/0014)."""
 
-CERTAIN = dataclasses.replace(ENSEMBLE, share=1.0, prior_scale=0.01)
-"""An ensemble where nothing is left to chance: one visit tells all, so every member learns from it."""
+CERTAIN_ENSEMBLE = dataclasses.replace(ENSEMBLE, share=1.0, prior_scale=0.01)
+CERTAIN: dict[str, dict[str, Any]] = {
+    "member": {"policy": ut.MemberThompson(within=2.0), "network": CERTAIN_ENSEMBLE},
+    "double": {"network": CERTAIN_ENSEMBLE},
+}
+"""What differs where nothing is left to chance: one visit tells all, so every member learns from it."""
 
 
 class Task(NamedTuple):
@@ -91,9 +95,7 @@ LOOKS = 100
 
 def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     """One training run, and what its greedy policies are worth along it."""
-    asked = {**METHODS[method], **({**AVERAGED, "replay_size": task.steps} if task.chance else {})}
-    if not task.chance and method in ("member", "double"):
-        asked["network"] = CERTAIN
+    asked = {**METHODS[method], **({**AVERAGED, "replay_size": task.steps} if task.chance else CERTAIN.get(method, {}))}
     names = [field.name for field in dataclasses.fields(Method)]
     parts = {name: asked.pop(name) for name in names if name in asked}
     settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**9, steps=task.steps, **asked)
