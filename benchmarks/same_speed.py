@@ -3,9 +3,9 @@
 Usage: python benchmarks/same_speed.py BEFORE AFTER [--turns 5] [--prefix COMMAND] [--out results/same_speed.json]
 
 Each run is told every setting, so that both do the same, as in same_bytes.py. The speed is that of summary.json:
-environment steps of all seeds per second, compilation left out. The order of the two changes with each turn. The two runs
-of a turn are neighbours in time, so where a machine is shared, the median of their ratios says more than the ratio of
-the medians. Five turns take about ten minutes on one CPU core.
+environment steps of all seeds per second, compilation left out. The order of the two changes with each turn. The two
+runs of a turn are neighbours in time, so where a machine is shared, the median of their ratios says more than the ratio
+of the medians. Five turns take about ten minutes on one CPU core.
 """
 
 import argparse

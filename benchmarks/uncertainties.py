@@ -34,13 +34,14 @@ ENSEMBLE = ut.Ensemble(width=16)
 METHODS: dict[str, dict[str, Any]] = {
     "ucb": {"policy": ut.UCB()},
     "paper": {"distribution": ut.Gaussian(distance="cross_entropy"), "policy": ut.UCB()},
-    "member": {"policy": ut.MemberThompson(within=0.5), "network": ENSEMBLE},
+    "member": {"policy": ut.MemberThompson(within=2.0), "network": ENSEMBLE},
+    "member_half": {"policy": ut.MemberThompson(within=0.5), "network": ENSEMBLE},
     "double": {"policy": ut.DoubleUCB(jitter=0.0), "network": ENSEMBLE},
     "boot_dqn": {"distribution": ut.PointMass(), "policy": ut.MemberThompson(), "network": ENSEMBLE},
 }
 """ucb: on a spread that leaves out the environment's chance (this project's default); paper: on a spread learned by
-cross-entropy, which holds all of it; member: one member for an episode, and optimism on its spread; double: optimism on
-both spreads; boot_dqn: bootstrapped DQN with randomized priors."""
+cross-entropy, which holds all of it; member: one member for an episode, and optimism on its spread; member_half: with
+less of it; double: optimism on both spreads; boot_dqn: bootstrapped DQN with randomized priors."""
 
 AVERAGED: dict[str, Any] = {
     "replay": ut.Uniform(),
@@ -53,7 +54,7 @@ one, and steps are smaller and fall, so that noise averages (docs/decisions/0014
 
 CERTAIN_ENSEMBLE = dataclasses.replace(ENSEMBLE, share=1.0, prior_scale=0.01)
 CERTAIN: dict[str, dict[str, Any]] = {
-    "member": {"policy": ut.MemberThompson(within=2.0), "network": CERTAIN_ENSEMBLE},
+    "member": {"network": CERTAIN_ENSEMBLE},
     "double": {"network": CERTAIN_ENSEMBLE},
 }
 """What differs where nothing is left to chance: one visit tells all, so every member learns from it."""

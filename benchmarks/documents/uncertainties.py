@@ -24,6 +24,7 @@ METHODS = {
     "ucb": "UCB",
     "paper": "the paper's",
     "member": "one optimistic member",
+    "member_half": "the same, within 0.5",
     "double": "DoubleUCB",
     "boot_dqn": "bootstrapped DQN",
 }
