@@ -13,8 +13,12 @@ import scipy.stats
 
 from uppertail.analysis.exact import exact_returns, optimal_policy
 from uppertail.analysis.transitions import transitions
-from uppertail.cli.train import parse_request
-from uppertail.environments import Chain, DeepSea, EnvironmentBuilder, FiniteMDP, FrozenLake, Toy, TreasureChain
+from uppertail.environments import (
+    Chain,
+    EnvironmentBuilder,
+    FiniteMDP,
+    TreasureChain,
+)
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError
 
@@ -131,12 +135,6 @@ def test_without_distractors_it_is_the_chain() -> None:
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), one, other))
     everywhere = built(TreasureChain(3, distractors=3, small_reward=0.5, ordered=True), KEY)
     np.testing.assert_allclose(everywhere.reward[..., 0], [[0.5, 0], [0.5, 0], [0.5, 1]])
-
-
-@pytest.mark.parametrize("builder", [Chain(), TreasureChain(), DeepSea(), Toy(), FrozenLake()], ids=str)
-def test_the_command_line_has_the_defaults_of_the_class(builder: EnvironmentBuilder) -> None:
-    """jsonargparse keeps what the default class, Chain, has of the settings of another that share their names."""
-    assert parse_request(["--env", type(builder).__name__]).built.env == builder
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
+import pydoc
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from uppertail import Distinct, Graph, InputError, PerAction, Settings
+from uppertail import Distinct, Graph, InputError, PerAction, RiskyArm, Settings
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
 from uppertail.networks import Network, NetworkBuilder
@@ -31,6 +32,49 @@ def own(tmp_path, monkeypatch):
     """Where the network of one's own can be imported from."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+# Defaults
+
+NEEDED = {"Gym": {"id": "CartPole-v1"}}
+"""Settings without a default."""
+
+
+def defaults_of(option: str, name: str) -> Any:
+    return pydoc.locate(f"{PARTS[option].kinds[name]}.{name}")(**NEEDED.get(name, {}))  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize("place", range(max(len(part.kinds) for part in PARTS.values())))
+def test_on_the_command_line_each_kind_has_the_defaults_of_its_class(place: int) -> None:
+    """jsonargparse alone would keep what the default kind has of the settings of another that share their names."""
+    named = {option: [*part.kinds][place % len(part.kinds)] for option, part in PARTS.items()}
+    needed = [
+        f"--{option}.{key}={value}" for option, name in named.items() for key, value in NEEDED.get(name, {}).items()
+    ]
+    built = parse_request([*(f"--{option}={name}" for option, name in named.items()), *needed]).built
+    assert {option: built[option] for option in PARTS} == {
+        option: defaults_of(option, name) for option, name in named.items()
+    }
+
+
+RISKY = {"class_path": "RiskyArm", "init_args": {"mean": 0.5}}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--env.class_path", "RiskyArm", "--env.mean", "0.5"],
+        ["--env", "uppertail.environments.RiskyArm", "--env.mean=0.5"],
+        ["--env", json.dumps(RISKY)],
+        ["--config", "risky.yaml"],
+        ["--config", "risky.yaml", "--env.sure", "1"],
+        ["--config", "chain.yaml", "--env", "RiskyArm", "--env.mean", "0.5"],
+    ],
+)
+def test_however_a_kind_is_named_it_has_its_own_defaults(own, arguments) -> None:
+    Path("risky.yaml").write_text(yaml.safe_dump({"env": RISKY}))
+    Path("chain.yaml").write_text(yaml.safe_dump({"env": {"class_path": "Chain"}}))
+    assert parse_request(arguments).built.env == RiskyArm(mean=0.5)
 
 
 # Short forms

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
+from uppertail.cli.own_defaults import use_own_defaults
 from uppertail.cli.sentences import sentence, shorten
 from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS
@@ -67,6 +68,7 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # as `python -m uppertail` does, so that classes in the current folder are found
+    use_own_defaults(parser, arguments, _config_files(arguments))
     try:
         config = parser.parse_args(_join_exponents(arguments))
     except RecursionError as error:
