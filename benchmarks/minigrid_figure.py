@@ -16,7 +16,9 @@ from matplotlib.ticker import FuncFormatter
 
 from uppertail.analysis.figures import COLOURS, Figure, own_style, save
 
-LAST = 20
+LAST, SHARE = 20, 0.9
+"""Episodes of a mean, and the share of the best that is solved: as in minigrid_tasks.py, which needs minigrid."""
+
 COLUMNS = 3
 AGENTS = {"ours": (COLOURS[0], "Gaussian, UCB"), "DQN": ("0.45", "SB3's DQN"), "QRDQN": (COLOURS[1], "QR-DQN")}
 """The colour and the name of each agent."""
@@ -78,7 +80,7 @@ def draw(found: list[Curve], stem: Path) -> None:
             own = [curve for curve in found if (curve.env, curve.agent) == (name, agent)]
             for place, curve in enumerate(own):
                 axes.plot(*curve.points(), color=colour, linewidth=1.1, label="" if place else label, alpha=0.8)
-        axes.axhline(0.9, color="0.8", linewidth=0.8, zorder=0)
+        axes.axhline(SHARE, color="0.8", linewidth=0.8, zorder=0)
         axes.set(title=name, xlabel="environment steps", ylim=(-0.03, 1.03))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda steps, _: f"{steps / 1000:g}k"))
         axes.spines[["top", "right"]].set_visible(False)
@@ -97,4 +99,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Draws MiniGrid's learning curves.")
     parser.add_argument("--runs", type=Path, default=Path("results/minigrid"))
     given = parser.parse_args()
-    draw(curves(given.runs), given.runs / "curves")
+    if not (found := curves(given.runs)):
+        parser.error(f"{given.runs} holds no runs: write some with benchmarks/minigrid_runs.py.")
+    draw(found, given.runs / "curves")

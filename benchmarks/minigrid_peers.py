@@ -3,9 +3,10 @@
 Usage: python benchmarks/minigrid_peers.py [--out results/minigrid/peers.json] [--seeds 5] [--steps 200000] [--envs ...]
 [--algorithms DQN QRDQN] in an environment made from benchmarks/peers.txt.
 
-Both see the number of the observation, one-hot, so that they tell apart what UpperTail does. Discount, width, batch and
-updates per step are those of benchmarks/minigrid_runs.py, the rest is their default; exploration ends at 0.05 after
-half of the steps. A run ends when it is solved, or at its limit. Cells that are in the file already are kept.
+Both see the number of the observation, one-hot, so that they tell apart what UpperTail does. Discount and width are
+those of benchmarks/minigrid_runs.py. Batch (128; there 256) and updates (one in 8 steps; there one in 4) are not.
+SETTINGS has all that was chosen, the rest is their default; exploration ends at 0.05 after half of the steps. A run
+ends when it is solved, or at its limit. Cells that are in the file already are kept.
 """
 
 import argparse

@@ -53,10 +53,7 @@ AVERAGED: dict[str, Any] = {
 one, and steps are smaller and fall, so that noise averages (docs/decisions/0014)."""
 
 CERTAIN_ENSEMBLE = dataclasses.replace(ENSEMBLE, share=1.0, prior_scale=0.01)
-CERTAIN: dict[str, dict[str, Any]] = {
-    "member": {"network": CERTAIN_ENSEMBLE},
-    "double": {"network": CERTAIN_ENSEMBLE},
-}
+CERTAIN = {name: {"network": CERTAIN_ENSEMBLE} for name, method in METHODS.items() if "network" in method}
 """What differs where nothing is left to chance: one visit tells all, so every member learns from it."""
 
 
@@ -67,23 +64,23 @@ class Task(NamedTuple):
         environment: where.
         steps: environment steps of each seed.
         chance: whether anything in it is left to chance.
-        within: how far below the greedy policy of exact values a learned one may be, in units of return; None: 5% below
+        margin: how far below the greedy policy of exact values a learned one may be, in units of return; None: 5% below
             the best.
     """
 
     environment: EnvironmentBuilder
     steps: int
     chance: bool = True
-    within: float | None = None
+    margin: float | None = None
 
 
 TASKS = {
     "risky_arm": Task(ut.RiskyArm(), 16_384),
     "noisy_chain_20": Task(ut.Chain(20, slip=0.05, reward_std=0.5), 16_384),
     "deep_sea_10": Task(ut.DeepSea(10, stochastic=True), 16_384),
-    "lake_4x4": Task(ut.FrozenLake(map_name="4x4", is_slippery=True), 65_536, within=0.02),
+    "lake_4x4": Task(ut.FrozenLake(map_name="4x4", is_slippery=True), 65_536, margin=0.02),
     "deep_sea_20": Task(ut.DeepSea(20, stochastic=True), 65_536),
-    "lake_8x8": Task(ut.FrozenLake(map_name="8x8", is_slippery=True), 524_288, within=0.02),
+    "lake_8x8": Task(ut.FrozenLake(map_name="8x8", is_slippery=True), 524_288, margin=0.02),
     "chain_100": Task(ut.Chain(100), 12_288, chance=False),
     "certain_deep_sea_20": Task(ut.DeepSea(20), 4_096, chance=False),
     "certain_deep_sea_50": Task(ut.DeepSea(50), 20_480, chance=False),
@@ -152,9 +149,9 @@ def means(agent: Agent, network: Any, states: int) -> Any:
 
 def _mark(task: Task, mdp: FiniteMDP, discount: float) -> float:
     """The mean return from which on a greedy policy is good."""
-    if task.within is None:
+    if task.margin is None:
         return 0.95 * best_return(mdp)
-    return mean_return(mdp, optimal_policy(mdp, discount)) - task.within
+    return mean_return(mdp, optimal_policy(mdp, discount)) - task.margin
 
 
 def _stays_from(good: Any, looks: list[int], ends: Any) -> int | None:

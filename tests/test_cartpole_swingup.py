@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import uppertail as ut
-from uppertail.environments.cartpole_swingup import Pose, SwingUp
+from uppertail.environments.cartpole import CartpoleState
+from uppertail.environments.cartpole_swingup import SwingUp
 from uppertail.errors import InputError
 
 KEY = jax.random.key(0)
@@ -23,8 +24,12 @@ def built(**settings: float) -> SwingUp:
     return ut.CartpoleSwingup(**settings).build(KEY)  # pyright: ignore[reportArgumentType]
 
 
-def pose(x: float = 0.0, x_dot: float = 0.0, theta: float = math.pi, theta_dot: float = 0.0, steps: int = 0) -> Pose:
-    return Pose(jnp.float32(x), jnp.float32(x_dot), jnp.float32(theta), jnp.float32(theta_dot), jnp.int32(steps))
+def pose(
+    x: float = 0.0, x_dot: float = 0.0, theta: float = math.pi, theta_dot: float = 0.0, steps: int = 0
+) -> CartpoleState:
+    return CartpoleState(
+        jnp.float32(x), jnp.float32(x_dot), jnp.float32(theta), jnp.float32(theta_dot), jnp.int32(steps)
+    )
 
 
 def accelerations(theta: float, theta_dot: float, force: float) -> tuple[float, float]:
@@ -65,11 +70,25 @@ def test_motion_is_that_of_a_rod_on_a_cart() -> None:
         ({"theta": 0.0, "theta_dot": 1.1}, 1, 0.0),  # it swings through
         ({"theta": 0.0, "x": -1.1}, 1, 0.0),  # too far from the centre
         ({"theta": 0.0, "x": 0.9}, 1, 1.0),
+        ({"theta": math.acos(0.5) + 0.005, "theta_dot": -0.9}, 1, 1.0),  # judged where the step ends
+        ({"theta": math.acos(0.5) - 0.005, "theta_dot": 0.8}, 1, 0.0),
+        ({"theta": 0.0, "x": 1.005, "x_dot": -1.0}, 1, 1.0),
     ],
 )
 def test_only_a_pole_that_is_upright_slow_and_central_is_paid_for(where: dict[str, float], action: int, reward: float):
     _, now = built().step(KEY, pose(**where), jnp.int32(action))  # pyright: ignore[reportArgumentType]
     assert float(now.reward) == pytest.approx(reward)
+
+
+def test_the_thresholds_are_those_that_were_asked_for() -> None:
+    hard = built(height_threshold=0.9, x_reward_threshold=0.1, theta_dot_threshold=0.6)
+    for where, reward in (
+        ({"theta": 0.0, "theta_dot": 0.5}, 1.0),
+        ({"theta": 0.0, "theta_dot": 0.7}, 0.0),
+        ({"theta": 0.0, "x": 0.2}, 0.0),
+        ({"theta": math.acos(0.9) + 0.02}, 0.0),
+    ):
+        assert float(hard.step(KEY, pose(**where), jnp.int32(1))[1].reward) == reward  # pyright: ignore[reportArgumentType]
 
 
 def test_an_episode_terminates_after_its_time_or_where_the_track_ends() -> None:
@@ -81,6 +100,7 @@ def test_an_episode_terminates_after_its_time_or_where_the_track_ends() -> None:
         assert bool(now.terminated) == over
         assert not bool(now.truncated)
     assert bool(built().step(KEY, pose(x=2.99, x_dot=2.0), jnp.int32(1))[1].terminated)
+    assert bool(built().step(KEY, pose(x=-2.99, x_dot=-2.0), jnp.int32(1))[1].terminated)
     assert not bool(built().step(KEY, pose(x=2.97, x_dot=2.0), jnp.int32(1))[1].terminated)
 
 
@@ -91,8 +111,35 @@ def test_an_observation_has_bsuites_eight_numbers() -> None:
     x = 1.5 + 0.01 * 0.6
     expected = [x / 3, float(after.x_dot) / 3, math.sin(theta), math.cos(theta), float(after.theta_dot), 0.5, -1, -1]
     np.testing.assert_allclose(now.observation, expected, rtol=1e-5)
-    _, slow = built().step(KEY, pose(0.5, 0.0, math.pi, 0.0), jnp.int32(1))
-    assert slow.observation[6:].tolist() == [1.0, 1.0]
+    for theta_dot, signs in ((0.0, [1.0, 1.0]), (2.0, [1.0, -1.0])):
+        central = built().step(KEY, pose(0.5, 0.0, math.pi, theta_dot), jnp.int32(1))[1]
+        assert central.observation[6:].tolist() == signs
+
+
+@pytest.mark.parametrize("n", [0, 10, 19])
+def test_it_is_bsuites_own_where_that_is_installed(n: int) -> None:
+    theirs = pytest.importorskip("bsuite.experiments.cartpole_swingup.cartpole_swingup")
+    physics, random = pytest.importorskip("bsuite.environments.cartpole"), np.random.default_rng(n)
+    environment = theirs.CartpoleSwingup(height_threshold=n / 20, x_reward_threshold=1 - n / 20)
+    ours = built(height_threshold=n / 20, x_reward_threshold=1 - n / 20)
+    for _ in range(100):
+        x, x_dot, theta_dot = random.normal(size=3)
+        theta, steps, action = random.uniform(0, 2 * math.pi), int(random.integers(1_000)), int(random.integers(3))
+        environment._state = physics.CartpoleState(x, x_dot, theta, theta_dot, steps * 0.01)
+        environment._reset_next_step = False
+        expected = environment.step(action)
+        _, now = ours.step(KEY, pose(x, x_dot, theta, theta_dot, steps), jnp.int32(action))
+        np.testing.assert_allclose(now.observation, expected.observation[0], atol=1e-5)
+        assert (float(now.reward), bool(now.terminated)) == (pytest.approx(expected.reward), expected.last())
+
+
+@pytest.mark.slow
+def test_it_is_trained_recorded_and_played() -> None:
+    settings = ut.Settings(seeds=2, episodes=10, steps=64, width=8, batch_size=16, replay_size=128)
+    result = ut.train(ut.CartpoleSwingup(num_features=16), ut.Gaussian(), ut.UCB(), settings, record="distributions")
+    assert result.record.env_steps == [64, 64]
+    assert np.isfinite(result.record.greedy_returns).all()
+    assert result.distributions is not None
 
 
 def test_an_episode_starts_near_hanging_still_and_differs_each_time() -> None:
@@ -105,7 +152,7 @@ def test_an_episode_starts_near_hanging_still_and_differs_each_time() -> None:
     assert np.asarray(first.observation[:, 5]).max() == 0
 
 
-def energy_controller(now: Pose) -> jax.Array:
+def energy_controller(now: CartpoleState) -> jax.Array:
     """Pumps energy into the pole until it is as high as upright, then balances by a linear law."""
     upright = (now.theta + math.pi) % (2 * math.pi) - math.pi
     energy = 0.5 * (4 / 3) * HALF * now.theta_dot**2 + 9.8 * (jnp.cos(now.theta) - 1)
@@ -116,7 +163,9 @@ def energy_controller(now: Pose) -> jax.Array:
 
 
 def test_the_pole_can_be_swung_up_and_standing_still_is_free() -> None:
-    def episode(act: Callable[[Pose], jax.Array], key: jax.Array) -> tuple[Pose, jax.Array, jax.Array]:
+    def episode(
+        act: Callable[[CartpoleState], jax.Array], key: jax.Array
+    ) -> tuple[CartpoleState, jax.Array, jax.Array]:
         def step(carry: Any, _: None) -> tuple[Any, jax.Array]:
             state, ret, over = carry
             after, now = built().step(KEY, state, act(state))

@@ -27,7 +27,7 @@ def test_the_stochastic_preset_averages_over_all_outcomes() -> None:
 
 
 def test_the_stochastic_preset_needs_to_know_how_long_the_run_is() -> None:
-    with pytest.raises(InputError, match="say at which steps it is reached, with --steps"):
+    with pytest.raises(InputError, match="say after how many steps it is reached, with --steps"):
         parse_request(["--preset", "stochastic"]).run()
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,60 +9,23 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Numbers, Preferences
 from uppertail.environments.base import Environment, EnvironmentBuilder
+from uppertail.environments.cartpole import PUSH, TIME_STEP, CartpoleState
 from uppertail.errors import InputError
 from uppertail.schema import settle
 from uppertail.types import TimeStep
 
-CART, POLE, HALF_LENGTH = 1.0, 0.1, 0.5
-"""Masses in kg, and half the pole's length in m."""
-PUSH, GRAVITY = 10.0, 9.8
-"""The force of an action in N, and the acceleration of free fall in m/s^2."""
-
 EDGE = 3.0
 """How far from the centre the track ends, in m."""
-SECONDS, MOST_SECONDS = 0.01, 10.0
-"""The length of a step, and of an episode."""
-STEPS = 1_001
-"""Steps of an episode: it ends when more than its seconds are over, and after 1,000 steps they are not."""
-AT_FIRST = 0.05
+MAX_TIME, STEPS = 10.0, 1_001
+"""The seconds of an episode, and its most steps: it ends once more than these seconds are over, and 1,000 steps make
+exactly as many."""
+INIT_RANGE = 0.05
 """How far each number of the first state may be from hanging still at the centre."""
 
-NUMBERS = Numbers(
+NUMBERS = Numbers(  # the share of the episode that is over is 1.001 at its last step, as bsuite's
     low=(-1.0, -math.inf, -1.0, -1.0, -math.inf, 0.0, -1.0, -1.0),
     high=(1.0, math.inf, 1.0, 1.0, math.inf, 1.0, 1.0, 1.0),
 )
-
-
-class Pose(NamedTuple):
-    """Where cart and pole are, how fast they move, and how many steps were made.
-
-    Args:
-        x: the cart's place, in m from the centre.
-        x_dot: its speed, in m/s.
-        theta: the pole's angle in radians; 0: upright.
-        theta_dot: its angular speed, in radians/s.
-        steps: steps since the episode began.
-    """
-
-    x: Float[Array, ""]
-    x_dot: Float[Array, ""]
-    theta: Float[Array, ""]
-    theta_dot: Float[Array, ""]
-    steps: Int[Array, ""]
-
-    def after(self, force: Float[Array, ""]) -> "Pose":
-        """The pose a step later: Euler's method on the equations of Barto, Sutton and Anderson (1983)."""
-        cos, sin, mass = jnp.cos(self.theta), jnp.sin(self.theta), CART + POLE
-        swing = (force + POLE * HALF_LENGTH * self.theta_dot**2 * sin) / mass
-        turning = (GRAVITY * sin - cos * swing) / (HALF_LENGTH * (4 / 3 - POLE * cos**2 / mass))
-        pushing = swing - POLE * HALF_LENGTH * turning * cos / mass
-        return Pose(
-            self.x + SECONDS * self.x_dot,
-            self.x_dot + SECONDS * pushing,
-            jnp.remainder(self.theta + SECONDS * self.theta_dot, 2 * math.pi),
-            self.theta_dot + SECONDS * turning,
-            self.steps + 1,
-        )
 
 
 class SwingUp(Environment):
@@ -71,8 +33,8 @@ class SwingUp(Environment):
 
     Args:
         height: the cosine of the pole's angle above which it is upright.
-        slow: the angular speed below which it is.
-        central: how near to the centre the cart has to be.
+        slow: the angular speed, in radians/s, below which the pole counts as still.
+        central: the distance from the centre, in m, within which the cart has to be.
         cost: what a push costs.
     """
 
@@ -89,13 +51,13 @@ class SwingUp(Environment):
     def num_actions(self) -> int:
         return 3
 
-    def reset(self, key: PRNGKeyArray) -> tuple[Pose, TimeStep]:
-        x, x_dot, theta, theta_dot = jax.random.uniform(key, (4,), minval=-AT_FIRST, maxval=AT_FIRST)
-        pose = Pose(x, x_dot, math.pi + theta, theta_dot, jnp.zeros((), jnp.int32))
+    def reset(self, key: PRNGKeyArray) -> tuple[CartpoleState, TimeStep]:
+        x, x_dot, theta, theta_dot = jax.random.uniform(key, (4,), minval=-INIT_RANGE, maxval=INIT_RANGE)
+        pose = CartpoleState(x, x_dot, math.pi + theta, theta_dot, jnp.zeros((), jnp.int32))
         no = jnp.zeros((), bool)
         return pose, TimeStep(self._observation(pose), jnp.zeros(()), no, no)
 
-    def step(self, key: PRNGKeyArray, state: Pose, action: Int[Array, ""]) -> tuple[Pose, TimeStep]:
+    def step(self, key: PRNGKeyArray, state: CartpoleState, action: Int[Array, ""]) -> tuple[CartpoleState, TimeStep]:
         del key  # nothing is left to chance after the start
         push = action.astype(jnp.float32) - 1
         pose = state.after(PUSH * push)
@@ -107,25 +69,25 @@ class SwingUp(Environment):
         horizon = float(STEPS) if discount == 1 else (1 - discount**STEPS) / (1 - discount)
         return -self.cost * horizon, jnp.full((), horizon)
 
-    def _is_upright(self, pose: Pose) -> Bool[Array, ""]:
+    def _is_upright(self, pose: CartpoleState) -> Bool[Array, ""]:
         return (jnp.cos(pose.theta) > self.height) & self._is_slow(pose) & self._is_central(pose)
 
-    def _is_slow(self, pose: Pose) -> Bool[Array, ""]:
+    def _is_slow(self, pose: CartpoleState) -> Bool[Array, ""]:
         return jnp.abs(pose.theta_dot) < self.slow
 
-    def _is_central(self, pose: Pose) -> Bool[Array, ""]:
+    def _is_central(self, pose: CartpoleState) -> Bool[Array, ""]:
         return jnp.abs(pose.x) < self.central
 
-    def _observation(self, pose: Pose) -> Float[Array, "8"]:
+    def _observation(self, pose: CartpoleState) -> Float[Array, "8"]:
         place = [pose.x / EDGE, pose.x_dot / EDGE]
         pole = [jnp.sin(pose.theta), jnp.cos(pose.theta), pose.theta_dot]
         signs = [jnp.where(mark, 1.0, -1.0) for mark in (self._is_central(pose), self._is_slow(pose))]
-        return jnp.stack([*place, *pole, pose.steps.astype(jnp.float32) * (SECONDS / MOST_SECONDS), *signs])
+        return jnp.stack([*place, *pole, pose.steps.astype(jnp.float32) * (TIME_STEP / MAX_TIME), *signs])
 
 
 @dataclasses.dataclass(frozen=True)
 class CartpoleSwingup(EnvironmentBuilder):
-    """A pole hangs from a cart; who swings it up and keeps it there earns 1 per step, and every push costs a little.
+    """A pole hangs from a cart: swinging it up and keeping it there earns 1 per step, every push costs a little.
 
     An agent that does not explore deeply learns to stand still, which is free. Actions: push left, nothing, push right.
     Observation: the cart's place and speed (as shares of the track's half), sine and cosine of the pole's angle, its
@@ -170,7 +132,7 @@ class CartpoleSwingup(EnvironmentBuilder):
 
     @property
     def success_return(self) -> float:
-        """What bsuite's score calls a swing-up."""
+        """What bsuite's score calls a swing-up: more than 100 there, 100 or more here."""
         return 100.0
 
     @property

@@ -103,7 +103,12 @@ class Settings:
         if self.learning_rate_end is not None:
             end = self.learning_rate_end
             _require(end >= 0, "learning_rate_end", end, "use 0 or more")
-            _require(self.steps is not None, "learning_rate_end", end, "say at which steps it is reached, with --steps")
+            _require(
+                self.steps is not None,
+                "learning_rate_end",
+                end,
+                "say after how many steps it is reached, with --steps (--preset stochastic needs it, too)",
+            )
         _require(self.gradient_clip > 0, "gradient_clip", self.gradient_clip, "use a number above 0")
         _require(
             all(0 <= beta < 1 for beta in self.adam_betas),
