@@ -172,10 +172,7 @@ BAD = {
     "null for a length": (["train", "--env.length", "null"], "env.length is null"),
     "null for a map": (["train", "--env", "FrozenLake", "--env.map_name", "null"], "env.map_name is null"),
     "a small negative number": (["train", "--learning_rate", "-1e-3"], "learning_rate is -0.001: use a number above 0"),
-    "settings before their class": (
-        ["train", "--distribution.bins", "9", "--distribution", "Categorical"],
-        "to set those of another class, name it before them",
-    ),
+    "settings of another class": (["train", "--distribution.bins", "9"], "to set those of another class, name it, too"),
     "too many seeds": (["train", "--seeds", "99999999999"], "below 2^31"),
     "seeds beyond the last": (["train", "--seeds", "2", "--seed", "2147483647"], "use 2147483646 at most"),
 }

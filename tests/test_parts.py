@@ -64,6 +64,7 @@ RISKY = {"class_path": "RiskyArm", "init_args": {"mean": 0.5}}
     "arguments",
     [
         ["--env.class_path", "RiskyArm", "--env.mean", "0.5"],
+        ["--env.mean", "0.5", "--env", "RiskyArm"],
         ["--env", "uppertail.environments.RiskyArm", "--env.mean=0.5"],
         ["--env", json.dumps(RISKY)],
         ["--config", "risky.yaml"],

@@ -35,8 +35,9 @@ def use_own_defaults(parser: ArgumentParser, arguments: Sequence[str], files: It
         if option not in parser.get_defaults() or name is None:
             continue
         path = f"{part.kinds[name]}.{name}" if name in part.kinds else name
-        with contextlib.suppress(pydoc.ErrorDuringImport):  # `parse` refuses what is no class
-            if inspect.isclass(pydoc.locate(path)):
+        with contextlib.suppress(pydoc.ErrorDuringImport):  # `parse` refuses what is no kind of this part
+            kind = pydoc.locate(path)
+            if inspect.isclass(kind) and issubclass(kind, part.load()):
                 parser.set_defaults({option: {"class_path": path}})
 
 

@@ -50,7 +50,7 @@ def sentence(message: str, parser: ArgumentParser) -> str:
             return f"There is no option {unknown[1]!r}.{_suggest(unknown[1], _options(parser), '')}"
         hint = _suggest(unknown[1], _settings(owner[1]), f"--{option}.") or (
             f" `{parser.prog} --{option}.help {owner[2]}` lists its settings; to set those of another class, "
-            f"name it before them, with --{option}."
+            f"name it, too, with --{option}."
         )
         return f"{owner[2]} has no setting {unknown[1]!r}.{hint}"
     if option and (
