@@ -80,7 +80,7 @@ def _show(console: Any, document: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("", no_wrap=True)
+    table.add_column("")
     for heading in ("depth", "steps/s", "x DQN", "x QR-DQN", "share", "compile"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in document["rows"]:
