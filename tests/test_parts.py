@@ -41,7 +41,7 @@ NEEDED = {"Gym": {"id": "CartPole-v1"}}
 
 
 def defaults_of(option: str, name: str) -> Any:
-    return pydoc.locate(f"{PARTS[option].kinds[name]}.{name}")(**NEEDED.get(name, {}))  # pyright: ignore[reportCallIssue]
+    return pydoc.locate(PARTS[option].path_of(name))(**NEEDED.get(name, {}))  # pyright: ignore[reportCallIssue]
 
 
 @pytest.mark.parametrize("place", range(max(len(part.kinds) for part in PARTS.values())))

@@ -38,7 +38,11 @@ class Part(NamedTuple):
     @property
     def default_path(self) -> str:
         """Import path of the kind that is used by default."""
-        return f"{self.kinds[self.default]}.{self.default}"
+        return self.path_of(self.default)
+
+    def path_of(self, name: str) -> str:
+        """Import path of a kind; the name itself if it is not that of a built-in one."""
+        return f"{self.kinds[name]}.{name}" if name in self.kinds else name
 
 
 PARTS = {

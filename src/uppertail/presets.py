@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from uppertail.errors import InputError
+from uppertail.parts import PARTS
 
 
 class Preset(NamedTuple):
@@ -58,10 +59,6 @@ of `--steps`, so that the environment's chance averages (docs/decisions/0014).
 """
 
 
-DEFAULTS = {"distribution": "Gaussian", "policy": "UCB", "network": "PerAction"}
-"""The kinds of these parts by default."""
-
-
 def with_preset(arguments: Sequence[str]) -> list[str]:
     """The arguments, with the options of a `--preset` among them; options that are given beside it win.
 
@@ -81,7 +78,7 @@ def with_preset(arguments: Sequence[str]) -> list[str]:
     after = [
         f"--{part}.{setting}={value}"
         for (part, kind), values in settings.items()
-        if (value_of(f"--{part}", arguments) or DEFAULTS[part]).rpartition(".")[2] == kind
+        if (value_of(f"--{part}", arguments) or PARTS[part].default).rpartition(".")[2] == kind
         for setting, value in values.items()
         if f"--{part}.{setting}" not in named
     ]

@@ -3,20 +3,17 @@
 import contextlib
 import inspect
 import pydoc
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
 from jsonargparse import ArgumentParser
 
-from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.presets import value_of
-from uppertail.yaml_files import read_yaml
 
 
-def use_own_defaults(parser: ArgumentParser, arguments: Sequence[str], files: Iterable[str]) -> None:
+def use_own_defaults(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Mapping[str, Any]]) -> None:
     """Makes the kinds that arguments name the parser's defaults.
 
     Otherwise jsonargparse would keep the settings of the default kind that the named one has, too: `--env RiskyArm`
@@ -25,28 +22,20 @@ def use_own_defaults(parser: ArgumentParser, arguments: Sequence[str], files: It
     Args:
         parser: the parser of a command.
         arguments: its arguments.
-        files: the configuration files that are among them.
+        configs: the options in the configuration files that are among them.
     """
-    contents = [_content(path) for path in files]
+    defaults = parser.get_defaults()
     for option, part in PARTS.items():
-        given = [content[option] for content in contents if option in content]
+        given = [config[option] for config in configs if option in config]
         asked = value_of(f"--{option}", arguments) or value_of(f"--{option}.class_path", arguments)
         name = _class_path(given[-1] if asked is None and given else asked)
-        if option not in parser.get_defaults() or name is None:
+        if option not in defaults or name is None:
             continue
-        path = f"{part.kinds[name]}.{name}" if name in part.kinds else name
+        path = part.path_of(name)
         with contextlib.suppress(pydoc.ErrorDuringImport):  # `parse` refuses what is no kind of this part
             kind = pydoc.locate(path)
             if inspect.isclass(kind) and issubclass(kind, part.load()):
                 parser.set_defaults({option: {"class_path": path}})
-
-
-def _content(path: str) -> dict[str, Any]:
-    """The options of a configuration file; none if it cannot be read, which `parse` refuses."""
-    with contextlib.suppress(InputError):
-        content = read_yaml(Path(path), "The config file")
-        return content if isinstance(content, dict) else {}
-    return {}
 
 
 def _class_path(value: Any) -> str | None:

@@ -64,11 +64,11 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     Raises:
         InputError: one sentence about the first thing that is wrong.
     """
-    _check_config(arguments)
+    configs = _read_configs(arguments)
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # as `python -m uppertail` does, so that classes in the current folder are found
-    use_own_defaults(parser, arguments, _config_files(arguments))
+    use_own_defaults(parser, arguments, configs)
     try:
         config = parser.parse_args(_join_exponents(arguments))
     except RecursionError as error:
@@ -120,12 +120,15 @@ def _config_files(arguments: Sequence[str]) -> list[str]:
     return files + [path for option, path in itertools.pairwise([*arguments, ""]) if option == "--config"]
 
 
-def _check_config(arguments: Sequence[str]) -> None:
-    """A configuration file must exist and be YAML with options at its top level."""
+def _read_configs(arguments: Sequence[str]) -> list[dict[str, Any]]:
+    """The options in the configuration files, each of which must exist and be YAML with options at its top level."""
+    configs = list[dict[str, Any]]()
     for path in _config_files(arguments):
         content = read_yaml(Path(path), "The config file")
         if not isinstance(content, dict):
             raise InputError(f"The config file {path!r} holds no options: write them as `name: value` lines.")
+        configs.append(content)
+    return configs
 
 
 def _refuse_nulls(parser: ArgumentParser, config: Namespace) -> None:
