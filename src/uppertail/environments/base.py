@@ -68,6 +68,11 @@ class EnvironmentBuilder(abc.ABC):
         """The environment of one seed, its random parts drawn from `key`."""
 
 
+def discounted_steps(steps: float, discount: float) -> float:
+    """The sum of the weights of an episode's steps, which may be endless: 1 + discount + discount^2 + ..."""
+    return float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount)
+
+
 def require_tables_fit(builder: EnvironmentBuilder, keys: Key[Array, " seeds"], copies: float = 1.0) -> None:
     """Refuses environments that are too large, before any of them is built.
 

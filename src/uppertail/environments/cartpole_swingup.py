@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Numbers, Preferences
-from uppertail.environments.base import Environment, EnvironmentBuilder
+from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
 from uppertail.environments.cartpole import PUSH, TIME_STEP, CartpoleState
 from uppertail.errors import InputError
 from uppertail.schema import settle
@@ -66,7 +66,7 @@ class SwingUp(Environment):
         return pose, TimeStep(self._observation(pose), reward, over, jnp.zeros((), bool))
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        horizon = float(STEPS) if discount == 1 else (1 - discount**STEPS) / (1 - discount)
+        horizon = discounted_steps(STEPS, discount)
         return -self.cost * horizon, jnp.full((), horizon)
 
     def _is_upright(self, pose: CartpoleState) -> Bool[Array, ""]:

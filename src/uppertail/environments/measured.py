@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from uppertail.environments.base import discounted_steps
 from uppertail.environments.failures import begin_host, step_host
 from uppertail.environments.host import HostBuilder, HostEnvironment
 from uppertail.types import ReturnRange
@@ -37,7 +38,7 @@ def measure_returns(builder: HostBuilder, discount: float) -> ReturnRange:
     returns = np.concatenate([[0.0], *(_discounted(rewards, discount) for rewards in episodes)])
     rewards = np.concatenate([[0.0], *episodes])
     steps = builder.time_limit or math.inf
-    horizon = steps if discount == 1 else (1 - discount**steps) / (1 - discount)
+    horizon = discounted_steps(steps, discount)
     width = returns.max() - returns.min()
     low = max(_times(rewards.min(), horizon), returns.min() - WIDER * width)
     high = min(_times(rewards.max(), horizon), returns.max() + WIDER * width)
