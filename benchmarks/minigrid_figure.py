@@ -6,11 +6,11 @@ Reads what benchmarks/minigrid_runs.py and minigrid_peers.py have written, and w
 """
 
 import argparse
-import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from documents.grids import peers_of, runs_of
 from jaxtyping import Float, Int
 from matplotlib.ticker import FuncFormatter
 
@@ -51,13 +51,10 @@ class Curve(NamedTuple):
 def curves(folder: Path) -> list[Curve]:
     """All that has been run."""
     found = list[Curve]()
-    for path in sorted(folder.glob("*-seeds-*.json")):
-        run = json.loads(path.read_text(encoding="utf-8"))
+    for run in runs_of(folder):
         seeds = zip(run["best_return"], run["returns"], run["lengths"], strict=True)
         found += [Curve(run["env"], "ours", best, np.array(ret), np.array(steps)) for best, ret, steps in seeds]
-    peers = folder / "peers.json"
-    runs: list[dict[str, Any]] = json.loads(peers.read_text(encoding="utf-8"))["runs"] if peers.exists() else []
-    for run in runs:
+    for run in peers_of(folder):
         returns, lengths = np.array(run["returns"]), np.array(run["lengths"])
         found.append(Curve(run["env"], run["algorithm"], run["best_return"], returns, lengths))
     return found

@@ -101,7 +101,8 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     tables = [jax.tree.map(lambda leaf, k=k: leaf[k], run.world.environments) for k in range(seeds)]
     looks, shares = along(run, tables)
     best = [best_return(mdp) for mdp in tables]
-    good = shares * best >= np.array([_mark(task, mdp, settings.discount) for mdp in tables])
+    marks = [_mark(task, mdp, settings.discount) for mdp in tables]
+    good = shares * best >= np.array(marks)
     ends = [each.end_steps for each in run.ledger.episodes]
     returns = [each.returns for each in run.ledger.episodes]
     return {
@@ -109,7 +110,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
         "parts": {name: describe(part) for name, part in run.method.parts.items()},
         "settings": dataclasses.asdict(settings),
         "best_return": best,
-        "good_return": [_mark(task, mdp, settings.discount) for mdp in tables],
+        "good_return": marks,
         "good_seeds": int(good[-1].sum()),
         "share_of_best": shares[-1].round(4).tolist(),
         "good_from_episode": [_stays_from(good[:, k], looks, ends[k]) for k in range(seeds)],

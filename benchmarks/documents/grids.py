@@ -1,6 +1,7 @@
 """MiniGrid, by benchmarks/minigrid_runs.py."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from documents.cells import RESULTS, of_seeds
@@ -9,12 +10,23 @@ AGENTS = {"DQN": "SB3's DQN", "QRDQN": "sb3-contrib's QR-DQN"}
 """The peers, as they are told."""
 
 
+def runs_of(folder: Path) -> list[dict[str, Any]]:
+    """Our runs in a folder."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*-seeds-*.json"))]
+
+
+def peers_of(folder: Path) -> list[dict[str, Any]]:
+    """The peers' runs in a folder, one for each seed."""
+    path = folder / "peers.json"
+    return json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
+
+
 def grids() -> list[list[str]]:
     """MiniGrid: when each seed was solved."""
     rows = [["environment", "agent", "solved", "after these steps, each seed", "limit of steps", "seconds, all seeds"]]
-    peers = _runs_of_peers()
-    for path in sorted((RESULTS / "minigrid").glob("*-seeds-*.json")):
-        run = json.loads(path.read_text(encoding="utf-8"))
+    folder = RESULTS / "minigrid"
+    peers = peers_of(folder)
+    for run in runs_of(folder):
         limit = run["asked"]["settings"]["steps"]
         rows.append(_row(run["env"], "Gaussian, UCB", run["solved_step"], limit, run["wall_seconds"]))
         for algorithm, told in AGENTS.items():
@@ -24,11 +36,6 @@ def grids() -> list[list[str]]:
                 solved = [each["solved_step"] for each in theirs]
                 rows.append(_row(run["env"], told, solved, theirs[0]["limit"], seconds))
     return rows
-
-
-def _runs_of_peers() -> list[dict[str, Any]]:
-    path = RESULTS / "minigrid" / "peers.json"
-    return json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
 
 
 def _row(env: str, agent: str, solved: list[int | None], limit: int, seconds: float) -> list[str]:
