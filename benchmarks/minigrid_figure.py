@@ -13,11 +13,9 @@ import numpy as np
 from documents.grids import peers_of, runs_of
 from jaxtyping import Float, Int
 from matplotlib.ticker import FuncFormatter
+from minigrid_marks import LAST, SHARE, last_means
 
 from uppertail.analysis.figures import COLOURS, Figure, own_style, save
-
-LAST, SHARE = 20, 0.9
-"""Episodes of a mean, and the share of the best that is solved: as in minigrid_tasks.py, which needs minigrid."""
 
 COLUMNS = 3
 AGENTS = {"ours": (COLOURS[0], "Gaussian, UCB"), "DQN": ("0.45", "SB3's DQN"), "QRDQN": (COLOURS[1], "QR-DQN")}
@@ -43,9 +41,7 @@ class Curve(NamedTuple):
 
     def points(self) -> tuple[Int[np.ndarray, " points"], Float[np.ndarray, " points"]]:
         """Environment steps, and the mean return of the last episodes then, as a share of the best."""
-        sums = np.concatenate([[0.0], np.cumsum(self.returns)])
-        means = (sums[LAST:] - sums[:-LAST]) / LAST
-        return np.cumsum(self.lengths)[LAST - 1 :], means / self.best
+        return np.cumsum(self.lengths)[LAST - 1 :], last_means(self.returns) / self.best
 
 
 def curves(folder: Path) -> list[Curve]:

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from minigrid_tasks import IDS, LAST, SHARE, STEPS, Numbered, best, made, solved_at
+from minigrid_marks import LAST, SHARE, solved_at
+from minigrid_tasks import IDS, STEPS, Numbered, best, made
 from sb3_contrib import QRDQN
 from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
@@ -63,7 +64,7 @@ def train(algorithm: str, name: str, seed: int, steps: int) -> dict[str, Any]:
     env = Numbered(made(name, seed))
     agent = ALGORITHMS[algorithm]("MlpPolicy", env, buffer_size=steps, seed=seed, device="cpu", **SETTINGS)
     agent.learn(steps, callback=callback)
-    solved = solved_at(np.array(callback.returns), np.array(callback.lengths), callback.bound)
+    solved = solved_at(np.array(callback.returns), np.array(callback.lengths), reached.ret)
     return {
         "algorithm": algorithm,
         "env": name,

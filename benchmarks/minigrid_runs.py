@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from minigrid_tasks import IDS, LAST, PREFIX, SHARE, STEPS, VERSION, best, solved_at
+from minigrid_marks import LAST, SHARE, solved_at
+from minigrid_tasks import IDS, PREFIX, STEPS, VERSION, best
 
 import uppertail as ut
 from uppertail.records import write_text
@@ -49,7 +50,6 @@ class Watch:
 def solve(name: str, seed: int, seeds: int, steps: int) -> dict[str, Any]:
     """Trains all seeds; returns when each was solved."""
     reached = [best(name, layout) for layout in range(seed, seed + seeds)]
-    bounds = [SHARE * each.ret for each in reached]
     builder = ut.Gym(
         f"{PREFIX}{name}-v0",
         wrappers=["minigrid.wrappers.FullyObsWrapper", "minigrid_tasks.Numbered"],
@@ -61,7 +61,7 @@ def solve(name: str, seed: int, seeds: int, steps: int) -> dict[str, Any]:
         builder, ut.Gaussian(), ut.UCB(low=C, high=C), settings, on_chunk=Watch(name, [each.ret for each in reached])
     )
     summary, episodes = result.record.summary(), result.record.episodes
-    solved = [solved_at(each.returns, each.lengths, bound) for each, bound in zip(episodes, bounds, strict=True)]
+    solved = [solved_at(each.returns, each.lengths, goal.ret) for each, goal in zip(episodes, reached, strict=True)]
     return {
         "env": name,
         "minigrid": VERSION,

@@ -3,11 +3,14 @@
 import ast
 import importlib
 import importlib.util
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-BENCHMARKS = sorted((Path(__file__).parents[1] / "benchmarks").rglob("*.py"))
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = sorted(FOLDER.rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
@@ -17,3 +20,27 @@ def test_what_a_benchmark_imports_is_there(path: Path) -> None:
             module = importlib.import_module(node.module)
             for name in (alias.name for alias in node.names):
                 assert hasattr(module, name) or importlib.util.find_spec(f"{node.module}.{name}"), name
+
+
+def test_minigrid_is_solved_when_twenty_episodes_are_near_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nineteen good ones are too few; a poor one among them counts until it is the twenty-first from the end."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    solved_at = importlib.import_module("minigrid_marks").solved_at
+    returns, lengths = np.array([0.0] + [0.9] * 20), np.full(21, 3)
+    assert solved_at(returns, lengths, 1.0) == (21, 63)
+    assert solved_at(returns[:20], lengths[:20], 1.0) is None
+    assert solved_at(returns[1:20], lengths[1:20], 1.0) is None
+    assert solved_at(returns, lengths, 1.001) is None
+
+
+def test_minigrid_s_results_are_marked_by_their_own_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    solved_at = importlib.import_module("minigrid_marks").solved_at
+    paths = sorted((FOLDER.parent / "results" / "minigrid").glob("*-seeds-*.json"))
+    assert paths
+    for path in paths:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        for place, (returns, lengths) in enumerate(zip(run["returns"], run["lengths"], strict=True)):
+            told = run["solved_episode"][place], run["solved_step"][place]
+            found = solved_at(np.array(returns), np.array(lengths), run["best_return"][place])
+            assert (found or (None, None)) == told, path.name

@@ -107,7 +107,7 @@ class Settings:
                 self.steps is not None,
                 "learning_rate_end",
                 end,
-                "say after how many steps it is reached, with --steps (--preset stochastic needs it, too)",
+                "say after how many steps it is reached, with --steps",
             )
         _require(self.gradient_clip > 0, "gradient_clip", self.gradient_clip, "use a number above 0")
         _require(
