@@ -16,17 +16,6 @@ from uppertail.environments import EnvironmentFailedError, Given
 from uppertail.environments.gymnasium.alike import AlikeMaker, _end_later
 from uppertail.training.drivers import evaluation
 
-TWO_PLAYED_TOGETHER = """
-import sys
-from uppertail.training.drivers import evaluation
-
-evaluation.PLAYED_TOGETHER = 2
-from uppertail.cli import main
-
-sys.exit(main())
-"""
-"""The command line, with few processes for the evaluation at the end: each of them imports JAX."""
-
 SIZES = {"vector": (3,), "image": (8, 8)}
 
 
@@ -146,9 +135,8 @@ def test_a_signal_to_all_processes_keeps_what_was_learned(number: int, code: int
         "--episodes", "1000000", "--width", "8", "--hidden_layers", "1", "--env.num_features", "8", "--out", "run",
         "--replay_size", "100", "--batch_size", "8", "--replay", "Uniform", "--target", "Online", "--quiet",
     ]  # fmt: skip
-    program = ["-c", TWO_PLAYED_TOGETHER] if asynchronous else ["-m", "uppertail"]
     process = subprocess.Popen(
-        [sys.executable, *program, *arguments],
+        [sys.executable, "-m", "uppertail", *arguments],
         cwd=tmp_path,
         start_new_session=True,
         stderr=subprocess.PIPE,

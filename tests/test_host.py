@@ -421,6 +421,19 @@ def test_every_environment_of_an_evaluation_plays_as_many_episodes(episodes: int
                 assert played.returns[row, number] == pytest.approx(expected, abs=1e-5)
 
 
+def test_an_evaluation_has_no_more_processes_than_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that are only said to be: each would import JAX."""
+    builder, opened, many = Given(Drawn), list[int](), Given.open
+    monkeypatch.setattr(Given, "has_processes", True)
+    monkeypatch.setattr(
+        Given, "open", lambda self, seed, envs, limit=None: opened.append(envs) or many(self, seed, envs, limit)
+    )
+    run = Run(builder, Method(NARROW, UCB()), settings_of(num_envs=2))
+    run.play(run.driver.gather(run.driver.start()).agent.network, Greedy(), episodes=20)
+    run.close()
+    assert max(opened) == 2
+
+
 # What a callback sees
 
 

@@ -106,6 +106,11 @@ class HostBuilder(EnvironmentBuilder):
     def known_returns(self) -> ReturnRange | None:
         """The range of discounted returns that a run has to tell apart, if the user gave one."""
 
+    @property
+    @abc.abstractmethod
+    def has_processes(self) -> bool:
+        """Whether environments side by side have a process each."""
+
     @abc.abstractmethod
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
         """The environments of one seed.

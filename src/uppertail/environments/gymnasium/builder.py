@@ -160,6 +160,10 @@ class GymnasiumBuilder(HostBuilder):
         return self.inspected.time_limit
 
     @property
+    def has_processes(self) -> bool:
+        return self.vectorization == "async"
+
+    @property
     def known_returns(self) -> ReturnRange | None:
         return None if self.returns is None else ReturnRange(min(self.returns[0], 0.0), max(self.returns[1], 0.0))
 

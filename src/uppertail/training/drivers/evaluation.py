@@ -13,7 +13,7 @@ from uppertail.training.drivers.base import EVALUATION_STEPS, Played
 from uppertail.training.drivers.host_programs import HostPrograms
 
 PLAYED_TOGETHER = 20
-"""The most environments of each seed in which evaluation episodes are played side by side."""
+"""The most environments of each seed in which evaluation episodes are played side by side in one process."""
 
 REHEARSED = 2
 """How many of these environments are tried before training."""
@@ -38,7 +38,8 @@ def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
             shape or type than in training.
         InputError: the environments cannot be made.
     """
-    host, when = builder.open(EVALUATION + seed, REHEARSED, EVALUATION_STEPS), "at the first reset of its evaluation"
+    together, when = _side_by_side(builder, REHEARSED, training=len(first)), "at the first reset of its evaluation"
+    host = builder.open(EVALUATION + seed, together, EVALUATION_STEPS)
     try:
         here = begin_all([host.reset], [seed], when)[0]
         if (here.shape[1:], here.dtype) != (first.shape[1:], first.dtype):
@@ -75,7 +76,7 @@ def play(
         EnvironmentFailedError: an environment raised an exception, or gave a number that is not finite.
         InputError: the environments cannot be made.
     """
-    together = min(episodes, PLAYED_TOGETHER)
+    together = min(episodes, _side_by_side(builder, PLAYED_TOGETHER, training=programs.first.shape[1]))
     hosts: list[HostEnvironment] = []
     try:
         hosts += (builder.open(EVALUATION + seed, together, EVALUATION_STEPS) for seed in seeds)
@@ -92,6 +93,11 @@ def play(
     finally:
         for host in hosts:
             host.close()
+
+
+def _side_by_side(builder: HostBuilder, most: int, training: int) -> int:
+    """How many environments of a seed to open; with processes no more than in training, as each imports JAX anew."""
+    return min(most, training) if builder.has_processes else most
 
 
 def _play(
