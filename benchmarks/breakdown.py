@@ -2,12 +2,13 @@
 
 Usage: python benchmarks/breakdown.py [--out results/breakdown.json] [--hidden_layers 2]
 
-One seed of Gaussian/UCB on the Chain of length 100, width 256, one update of 32 per 16 environment steps; a part runs
-200 times within one program, carrying on what it changes, and the median of nine programs counts. Parts that the
-compiler fuses when they stand together cost a little less there. Takes about a minute.
+One seed of Gaussian/UCB on the Chain of length 100, width 256, one update of 32 per 16 environment steps, as `uppertail
+bench` has it; a part runs 200 times within one program, carrying on what it changes, and the median of nine programs
+counts. Parts that the compiler fuses when they stand together cost a little less there. Takes about a minute.
 """
 
 import argparse
+import dataclasses
 import json
 import statistics
 import time
@@ -21,6 +22,7 @@ import optax
 
 import uppertail as ut
 from uppertail.bench import machine
+from uppertail.bench.load import Load
 from uppertail.records import write_text
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.method import Method
@@ -28,7 +30,8 @@ from uppertail.training.process.hardware import hardware
 from uppertail.training.run import Run
 
 AGAIN, TURNS = 200, 9
-LENGTH = 100
+LOAD = Load()
+"""That of `uppertail bench`."""
 
 
 def microseconds(part: Callable[[Any, Any], Any], carried: Any) -> float:
@@ -48,8 +51,10 @@ def microseconds(part: Callable[[Any, Any], Any], carried: Any) -> float:
 
 def breakdown(hidden_layers: int) -> dict[str, float]:
     """Microseconds of each part of an iteration: 16 environment steps and an update."""
-    settings = ut.Settings(seeds=1, episodes=10**9, hidden_layers=hidden_layers, updates_per_rollout=1)
-    run = Run(ut.Chain(LENGTH), Method(ut.Gaussian(), ut.UCB()), settings)
+    load = dataclasses.asdict(LOAD)
+    length = load.pop("length")
+    settings = ut.Settings(seeds=1, episodes=10**9, hidden_layers=hidden_layers, **load)
+    run = Run(ut.Chain(length), Method(ut.Gaussian(), ut.UCB()), settings)
     loop, agent, whole = run.loop, run.loop.agent, CompiledRun(run.loop)
     key, environment, state = jax.tree.map(
         lambda leaf: leaf[0], (run.keys.run, run.world.environments, run.driver.gather(run.driver.start()))
@@ -64,7 +69,7 @@ def breakdown(hidden_layers: int) -> dict[str, float]:
 
     def elsewhere(observation: Any, number: Any) -> Any:
         """Other states in every call, so that nothing can be computed once for all of them."""
-        return (observation + number) % LENGTH
+        return (observation + number) % length
 
     def rollout(episode: Any, number: Any) -> Any:
         return whole.rollout(jax.random.fold_in(key, number), environment, network, episode)[0]
@@ -72,6 +77,12 @@ def breakdown(hidden_layers: int) -> dict[str, float]:
     def data(carried: Any, number: Any) -> Any:
         kept = loop.replay.add(carried[0], fresh)
         return kept, loop.minibatch(jax.random.fold_in(key, number), fresh, kept, stored).transitions
+
+    def sweep(carried: Any, number: Any) -> Any:
+        steps = fresh._replace(
+            observation=elsewhere(fresh.observation, number), next_observation=elsewhere(fresh.next_observation, number)
+        )
+        return agent.sweep(carried, jax.random.fold_in(key, number), steps)
 
     def bootstraps(_: Any, number: Any) -> Any:
         moved = batch._replace(next_observation=elsewhere(batch.next_observation, number))
@@ -95,6 +106,7 @@ def breakdown(hidden_layers: int) -> dict[str, float]:
     parts = {
         "16 environment steps, acting included": (rollout, episode),
         "keep the data, draw the minibatch": (data, (buffer, batch)),
+        "back up the steps in the Graph target": (sweep, state.agent),
         "bootstrap distributions of the targets": (bootstraps, bootstraps(None, 0)),
         "loss and gradient": (gradient, network),
         "clip and Adam": (adam, (network, optimizer)),
