@@ -1,12 +1,12 @@
-"""MiniGrid by DQN of Stable-Baselines3 and QR-DQN of sb3-contrib, in the environments of benchmarks/minigrid_runs.py.
+"""MiniGrid by Stable-Baselines3's DQN and PPO and sb3-contrib's QR-DQN, in benchmarks/minigrid_runs.py's environments.
 
 Usage: python benchmarks/minigrid_peers.py [--out results/minigrid/peers.json] [--seeds 5] [--steps 200000] [--envs ...]
-[--algorithms DQN QRDQN] in an environment made from benchmarks/peers.txt.
+[--algorithms DQN QRDQN PPO] in an environment made from benchmarks/peers.txt.
 
-Both see the number of the observation, one-hot, so that they tell apart what UpperTail does. Discount and width are
-those of benchmarks/minigrid_runs.py. Batch (128; there 256) and updates (one in 8 steps; there one in 4) are not.
-SETTINGS has all that was chosen, the rest is their default; exploration ends at 0.05 after half of the steps. A run
-ends when it is solved, or at its limit. Cells that are in the file already are kept.
+They see the number of the observation, one-hot, so that they tell apart what UpperTail does. Discount and width are
+those of benchmarks/minigrid_runs.py. Minibatches (128; there 256) and, without PPO, updates (one in 8 steps; there one
+in 4) are not; random actions of DQN and QR-DQN fall to 0.05 in half of the steps. A run ends when it is solved, or at
+its limit. Cells that are in the file already are kept.
 """
 
 import argparse
@@ -20,12 +20,12 @@ import torch
 from minigrid_marks import LAST, SHARE, solved_at
 from minigrid_tasks import IDS, STEPS, Numbered, best, made
 from sb3_contrib import QRDQN
-from stable_baselines3 import DQN
+from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
 
-ALGORITHMS: dict[str, type[DQN] | type[QRDQN]] = {"DQN": DQN, "QRDQN": QRDQN}
-SETTINGS: dict[str, Any] = {
-    "gamma": 0.95,
+SHARED = {"gamma": 0.95, "policy_kwargs": {"net_arch": [64]}}
+OFF_POLICY: dict[str, Any] = {
+    **SHARED,
     "learning_rate": 5e-4,
     "batch_size": 128,
     "train_freq": 8,
@@ -34,8 +34,14 @@ SETTINGS: dict[str, Any] = {
     "target_update_interval": 500,
     "exploration_fraction": 0.5,
     "exploration_final_eps": 0.05,
-    "policy_kwargs": {"net_arch": [64]},
 }
+ON_POLICY: dict[str, Any] = {**SHARED, "n_steps": 1024, "batch_size": 128, "ent_coef": 0.01}
+ALGORITHMS: dict[str, tuple[type[DQN] | type[QRDQN] | type[PPO], dict[str, Any]]] = {
+    "DQN": (DQN, OFF_POLICY),
+    "QRDQN": (QRDQN, OFF_POLICY),
+    "PPO": (PPO, ON_POLICY),
+}
+"""Each one's class, and all that was chosen for it; the rest is its default."""
 
 
 class Returns(BaseCallback):
@@ -62,7 +68,9 @@ def train(algorithm: str, name: str, seed: int, steps: int) -> dict[str, Any]:
     reached, began = best(name, seed), time.perf_counter()
     callback = Returns(SHARE * reached.ret)
     env = Numbered(made(name, seed))
-    agent = ALGORITHMS[algorithm]("MlpPolicy", env, buffer_size=steps, seed=seed, device="cpu", **SETTINGS)
+    make, settings = ALGORITHMS[algorithm]
+    memory = {} if make is PPO else {"buffer_size": steps}
+    agent = make("MlpPolicy", env, seed=seed, device="cpu", **memory, **settings)
     agent.learn(steps, callback=callback)
     solved = solved_at(np.array(callback.returns), np.array(callback.lengths), reached.ret)
     return {
@@ -76,7 +84,7 @@ def train(algorithm: str, name: str, seed: int, steps: int) -> dict[str, Any]:
         "limit": steps,
         "returns": np.round(callback.returns, 4).tolist(),
         "lengths": callback.lengths,
-        "settings": SETTINGS,
+        "settings": settings,
         "wall_seconds": round(time.perf_counter() - began, 1),
     }
 
