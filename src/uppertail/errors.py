@@ -7,7 +7,16 @@ LONGEST = 200
 
 
 class InputError(ValueError):
-    """A request that cannot be met: its message is one sentence that names the argument, the value and the remedy."""
+    """A request that cannot be met: its message is one sentence that names the argument, the value and the remedy.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> try:
+        ...     ut.Chain(length=0)
+        ... except ut.InputError as error:
+        ...     print(error)
+        length is 0, but a Chain needs at least 1 state; the paper uses 10 to 100.
+    """
 
 
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:

@@ -124,6 +124,17 @@ def load(folder: Path | str) -> "Trained":
 
     Raises:
         InputError: it is not the folder of a run, or its networks are missing or of no use.
+
+    Examples:
+        >>> import tempfile
+        >>> import uppertail as ut
+        >>> from uppertail.cli import main
+        >>> folder = f"{tempfile.mkdtemp()}/toy"
+        >>> main(["train", "--env=Toy", "--seeds=2", "--episodes=256", f"--out={folder}", "--quiet"])
+        0
+        >>> learned = ut.load(folder)
+        >>> learned.agent.returns(learned.network(1), 0).mean.shape  # seed 1, state 0: a mean for each action
+        (2,)
     """
     from uppertail.schema import require_type
     from uppertail.training.process.jax_settings import in_32_bits

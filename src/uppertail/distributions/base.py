@@ -20,6 +20,12 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
 
     Attributes:
         has_density: whether a draw of one distribution has a likelihood under another; a point mass's has none.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> families: list[ut.ReturnDistribution] = [ut.PointMass(), ut.Gaussian(), ut.GaussianMixture(components=5)]
+        >>> [family.num_outputs for family in families]
+        [1, 2, 15]
     """
 
     has_density: ClassVar[bool] = True

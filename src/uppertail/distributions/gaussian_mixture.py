@@ -45,6 +45,14 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
         printed_loss: the L2 distance as the paper prints it, with kernels as wide as the sum of the two standard
             deviations; with distance l2 only.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family = ut.GaussianMixture(components=2, scale=1.0)
+        >>> z = family.from_outputs(jnp.zeros(family.num_outputs))  # one component at -2 and one at 2
+        >>> float(family.mean(z)), round(float(family.std(z)), 2)
+        (0.0, 2.39)
     """
 
     components: int = 5

@@ -25,6 +25,14 @@ class PointMass(ReturnDistribution[PointMassReturn]):
 
     Args:
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family = ut.PointMass(scale=1.0)
+        >>> z = family.backup(family.from_outputs(jnp.array([2.0])), jnp.array(1.0), jnp.array(0.5))
+        >>> float(family.mean(z)), float(family.std(z))
+        (2.0, 0.0)
     """
 
     has_density: ClassVar[bool] = False

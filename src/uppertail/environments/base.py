@@ -41,7 +41,29 @@ class Environment(eqx.Module):
 
 
 class EnvironmentBuilder(abc.ABC):
-    """A frozen dataclass of settings, which users name; it builds the environment of each seed."""
+    """A frozen dataclass of settings, which users name; it builds the environment of each seed.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> class Bandit(ut.EnvironmentBuilder):
+        ...     success_return, floor_episodes = 1.0, 1.5
+        ...
+        ...     def build(self, key):
+        ...         good = jax.random.randint(key, (), 0, 2)  # each seed has its own
+        ...         return ut.FiniteMDP(
+        ...             next_state=jnp.zeros((1, 2, 1), int),
+        ...             reward=jax.nn.one_hot(good, 2)[None, :, None],
+        ...             terminated=jnp.ones((1, 2, 1), bool),
+        ...             probability=jnp.ones((1, 2, 1)),
+        ...             start_state=jnp.zeros(1, int),
+        ...             start_probability=jnp.ones(1),
+        ...             time_limit=1,
+        ...         )
+        >>> float(Bandit().build(jax.random.key(0)).reward.sum())
+        1.0
+    """
 
     @property
     @abc.abstractmethod

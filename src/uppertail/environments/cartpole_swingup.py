@@ -104,6 +104,15 @@ class CartpoleSwingup(EnvironmentBuilder):
         length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
         feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
             its own from them.
+
+    Examples:
+        >>> import jax
+        >>> import uppertail as ut
+        >>> key = jax.random.key(0)
+        >>> world = ut.CartpoleSwingup(move_cost=0.25).build(key)
+        >>> state, first = world.reset(key)
+        >>> first.observation.shape, [float(world.step(key, state, action)[1].reward) for action in jax.numpy.arange(3)]
+        ((8,), [-0.25, 0.0, -0.25])
     """
 
     height_threshold: float = 0.5

@@ -40,6 +40,25 @@ class FiniteMDP(Environment):
         start_probability: probability of each of them.
         time_limit: steps after which an episode that has not terminated is truncated.
         reward_std: standard deviation of the normal noise on each reward; None: there is none.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> bandit = ut.FiniteMDP(  # one state, two arms: the second pays 1
+        ...     next_state=jnp.zeros((1, 2, 1), int),
+        ...     reward=jnp.array([[[0.0], [1.0]]]),
+        ...     terminated=jnp.ones((1, 2, 1), bool),
+        ...     probability=jnp.ones((1, 2, 1)),
+        ...     start_state=jnp.zeros(1, int),
+        ...     start_probability=jnp.ones(1),
+        ...     time_limit=1,
+        ... )
+        >>> key = jax.random.key(0)
+        >>> state, first = bandit.reset(key)
+        >>> _, last = bandit.step(key, state, jnp.array(1))
+        >>> float(last.reward), bool(last.terminated)
+        (1.0, True)
     """
 
     next_state: Int[Array, "states actions outcomes"]

@@ -69,7 +69,14 @@ class HostEnvironment(abc.ABC):
 
 
 class HostBuilder(EnvironmentBuilder):
-    """Opens environments that Python steps; some of them can also be compiled, by `build`."""
+    """Opens environments that Python steps; some of them can also be compiled, by `build`.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> cart: ut.HostBuilder = ut.Gym("CartPole-v1")
+        >>> cart.num_actions, cart.time_limit, cart.compiles
+        (2, 500, False)
+    """
 
     @property
     @abc.abstractmethod

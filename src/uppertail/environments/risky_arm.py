@@ -31,6 +31,14 @@ class RiskyArm(EnvironmentBuilder):
         mean: what the lottery pays on average, above 0.
         chance: probability of winning it, in (0, 1); its standard deviation is mean * sqrt(1 / chance - 1).
         encoding: how a state enters the network.
+
+    Examples:
+        >>> import jax
+        >>> import uppertail as ut
+        >>> table = ut.RiskyArm(length=2).build(jax.random.key(0))
+        >>> arms = (table.probability * table.reward).sum(axis=-1)[2]  # what each pays on average
+        >>> sorted(round(float(arm), 3) for arm in arms)
+        [0.8, 1.0]
     """
 
     length: int = 10

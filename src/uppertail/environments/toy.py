@@ -19,6 +19,12 @@ class Toy(EnvironmentBuilder):
 
     Args:
         encoding: how a state enters the network.
+
+    Examples:
+        >>> import jax
+        >>> import uppertail as ut
+        >>> ut.Toy().build(jax.random.key(0)).reward[..., 0].tolist()
+        [[-1.0, 1.0], [4.0, 1.0], [1.0, 0.0]]
     """
 
     encoding: StateEncoding = "one_hot"

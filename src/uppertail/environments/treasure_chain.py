@@ -29,6 +29,13 @@ class TreasureChain(EnvironmentBuilder):
         encoding: how a state enters the network.
         time_limit: steps after which an episode is truncated, at least the length; null: 200, or the length where that
             is more.
+
+    Examples:
+        >>> import jax
+        >>> import uppertail as ut
+        >>> table = ut.TreasureChain(length=4, distractors=2, small_reward=0.25).build(jax.random.key(0))
+        >>> table.reward.max(axis=(1, 2)).tolist()  # the largest in each state
+        [0.25, 0.25, 0.0, 1.0]
     """
 
     length: int = 100

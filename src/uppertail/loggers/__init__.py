@@ -1,4 +1,11 @@
-"""Where a run's numbers go while it trains: a file of lines, TensorBoard, Weights & Biases, or a logger of your own."""
+"""Where a run's numbers go while it trains: a file of lines, TensorBoard, Weights & Biases, or a logger of your own.
+
+Examples:
+    >>> from pathlib import Path
+    >>> import uppertail as ut
+    >>> isinstance(ut.loggers.named("tensorboard", Path("runs/mine")), ut.loggers.Logger)  # nothing is written yet
+    True
+"""
 
 import difflib
 import inspect

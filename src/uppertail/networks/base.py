@@ -21,6 +21,17 @@ class Network(eqx.Module):
 
     Every array is a leaf, so `jax.vmap` runs over seeds; settings are static fields. Arrays that no gradient should
     reach (a prior function, bounds of what was observed) stay fixed if `outputs` wraps them in `jax.lax.stop_gradient`.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> class Table(ut.Network):
+        ...     values: jnp.ndarray  # states, actions, outputs
+        ...
+        ...     def outputs(self, observation):
+        ...         return self.values[observation]
+        >>> Table(jnp.zeros((5, 3, 2))).outputs(jnp.array(4)).shape
+        (3, 2)
     """
 
     @property
@@ -79,7 +90,24 @@ class Network(eqx.Module):
 
 
 class NetworkBuilder(abc.ABC):
-    """A frozen dataclass of settings, named with `--network`; it builds the network of each seed."""
+    """A frozen dataclass of settings, named with `--network`; it builds the network of each seed.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.encodings import OneHot
+        >>> class Table(ut.Network):
+        ...     values: jnp.ndarray  # states, actions, outputs
+        ...
+        ...     def outputs(self, observation):
+        ...         return self.values[observation]
+        >>> class Tables(ut.NetworkBuilder):
+        ...     def init(self, key, encoding, num_actions, num_outputs):
+        ...         return Table(jnp.zeros((encoding.num_features, num_actions, num_outputs)))
+        >>> Tables().init(jax.random.key(0), OneHot(5), 3, 2).outputs(jnp.array(4)).shape
+        (3, 2)
+    """
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> Network:

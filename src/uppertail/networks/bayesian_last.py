@@ -33,6 +33,16 @@ class BayesianLast(Perceptrons):
         members: how many draws of the last layer there are, at least 2.
         prior_std: standard deviation of its weights before the first transition, above 0.
         noise_std: standard deviation of the noise in one transition's target, in units of the output, above 0.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.encodings import OneHot
+        >>> builder, key = ut.BayesianLast(members=4, width=8), jax.random.key(0)
+        >>> network = builder.init(key, OneHot(5), num_actions=3, num_outputs=2)
+        >>> network.outputs(jnp.array(4)).shape  # members, actions, outputs
+        (4, 3, 2)
     """
 
     members: int = 10  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -39,6 +39,15 @@ class Ensemble(Perceptrons):
             for all else.
         prior_scale: what a prior function is multiplied by, 0 or more; 0: members differ by their first weights alone.
         share: probability that a member learns from a transition, drawn once when it is stored; in (0, 1].
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.encodings import OneHot
+        >>> network = ut.Ensemble(members=4, width=8).init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=2)
+        >>> network.outputs(jnp.array(4)).shape  # members, actions, outputs
+        (4, 3, 2)
     """
 
     input_init: InputStart = "auto"

@@ -32,6 +32,15 @@ class PerAction(Perceptrons):
         input_gain: how many times larger a step of the first layer's weights counts, above 0; nothing else changes. A
             one-hot state is in a minibatch so rarely that its own row has to learn faster than what all states share.
             null: 30 for one-hot states and random features, 1 for all else.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.encodings import OneHot
+        >>> network = ut.PerAction(width=8).init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=2)
+        >>> network.outputs(jnp.array(4)).shape  # actions, outputs
+        (3, 2)
     """
 
     input_init: InputStart = "auto"

@@ -33,6 +33,16 @@ class Variational(Perceptrons):
         prior_std: standard deviation of the prior, in units of that of Glorot's weights, above 0.
         start_std: where the standard deviations start, in the same units, above 0.
         kl: how much the divergence from the prior counts, 0 or more.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.encodings import OneHot
+        >>> builder, key = ut.Variational(members=4, width=8), jax.random.key(0)
+        >>> network = builder.init(key, OneHot(5), num_actions=3, num_outputs=2)
+        >>> network.outputs(jnp.array(4)).shape  # members, actions, outputs
+        (4, 3, 2)
     """
 
     members: int = 10  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -31,6 +31,26 @@ class ExplorationPolicy(abc.ABC):
     Attributes:
         needs_members: whether the policy makes sense only for a network with several members.
         explores_by_spread: whether it leaves the greedy action only because the return is spread.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family, key = ut.Gaussian(), jax.random.key(0)
+        >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
+        >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
+        >>> class Stubborn(ut.ExplorationPolicy):
+        ...     '''One action, drawn at random, until the episode ends.'''
+        ...
+        ...     def begin(self, key, members, num_actions):
+        ...         return jax.random.randint(key, (), 0, num_actions)
+        ...
+        ...     def select(self, key, memory, family, z):
+        ...         return memory
+        >>> policy = Stubborn()
+        >>> action = policy.begin(key, members=1, num_actions=2)
+        >>> bool(policy.select(key, policy.advance(key, action, action), family, z) == action)
+        True
     """
 
     needs_members: ClassVar[bool] = False
@@ -67,6 +87,19 @@ class Memoryless(ExplorationPolicy):
     """A policy that keeps nothing: it takes the action with the highest score, and draws anew for each decision.
 
     An ensemble is scored by the mean over its members, all with the same randomness.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family, key = ut.Gaussian(), jax.random.key(0)
+        >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
+        >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
+        >>> class Curious(ut.Memoryless):
+        ...     def scores(self, key, family, z):
+        ...         return jax.vmap(family.std)(z)
+        >>> int(Curious().select(key, (), family, z))
+        1
     """
 
     @abc.abstractmethod

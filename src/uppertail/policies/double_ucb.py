@@ -28,6 +28,17 @@ class DoubleUCB(ExplorationPolicy):
         between: how much the spread between members of the mean counts, 0 or more; 0: not at all.
         within: how much the spread of the members' returns counts, 0 or more; 0: not at all.
         jitter: u_a lies between 1 - jitter and 1 + jitter; in [0, 1].
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family, key = ut.Gaussian(), jax.random.key(0)
+        >>> one, other = [[0.5, -9.0], [0.0, -9.0]], [[0.5, -9.0], [0.8, -9.0]]  # two members disagree about action 1
+        >>> z = jax.vmap(jax.vmap(family.from_outputs))(jnp.array([one, other]))
+        >>> within, between = ut.DoubleUCB(between=0.0, jitter=0.0), ut.DoubleUCB(within=0.0, jitter=0.0)
+        >>> [int(policy.select(key, jnp.ones(2), family, z)) for policy in (within, between)]
+        [0, 1]
     """
 
     between: float = 2.0

@@ -23,6 +23,18 @@ class EpisodeUCB(ExplorationPolicy):
     Args:
         low: lowest c, at least 0.
         high: highest c, at least `low`.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family, key = ut.Gaussian(), jax.random.key(0)
+        >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
+        >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
+        >>> policy = ut.EpisodeUCB(low=1.0, high=2.0)
+        >>> c = policy.begin(key, members=1, num_actions=2)  # for a whole episode
+        >>> bool(((c >= 1) & (c <= 2)).all()), int(policy.select(key, c, family, z))
+        (True, 1)
     """
 
     explores_by_spread: ClassVar[bool] = True

@@ -27,6 +27,17 @@ class MemberThompson(ExplorationPolicy):
         draws: 0: the action of the member's highest score; else the highest of this many draws from its return
             distribution of each action, as `Thompson` does.
         within: how much the spread of the member's return counts in its score, mean + within * spread; 0 or more.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family, key = ut.Gaussian(), jax.random.key(0)
+        >>> one, other = [[0.5, -9.0], [0.0, -9.0]], [[0.5, -9.0], [0.8, -9.0]]  # two members disagree about action 1
+        >>> z = jax.vmap(jax.vmap(family.from_outputs))(jnp.array([one, other]))
+        >>> policy = ut.MemberThompson()
+        >>> [int(policy.select(key, member, family, z)) for member in (jnp.array(0), jnp.array(1))]
+        [0, 1]
     """
 
     draws: int = 0

@@ -24,6 +24,17 @@ class MemberUCB(ExplorationPolicy):
     Args:
         low: lowest c, at least 0.
         high: highest c, at least `low`.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family, key = ut.Gaussian(), jax.random.key(0)
+        >>> one, other = [[0.5, -9.0], [0.0, -9.0]], [[0.5, -9.0], [0.8, -9.0]]  # two members disagree about action 1
+        >>> z = jax.vmap(jax.vmap(family.from_outputs))(jnp.array([one, other]))
+        >>> policy = ut.MemberUCB(low=2.0, high=2.0)
+        >>> int(policy.select(key, policy.begin(key, members=2, num_actions=2), family, z))
+        1
     """
 
     low: float = 1.7

@@ -23,6 +23,16 @@ class Thompson(Memoryless):
 
     Args:
         draws: draws per action, at least 1: the more, the more optimistic.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family, key = ut.Gaussian(), jax.random.key(0)
+        >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
+        >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
+        >>> [int(ut.Thompson(draws).select(key, (), family, z)) for draws in (1, 100)]
+        [0, 1]
     """
 
     explores_by_spread: ClassVar[bool] = True

@@ -25,9 +25,14 @@ class UCB(Memoryless):
         high: highest c, at least `low`.
 
     Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> ut.UCB(low=2.0, high=2.0)
-        UCB(low=2.0, high=2.0)
+        >>> family, key = ut.Gaussian(), jax.random.key(0)
+        >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
+        >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
+        >>> [int(ut.UCB(low=c, high=c).select(key, (), family, z)) for c in (0.1, 2.0)]
+        [0, 1]
     """
 
     explores_by_spread: ClassVar[bool] = True

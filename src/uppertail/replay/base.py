@@ -21,6 +21,25 @@ class Sample(NamedTuple):
         transitions: the transitions, with a leading axis.
         indices: where the buffer holds them, for `update`.
         weights: how much each counts in the loss; 1 unless the buffer prefers some transitions.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.types import Transition
+        >>> steps = Transition(
+        ...     observation=jnp.array([0, 0, 1]),
+        ...     action=jnp.array([1, 1, 0]),
+        ...     reward=jnp.zeros(3),
+        ...     terminated=jnp.zeros(3, bool),
+        ...     next_observation=jnp.array([1, 1, 2]),
+        ...     next_action=jnp.full(3, -1),
+        ... )
+        >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
+        >>> replay = ut.Uniform()
+        >>> sample = replay.sample(replay.add(replay.init(1000, first), steps), jax.random.key(0), 4)
+        >>> sample.transitions.action.shape, sample.indices.shape, sample.weights.shape
+        ((4,), (4,), (4,))
     """
 
     transitions: Transition
@@ -32,6 +51,37 @@ class Replay(abc.ABC):
     """Keeps transitions and draws some of them: pure functions of an explicit state, a tree of arrays.
 
     A replay is a frozen dataclass of settings.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.types import Transition
+        >>> steps = Transition(
+        ...     observation=jnp.array([0, 0, 1]),
+        ...     action=jnp.array([1, 1, 0]),
+        ...     reward=jnp.zeros(3),
+        ...     terminated=jnp.zeros(3, bool),
+        ...     next_observation=jnp.array([1, 1, 2]),
+        ...     next_action=jnp.full(3, -1),
+        ... )
+        >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
+        >>> class Last(ut.Replay):
+        ...     '''The newest transition alone.'''
+        ...
+        ...     def init(self, capacity, example):
+        ...         return example
+        ...
+        ...     def add(self, state, transitions):
+        ...         return jax.tree.map(lambda leaf: leaf[-1], transitions)
+        ...
+        ...     def sample(self, state, key, count):
+        ...         every = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), state)
+        ...         return ut.Sample(every, jnp.zeros(count, int), jnp.ones(count))
+        >>> replay = Last()
+        >>> buffer = replay.add(replay.init(1000, first), steps)
+        >>> replay.sample(buffer, jax.random.key(0), 2).transitions.observation.tolist()
+        [1, 1]
     """
 
     @abc.abstractmethod

@@ -60,6 +60,26 @@ class Distinct(Replay):
     Args:
         latest: how many transitions it keeps of each pair, at most as many as the buffer holds; more than 1 where the
             same action leads to different places.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.types import Transition
+        >>> steps = Transition(
+        ...     observation=jnp.array([0, 0, 1]),
+        ...     action=jnp.array([1, 1, 0]),
+        ...     reward=jnp.zeros(3),
+        ...     terminated=jnp.zeros(3, bool),
+        ...     next_observation=jnp.array([1, 1, 2]),
+        ...     next_action=jnp.full(3, -1),
+        ... )
+        >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
+        >>> replay = ut.Distinct()
+        >>> buffer = replay.add(replay.init(1000, first), steps)
+        >>> drawn = replay.sample(buffer, jax.random.key(0), 300).transitions
+        >>> round(float(jnp.mean(drawn.observation == 0)), 1)  # one of two pairs, though it was seen twice
+        0.5
     """
 
     latest: int = 1

@@ -40,6 +40,27 @@ class Prioritized(Replay):
     Args:
         alpha: how much the loss counts, 0 (not at all) or more.
         beta: how far the weights undo the preference, from 0 (not at all) to 1 (fully).
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.types import Transition
+        >>> steps = Transition(
+        ...     observation=jnp.array([0, 0, 1]),
+        ...     action=jnp.array([1, 1, 0]),
+        ...     reward=jnp.zeros(3),
+        ...     terminated=jnp.zeros(3, bool),
+        ...     next_observation=jnp.array([1, 1, 2]),
+        ...     next_action=jnp.full(3, -1),
+        ... )
+        >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
+        >>> replay = ut.Prioritized()
+        >>> buffer = replay.add(replay.init(1000, first), steps)
+        >>> buffer = replay.update(buffer, jnp.arange(3), jnp.array([0.0, 0.0, 1.0]))  # the losses of these
+        >>> drawn = replay.sample(buffer, jax.random.key(0), 300).transitions
+        >>> round(float(jnp.mean(drawn.observation == 0)), 1)
+        0.0
     """
 
     alpha: float = 0.6

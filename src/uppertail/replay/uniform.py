@@ -20,7 +20,28 @@ class RingBuffer(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Uniform(Replay):
-    """A ring buffer: the newest transitions overwrite the oldest, and every one is drawn with the same probability."""
+    """A ring buffer: the newest transitions overwrite the oldest, and every one is drawn with the same probability.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.types import Transition
+        >>> steps = Transition(
+        ...     observation=jnp.array([0, 0, 1]),
+        ...     action=jnp.array([1, 1, 0]),
+        ...     reward=jnp.zeros(3),
+        ...     terminated=jnp.zeros(3, bool),
+        ...     next_observation=jnp.array([1, 1, 2]),
+        ...     next_action=jnp.full(3, -1),
+        ... )
+        >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
+        >>> replay = ut.Uniform()
+        >>> buffer = replay.add(replay.init(1000, first), steps)
+        >>> drawn = replay.sample(buffer, jax.random.key(0), 300).transitions
+        >>> round(float(jnp.mean(drawn.observation == 0)), 1)  # two of three
+        0.7
+    """
 
     def init(self, capacity: int, example: Transition) -> RingBuffer:
         return RingBuffer(storage(capacity, example), jnp.zeros((), jnp.int32))

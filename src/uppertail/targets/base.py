@@ -20,6 +20,27 @@ class Target(abc.ABC):
 
     A target is a frozen dataclass of settings; its state is a tree of arrays. Most only choose the network that
     bootstraps; one may also remember earlier backups.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> class Number(ut.Network):  # stands for a network that learns
+        ...     weight: jnp.ndarray
+        ...
+        ...     def outputs(self, observation):
+        ...         return self.weight
+        >>> class AsItBegan(ut.Target):
+        ...     def init(self, online, z):
+        ...         return jax.tree.map(jnp.copy, online)
+        ...
+        ...     def network(self, state, online):
+        ...         return state
+        >>> target = AsItBegan()
+        >>> state = target.init(Number(jnp.array(0.0)), None)
+        >>> online = Number(jnp.array(1.0))
+        >>> float(target.network(target.after_update(state, online), online).weight)
+        0.0
     """
 
     @abc.abstractmethod

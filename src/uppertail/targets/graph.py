@@ -30,6 +30,27 @@ class Graph(Target):
 
     Args:
         pairs: how many (observation, action) pairs it can hold. With many more, some are forgotten.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.encodings import OneHot
+        >>> from uppertail.types import Transition
+        >>> family, key = ut.Gaussian(), jax.random.key(0)
+        >>> network = ut.PerAction(width=8).init(key, OneHot(5), num_actions=3, num_outputs=2)
+        >>> target = ut.Graph(pairs=100)
+        >>> state = target.init(network, family.terminal())
+        >>> one = jnp.array([1])
+        >>> steps = Transition(one, one, jnp.ones(1), jnp.array([True]), 2 * one, -one)  # from state 1 to an end, for 1
+        >>> def back_up(state, key, step):  # one member
+        ...     backup = family.backup(family.terminal(), step.reward, jnp.array(0.9))
+        ...     return jax.tree.map(lambda leaf: leaf[None], backup)
+        >>> state = target.after_steps(state, key, steps, back_up)
+        >>> said = jax.vmap(family.from_outputs)(network.outputs(jnp.array(1)))
+        >>> recalled = target.recall(state, jnp.array(1), jax.tree.map(lambda leaf: leaf[None], said))
+        >>> recalled.mean.tolist()  # what action 1 was seen to pay, and what the network says of the others
+        [[0.0, 1.0, 0.0]]
     """
 
     pairs: int = 20_000

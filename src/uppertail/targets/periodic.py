@@ -27,6 +27,23 @@ class Periodic(Target):
 
     Args:
         every: rollouts from one copy to the next, at least 1.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> class Number(ut.Network):  # stands for a network that learns
+        ...     weight: jnp.ndarray
+        ...
+        ...     def outputs(self, observation):
+        ...         return self.weight
+        >>> target = ut.Periodic(every=2)
+        >>> state = target.init(Number(jnp.array(0.0)), None)
+        >>> for number in (1.0, 2.0, 3.0):
+        ...     state = target.after_rollout(state, Number(jnp.array(number)))
+        ...     print(float(target.network(state, Number(jnp.array(number))).weight))
+        0.0
+        2.0
+        2.0
     """
 
     every: int = 32

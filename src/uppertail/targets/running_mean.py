@@ -19,6 +19,23 @@ class RunningMean(Target):
 
     Args:
         decay: share of the mean that stays at each update, in [0, 1); 0.99 averages over about 100 updates.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> class Number(ut.Network):  # stands for a network that learns
+        ...     weight: jnp.ndarray
+        ...
+        ...     def outputs(self, observation):
+        ...         return self.weight
+        >>> target = ut.RunningMean(decay=0.5)
+        >>> state = target.init(Number(jnp.array(0.0)), None)
+        >>> for number in (1.0, 1.0, 1.0):
+        ...     state = target.after_update(state, Number(jnp.array(number)))
+        ...     print(float(target.network(state, Number(jnp.array(number))).weight))
+        0.5
+        0.75
+        0.875
     """
 
     decay: float = 0.99

@@ -35,6 +35,16 @@ class Progress:
         start_std: its standard deviation.
         step: environment steps of each seed.
         chunk_steps: how many of them this chunk made; 0 if an environment failed before the first.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
+        >>> seen = []
+        >>> def keep(progress: ut.Progress) -> None:
+        ...     seen.append(progress.fraction)
+        >>> result = ut.train(ut.Toy(), settings=small, on_chunk=keep)
+        >>> seen[-1]
+        1.0
     """
 
     episodes: list[int]
@@ -61,6 +71,13 @@ class Stop:
 
     Args:
         reason: why, for the run's record.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> small = ut.Settings(seeds=2, episodes=100_000, hidden_layers=1, width=16)
+        >>> result = ut.train(ut.Toy(), settings=small, on_chunk=lambda progress: ut.Stop("seen enough"))
+        >>> result.record.summary()["stopped"]
+        'seen enough'
     """
 
     reason: str
@@ -76,6 +93,14 @@ class TrainingResult:
         networks: the learned networks; every array has a leading axis of seeds.
         environments: the compiled environments, likewise; None where Python made the steps.
         distributions: return distributions at moments of the run; None if it did not record them.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
+        >>> result = ut.train(ut.Toy(), settings=small)
+        >>> z = result.agent.returns(result.network(0), 0)  # seed 0, state 0
+        >>> z.mean.shape, [episodes.returns.size for episodes in result.record.episodes]
+        ((2,), [256, 256])
     """
 
     record: RunRecord
@@ -107,7 +132,16 @@ def network_of(networks: Network, index: int) -> Network:
 
 
 class TrainingFailedError(InputError):
-    """Training could not go on; `result` holds what was learned until then."""
+    """Training could not go on; `result` holds what was learned until then.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> try:
+        ...     ut.train(ut.Toy(), settings=ut.Settings(seeds=1, learning_rate=1e30))
+        ... except ut.TrainingFailedError as error:  # of any kind
+        ...     type(error.result).__name__
+        'TrainingResult'
+    """
 
     def __init__(self, message: str, result: TrainingResult) -> None:
         super().__init__(message)
@@ -115,7 +149,16 @@ class TrainingFailedError(InputError):
 
 
 class TrainingDivergedError(TrainingFailedError):
-    """The loss of a seed is no longer a finite number."""
+    """The loss of a seed is no longer a finite number.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> try:
+        ...     ut.train(ut.Toy(), settings=ut.Settings(seeds=1, learning_rate=1e30))
+        ... except ut.TrainingDivergedError as error:
+        ...     print(error.seed, error.step)
+        0 16
+    """
 
     def __init__(self, seed: int, step: int, result: TrainingResult) -> None:
         super().__init__(

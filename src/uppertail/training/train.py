@@ -54,6 +54,13 @@ def train(
             checkpoints cannot be used.
         TrainingDivergedError: a loss became NaN or infinite.
         TrainingFailedError: an environment could not go on.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
+        >>> result = ut.train(ut.Toy(), ut.Gaussian(), ut.UCB(), small)
+        >>> result.record.summary()["final_greedy_return"]
+        [3.0, 3.0]
     """
     for name, value, kind in (("settings", settings, Settings), ("checkpoints", checkpoints, Checkpoints)):
         if not isinstance(value, kind | None):

@@ -31,6 +31,17 @@ class Trained:
         agent: the algorithm; `agent.returns(network, observation)` is a state's return distributions.
         networks: the learned networks; every array has a leading axis of seeds.
         environments: the compiled environments, likewise; None where Python makes the steps.
+
+    Examples:
+        >>> import tempfile
+        >>> import uppertail as ut
+        >>> from uppertail.cli import main
+        >>> folder = f"{tempfile.mkdtemp()}/toy"
+        >>> main(["train", "--env=Toy", "--seeds=2", "--episodes=256", f"--out={folder}", "--quiet"])
+        0
+        >>> learned: ut.Trained = ut.load(folder)
+        >>> learned.environments.num_actions, learned.network(0).outputs(0).shape
+        (2, (2, 2))
     """
 
     agent: Agent

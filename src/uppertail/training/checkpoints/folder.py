@@ -35,6 +35,11 @@ class Checkpoints:
         every: environment steps of each seed between checkpoints, rounded up to whole compiled chunks; None: only when
             the run ends, is stopped or is interrupted.
         say: called with a line if a checkpoint could not be used.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> ut.Checkpoints("runs/mine", every=100_000).place.as_posix()
+        'runs/mine/checkpoints'
     """
 
     folder: Path | str
