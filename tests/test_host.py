@@ -21,7 +21,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from uppertail import Categorical, Chain, Checkpoints, Gaussian, Given, Gym, PointMass, Settings, Stop, train
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
-from uppertail.environments import Toy, measure_returns
+from uppertail.environments import EnvironmentFailedError, Toy, measure_returns, step_host
 from uppertail.environments.gymnasium.single import Single, episode_seed
 from uppertail.environments.gymnasium.spaces import reading
 from uppertail.environments.gymnasium.vector import Vector
@@ -950,6 +950,25 @@ def test_a_reward_that_is_an_array_is_named(num_envs: int, monkeypatch: pytest.M
     words = r"at environment step 1, raised ValueError: the reward \[1\.\] is an array, not a number\.$"
     with pytest.raises(TrainingFailedError, match=words):
         train(failing("nan"), WIDE, AT_RANDOM, settings_of(num_envs=num_envs))
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((0, 1.0, False, {}), "its step gives 4 values; Gymnasium's gives observation, reward, terminated, truncated"),
+        (0, "its step gives one value; Gymnasium's gives"),
+        ((0, None, False, False, {}), "the reward None is no number"),
+    ],
+)
+def test_a_step_of_another_form_is_named(
+    given: Any, words: str, num_envs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Failing, "step", lambda self, action: given)
+    host = Given(functools.partial(Failing, "nan")).open(0, num_envs)
+    host.reset()
+    with pytest.raises(EnvironmentFailedError, match=f"^It raised ValueError: {words}"):
+        step_host(host, np.zeros(num_envs, int), lambda: "It")
 
 
 @pytest.mark.parametrize(("error", "words"), [(AssertionError(), "AssertionError"), (SystemExit(4), "SystemExit: 4")])

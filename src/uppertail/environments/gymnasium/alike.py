@@ -10,21 +10,11 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 
+from uppertail.environments.gymnasium.answers import checked_reset, checked_step
 from uppertail.environments.gymnasium.spaces import Reading
 
 LAST_SECONDS = 60
 """How long an environment's own process lives on after SIGTERM, so that its parent can save what was learned."""
-
-
-def plain_outcome(reward: Any, terminated: Any, truncated: Any) -> tuple[float, bool, bool]:
-    """Reward and ends of a step; an array of one truth value, as some environments give, is that value.
-
-    Raises:
-        ValueError: the reward is an array.
-    """
-    if np.ndim(reward):
-        raise ValueError(f"the reward {reward} is an array, not a number")
-    return reward, bool(terminated), bool(truncated)
 
 
 class Alike(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -45,12 +35,12 @@ class Alike(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.observation_space = _space_of(example)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        first, info = self.env.reset(seed=seed, options=options)
+        first, info = checked_reset(self.env.reset(seed=seed, options=options))
         return self.array(first), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        after, reward, terminated, truncated, info = self.env.step(int(action))
-        return self.array(after), *plain_outcome(reward, terminated, truncated), info
+        after, reward, terminated, truncated, info = checked_step(self.env.step(int(action)))
+        return self.array(after), reward, terminated, truncated, info
 
 
 class AlikeMaker:

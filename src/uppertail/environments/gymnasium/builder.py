@@ -133,7 +133,8 @@ class GymnasiumBuilder(HostBuilder):
         if self.compile == "auto" and self.inspected.objection:
             lines.append(f"{self.label} is stepped in Python: {self.inspected.objection}.")
         lines += (
-            f"The text {name!r} of {self.label} is left out: it never changed in {texts.TRIED_EPISODES} episodes."
+            f"The text {name!r} of {self.label} is left out: it never changed in {texts.TRIED_EPISODES} random "
+            f"episodes of at most {texts.TRIED_STEPS} steps. With --env.encoding hashed it counts."
             for name in self.inspected.left_out
         )
         return " ".join(lines) or None
@@ -215,7 +216,7 @@ class GymnasiumBuilder(HostBuilder):
         """
         env, hash_size = self.make(), self.hash_size if self.encoding == "hashed" else None
         try:
-            return inspect_environment(env, hash_size, self._objection if self.compile == "auto" else None)
+            return inspect_environment(self.label, env, hash_size, self._objection if self.compile == "auto" else None)
         finally:
             close_quietly(env)
 

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
+from uppertail.environments.failures import call
 from uppertail.environments.gymnasium import tables, texts, wrapping
 from uppertail.environments.gymnasium.spaces import Reading, actions_of, hashed, reading
 from uppertail.environments.gymnasium.wrapping import Made
@@ -31,29 +32,33 @@ class Inspected(NamedTuple):
 
 
 def inspect_environment(
-    env: Made, hash_size: int | None, objection: Callable[[gymnasium.Env[Any, Any]], str | None] | None
+    label: str, env: Made, hash_size: int | None, objection: Callable[[gymnasium.Env[Any, Any]], str | None] | None
 ) -> Inspected:
     """Reads the facts off an environment that is made only for this.
 
     Args:
+        label: what messages call it.
         env: the environment.
         hash_size: places of the hash that its observations become; None: they are read by their space.
         objection: says why a table cannot stand for the environment; None: that is not asked.
 
     Raises:
         InputError: it is of no kind that can be trained on.
+        EnvironmentFailedError: it raised an exception as it was looked at.
     """
     vector = isinstance(env, VectorEnv)
-    space = env.single_observation_space if isinstance(env, VectorEnv) else env.observation_space
-    actions = env.single_action_space if isinstance(env, VectorEnv) else env.action_space
+    space, action_space = call(lambda: _spaces(env), lambda: f"{label}, asked for its spaces,")
+    actions = actions_of(action_space)
     table = not vector and tables.has_table(env)
     why = objection(env) if table and not vector and objection is not None else None
-    left_out = frozenset() if vector or hash_size is not None else texts.constants(env, list(texts.texts_of(space)))
+    left_out = frozenset[texts.Path]()
+    if not isinstance(env, VectorEnv) and hash_size is None:
+        left_out = call(lambda: texts.constants(env), lambda: f"{label}, in a random episode before training,")
     read = reading(space, left_out) if hash_size is None else hashed(hash_size)
     return Inspected(
         read,
         read.array(space.sample()),
-        actions_of(actions),
+        actions,
         wrapping.time_limit(env),
         _threshold(env),
         table,
@@ -63,11 +68,20 @@ def inspect_environment(
     )
 
 
+def _spaces(env: Made) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
+    """The spaces of one environment's observations and actions."""
+    if isinstance(env, VectorEnv):
+        return env.single_observation_space, env.single_action_space
+    return env.observation_space, env.action_space
+
+
 def _threshold(env: Made) -> float | None:
     """The return from which an environment counts as solved: as registered, or as it declares itself."""
     declared = None if env.spec is None else env.spec.reward_threshold
     own = getattr(env.unwrapped, "reward_threshold", None) if declared is None else declared
-    return float(own) if isinstance(own, int | float) and math.isfinite(own) else None
+    if isinstance(own, bool) or not isinstance(own, int | float | np.integer | np.floating):
+        return None
+    return float(own) if math.isfinite(own) else None
 
 
 def _rows(env: Made) -> int:

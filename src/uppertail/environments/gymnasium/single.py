@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 from jaxtyping import Int
 
-from uppertail.environments.gymnasium.alike import plain_outcome
+from uppertail.environments.gymnasium.answers import checked_reset, checked_step
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.host import HostEnvironment, HostStep
 
@@ -75,9 +75,8 @@ class Single(HostEnvironment):
 
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
         self.actions.append(int(actions[0]))
-        step: tuple[Any, ...] = self.env.step(self.actions[-1] + self.first_action)
-        after, *answers, _ = step
-        reward, terminated, truncated = plain_outcome(*answers)
+        given = self.env.step(self.actions[-1] + self.first_action)
+        after, reward, terminated, truncated, _ = checked_step(given)
         next_observation = observation = self.array(after)[None]
         if terminated or truncated:
             self.episode += 1
@@ -111,5 +110,5 @@ class Single(HostEnvironment):
     def _begin(self) -> np.ndarray:
         """The first observation of the next episode."""
         self.actions = []
-        first, _ = self.env.reset(seed=episode_seed(self.seed, 0, self.episode, self.reset_seed))
+        first, _ = checked_reset(self.env.reset(seed=episode_seed(self.seed, 0, self.episode, self.reset_seed)))
         return self.array(first)[None]

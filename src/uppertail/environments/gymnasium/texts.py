@@ -7,13 +7,14 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from uppertail.environments.gymnasium.answers import checked_reset, checked_step
 from uppertail.environments.gymnasium.hashing import place
 
 PLACES = 64
 """Places of the one-hot of a text. A new text takes the place of its hash, so that no list of texts has to be kept."""
 
-TRIED_EPISODES, TRIED_STEPS = 10, 20
-"""Random episodes, and steps of each, in which a text that never changes is taken for a constant."""
+TRIED_EPISODES, TRIED_STEPS = 10, 200
+"""Random episodes, and the most steps of each, in which a text that never changes is taken for a constant."""
 
 Path = tuple[Any, ...]
 """Where in an observation something is: keys of Dicts and indices of Tuples."""
@@ -38,27 +39,29 @@ def texts_of(space: spaces.Space[Any], path: Path = ()) -> Iterator[Path]:
         yield path
 
 
-def constants(env: gymnasium.Env[Any, Any], paths: list[Path]) -> frozenset[Path]:
-    """Which of these texts stayed the same through random episodes; their seeds are fixed, so it is the same each time.
+def constants(env: gymnasium.Env[Any, Any]) -> frozenset[Path]:
+    """Where its texts are that stayed the same through random episodes; none if nothing would be left without them.
+
+    The seeds of these episodes are fixed, so that it is the same each time.
 
     Args:
         env: an environment that is made only for this.
-        paths: where its texts are.
     """
-    if not paths:
+    seen: dict[Path, set[str]] = {path: set() for path in texts_of(env.observation_space)}
+    if not seen:
         return frozenset()
-    seen: dict[Path, set[str]] = {path: set() for path in paths}
     env.action_space.seed(0)
     for episode in range(TRIED_EPISODES):
-        observation, over = env.reset(seed=episode)[0], False
+        observation, over = checked_reset(env.reset(seed=episode))[0], False
         for _ in range(TRIED_STEPS):
             for path, texts in seen.items():
                 texts.add(_at(observation, path))
             if over:
                 break
-            observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-            over = bool(terminated or truncated)
-    return frozenset(path for path, texts in seen.items() if len(texts) == 1)
+            observation, _, terminated, truncated, _ = checked_step(env.step(env.action_space.sample()))
+            over = terminated or truncated
+    same = frozenset(path for path, texts in seen.items() if len(texts) == 1)
+    return frozenset() if () in same or _is_empty(without_texts(env.observation_space, same).space) else same
 
 
 def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset(), path: Path = ()) -> WithoutTexts:
@@ -71,7 +74,8 @@ def without_texts(space: spaces.Space[Any], left_out: frozenset[Path] = frozense
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         kept = [(name, part) for name, part in _parts(space) if (*path, name) not in left_out]
-        inner = {name: without_texts(part, left_out, (*path, name)) for name, part in kept}
+        plain = {name: without_texts(part, left_out, (*path, name)) for name, part in kept}
+        inner = {name: each for name, each in plain.items() if not _is_empty(each.space)}
         if isinstance(space, spaces.Dict):
             mapped = spaces.Dict({name: each.space for name, each in inner.items()})
             return WithoutTexts(mapped, lambda seen: {name: each.strip(seen[name]) for name, each in inner.items()})
@@ -99,6 +103,11 @@ def _is_text(space: spaces.Space[Any]) -> bool:
     if isinstance(space, spaces.Text):
         return True
     return not type(space).__module__.startswith("gymnasium.") and isinstance(space.sample(), str)
+
+
+def _is_empty(space: spaces.Space[Any]) -> bool:
+    """Whether it is a Dict or Tuple without parts."""
+    return isinstance(space, spaces.Dict | spaces.Tuple) and not space.spaces
 
 
 def _parts(space: Any) -> list[tuple[Any, spaces.Space[Any]]]:
