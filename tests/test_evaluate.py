@@ -361,3 +361,13 @@ def test_a_folder_that_cannot_be_written_still_gives_its_table(toy, monkeypatch,
     assert "evaluation-greedy.json cannot be written (Read-only file system)" in printed.err
     assert printed.err.count("\n") == 1
     assert {path: path.read_bytes() for path in toy.iterdir()} == before
+
+
+def test_inspect_shows_the_first_observation_where_there_are_no_states(cart, capsys):
+    assert main(["inspect", str(cart)]) == 0
+    shown = capsys.readouterr().out
+    assert "First observation" in shown
+    assert "State" not in shown and "path" not in shown
+    assert main(["inspect", str(cart), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["state"], found["path"]) == (None, [])

@@ -831,6 +831,14 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         [NOT_THERE.format("No/CartPole-v1"), "CartPole-v1 or"],
     ),
     "nothing like it": (lambda: Gym("Xyzzyx-v0").compiles, [NOT_THERE.format("Xyzzyx-v0"), "pprint_registry"]),
+    "its module": (
+        lambda: Gym("test_gymnasium:Testing/Countin-v0").compiles,
+        [NOT_THERE.format("test_gymnasium:Testing/Countin-v0"), "mean test_gymnasium:Testing/Counting-v0 or "],
+    ),
+    "not registered": (
+        lambda: Gym("test_gymnasium:refuse").compiles,
+        ["Register it where it is defined: gymnasium.register('refuse-v0', entry_point='test_gymnasium:refuse')."],
+    ),
     "a module": (
         lambda: Gym("no_module:A-v0").compiles,
         ["A-v0 needs the module 'no_module', which is not installed."],
@@ -882,7 +890,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: Gym("CartPole-v1", kwargs={"max_episode_steps": 5}, max_episode_steps=7),
         ["max_episode_steps is given twice, once in kwargs"],
     ),
-    "not given": (lambda: builder_of(3), ["environment is 3: give a Chain"]),
+    "not given": (lambda: builder_of(3), ["environment is 3: give a builder such as Chain"]),
 }
 
 

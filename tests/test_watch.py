@@ -119,6 +119,35 @@ def test_a_gif_shows_what_gymnasium_draws(lake, pygame, capsys):
         assert np.abs(ours.astype(int) - theirs).max() <= 2
 
 
+class Painted(gymnasium.Env):
+    """Draws pictures, and does not say how many a second."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        return 1, 1.0, True, False, {}
+
+    def render(self):
+        return np.zeros((8, 8, 3), np.uint8)
+
+
+def test_a_window_needs_no_pace_of_the_environment(pygame):
+    gymnasium.register("Testing/Painted-v0", f"{__name__}:Painted")
+    shown = ut.Gym("Testing/Painted-v0").watched(pictures=False, frames_per_second=500)
+    shown.reset(0, 0)
+    assert shown.step(1).ended
+    shown.close()
+    assert shown.frames_per_second == 500
+
+
 def test_the_first_episodes_are_those_of_an_evaluation(cart, pygame, capsys):
     assert main(["evaluate", str(cart), "--episodes", "3", "--quiet"]) == 0
     first, second = json.loads((cart / "evaluation-greedy.json").read_text())["seeds"]

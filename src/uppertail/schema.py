@@ -90,7 +90,8 @@ def convert(value: Any, kind: Any) -> Any:
     if get_origin(kind) is Literal:
         plain = _scalar(value)
         if not any(type(plain) is type(choice) and plain == choice for choice in get_args(kind)):
-            raise MismatchError(f"use one of {join_names(get_args(kind))}")
+            choices = get_args(kind)
+            raise MismatchError(f"use {'one of ' if len(choices) > 1 else ''}{join_names(choices)}")
         return plain
     if get_origin(kind) in (tuple, list):
         return _of_sequence(value, kind)
@@ -167,7 +168,8 @@ def _of_union(value: Any, kinds: tuple[Any, ...]) -> Any:
             except MismatchError as error:
                 remedies.append(str(error))
     left_out = ", or leave it out" if types.NoneType in kinds else ""
-    raise MismatchError(f"{' or '.join(dict.fromkeys(remedies))}{left_out}")
+    first, *others = dict.fromkeys(remedies)
+    raise MismatchError(f"{' or '.join([first, *(each.removeprefix('use ') for each in others)])}{left_out}")
 
 
 def _of_sequence(value: Any, kind: Any) -> Any:

@@ -83,7 +83,8 @@ def _show(found: "Inspected", document: dict[str, Any]) -> None:
         }
         for row in document["actions"]
     ]
-    console.print(_table(f"State {document['state']}", rows))
+    title = "First observation" if document["state"] is None else f"State {document['state']}"
+    console.print(_table(title, rows))
     path = [
         {
             "state": str(row["state"]),
@@ -95,7 +96,8 @@ def _show(found: "Inspected", document: dict[str, Any]) -> None:
         }
         for row in document["path"]
     ]
-    console.print(_table("Greedy path", path))
+    if path:
+        console.print(_table("Greedy path", path))
     print(
         "Upper: the mean and two standard deviations. *: greedy. Gap: upper bound less the best of the other actions."
     )

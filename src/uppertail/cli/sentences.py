@@ -64,6 +64,11 @@ def sentence(message: str, parser: ArgumentParser) -> str:
         return f"Unknown {option} {value[1]!r}: use {_choices(option)}, or the import path of your own class.{hint}"
     if option and (value := re.search(r"Not a valid subclass of \w+\. Got value: (.*?) Subclass types", text)):
         return f"{option} is {value[1]}: use {_choices(option)}, or the import path of your own class."
+    if option == "env" and (found := re.search(r"([\w.]+) does not correspond to a subclass", text)):
+        return (
+            f"{found[1]} is no builder of environments: register what makes it (gymnasium.register('My-v0', "
+            f"entry_point=...)), and use --env Gym --env.id MODULE:My-v0; or use {_choices(option)}."
+        )
     if option and re.search(
         r"[Uu]nable to import|No module named|has no attribute|does not correspond to a subclass", text
     ):
@@ -91,6 +96,10 @@ def _choices(option: str) -> str:
 def _kind(shown: str) -> str:
     """Plain words for a type as jsonargparse shows it."""
     name = shown.replace("<class '", "").replace("'>", "")
+    if literal := re.fullmatch(r"(?:typing\.)?Literal\[(.*)\]", name):
+        return f"one of {literal[1]}" if "," in literal[1] else literal[1]
+    if name.startswith("list["):
+        return "a list"
     return KINDS.get(name, f"of type {name}")
 
 

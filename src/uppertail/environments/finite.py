@@ -1,4 +1,4 @@
-"""Every environment of the paper is a finite MDP, and a finite MDP is a table."""
+"""A finite MDP as a table, which all environments of the paper are."""
 
 from typing import NamedTuple
 

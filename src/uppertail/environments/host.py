@@ -91,7 +91,7 @@ class HostBuilder(EnvironmentBuilder):
     @property
     @abc.abstractmethod
     def note(self) -> str | None:
-        """Why an environment that shows a table is not compiled, in a sentence."""
+        """What a user should know: why its table is not compiled, or which texts are left out; None: nothing."""
 
     @property
     @abc.abstractmethod

@@ -144,12 +144,12 @@ class Inspected:
             "method": self.method,
             "seed": self.seed,
             "when": self.when,
-            "state": self.states[place] if self.states else 0,
+            "state": self.states[place] if self.states else None,
             "actions": actions,
-            "path": [self._on_path(each, mean, upper) for each in self._path(mean)],
+            "path": [self._on_path(each, mean, upper) for each in self._path(mean)] if self.states else [],
         }
 
-    def densities(self, state: int, points: int) -> Drawn | None:
+    def densities(self, state: int | None, points: int) -> Drawn | None:
         """Densities of each action in a state; None for a family that has none."""
         if not self.family.has_density:
             return None
@@ -205,7 +205,7 @@ class Inspected:
         others = np.delete(upper[place], action)
         other = float(others.max()) if others.size else None
         return {
-            "state": self.states[place] if self.states else 0,
+            "state": self.states[place],
             "action": action,
             "mean": float(mean[place, action]),
             "upper": float(upper[place, action]),

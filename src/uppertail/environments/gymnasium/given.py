@@ -114,8 +114,8 @@ def builder_of(environment: object) -> EnvironmentBuilder:
     if isinstance(environment, gymnasium.Env | VectorEnv) or callable(environment):
         return Given(environment)  # pyright: ignore[reportArgumentType]
     raise InputError(
-        f"environment is {environment!r}: give a Chain, DeepSea, Toy, FrozenLake or Gym, a Gymnasium environment, or a "
-        "function that makes one."
+        f"environment is {environment!r}: give a builder such as Chain() or Gym('CartPole-v1'), a Gymnasium "
+        "environment, or a function that makes one."
     )
 
 

@@ -110,11 +110,16 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
         return Watched(self.id, make, seen.reading, first_action, pictures, frames_per_second, self.seed_of_resets)
 
 
-def _nearest(name: str) -> str:
-    """A hint at registered ids like this one."""
+def _nearest(asked: str) -> str:
+    """A hint at registered ids like this one, or at how one is registered."""
+    module, colon, name = asked.rpartition(":")
     known = [key for key in gymnasium.registry if not key.startswith(("phys2d/", "tabular/"))]
     same = [key for key in known if key.lower() == name.lower()]
-    close = same or difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    if not close:
-        return " `python -c 'import gymnasium; gymnasium.pprint_registry()'` lists them."
-    return f" Did you mean {' or '.join(close)}?"
+    if close := same or difflib.get_close_matches(name, known, n=3, cutoff=0.6):
+        return f" Did you mean {' or '.join(module + colon + each for each in close)}?"
+    if module:
+        return (
+            f" Register it where it is defined: gymnasium.register('{name.partition('-v')[0]}-v0', "
+            f"entry_point='{module}:{name}')."
+        )
+    return " `python -c 'import gymnasium; gymnasium.pprint_registry()'` lists them."

@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.wrappers import HumanRendering
 
 from uppertail.environments.gymnasium.inspection import extra
 from uppertail.environments.gymnasium.single import close_quietly, episode_seed
@@ -56,11 +57,15 @@ class Watched(WatchedEnvironment):
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
         if pictures:
             os.environ.setdefault(VIDEO_DRIVER, "dummy")
-        self.mode = _mode(label, make, pictures)
-        self.env: gymnasium.Env[Any, Any] = make(self.mode)
+        modes = _modes(make)
+        self.mode = _mode(label, modes, pictures)
+        in_window = self.mode == WINDOW and WINDOW not in modes
+        self.env: gymnasium.Env[Any, Any] = make(PICTURES if in_window else self.mode)
         pace = frames_per_second or self.env.metadata.get("render_fps") or FRAMES_PER_SECOND
         self.frames_per_second = float(pace)
         self.env.unwrapped.metadata = {**self.env.metadata, "render_fps": pace}
+        if in_window:
+            self.env = HumanRendering(self.env)
 
     def reset(self, seed: int, episode: int) -> np.ndarray:
         """Resets as training's evaluation does, for the first episode of the environment of this number."""
@@ -86,11 +91,15 @@ class Watched(WatchedEnvironment):
         close_quietly(self.env)
 
 
-def _mode(label: str, make: Callable[[str | None], Any], pictures: bool) -> str:
-    """The render mode in which it is shown."""
+def _modes(make: Callable[[str | None], Any]) -> list[str]:
+    """The render modes that an environment has."""
     env = make(None)
     close_quietly(env)
-    modes = env.metadata.get("render_modes") or []
+    return list(env.metadata.get("render_modes") or [])
+
+
+def _mode(label: str, modes: list[str], pictures: bool) -> str:
+    """The render mode in which it is shown."""
     if pictures and PICTURES not in modes:
         raise InputError(
             f"{label} draws no pictures (it has {_list_modes(modes)}, not {PICTURES}), so there is no GIF of it"
@@ -98,7 +107,7 @@ def _mode(label: str, make: Callable[[str | None], Any], pictures: bool) -> str:
         )
     if pictures:
         return PICTURES
-    if {WINDOW, PICTURES} & set(modes):  # Gymnasium shows pictures in a window of its own
+    if {WINDOW, PICTURES} & set(modes):  # pictures are shown in a window of Gymnasium's
         return WINDOW
     if TEXT in modes:
         return TEXT

@@ -13,7 +13,10 @@ from uppertail.errors import InputError, message_of
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
-FORM = "give import paths such as minigrid.wrappers.FullyObsWrapper, or {class_path: PATH, init_args: {name: value}}"
+FORM = (
+    "give import paths such as minigrid.wrappers.FullyObsWrapper (a name alone is one of Gymnasium's), or "
+    "{class_path: PATH, init_args: {name: value}}"
+)
 
 
 def wrappers_of(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
