@@ -19,10 +19,11 @@ PLACES = 2048
 
 
 class Best(NamedTuple):
-    """The best return from the start, and the steps that it takes."""
+    """The best return from the start, the steps that it takes, and those after which an episode is truncated."""
 
     ret: float
     steps: int
+    limit: int
 
 
 def made(name: str, seed: int) -> gymnasium.Env[Any, Any]:
@@ -43,7 +44,10 @@ class Layout(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class Numbered(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """Shows the number of the observation, in the order in which they were first seen: a one-hot for peers."""
+    """Shows the number of the observation, in the order in which this environment first saw them: a one-hot.
+
+    Another environment, of an evaluation or a resumed run, numbers them in its own order: it serves training alone.
+    """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
@@ -74,7 +78,7 @@ def best(name: str, seed: int, most: int = 200_000) -> Best:
             after = copy.deepcopy(state)
             _, reward, terminated, _, _ = after.step(action)
             if terminated and reward > 0:
-                return Best(float(reward), depth + 1)
+                return Best(float(reward), depth + 1, int(after.max_steps))
             if not terminated and (key := _state(after)) not in seen:
                 seen.add(key)
                 queue.append((after, depth + 1))

@@ -6,7 +6,12 @@ from typing import Any
 
 from documents.cells import RESULTS, of_seeds
 
-AGENTS = {"DQN": "SB3's DQN", "QRDQN": "sb3-contrib's QR-DQN"}
+AGENTS = {
+    "DQN": "SB3's DQN",
+    "DQN, own reward": "SB3's DQN, MiniGrid's own reward",
+    "QRDQN": "sb3-contrib's QR-DQN",
+    "PPO": "SB3's PPO",
+}
 """The peers, as they are told."""
 
 
