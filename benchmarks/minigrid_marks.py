@@ -1,4 +1,4 @@
-"""When a run on MiniGrid counts as solved. It needs NumPy alone: the peers have nothing of ours, a figure no minigrid."""
+"""When a run on MiniGrid counts as solved; by NumPy alone: the peers have nothing of ours, a figure no minigrid."""
 
 import numpy as np
 
