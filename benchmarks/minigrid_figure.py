@@ -18,7 +18,12 @@ from minigrid_marks import LAST, SHARE, last_means
 from uppertail.analysis.figures import COLOURS, Figure, own_style, save
 
 COLUMNS = 3
-AGENTS = {"ours": (COLOURS[0], "Gaussian, UCB"), "DQN": ("0.45", "SB3's DQN"), "QRDQN": (COLOURS[1], "QR-DQN")}
+AGENTS = {
+    "ours": (COLOURS[0], "Gaussian, UCB"),
+    "DQN": ("0.45", "DQN"),
+    "QRDQN": (COLOURS[1], "QR-DQN"),
+    "PPO": (COLOURS[2], "PPO"),
+}
 """The colour and the name of each agent."""
 
 

@@ -41,7 +41,7 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
     for note in run.notes:
         complain(note)
     if isinstance(run.builder, HostBuilder) and run.builder.time_limit is None:
-        complain(f"{env} has no time limit, so an episode may never end: --env.max_episode_steps N sets one.")
+        complain(f"{env} declares no time limit: if it never ends an episode by itself, set --env.max_episode_steps N.")
     log = _log(folder)
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
