@@ -135,11 +135,12 @@ class Agent:
     def sweep(self, state: AgentState, key: PRNGKeyArray, steps: Transition) -> AgentState:
         """The agent after its target has taken in the steps of a rollout, before it learns from them."""
 
-        def back_up(target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
-            return self.backup(self.bootstrap(network, target, key, transition), transition)
+        def back_up(target: PyTree, key: PRNGKeyArray, transition: Transition, predicted: PyTree) -> PyTree:
+            return self.backup(self.bootstrap_from(predicted, target, key, transition), transition)
 
         network = self.target.network(state.target, state.network)
-        return state._replace(target=self.target.after_steps(state.target, key, steps, back_up))
+        predicted = jax.vmap(self.returns_by_member, in_axes=(None, 0))(network, steps.next_observation)
+        return state._replace(target=self.target.after_steps(state.target, key, steps, predicted, back_up))
 
     def bootstrap(self, network: Network, target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
         """Each member's Z(s', a') for one transition; exactly 0 if the episode terminated.
@@ -150,14 +151,18 @@ class Agent:
             key: randomness of the next action.
             transition: one transition.
         """
-        said = self.returns_by_member(network, transition.next_observation)
+        predicted = self.returns_by_member(network, transition.next_observation)
+        return self.bootstrap_from(predicted, target, key, transition)
+
+    def bootstrap_from(self, predicted: PyTree, target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
+        """The same, from the Z(s', .) [members, actions] that the network that bootstraps predicts."""
 
         def of_member(z_next: PyTree) -> PyTree:
             chosen = self.policy.next_action(key, self.family, z_next)
             next_action = jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action)
             return where(transition.terminated, self.family.terminal(), take(z_next, next_action))
 
-        return jax.vmap(of_member)(self.target.recall(target, transition.next_observation, said))
+        return jax.vmap(of_member)(self.target.recall(target, transition.next_observation, predicted))
 
     def backup(self, bootstrap: PyTree, transition: Transition) -> PyTree:
         """q(Z | s, a) of one transition by each member: r + discount * Z(s', a')."""

@@ -11,8 +11,9 @@ from uppertail.types import PyTree, Transition
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
-BackUp = Callable[[PyTree, PRNGKeyArray, Transition], PyTree]
-"""r + discount * Z(s', a') of one transition by each member, with a target in this state: (state, key, transition)."""
+BackUp = Callable[[PyTree, PRNGKeyArray, Transition, PyTree], PyTree]
+"""r + discount * Z(s', a') of one transition by each member: (state, key, transition, predicted). The state is the
+target's; predicted is Z(s', .) by the network that bootstraps."""
 
 
 class Target(abc.ABC):
@@ -56,16 +57,19 @@ class Target(abc.ABC):
     def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         """The network that bootstraps."""
 
-    def after_steps(self, state: PyTree, key: PRNGKeyArray, steps: Transition, back_up: BackUp) -> PyTree:
+    def after_steps(
+        self, state: PyTree, key: PRNGKeyArray, steps: Transition, predicted: PyTree, back_up: BackUp
+    ) -> PyTree:
         """The state after a rollout, before anything is learned from it; as it was by default.
 
         Args:
             state: the state before.
             key: randomness of this call.
             steps: the transitions of the rollout, the oldest first.
+            predicted: Z(s', .) of each by the network that bootstraps, with axes [steps, members, actions].
             back_up: backs up one transition.
         """
-        del key, steps, back_up
+        del key, steps, predicted, back_up
         return state
 
     def recall(self, state: PyTree, observation: Array, z: PyTree) -> PyTree:

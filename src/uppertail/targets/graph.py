@@ -43,12 +43,12 @@ class Graph(Target):
         >>> state = target.init(network, family.terminal())
         >>> one = jnp.array([1])
         >>> steps = Transition(one, one, jnp.ones(1), jnp.array([True]), 2 * one, -one)  # from state 1 to an end, for 1
-        >>> def back_up(state, key, step):  # one member
+        >>> def back_up(state, key, step, predicted):  # one member, at an episode's end
         ...     backup = family.backup(family.terminal(), step.reward, jnp.array(0.9))
         ...     return jax.tree.map(lambda leaf: leaf[None], backup)
-        >>> state = target.after_steps(state, key, steps, back_up)
-        >>> said = jax.vmap(family.from_outputs)(network.outputs(jnp.array(1)))
-        >>> recalled = target.recall(state, jnp.array(1), jax.tree.map(lambda leaf: leaf[None], said))
+        >>> predicted = jax.vmap(jax.vmap(family.from_outputs))(network.outputs(one[0])[None])  # of one member
+        >>> state = target.after_steps(state, key, steps, jax.tree.map(lambda leaf: leaf[None], predicted), back_up)
+        >>> recalled = target.recall(state, one[0], predicted)
         >>> recalled.mean.tolist()  # what action 1 was seen to pay, and what the network says of the others
         [[0.0, 1.0, 0.0]]
     """
@@ -67,20 +67,22 @@ class Graph(Target):
         del state
         return online
 
-    def after_steps(self, state: PairTable, key: PRNGKeyArray, steps: Transition, back_up: BackUp) -> PairTable:
+    def after_steps(
+        self, state: PairTable, key: PRNGKeyArray, steps: Transition, predicted: PyTree, back_up: BackUp
+    ) -> PairTable:
         """Backs up the newest transition first, so that one pass carries values from an episode's end to its start."""
         first_key, pass_key = jax.random.split(key)
         anew = steps._replace(next_action=jnp.full_like(steps.next_action, POLICY_CHOICE))
         count = steps.action.shape[0]
         nothing = empty(1, *_layout(state.z))  # an empty memory, for the first values of new pairs
-        z = jax.vmap(back_up, in_axes=(None, 0, 0))(nothing, jax.random.split(first_key, count), anew)
+        z = jax.vmap(back_up, in_axes=(None, 0, 0, 0))(nothing, jax.random.split(first_key, count), anew, predicted)
         table, places = enter(state, steps, z)
 
-        def step(z: PyTree, row: tuple[Array, PRNGKeyArray, Transition]) -> tuple[PyTree, None]:
-            place, step_key, transition = row
-            return write_places(z, place, back_up(table._replace(z=z), step_key, transition)), None
+        def step(z: PyTree, row: tuple[Array, PRNGKeyArray, Transition, PyTree]) -> tuple[PyTree, None]:
+            place, step_key, transition, predicted = row
+            return write_places(z, place, back_up(table._replace(z=z), step_key, transition, predicted)), None
 
-        rows = (places, jax.random.split(pass_key, count), anew)
+        rows = (places, jax.random.split(pass_key, count), anew, predicted)
         return table._replace(z=jax.lax.scan(step, table.z, rows, reverse=True)[0])
 
     def recall(self, state: PairTable, observation: Array, z: PyTree) -> PyTree:
