@@ -12,12 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from documents.grids import peers_of, runs_of
 from jaxtyping import Float, Int
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from minigrid_marks import LAST, SHARE, last_means
 
 from uppertail.analysis.figures import COLOURS, Figure, own_style, save
 
 COLUMNS = 3
+FIRST, STEPS = 400, 200_000
+"""Where the axis of steps begins, and where it ends: at the limit."""
+
 AGENTS = {
     "ours": (COLOURS[0], "Gaussian, UCB"),
     "DQN": ("0.45", "DQN"),
@@ -80,7 +83,10 @@ def draw(found: list[Curve], stem: Path) -> None:
                 axes.plot(*curve.points(), color=colour, linewidth=1.1, label="" if place else label, alpha=0.8)
         axes.axhline(SHARE, color="0.8", linewidth=0.8, zorder=0)
         axes.set(title=name, xlabel="environment steps", ylim=(-0.03, 1.03))
+        axes.set_xscale("log")
+        axes.set_xlim(FIRST, STEPS)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda steps, _: f"{steps / 1000:g}k"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.spines[["top", "right"]].set_visible(False)
     for axes in panels[len(names) :]:
         axes.set_axis_off()
