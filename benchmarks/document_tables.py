@@ -34,6 +34,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "reproduce-policy-evaluation": reproduction.evaluation,
     "reproduce-uncertainties": reproduction.uncertainties,
     "bench": speeds.contest,
+    "speeds": speeds.speeds,
     "breakdown": speeds.parts,
     "scaling": speeds.growth,
 }

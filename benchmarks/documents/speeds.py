@@ -1,5 +1,7 @@
 """Speeds, by `uppertail bench`, benchmarks/scaling.py and benchmarks/breakdown.py."""
 
+import re
+
 from documents.cells import read
 
 
@@ -14,6 +16,22 @@ def contest() -> list[list[str]]:
             f"{row['share_of_small_products']:.0%}" if row["ours"] else "",
             f"{row['compile_seconds']:.1f} s" if row["ours"] else "",
         ])  # fmt: skip
+    return rows
+
+
+def speeds() -> list[list[str]]:
+    """Steps per second of ten seeds of Gaussian/UCB, and how many times as many these are as a peer's, by depth."""
+    by_label = {row["label"]: row for row in read("bench/bench.json")["rows"]}
+    rows = [["hidden layers", "UpperTail, Gaussian/UCB", "DQN", "QR-DQN"]]
+    for ours in (
+        row for label, row in by_label.items() if re.fullmatch(r"Gaussian, 10 seeds, \d hidden layers?", label)
+    ):
+        depth = ours["hidden_layers"]
+        peers = {
+            row["algorithm"]: row for row in by_label.values() if not row["ours"] and row["hidden_layers"] == depth
+        }
+        told = [f"{row['steps_per_second']:,.0f} ({ours['times'][name]:.1f} times)" for name, row in peers.items()]
+        rows.append([str(depth), f"{ours['steps_per_second']:,.0f} steps/s", *told])
     return rows
 
 

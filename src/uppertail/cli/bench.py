@@ -13,7 +13,7 @@ from uppertail.errors import InputError
 
 DESCRIPTION = """Times training on the Chain of length 100 at equal network, batch and update ratio: this project with
 1, 10 and 100 seeds, its peers if their interpreter is given (`make bench` makes it), the machine's matrix products.
-All take turns; medians count. Writes bench.json, bench.svg and bench.png, in about seven minutes on two CPU cores."""
+All take turns; medians count. Writes bench.json, bench.svg and bench.png, in about ten minutes on two CPU cores."""
 
 
 def parser(light: bool = False) -> ArgumentParser:
