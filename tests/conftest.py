@@ -2,11 +2,14 @@
 
 import importlib.metadata
 import os
+import signal
 import tempfile
 from collections.abc import Callable
 from typing import Any, Self
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Compiled programs are kept for one session, and shared by its workers and the processes that tests start: no test
 # depends on what ran before the session. A worker of pytest-xdist gets the folder from the process that started it.
 if "PYTEST_XDIST_WORKER" not in os.environ:
