@@ -44,10 +44,12 @@ class EnvironmentBuilder(abc.ABC):
     """A frozen dataclass of settings, which users name; it builds the environment of each seed.
 
     Examples:
+        >>> import dataclasses
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> class Bandit(ut.EnvironmentBuilder):
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Bandit(ut.EnvironmentBuilder):
         ...     success_return, floor_episodes = 1.0, 1.5
         ...
         ...     def build(self, key):

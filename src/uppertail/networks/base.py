@@ -93,6 +93,7 @@ class NetworkBuilder(abc.ABC):
     """A frozen dataclass of settings, named with `--network`; it builds the network of each seed.
 
     Examples:
+        >>> import dataclasses
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
@@ -102,7 +103,8 @@ class NetworkBuilder(abc.ABC):
         ...
         ...     def outputs(self, observation):
         ...         return self.values[observation]
-        >>> class Tables(ut.NetworkBuilder):
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Tables(ut.NetworkBuilder):
         ...     def init(self, key, encoding, num_actions, num_outputs):
         ...         return Table(jnp.zeros((encoding.num_features, num_actions, num_outputs)))
         >>> Tables().init(jax.random.key(0), OneHot(5), 3, 2).outputs(jnp.array(4)).shape

@@ -33,13 +33,15 @@ class ExplorationPolicy(abc.ABC):
         explores_by_spread: whether it leaves the greedy action only because the return is spread.
 
     Examples:
+        >>> import dataclasses
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
         >>> family, key = ut.Gaussian(), jax.random.key(0)
         >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
         >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
-        >>> class Stubborn(ut.ExplorationPolicy):
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Stubborn(ut.ExplorationPolicy):
         ...     '''One action, drawn at random, until the episode ends.'''
         ...
         ...     def begin(self, key, members, num_actions):
@@ -89,13 +91,15 @@ class Memoryless(ExplorationPolicy):
     An ensemble is scored by the mean over its members, all with the same randomness.
 
     Examples:
+        >>> import dataclasses
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
         >>> family, key = ut.Gaussian(), jax.random.key(0)
         >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
         >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
-        >>> class Curious(ut.Memoryless):
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Curious(ut.Memoryless):
         ...     def scores(self, key, family, z):
         ...         return jax.vmap(family.std)(z)
         >>> int(Curious().select(key, (), family, z))

@@ -53,6 +53,7 @@ class Replay(abc.ABC):
     A replay is a frozen dataclass of settings.
 
     Examples:
+        >>> import dataclasses
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
@@ -66,7 +67,8 @@ class Replay(abc.ABC):
         ...     next_action=jnp.full(3, -1),
         ... )
         >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
-        >>> class Last(ut.Replay):
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Last(ut.Replay):
         ...     '''The newest transition alone.'''
         ...
         ...     def init(self, capacity, example):

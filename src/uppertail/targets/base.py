@@ -23,6 +23,7 @@ class Target(abc.ABC):
     bootstraps; one may also remember earlier backups.
 
     Examples:
+        >>> import dataclasses
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
@@ -31,7 +32,8 @@ class Target(abc.ABC):
         ...
         ...     def outputs(self, observation):
         ...         return self.weight
-        >>> class AsItBegan(ut.Target):
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class AsItBegan(ut.Target):
         ...     def init(self, online, z):
         ...         return jax.tree.map(jnp.copy, online)
         ...

@@ -40,8 +40,9 @@ class Trained:
         >>> main(["train", "--env=Toy", "--seeds=2", "--episodes=256", f"--out={folder}", "--quiet"])
         0
         >>> learned: ut.Trained = ut.load(folder)
-        >>> learned.environments.num_actions, learned.network(0).outputs(0).shape
-        (2, (2, 2))
+        >>> z = learned.agent.returns(learned.network(0), 0)  # seed 0, state 0
+        >>> learned.environments.num_actions, z.mean.shape
+        (2, (2,))
     """
 
     agent: Agent
