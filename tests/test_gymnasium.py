@@ -839,6 +839,10 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: Gym("test_gymnasium:refuse").compiles,
         ["Register it where it is defined: gymnasium.register('refuse-v0', entry_point='test_gymnasium:refuse')."],
     ),
+    "not registered, with a version": (
+        lambda: Gym("test_gymnasium:Cart-velocity-v3").compiles,
+        ["gymnasium.register('Cart-velocity-v3', entry_point='test_gymnasium:Cart-velocity')."],
+    ),
     "a module": (
         lambda: Gym("no_module:A-v0").compiles,
         ["A-v0 needs the module 'no_module', which is not installed."],

@@ -137,6 +137,15 @@ BAD = {
     "setting of one's own": ("--network test_parts.Own --network.bais true", "Did you mean --network.bias?"),
     "setting of another class": ("--target.every 3", "`uppertail train --target.help Graph` lists its settings"),
     "choice": ("--network.activation gelu", "network.activation is gelu, but it must be one of 'elu', 'relu'"),
+    "an environment that is no builder": (
+        "--env gymnasium.envs.classic_control.CartPoleEnv",
+        "is no builder of environments: register what makes it",
+    ),
+    "no list": ("--env Gym --env.id CartPole-v1 --env.wrappers HalfWrap", "it must be a list or null."),
+    "a choice of one": (
+        "--env Gym --env.id CartPole-v1 --env.reset_seed rum",
+        "env.reset_seed is rum, but it must be a whole number or 'run' or null.",
+    ),
     "another contract": ("--target uppertail.UCB", "does not correspond to a subclass of Target"),
     "value": ("--target Periodic --target.every 0", "every is 0: use a whole number of rollouts"),
     "one beta": ("--adam_betas [0.9]", "adam_betas is [0.9], but it must be a list of two like '[1, 2]'."),

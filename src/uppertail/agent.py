@@ -155,7 +155,7 @@ class Agent:
         return self.bootstrap_from(predicted, target, key, transition)
 
     def bootstrap_from(self, predicted: PyTree, target: PyTree, key: PRNGKeyArray, transition: Transition) -> PyTree:
-        """The same, from the Z(s', .) [members, actions] that the network that bootstraps predicts."""
+        """Each member's Z(s', a') for one transition, given the bootstrapping network's Z(s', .) [members, actions]."""
 
         def of_member(z_next: PyTree) -> PyTree:
             chosen = self.policy.next_action(key, self.family, z_next)

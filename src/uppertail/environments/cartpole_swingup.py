@@ -129,15 +129,17 @@ class CartpoleSwingup(EnvironmentBuilder):
         if not -1 <= np.float32(self.height_threshold) < 1:
             raise InputError(
                 f"height_threshold is {self.height_threshold}, but it is the cosine of an angle that a pole must be "
-                "able to exceed: use a number in [-1, 1); bsuite's are 0 to 0.95."
+                "able to exceed: use a number in [-1, 1), in 32 bits; bsuite's are 0 to 0.95."
             )
         for name in ("theta_dot_threshold", "x_reward_threshold"):
             if np.float32(getattr(self, name)) <= 0:
-                raise InputError(f"{name} is {getattr(self, name)}: use a number above 0; bsuite has 1 at most.")
+                raise InputError(
+                    f"{name} is {getattr(self, name)}: use a number above 0, in 32 bits; bsuite has 1 at most."
+                )
         if not 0 <= np.float32(self.move_cost) < 1:
             raise InputError(
                 f"move_cost is {self.move_cost}, but a push costs 0 or more, and less than the 1 that an upright pole "
-                "pays: use a number in [0, 1); bsuite has 0.1."
+                "pays: use a number in [0, 1), in 32 bits; bsuite has 0.1."
             )
 
     @property

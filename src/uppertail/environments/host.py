@@ -114,9 +114,9 @@ class HostBuilder(EnvironmentBuilder):
         """The range of discounted returns that a run has to tell apart, if the user gave one."""
 
     @property
-    @abc.abstractmethod
     def has_processes(self) -> bool:
         """Whether environments side by side have a process each."""
+        return False
 
     @abc.abstractmethod
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:

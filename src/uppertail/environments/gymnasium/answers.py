@@ -11,9 +11,10 @@ def checked_reset(given: Any) -> tuple[Any, dict[str, Any]]:
     Raises:
         ValueError: it gives something else.
     """
-    if not isinstance(given, tuple) or len(given) != 2:
+    if not isinstance(given, tuple | list) or len(given) != 2:
         raise ValueError("its reset gives no pair of an observation and an info, as Gymnasium's does")
-    return given
+    first, info = given
+    return first, info
 
 
 def checked_step(given: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -22,8 +23,8 @@ def checked_step(given: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
     Raises:
         ValueError: it gives something else, or the reward is no number.
     """
-    if not isinstance(given, tuple) or len(given) != 5:
-        count = f"{len(given)} values" if isinstance(given, tuple) else "one value"
+    if not isinstance(given, tuple | list) or len(given) != 5:
+        count = f"{len(given)} values" if isinstance(given, tuple | list) else "one value"
         raise ValueError(f"its step gives {count}; Gymnasium's gives observation, reward, terminated, truncated, info")
     after, reward, terminated, truncated, info = given
     if reward is None or np.ndim(reward):

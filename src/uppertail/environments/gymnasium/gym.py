@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -118,8 +119,7 @@ def _nearest(asked: str) -> str:
     if close := same or difflib.get_close_matches(name, known, n=3, cutoff=0.6):
         return f" Did you mean {' or '.join(module + colon + each for each in close)}?"
     if module:
-        return (
-            f" Register it where it is defined: gymnasium.register('{name.partition('-v')[0]}-v0', "
-            f"entry_point='{module}:{name}')."
-        )
+        plain = re.sub(r"-v\d+$", "", name)
+        full = name if name != plain else f"{plain}-v0"
+        return f" Register it where it is defined: gymnasium.register('{full}', entry_point='{module}:{plain}')."
     return " `python -c 'import gymnasium; gymnasium.pprint_registry()'` lists them."

@@ -53,7 +53,7 @@ def constants(env: gymnasium.Env[Any, Any]) -> frozenset[Path]:
     env.action_space.seed(0)
     for episode in range(TRIED_EPISODES):
         observation, over = checked_reset(env.reset(seed=episode))[0], False
-        for _ in range(TRIED_STEPS):
+        for _ in range(TRIED_STEPS + 1):
             for path, texts in seen.items():
                 texts.add(_at(observation, path))
             if over:
