@@ -13,17 +13,18 @@ import numpy as np
 from documents.grids import peers_of, runs_of
 from jaxtyping import Float, Int
 from matplotlib.ticker import FuncFormatter, NullFormatter
-from minigrid_marks import LAST, SHARE, last_means
+from minigrid_marks import LAST, SHARE, STEPS, last_means
 
 from uppertail.analysis.figures import COLOURS, Figure, own_style, save
 
 COLUMNS = 3
-FIRST, STEPS = 400, 200_000
-"""Where the axis of steps begins, and where it ends: at the limit."""
+FIRST = 400
+"""Where the axis of steps begins; it ends at the limit."""
 
 AGENTS = {
     "ours": (COLOURS[0], "Gaussian, UCB"),
     "DQN": ("0.45", "DQN"),
+    "DQN, own reward": ("0.75", "DQN, MiniGrid's own reward"),
     "QRDQN": (COLOURS[1], "QR-DQN"),
     "PPO": (COLOURS[2], "PPO"),
 }

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+STEPS = 200_000
+"""The limit of a run, in environment steps of each seed."""
+
 SHARE = 0.9
 """The share of the best return that counts as solved."""
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium.wrappers import TransformReward
-from minigrid_marks import LAST, SHARE, own_returns, solved_at
-from minigrid_tasks import IDS, STEPS, Numbered, best, made
+from minigrid_marks import LAST, SHARE, STEPS, own_returns, solved_at
+from minigrid_tasks import IDS, Numbered, best, made
 from sb3_contrib import QRDQN
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback

@@ -1,6 +1,7 @@
 """MiniGrid, one set of settings for all of it: episodes and steps until the returns of training are near the best.
 
-Usage: python benchmarks/minigrid_runs.py [--out results/minigrid] [--seeds 5] [--seed 0] [--steps 200000] [--envs ...]
+Usage: python benchmarks/minigrid_runs.py [--out results/minigrid] [--seeds 5] [--seed 0] [--steps 200000]
+[--envs ...] [--c 0.45]
 
 Needs `uppertail[minigrid]`. Seed k has layout k, the same in every episode; the whole grid is in view, and its number,
 in the order in which grids were first seen, enters the network one-hot, as for the peers. MiniGrid pays less the later
@@ -16,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from minigrid_marks import LAST, SHARE, own_returns, solved_at
-from minigrid_tasks import IDS, PREFIX, STEPS, VERSION, Best, best
+from minigrid_marks import LAST, SHARE, STEPS, own_returns, solved_at
+from minigrid_tasks import IDS, PREFIX, VERSION, Best, best
 
 import uppertail as ut
 from uppertail.records import write_text
@@ -33,7 +34,7 @@ PAID_ALIKE = {"class_path": "ClipReward", "init_args": {"max_reward": PRIZE}}
 """The wrapper that sees to it."""
 
 SETTINGS: dict[str, Any] = {"discount": 0.95}
-"""All others at their defaults. With 0.99 errors of the network hide what a step costs (1 of 2 layouts in 30,000)."""
+"""All others at their defaults. With 0.99 errors of the network hide what a step costs (docs/minigrid.md)."""
 
 
 class Watch:
@@ -51,12 +52,14 @@ class Watch:
         self.bound = float(np.mean(returns)) - most_lost
 
     def __call__(self, progress: ut.Progress) -> ut.Stop | None:
+        if min(progress.episodes) < LAST:
+            return None
         own = progress.mean_return / PRIZE - 0.9 * progress.mean_length / self.limit  # at most the mean of own returns
         print(f"{self.name}: step {progress.step}, return {own:.2f} at least", flush=True)
         return ut.Stop("solved") if own >= self.bound else None
 
 
-def solve(name: str, seed: int, seeds: int, steps: int) -> dict[str, Any]:
+def solve(name: str, seed: int, seeds: int, steps: int, c: float) -> dict[str, Any]:
     """Trains all seeds; returns when each was solved."""
     goals = [best(name, layout) for layout in range(seed, seed + seeds)]
     builder = ut.Gym(
@@ -66,7 +69,7 @@ def solve(name: str, seed: int, seeds: int, steps: int) -> dict[str, Any]:
         returns=(0.0, PRIZE),
     )
     settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**6, steps=steps, **SETTINGS)
-    result = ut.train(builder, ut.Gaussian(), ut.UCB(low=C, high=C), settings, on_chunk=Watch(name, goals))
+    result = ut.train(builder, ut.Gaussian(), ut.UCB(low=c, high=c), settings, on_chunk=Watch(name, goals))
     summary, episodes = result.record.summary(), result.record.episodes
     returns = [own_returns(each.returns, each.lengths, goals[0].limit) for each in episodes]
     solved = [solved_at(own, each.lengths, goal.ret) for own, each, goal in zip(returns, episodes, goals, strict=True)]
@@ -93,6 +96,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--c", type=float, default=C)
     parser.add_argument("--envs", nargs="+", choices=IDS, default=list(IDS))
     given = parser.parse_args()
     for name in given.envs:
@@ -100,6 +104,6 @@ if __name__ == "__main__":
         if path.exists():
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        cell = solve(name, given.seed, given.seeds, given.steps)
+        cell = solve(name, given.seed, given.seeds, given.steps, given.c)
         write_text(path, json.dumps(cell) + "\n")
         print(f"{name}: solved at steps {cell['solved_step']} of {cell['env_steps']}", flush=True)

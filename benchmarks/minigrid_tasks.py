@@ -13,7 +13,6 @@ from minigrid.wrappers import FullyObsWrapper
 
 IDS = ("Empty-8x8", "DoorKey-5x5", "DoorKey-6x6", "FourRooms", "MultiRoom-N2-S4", "KeyCorridorS3R1")
 PREFIX, VERSION = "minigrid:MiniGrid-", minigrid.__version__
-STEPS = 200_000
 PLACES = 2048
 """States that are told apart; the largest of these grids, DoorKey-6x6, has 1,272."""
 

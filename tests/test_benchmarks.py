@@ -33,6 +33,12 @@ def test_minigrid_is_solved_when_twenty_episodes_are_near_the_best(monkeypatch: 
     assert solved_at(returns, lengths, 1.001) is None
 
 
+def test_minigrid_s_own_returns_fall_with_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    own_returns = importlib.import_module("minigrid_marks").own_returns
+    np.testing.assert_allclose(own_returns(np.array([0.1, 0.0, 1.0]), np.array([50, 100, 100]), 100), [0.55, 0.0, 0.1])
+
+
 def test_minigrid_s_results_are_marked_by_their_own_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))
     solved_at = importlib.import_module("minigrid_marks").solved_at
@@ -44,3 +50,6 @@ def test_minigrid_s_results_are_marked_by_their_own_returns(monkeypatch: pytest.
             told = run["solved_episode"][place], run["solved_step"][place]
             found = solved_at(np.array(returns), np.array(lengths), run["best_return"][place])
             assert (found or (None, None)) == told, path.name
+    for row in json.loads((paths[0].parent / "peers.json").read_text(encoding="utf-8"))["runs"]:
+        found = solved_at(np.array(row["returns"]), np.array(row["lengths"]), row["best_return"])
+        assert (found or (None, None)) == (row["solved_episode"], row["solved_step"]), row["algorithm"]
