@@ -98,7 +98,7 @@ class Single(HostEnvironment):
         observation = self._begin()
         for action in arrays[ACTIONS][0].tolist():
             self.actions.append(action)
-            after, _, terminated, truncated, _ = self.env.step(action + self.first_action)
+            after, _, terminated, truncated, _ = checked_step(self.env.step(action + self.first_action))
             if terminated or truncated:  # it did not end at first: the environment behaves differently now
                 return self._begin()
             observation = self.array(after)[None]

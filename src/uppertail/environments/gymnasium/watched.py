@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.wrappers import HumanRendering
 
+from uppertail.environments.gymnasium.answers import checked_reset, checked_step
 from uppertail.environments.gymnasium.inspection import extra
 from uppertail.environments.gymnasium.single import close_quietly, episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
@@ -70,15 +71,15 @@ class Watched(WatchedEnvironment):
     def reset(self, seed: int, episode: int) -> np.ndarray:
         """Resets as training's evaluation does, for the first episode of the environment of this number."""
         with _explain_errors(self.label):
-            first, _ = self.env.reset(seed=episode_seed(seed, episode, 0, self.reset_seed(seed)))
+            first, _ = checked_reset(self.env.reset(seed=episode_seed(seed, episode, 0, self.reset_seed(seed))))
         if self.mode == WINDOW and _no_display():
             raise InputError("There is no display here to open a window on: --gif FILE needs none.")
         return np.asarray(self.array(first))
 
     def step(self, action: int) -> WatchedStep:
         with _explain_errors(self.label):
-            after, reward, terminated, truncated, _ = self.env.step(action + self.first_action)
-        return WatchedStep(np.asarray(self.array(after)), float(reward), bool(terminated or truncated))
+            after, reward, terminated, truncated, _ = checked_step(self.env.step(action + self.first_action))
+        return WatchedStep(np.asarray(self.array(after)), float(reward), terminated or truncated)
 
     def frame(self) -> Frame:
         if self.mode == WINDOW:
