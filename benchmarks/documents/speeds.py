@@ -1,7 +1,5 @@
 """Speeds, by `uppertail bench`, benchmarks/scaling.py and benchmarks/breakdown.py."""
 
-import re
-
 from documents.cells import read
 
 
@@ -21,17 +19,16 @@ def contest() -> list[list[str]]:
 
 def speeds() -> list[list[str]]:
     """Steps per second of ten seeds of Gaussian/UCB, and how many times as many these are as a peer's, by depth."""
-    by_label = {row["label"]: row for row in read("bench/bench.json")["rows"]}
+    contestants = read("bench/bench.json")["rows"]
+    peers = {
+        (row["algorithm"], row["hidden_layers"]): row["steps_per_second"] for row in contestants if not row["ours"]
+    }
     rows = [["hidden layers", "UpperTail, Gaussian/UCB", "DQN", "QR-DQN"]]
-    for ours in (
-        row for label, row in by_label.items() if re.fullmatch(r"Gaussian, 10 seeds, \d hidden layers?", label)
-    ):
-        depth = ours["hidden_layers"]
-        peers = {
-            row["algorithm"]: row for row in by_label.values() if not row["ours"] and row["hidden_layers"] == depth
-        }
-        told = [f"{row['steps_per_second']:,.0f} ({ours['times'][name]:.1f} times)" for name, row in peers.items()]
-        rows.append([str(depth), f"{ours['steps_per_second']:,.0f} steps/s", *told])
+    for row in (row for row in contestants if row["ours"] and not row["host"]):
+        if (row["distribution"], row["seeds"]) == ("Gaussian", 10):
+            depth, times = row["hidden_layers"], row["times"]
+            told = (f"{peers[name, depth]:,.0f} ({times[name]:.1f} times)" for name in ("DQN", "QRDQN"))
+            rows.append([str(depth), f"{row['steps_per_second']:,.0f} steps/s", *told])
     return rows
 
 
