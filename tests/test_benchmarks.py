@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,34 +23,36 @@ def test_what_a_benchmark_imports_is_there(path: Path) -> None:
                 assert hasattr(module, name) or importlib.util.find_spec(f"{node.module}.{name}"), name
 
 
-def test_minigrid_is_solved_when_twenty_episodes_are_near_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def marks(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """benchmarks/minigrid_marks.py."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("minigrid_marks")
+
+
+def test_minigrid_is_solved_when_twenty_episodes_are_near_the_best(marks: Any) -> None:
     """Nineteen good ones are too few; a poor one among them counts until it is the twenty-first from the end."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    solved_at = importlib.import_module("minigrid_marks").solved_at
     returns, lengths = np.array([0.0] + [0.9] * 20), np.full(21, 3)
-    assert solved_at(returns, lengths, 1.0) == (21, 63)
-    assert solved_at(returns[:20], lengths[:20], 1.0) is None
-    assert solved_at(returns[1:20], lengths[1:20], 1.0) is None
-    assert solved_at(returns, lengths, 1.001) is None
+    assert marks.solved_at(returns, lengths, 1.0) == (21, 63)
+    assert marks.solved_at(returns[:20], lengths[:20], 1.0) is None
+    assert marks.solved_at(returns[1:20], lengths[1:20], 1.0) is None
+    assert marks.solved_at(returns, lengths, 1.001) is None
 
 
-def test_minigrid_s_own_returns_fall_with_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    own_returns = importlib.import_module("minigrid_marks").own_returns
-    np.testing.assert_allclose(own_returns(np.array([0.1, 0.0, 1.0]), np.array([50, 100, 100]), 100), [0.55, 0.0, 0.1])
+def test_minigrid_s_own_returns_fall_with_the_steps(marks: Any) -> None:
+    found = marks.own_returns(np.array([0.1, 0.0, 1.0]), np.array([50, 100, 100]), 100)
+    np.testing.assert_allclose(found, [0.55, 0.0, 0.1])
 
 
-def test_minigrid_s_results_are_marked_by_their_own_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    solved_at = importlib.import_module("minigrid_marks").solved_at
+def test_minigrid_s_results_are_marked_by_their_own_returns(marks: Any) -> None:
     paths = sorted((FOLDER.parent / "results" / "minigrid").glob("*-seeds-*.json"))
     assert paths
     for path in paths:
         run = json.loads(path.read_text(encoding="utf-8"))
         for place, (returns, lengths) in enumerate(zip(run["returns"], run["lengths"], strict=True)):
             told = run["solved_episode"][place], run["solved_step"][place]
-            found = solved_at(np.array(returns), np.array(lengths), run["best_return"][place])
+            found = marks.solved_at(np.array(returns), np.array(lengths), run["best_return"][place])
             assert (found or (None, None)) == told, path.name
     for row in json.loads((paths[0].parent / "peers.json").read_text(encoding="utf-8"))["runs"]:
-        found = solved_at(np.array(row["returns"]), np.array(row["lengths"]), row["best_return"])
+        found = marks.solved_at(np.array(row["returns"]), np.array(row["lengths"]), row["best_return"])
         assert (found or (None, None)) == (row["solved_episode"], row["solved_step"]), row["algorithm"]
