@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from documents.grids import peers_of, runs_of
+from documents.grids import AGENTS, peers_of, runs_of
 from jaxtyping import Float, Int
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from minigrid_marks import LAST, SHARE, STEPS, last_means
@@ -21,14 +21,9 @@ COLUMNS = 3
 FIRST = 400
 """Where the axis of steps begins; it ends at the limit."""
 
-AGENTS = {
-    "ours": (COLOURS[0], "Gaussian, UCB"),
-    "DQN": ("0.45", "DQN"),
-    "DQN, own reward": ("0.75", "DQN, MiniGrid's own reward"),
-    "QRDQN": (COLOURS[1], "QR-DQN"),
-    "PPO": (COLOURS[2], "PPO"),
-}
-"""The colour and the name of each agent."""
+OURS = "ours"
+COLOUR_OF = {OURS: COLOURS[0], "DQN": "0.45", "DQN, own reward": "0.75", "QRDQN": COLOURS[1], "PPO": COLOURS[2]}
+"""The colour of each agent."""
 
 
 class Curve(NamedTuple):
@@ -58,7 +53,7 @@ def curves(folder: Path) -> list[Curve]:
     found = list[Curve]()
     for run in runs_of(folder):
         seeds = zip(run["best_return"], run["returns"], run["lengths"], strict=True)
-        found += [Curve(run["env"], "ours", best, np.array(ret), np.array(steps)) for best, ret, steps in seeds]
+        found += [Curve(run["env"], OURS, best, np.array(ret), np.array(steps)) for best, ret, steps in seeds]
     for run in peers_of(folder):
         returns, lengths = np.array(run["returns"]), np.array(run["lengths"])
         found.append(Curve(run["env"], run["algorithm"], run["best_return"], returns, lengths))
@@ -78,7 +73,8 @@ def draw(found: list[Curve], stem: Path) -> None:
     figure = Figure(figsize=(9.0, 2.5 * rows + 0.5), layout="constrained")
     panels = figure.subplots(rows, COLUMNS, sharey=True, squeeze=False).ravel()
     for axes, name in zip(panels, names, strict=False):
-        for agent, (colour, label) in AGENTS.items():
+        for agent, colour in COLOUR_OF.items():
+            label = AGENTS.get(agent, "Gaussian, UCB")
             own = [curve for curve in found if (curve.env, curve.agent) == (name, agent)]
             for place, curve in enumerate(own):
                 axes.plot(*curve.points(), color=colour, linewidth=1.1, label="" if place else label, alpha=0.8)
@@ -96,7 +92,7 @@ def draw(found: list[Curve], stem: Path) -> None:
     handles = {
         label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(AGENTS), frameon=False)
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(COLOUR_OF), frameon=False)
     save(figure, stem)
 
 
