@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -46,6 +46,11 @@ class Network(eqx.Module):
     def observe(self, observations: Array) -> Self:
         """The network after it has seen a batch of observations (one leading axis), before it learns from them."""
         del observations
+        return self
+
+    def with_observed(self, other: Any) -> Self:
+        """This network, with what another one of its kind has observed (the encoder) in place of its own."""
+        del other
         return self
 
     def took(self, observations: Array, actions: Int[Array, " batch"]) -> Self:

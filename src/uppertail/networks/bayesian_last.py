@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -101,6 +101,9 @@ class BayesianLastNetwork(Network):
 
     def observe(self, observations: Array) -> Self:
         return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
+
+    def with_observed(self, other: Any) -> Self:
+        return dataclasses.replace(self, encoder=other.encoder)
 
     def took(self, observations: Array, actions: Int[Array, " batch"]) -> Self:
         """Adds these transitions to the precision, and gives the members' draws the new covariance."""

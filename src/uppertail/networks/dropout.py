@@ -1,7 +1,7 @@
 """Monte-Carlo dropout: members are draws of one network with units left out (Gal and Ghahramani 2016)."""
 
 import dataclasses
-from typing import Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -93,6 +93,9 @@ class DropoutNetwork(DividedNetwork):
 
     def observe(self, observations: Array) -> Self:
         return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
+
+    def with_observed(self, other: Any) -> Self:
+        return dataclasses.replace(self, encoder=other.encoder)
 
     def redrawn(self, key: PRNGKeyArray) -> Self:
         """Leaves out each unit of each member, or not, independently."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import equinox as eqx
 import jax
@@ -147,6 +147,9 @@ class EnsembleNetwork(DividedNetwork):
         seen = (self.form.encoding.observe(each, observations) for each in (self.encoder, self.prior_encoder))
         encoder, prior_encoder = seen
         return dataclasses.replace(self, encoder=encoder, prior_encoder=prior_encoder)
+
+    def with_observed(self, other: Any) -> Self:
+        return dataclasses.replace(self, encoder=other.encoder, prior_encoder=other.prior_encoder)
 
     def extra(self, key: PRNGKeyArray) -> Bool[Array, " members"]:
         return jax.random.bernoulli(key, self.share, (self.members,))

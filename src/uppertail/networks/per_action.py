@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from typing import Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -106,6 +106,9 @@ class PerActionNetwork(DividedNetwork):
 
     def observe(self, observations: Array) -> Self:
         return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
+
+    def with_observed(self, other: Any) -> Self:
+        return dataclasses.replace(self, encoder=other.encoder)
 
     def remark(self) -> str | None:
         return self.encoding.remark(self.encoder)

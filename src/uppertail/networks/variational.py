@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -125,6 +125,9 @@ class VariationalNetwork(Network):
 
     def observe(self, observations: Array) -> Self:
         return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
+
+    def with_observed(self, other: Any) -> Self:
+        return dataclasses.replace(self, encoder=other.encoder)
 
     def took(self, observations: Array, actions: Int[Array, " batch"]) -> Self:
         del observations

@@ -58,4 +58,4 @@ class RunningMean(Target):
             step = mean + (1.0 - self.decay) * (now - mean)
             return jnp.where(jnp.isfinite(mean), step, now)  # bounds of observations begin as infinite
 
-        return jax.tree.map(moved, state, online)
+        return jax.tree.map(moved, state, online).with_observed(online)  # places and bounds have no mean
