@@ -59,6 +59,11 @@ class Wrapper(NamedTuple):
         module, _, name = self.path.rpartition(".")
         try:
             found = functools.reduce(getattr, name.split("."), importlib.import_module(module or "gymnasium.wrappers"))
+        except ModuleNotFoundError as error:
+            raise InputError(
+                f"The wrapper {self.path!r} needs the module {error.name!r}, which is not installed: install it, or "
+                "mend the path."
+            ) from error
         except Exception as error:
             raise InputError(f"The wrapper {self.path!r} cannot be imported ({message_of(error)}): {FORM}.") from error
         if not callable(found):
