@@ -1,34 +1,40 @@
-"""Observations of any kind as places of a hash table: a one-hot for observations that repeat exactly."""
+"""Observations of any kind, each with a place of its own in a hash table: a one-hot for those that repeat exactly."""
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
 
-Places = Float[Array, " places"]
+Table = Float[Array, "places 2"]
 
-LIKELY = 0.02
-"""The share of observations that may share a place without a note to the user."""
+TRIED = 16
+"""How many places an observation may have. In a table that is half full, it finds none free once in 65,000 times."""
+
+FULL = 0.9
+"""The share of places taken from which on the user is told: by then one observation in a hundred found none."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Hashed(Encoding):
-    """The place of an observation as a unit vector: two observations share nothing, unless their hashes collide.
+    """An observation, given by its hash, as a unit vector: its place is the first that was free when it was first seen.
 
-    Its encoder holds 1 for each place that was ever observed, 0 for the others.
+    Two observations share a place only if none was left for the later one, or if their hashes are the same. One that
+    was never observed is shown in the place that it would get. The encoder is the table: the upper and lower 16 bits of
+    the hash in each place, as numbers; both are 0 in a free one.
 
     Args:
-        num_states: how many places there are.
+        places: how many there are, a power of 2.
     """
 
-    num_states: int
+    places: int
 
     @property
     def num_features(self) -> int:
-        return self.num_states
+        return self.places
 
     @property
     def is_local(self) -> bool:
@@ -38,36 +44,47 @@ class Hashed(Encoding):
     def is_one_hot(self) -> bool:
         return True
 
-    def init(self, key: PRNGKeyArray) -> Places:
+    def init(self, key: PRNGKeyArray) -> Table:
         del key  # nothing is drawn at random
-        return jnp.zeros(self.num_states)
+        return jnp.zeros((self.places, 2))
 
-    def observe(self, encoder: Places, observations: Int[Array, " batch"]) -> Places:
-        return encoder.at[observations].set(1.0)
+    def observe(self, encoder: Table, observations: Int[Array, " batch"]) -> Table:
+        def enter(table: Table, observation: Int[Array, ""]) -> tuple[Table, None]:
+            place = self._place(table, observation)
+            before = table[place]
+            return table.at[place].set(jnp.where(_free(before), _halves(observation), before)), None
+
+        return jax.lax.scan(enter, encoder, observations)[0]  # one after another: two may want the same place
 
     def project(
-        self, encoder: Places, weight: Float[Array, "features outputs"], observation: Int[Array, ""]
+        self, encoder: Table, weight: Float[Array, "features outputs"], observation: Int[Array, ""]
     ) -> Float[Array, " outputs"]:
-        del encoder  # it only counts
-        return weight[observation]
+        return weight[self._place(encoder, observation)]
 
-    def remark(self, encoder: Float[Array, "seeds places"]) -> str | None:
-        """A note if observations are likely to have shared a place.
-
-        Of n observations that fall on m of p places, n is about -p ln(1 - m / p): about n - m of them share.
-        """
-        taken = float((np.asarray(encoder) > 0).sum(axis=-1).max())
-        free = max(1.0 - taken / self.num_states, 0.5 / self.num_states)
-        different = -self.num_states * float(np.log(free))
-        share = 1.0 - taken / max(different, 1.0)
-        if share <= LIKELY or different - taken < 1:
+    def remark(self, encoder: Float[Array, "seeds places 2"]) -> str | None:
+        """A note if the table is so full that some observations found no place."""
+        taken = int((np.asarray(encoder) != 0).any(axis=-1).sum(axis=-1).max())
+        if taken <= FULL * self.places:
             return None
         return (
-            f"About {share:.0%} of {different:,.0f} different observations shared one of {self.num_states:,} places "
-            f"with another: with a larger --env.hash_size, such as {_enough(different)}, fewer do."
+            f"{taken:,} of {self.places:,} places for hashed observations are taken, and those that found none share "
+            f"one with another: with a larger --env.hash_size, such as {4 * self.places}, each has its own."
         )
 
+    def _place(self, table: Table, observation: Int[Array, ""]) -> Int[Array, ""]:
+        """The first of an observation's places that holds it or is free, by double hashing; if none is, its first."""
+        own = observation.astype(jnp.uint32)
+        tried = own + (own >> 15 | 1) * jnp.arange(TRIED, dtype=jnp.uint32)
+        places = (tried & jnp.uint32(self.places - 1)).astype(jnp.int32)
+        held = table[places]
+        return places[jnp.argmax(_free(held) | jnp.all(held == _halves(observation)[None], axis=-1))]
 
-def _enough(different: float) -> int:
-    """A power of two, so large that about one in a hundred of these observations shares a place."""
-    return 1 << max(int(np.ceil(np.log2(max(different, 2.0) / LIKELY))), 1)
+
+def _halves(observation: Int[Array, ""]) -> Float[Array, " 2"]:
+    """The upper and lower 16 bits, which 32-bit floats hold exactly: the encoder goes where networks go."""
+    return jnp.stack([observation >> 16, observation & 0xFFFF]).astype(jnp.float32)
+
+
+def _free(held: Float[Array, "*places 2"]) -> Bool[Array, "*places"]:
+    """Whether a place holds nothing."""
+    return jnp.all(held == 0, axis=-1)

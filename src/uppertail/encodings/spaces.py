@@ -71,17 +71,17 @@ class States(ObservationSpace):
 
 @dataclasses.dataclass(frozen=True)
 class HashedStates(ObservationSpace):
-    """A whole observation, as the place of its hash.
+    """A whole observation, as its hash: an integer of 1 or more.
 
     Args:
-        count: number of places.
+        places: number of places for different ones; a power of 2 that is not smaller is taken.
     """
 
-    count: int
+    places: int
 
     def encoding(self, preferences: Preferences) -> Encoding:
-        del preferences  # the places of hashes have no order
-        return Hashed(self.count)
+        del preferences  # hashes have no order
+        return Hashed(1 << (self.places - 1).bit_length())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,6 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
-from uppertail.encodings.hashed import Hashed
 from uppertail.errors import InputError, require_choice
 
 
@@ -32,7 +31,7 @@ def require_state(encoding: Encoding, observation: object) -> None:
     Raises:
         InputError: there is no such state.
     """
-    if not isinstance(encoding, OneHot | Scalar | Thermometer | Hashed) or isinstance(observation, Tracer):
+    if not isinstance(encoding, OneHot | Scalar | Thermometer) or isinstance(observation, Tracer):
         return
     state: Any = observation
     if jnp.ndim(state) or not 0 <= state < encoding.num_states:

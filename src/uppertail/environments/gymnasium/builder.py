@@ -41,8 +41,8 @@ class GymnasiumBuilder(HostBuilder):
     Args:
         compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
         encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation,
-            whatever it holds, as a one-hot of its hash, where observations repeat exactly.
-        hash_size: with hashed, how many places that one-hot has.
+            whatever it holds, as a one-hot, where observations repeat exactly.
+        hash_size: with hashed, how many different observations have a place of their own in that one-hot, at most.
         scaling: by which bounds other observations are brought to [-1, 1]: auto (those declared, else those seen so
             far), declared or running (those seen so far).
         features: how numbers enter the network: random (features that only near observations share), scaled (as they

@@ -1,10 +1,18 @@
-"""A whole observation as one of a bounded number of states: the place of its hash."""
+"""Hashes of whole observations, the same in every process."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+
+MOST = 2**31 - 1
+"""The largest hash of an observation: it is an integer of 32 bits, and JAX counts such from below 0."""
+
+
+def number(observation: Any) -> int:
+    """The hash of an observation, from 1 to MOST. Among 10,000 observations, two have the same once in 43 times."""
+    return 1 + place(observation, MOST)
 
 
 def place(observation: Any, places: int) -> int:

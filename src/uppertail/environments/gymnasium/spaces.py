@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from uppertail.encodings import HashedStates, Numbers, ObservationSpace, Pixels, States
-from uppertail.environments.gymnasium.hashing import place
+from uppertail.environments.gymnasium.hashing import number
 from uppertail.environments.gymnasium.texts import Path, texts_of, without_texts
 from uppertail.errors import InputError
 
@@ -64,12 +64,12 @@ def reading(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset()) -
 
 
 def hashed(places: int) -> Reading:
-    """Observations of any kind, each as the place of its hash: for those that repeat exactly.
+    """Observations of any kind, each as its hash, which has a place of its own: for those that repeat exactly.
 
     Args:
         places: how many there are.
     """
-    return Reading(lambda observation: np.array(place(observation, places), np.int32), HashedStates(places))
+    return Reading(lambda observation: np.array(number(observation), np.int32), HashedStates(places))
 
 
 def actions_of(space: spaces.Space[Any]) -> spaces.Discrete:

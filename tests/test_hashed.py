@@ -1,0 +1,115 @@
+"""Observations that are hashed: the hash of each, and its place."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from uppertail.encodings import Encoding, Hashed, HashedStates
+from uppertail.encodings.hashed import TRIED
+from uppertail.environments import Gym
+from uppertail.environments.gymnasium.hashing import number, place
+from uppertail.networks import BayesianLast, Dropout, Ensemble, PerAction, Variational
+
+DIFFERENT: list[Any] = [
+    *(0, 1, -1, 0.5, "0", "", (), (0,), ((0,),), {"a": 0}, {"b": 0}, {"a": 0, "b": 0}, None),
+    *(
+        np.zeros(2),
+        np.zeros((2, 1)),
+        np.zeros((1, 2)),
+        np.array([0, 1]),
+        np.array([1, 0]),
+        ("a", "b"),
+        ("ab",),
+        ("a", "b", ""),
+    ),
+    *({"a": "b"}, ("a", {"b": ()}), np.array([0.1]), np.array([0.1 + 1e-7])),
+]
+
+
+def test_different_observations_have_different_hashes_and_equal_ones_the_same() -> None:
+    many = 2**60
+    hashes = [place(each, many) for each in DIFFERENT]
+    clashes = [pair for pair in itertools.combinations(range(len(hashes)), 2) if hashes[pair[0]] == hashes[pair[1]]]
+    assert clashes == []
+    assert place({"a": 1, "b": "x"}, many) == place({"b": "x", "a": 1}, many)
+    assert place(np.array([0.0]), many) == place(np.array([-0.0]), many)
+    assert place(np.uint8(3), many) == place(3, many) == place(np.int64(3), many)
+    assert place([1, 2], many) == place((1, 2), many)
+    assert place("a key", 4096) == 2546, "the same in every process, on every machine"
+
+
+def test_hashes_fill_their_places_evenly() -> None:
+    counts = np.bincount(
+        [place(np.array([x, y], np.uint8), 100) for x in range(100) for y in range(100)], minlength=100
+    )
+    assert counts.size == 100 and abs(counts - 100).max() < 50
+
+
+def drawn(count: int) -> np.ndarray:
+    """So many different observations, hashed."""
+    return np.array([number(("observation", each)) for each in range(count)], np.int32)
+
+
+def shown(encoding: Encoding, encoder: Any, observations: np.ndarray) -> np.ndarray:
+    """The place in which each is shown."""
+    rows = jnp.arange(float(encoding.num_features))[:, None]
+    return np.asarray(jax.vmap(lambda each: encoding.project(encoder, rows, each)[0])(jnp.asarray(observations)))
+
+
+def test_observations_that_are_hashed_have_places_of_their_own_and_keep_them() -> None:
+    encoding = HashedStates(1000).encoding(Gym("CartPole-v1").preferences)
+    assert encoding == HashedStates(1024).encoding(Gym("CartPole-v1").preferences) == Hashed(1024)
+    first, later = np.split(drawn(700), [300])
+    half = encoding.observe(encoding.init(jax.random.key(0)), jnp.asarray(first))
+    places = shown(encoding, half, first)
+    assert len(set(places)) == 300
+    whole = encoding.observe(encoding.observe(half, jnp.asarray(later)), jnp.asarray(first))
+    assert (shown(encoding, whole, first) == places).all()
+    assert len(set(shown(encoding, whole, np.concatenate([first, later])))) == 700
+
+
+def test_a_hashed_observation_that_is_new_is_shown_where_nothing_was_learned() -> None:
+    encoding, seen, new = Hashed(1024), drawn(500), drawn(700)[500:]
+    encoder = encoding.observe(encoding.init(jax.random.key(0)), jnp.asarray(seen))
+    assert not set(shown(encoding, encoder, seen)) & set(shown(encoding, encoder, new))
+
+
+def test_as_many_as_are_tried_all_find_a_place() -> None:
+    """All the places that are tried differ: in a table of so many, nobody is turned away."""
+    encoding, observations = Hashed(TRIED), drawn(TRIED)
+    encoder = encoding.observe(encoding.init(jax.random.key(0)), jnp.asarray(observations))
+    assert len(set(shown(encoding, encoder, observations))) == TRIED
+
+
+@pytest.mark.parametrize(("count", "told"), [(1, False), (3600, False), (3800, True), (4096, True), (9000, True)])
+def test_a_full_table_is_told(count: int, told: bool) -> None:
+    """The truth: observations that are shown where another was before them. It is told once they may be one in 100."""
+    encoding, observations = Hashed(4096), drawn(count)
+    encoder = encoding.observe(encoding.init(jax.random.key(0)), jnp.asarray(observations))
+    shared = count - len(set(shown(encoding, encoder, observations)))
+    assert told or shared <= 0.01 * count
+    remark = encoding.remark(jnp.stack([encoding.init(jax.random.key(0)), encoder]))
+    assert (remark is not None) == told
+    assert remark is None or "with a larger --env.hash_size, such as 16384, each has its own" in remark
+
+
+def test_what_has_no_place_leaves_the_others_theirs() -> None:
+    encoding, (observations, others) = Hashed(64), np.split(drawn(1000), 2)
+    full = encoding.observe(encoding.init(jax.random.key(0)), jnp.asarray(observations))
+    again = encoding.observe(full, jnp.asarray(others))
+    assert (np.asarray(full) == np.asarray(again)).all()
+    held = np.asarray(full, np.int64) @ [2**16, 1]
+    assert held.size == 64 and np.isin(held, observations).all()
+
+
+@pytest.mark.parametrize("kind", [PerAction, Ensemble, Dropout, Variational, BayesianLast])
+def test_a_network_can_see_as_another_one_does(kind: Any) -> None:
+    before = kind(width=4).init(jax.random.key(0), Hashed(16), num_actions=2, num_outputs=1)
+    after = before.observe(jnp.array([5, 70_000]))
+    again = before.with_observed(after)
+    assert [leaf.tolist() for leaf in jax.tree.leaves(again)] == [leaf.tolist() for leaf in jax.tree.leaves(after)]
+    assert [leaf.tolist() for leaf in jax.tree.leaves(before)] != [leaf.tolist() for leaf in jax.tree.leaves(after)]
