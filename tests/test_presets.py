@@ -1,5 +1,12 @@
 """Presets stand for options; options beside them count."""
 
+import re
+import shlex
+import sys
+import types
+from pathlib import Path
+
+import gymnasium
 import pytest
 
 from uppertail.cli.train import parse_request
@@ -31,6 +38,41 @@ def test_the_stochastic_preset_needs_to_know_how_long_the_run_is() -> None:
         parse_request(["--preset", "stochastic"]).run()
 
 
+@pytest.fixture
+def minigrid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package of this name, which tests do without; nothing is made of it."""
+    package, wrappers = types.ModuleType("minigrid"), types.ModuleType("minigrid.wrappers")
+    wrappers.FullyObsWrapper = gymnasium.Wrapper  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setitem(sys.modules, "minigrid", package)
+    monkeypatch.setitem(sys.modules, "minigrid.wrappers", wrappers)
+
+
+@pytest.mark.usefixtures("minigrid")
+def test_the_minigrid_preset_needs_only_an_environment() -> None:
+    built = parse_request(["--preset", "minigrid", "--env.id", "minigrid:MiniGrid-Empty-8x8-v0"]).built
+    env = built.env
+    assert (env.label, env.encoding, env.reset_seed, env.returns) == (
+        "minigrid:MiniGrid-Empty-8x8-v0",
+        "hashed",
+        "run",
+        (0, 0.1),
+    )
+    assert env.wrappers[0] == "minigrid.wrappers.FullyObsWrapper"
+    assert dict(env.wrappers[1]) == {"class_path": "ClipReward", "init_args": {"max_reward": 0.1}}
+    assert (built.policy.low, built.policy.high, built.discount, built.steps) == (0.45, 0.45, 0.95, 60_000)
+
+
+@pytest.mark.usefixtures("minigrid")
+def test_the_minigrid_preset_is_what_its_page_says() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "minigrid.md").read_text()
+    short, long = re.findall(r"```sh\nuppertail train (.*?)```", page, re.DOTALL)
+    assert parse_request(shlex.split(short)).config == parse_request(shlex.split(long.replace("\\\n", ""))).config
+
+
+def test_an_environment_beside_the_minigrid_preset_counts() -> None:
+    assert type(parse_request(["--preset", "minigrid", "--env", "DeepSea"]).built.env).__name__ == "DeepSea"
+
+
 def test_what_is_given_beside_a_preset_counts() -> None:
     arguments = ["--preset=paper", "--batch_size", "8", "--distribution.beta=0.5", "--replay", "Distinct"]
     built = parse_request(arguments).built
@@ -55,6 +97,7 @@ def test_without_a_preset_nothing_changes() -> None:
 
 def test_an_unknown_preset_is_one_sentence() -> None:
     with pytest.raises(
-        InputError, match=r"There is no preset 'papre': use paper or stochastic, or leave it out\. Did you mean paper"
+        InputError,
+        match=r"There is no preset 'papre': use paper, stochastic, minigrid, or leave it out\. Did you mean paper",
     ):
         parse_request(["--preset", "papre"])

@@ -13,7 +13,8 @@ class Preset(NamedTuple):
 
     Args:
         options: options of a run.
-        settings: settings of a part, by the option that names the part and the part's name.
+        settings: settings of a part, by the option that names the part and the part's name: they count where the run
+            has this part.
     """
 
     options: dict[str, Any]
@@ -52,10 +53,25 @@ PRESETS = {
         },
         {},
     ),
+    "minigrid": Preset(
+        {"env": "Gym", "discount": 0.95, "steps": 60_000, "episodes": 1_000_000},
+        {
+            ("env", "Gym"): {
+                "wrappers": "[minigrid.wrappers.FullyObsWrapper, "
+                "{class_path: ClipReward, init_args: {max_reward: 0.1}}]",
+                "encoding": "hashed",
+                "reset_seed": "run",
+                "returns": "[0, 0.1]",
+            },
+            ("policy", "UCB"): {"low": 0.45, "high": 0.45},
+        },
+    ),
 }
 """`paper`: deeper networks with biases, c drawn for each decision, the paper's losses, plain Adam and replay.
 `stochastic`: all outcomes are replayed, nothing is remembered from a single one, and smaller steps fall to 0 at the end
 of `--steps`, so that the environment's chance averages (docs/decisions/0014).
+`minigrid`: the whole grid in view, each of its states told apart, one layout for each seed, the goal paid the same at
+any time, and c for ways of about 11 steps (docs/minigrid.md).
 """
 
 
@@ -71,18 +87,18 @@ def with_preset(arguments: Sequence[str]) -> list[str]:
     if name not in PRESETS:
         close = difflib.get_close_matches(name, PRESETS, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
-        raise InputError(f"There is no preset {name!r}: use {' or '.join(PRESETS)}, or leave it out.{hint}")
+        raise InputError(f"There is no preset {name!r}: use {', '.join(PRESETS)}, or leave it out.{hint}")
     options, settings = PRESETS[name]
-    before = [f"--{option}={value}" for option, value in options.items()]
+    given = [*(f"--{option}={value}" for option, value in options.items()), *arguments]
     named = {argument.partition("=")[0] for argument in arguments}
     after = [
         f"--{part}.{setting}={value}"
         for (part, kind), values in settings.items()
-        if (value_of(f"--{part}", arguments) or PARTS[part].default).rpartition(".")[2] == kind
+        if (value_of(f"--{part}", given) or PARTS[part].default).rpartition(".")[2] == kind
         for setting, value in values.items()
         if f"--{part}.{setting}" not in named
     ]
-    return [*before, *arguments, *after]
+    return [*given, *after]
 
 
 def value_of(option: str, arguments: Sequence[str]) -> str | None:
