@@ -3,10 +3,10 @@
 Usage: python benchmarks/minigrid_runs.py [--out results/minigrid] [--seeds 5] [--seed 0] [--steps 200000]
 [--envs ...] [--c 0.45]
 
-Needs `uppertail[minigrid]`. Seed k has layout k, the same in every episode; the whole grid is in view, and its number,
-in the order in which grids were first seen, enters the network one-hot, as for the peers. MiniGrid pays less the later
-the goal is reached, and shows no clock; training is paid the same at any time (docs/minigrid.md), and the marks are of
-the environment's own returns. A run ends when the mean of the last 100 episodes over all seeds leaves none of them
+Needs `uppertail[minigrid]`. The settings are those of `--preset minigrid`: seed k has layout k, the same in every
+episode; the whole grid is in view, hashed, and so one-hot, as for the peers. MiniGrid pays less the later the goal is
+reached, and shows no clock; training is paid the same at any time (docs/minigrid.md), and the marks are of the
+environment's own returns. A run ends when the mean of the last 100 episodes over all seeds leaves none of them
 below its mark, or at its limit of steps; files that are there already are kept. Stable-Baselines3's DQN and PPO and
 sb3-contrib's QR-DQN in the same environments: benchmarks/minigrid_peers.py.
 """
@@ -64,7 +64,8 @@ def solve(name: str, seed: int, seeds: int, steps: int, c: float) -> dict[str, A
     goals = [best(name, layout) for layout in range(seed, seed + seeds)]
     builder = ut.Gym(
         f"{PREFIX}{name}-v0",
-        wrappers=["minigrid.wrappers.FullyObsWrapper", "minigrid_tasks.Numbered", PAID_ALIKE],
+        wrappers=["minigrid.wrappers.FullyObsWrapper", PAID_ALIKE],
+        encoding="hashed",
         reset_seed="run",
         returns=(0.0, PRIZE),
     )

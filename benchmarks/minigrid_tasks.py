@@ -14,7 +14,7 @@ from minigrid.wrappers import FullyObsWrapper
 IDS = ("Empty-8x8", "DoorKey-5x5", "DoorKey-6x6", "FourRooms", "MultiRoom-N2-S4", "KeyCorridorS3R1")
 PREFIX, VERSION = "minigrid:MiniGrid-", minigrid.__version__
 PLACES = 2048
-"""States that are told apart; the largest of these grids, DoorKey-6x6, has 1,272."""
+"""States that peers are told apart; the largest of these grids, DoorKey-6x6, has 1,272."""
 
 
 class Best(NamedTuple):
@@ -43,7 +43,7 @@ class Layout(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class Numbered(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """Shows the number of the observation, in the order in which this environment first saw them: a one-hot.
+    """Shows peers the number of the observation, in the order in which this environment first saw them: a one-hot.
 
     Another environment, of an evaluation or a resumed run, numbers them in its own order: it serves training alone.
     """
