@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import uppertail
+from uppertail import loggers
+from uppertail.networks.perceptrons import Perceptrons
 from uppertail.policies import ExplorationPolicy
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -62,8 +64,18 @@ TRAINED_WITH = (
     "name", [pytest.param(name, marks=pytest.mark.slow if name in TRAINED_WITH else ()) for name in uppertail.__all__]
 )
 def test_every_public_name_has_an_example_and_it_holds(name: str) -> None:
+    hold(getattr(uppertail, name))
+
+
+@pytest.mark.parametrize("named", [Perceptrons, loggers.Logger, loggers.named])
+def test_so_have_the_other_names_of_the_reference(named: Any) -> None:
+    hold(named)
+
+
+def hold(named: Any) -> None:
+    """Runs the examples of a name; there are some."""
     runner, examples = doctest.DocTestRunner(), doctest.DocTestFinder(recurse=False)
-    for each in examples.find(getattr(uppertail, name), name, globs={}):
+    for each in examples.find(named, named.__name__, globs={}):
         runner.run(each)
     assert runner.tries > 0
     assert runner.failures == 0

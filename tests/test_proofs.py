@@ -1,7 +1,7 @@
 """What the seams are for: each idea in one section, with no edit of the library."""
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,7 +14,7 @@ import uppertail as ut
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Preferences
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
-from uppertail.networks import Network, NetworkBuilder, PerActionNetwork
+from uppertail.networks import EncodedNetwork, Network, NetworkBuilder, PerActionNetwork
 from uppertail.policies import ExplorationPolicy, highest
 from uppertail.replay import Replay, Sample, Uniform
 from uppertail.training.drivers.compiled_run import CompiledRun
@@ -251,7 +251,7 @@ def test_a_replay_of_ones_own_trains_and_gets_its_losses_back() -> None:
 # (d) A network with layer normalization
 
 
-class Normalized(Network):
+class Normalized(EncodedNetwork):
     """One torso for all actions, with learned layer normalization before its activation, and a head for each."""
 
     first: Float[Array, "features units"]
@@ -263,9 +263,6 @@ class Normalized(Network):
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         hidden = jax.nn.relu(self.norm(self.encoding.project(self.encoder, self.first, observation)))
         return jnp.einsum("u,auo->ao", hidden, self.heads)
-
-    def observe(self, observations: Array) -> Self:
-        return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
 
 
 @dataclasses.dataclass(frozen=True)

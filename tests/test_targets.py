@@ -14,7 +14,7 @@ from uppertail.distributions import PointMass
 from uppertail.encodings import OneHot, Vector
 from uppertail.environments import Toy
 from uppertail.errors import InputError
-from uppertail.networks import PerAction
+from uppertail.networks import Network, PerAction
 from uppertail.policies import Greedy
 from uppertail.replay import Uniform
 from uppertail.targets import Online, Periodic, RunningMean, Target
@@ -65,6 +65,20 @@ def test_a_running_mean_is_the_recursion_in_numpy(decay: float) -> None:
         for ours, expected in zip(state.weights, means, strict=True):
             np.testing.assert_allclose(ours, expected, rtol=1e-5)
         assert jax.tree.map(np.asarray, state.encoder) == jax.tree.map(np.asarray, online.encoder)
+
+
+def test_a_running_mean_refuses_a_network_whose_observations_it_would_average() -> None:
+    class Counting(Network):
+        count: Any
+
+        def outputs(self, observation: Any) -> Any:
+            return self.count
+
+        def observe(self, observations: Any) -> Any:
+            return Counting(self.count + len(observations))
+
+    with pytest.raises(InputError, match=r"Counting keeps something of its observations.* give it the method with_obs"):
+        RunningMean().init(Counting(jnp.zeros(())), ())
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])

@@ -24,7 +24,16 @@ if TYPE_CHECKING:
         TreasureChain,
     )
     from uppertail.errors import InputError
-    from uppertail.networks import BayesianLast, Dropout, Ensemble, Network, NetworkBuilder, PerAction, Variational
+    from uppertail.networks import (
+        BayesianLast,
+        Dropout,
+        EncodedNetwork,
+        Ensemble,
+        Network,
+        NetworkBuilder,
+        PerAction,
+        Variational,
+    )
     from uppertail.policies import (
         UCB,
         DoubleUCB,
@@ -49,7 +58,7 @@ _HOMES = {
     "uppertail.distributions": ("ReturnDistribution",),
     "uppertail.environments": ("EnvironmentBuilder", "FiniteMDP", "Given", "HostBuilder"),
     "uppertail.errors": ("InputError",),
-    "uppertail.networks": ("Network", "NetworkBuilder"),
+    "uppertail.networks": ("EncodedNetwork", "Network", "NetworkBuilder"),
     "uppertail.policies": ("ExplorationPolicy", "Greedy", "Memoryless"),
     "uppertail.replay": ("Replay", "Sample"),
     "uppertail.targets": ("Target",),
@@ -84,6 +93,7 @@ __all__ = [
     "Distinct",
     "DoubleUCB",
     "Dropout",
+    "EncodedNetwork",
     "Ensemble",
     "EnvironmentBuilder",
     "EpisodeUCB",

@@ -33,6 +33,15 @@ def named(name: str, folder: Path) -> Logger:
 
     Raises:
         InputError: there is none, or its package is not installed.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import uppertail as ut
+        >>> try:
+        ...     ut.loggers.named("tensorbord", Path("runs/first"))
+        ... except ut.InputError as error:
+        ...     print(str(error)[-25:])
+        Did you mean tensorboard?
     """
     if name in LOGGERS:
         return LOGGERS[name](folder)

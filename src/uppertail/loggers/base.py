@@ -33,6 +33,24 @@ class Logger(abc.ABC):
     """Writes down one run's numbers, chunk after chunk: `ut.train(..., on_chunk=logger)`.
 
     Steps are environment steps of each seed.
+
+    Examples:
+        >>> from uppertail.loggers import Logger
+        >>> class Printed(Logger):
+        ...     def begin(self, step):
+        ...         print(f"from step {step}")
+        ...
+        ...     def write(self, step, numbers):
+        ...         print(step, numbers["return/mean"])
+        ...
+        ...     def close(self):
+        ...         print("over")
+        >>> with Printed() as log:  # `ut.train(..., on_chunk=log)` goes here
+        ...     log.begin(0)
+        ...     log.write(16, {"return/mean": 0.5})
+        from step 0
+        16 0.5
+        over
     """
 
     _step: int | None = None

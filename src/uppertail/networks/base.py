@@ -44,12 +44,19 @@ class Network(eqx.Module):
         """The outputs for one observation; an ensemble puts a leading axis of its members before the actions."""
 
     def observe(self, observations: Array) -> Self:
-        """The network after it has seen a batch of observations (one leading axis), before it learns from them."""
+        """The network after it has seen a batch of observations (one leading axis), before it learns from them.
+
+        One that keeps something of them has `with_observed`, too; `EncodedNetwork` has both.
+        """
         del observations
         return self
 
     def with_observed(self, other: Any) -> Self:
-        """This network, with what another one of its kind has observed (the encoder) in place of its own."""
+        """This network, with what another one of its kind keeps of its observations in place of its own.
+
+        Args:
+            other: the network whose bounds of observations, or places for them, this one takes.
+        """
         del other
         return self
 

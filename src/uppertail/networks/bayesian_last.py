@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.base import Network
+from uppertail.networks.encoded import EncodedNetwork
 from uppertail.networks.per_action import perceptrons_of
 from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
 from uppertail.types import PyTree
@@ -65,7 +65,7 @@ class BayesianLast(Perceptrons):
         return BayesianLastNetwork(*begun, network.form, self.noise_std)
 
 
-class BayesianLastNetwork(Network):
+class BayesianLastNetwork(EncodedNetwork):
     """The perceptrons of all actions, and how uncertain their last layers are.
 
     Args:
@@ -87,6 +87,10 @@ class BayesianLastNetwork(Network):
     noise_std: float = eqx.field(static=True)
 
     @property
+    def encoding(self) -> Encoding:
+        return self.form.encoding
+
+    @property
     def members(self) -> int:
         return self.noise.shape[1]
 
@@ -98,12 +102,6 @@ class BayesianLastNetwork(Network):
             return mean[None] + jnp.einsum("u,muo->mo", jax.lax.stop_gradient(features), offsets)
 
         return jax.vmap(of_action, out_axes=1)(self.learned, jax.lax.stop_gradient(self.offsets))
-
-    def observe(self, observations: Array) -> Self:
-        return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
-
-    def with_observed(self, other: Any) -> Self:
-        return dataclasses.replace(self, encoder=other.encoder)
 
     def took(self, observations: Array, actions: Int[Array, " batch"]) -> Self:
         """Adds these transitions to the precision, and gives the members' draws the new covariance."""

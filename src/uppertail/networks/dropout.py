@@ -1,7 +1,7 @@
 """Monte-Carlo dropout: members are draws of one network with units left out (Gal and Ghahramani 2016)."""
 
 import dataclasses
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.by_action import DividedNetwork
+from uppertail.networks.encoded import EncodedNetwork
 from uppertail.networks.per_action import perceptrons_of
 from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
 from uppertail.types import PyTree
@@ -58,7 +59,7 @@ class Dropout(Perceptrons):
         return drawn.redrawn(jax.random.fold_in(key, num_actions + 1))
 
 
-class DropoutNetwork(DividedNetwork):
+class DropoutNetwork(EncodedNetwork, DividedNetwork):
     """The perceptrons of all actions, and which of their units each member has.
 
     Args:
@@ -76,6 +77,10 @@ class DropoutNetwork(DividedNetwork):
     rate: float = eqx.field(static=True)
 
     @property
+    def encoding(self) -> Encoding:
+        return self.form.encoding
+
+    @property
     def num_actions(self) -> int:
         return self.masks[0].shape[0]
 
@@ -90,12 +95,6 @@ class DropoutNetwork(DividedNetwork):
 
         of_members = jax.vmap(jax.vmap(one, in_axes=(None, 0)), out_axes=1)
         return of_members(self.learned, jax.lax.stop_gradient(self.masks))
-
-    def observe(self, observations: Array) -> Self:
-        return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
-
-    def with_observed(self, other: Any) -> Self:
-        return dataclasses.replace(self, encoder=other.encoder)
 
     def redrawn(self, key: PRNGKeyArray) -> Self:
         """Leaves out each unit of each member, or not, independently."""

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.by_action import DividedNetwork
+from uppertail.networks.encoded import EncodedNetwork
 from uppertail.networks.per_action import PerActionNetwork, perceptrons_of
 from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
 from uppertail.networks.starts import InputStart
@@ -105,7 +106,7 @@ class Ensemble(Perceptrons):
         return self.prior != "network" and encoding.is_one_hot
 
 
-class EnsembleNetwork(DividedNetwork):
+class EnsembleNetwork(EncodedNetwork, DividedNetwork):
     """The perceptrons of all members, computed in one batched product.
 
     Args:
@@ -127,6 +128,10 @@ class EnsembleNetwork(DividedNetwork):
     prior_form: Perceptron = eqx.field(static=True)
     prior_scale: float = eqx.field(static=True)
     share: float = eqx.field(static=True)
+
+    @property
+    def encoding(self) -> Encoding:
+        return self.form.encoding
 
     @property
     def num_actions(self) -> int:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.networks.by_action import DividedNetwork
+from uppertail.networks.encoded import EncodedNetwork
 from uppertail.networks.layers import Activation, Normalization
 from uppertail.networks.perceptrons import Perceptron, Perceptrons
 from uppertail.networks.starts import InputStart, first_layer, start_layer
@@ -52,7 +53,7 @@ class PerAction(Perceptrons):
         return perceptrons_of(self, key, encoding, num_actions, num_outputs)
 
 
-class PerActionNetwork(DividedNetwork):
+class PerActionNetwork(EncodedNetwork, DividedNetwork):
     """A multilayer perceptron for each action; the leading axis of every weight and bias is the action.
 
     `biases` is empty for a network without biases: then, with one-hot states, no parameter is shared by all states.
@@ -103,15 +104,6 @@ class PerActionNetwork(DividedNetwork):
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         perceptrons = jax.vmap(self.form.outputs, in_axes=(None, 0, 0, None))
         return perceptrons(self.encoder, self.weights, self.biases, observation)
-
-    def observe(self, observations: Array) -> Self:
-        return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
-
-    def with_observed(self, other: Any) -> Self:
-        return dataclasses.replace(self, encoder=other.encoder)
-
-    def remark(self) -> str | None:
-        return self.encoding.remark(self.encoder)
 
     @property
     def own(self) -> PyTree:

@@ -33,6 +33,14 @@ class Perceptrons(NetworkBuilder):
         output_init: how the weights of the last layer start: glorot, or zero.
         input_gain: how many times larger a step of the first layer's weights counts, above 0; null: 30 for one-hot
             states and random features, 1 for all else.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> ut.PerAction(width=8, hidden_layers=2, activation="relu").normalization
+        'none'
+        >>> from uppertail.networks.perceptrons import Perceptrons
+        >>> issubclass(ut.Ensemble, Perceptrons)
+        True
     """
 
     width: int = 64

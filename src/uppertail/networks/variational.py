@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.base import Network, RowLoss, of_all_rows
+from uppertail.networks.base import RowLoss, of_all_rows
+from uppertail.networks.encoded import EncodedNetwork
 from uppertail.networks.ensemble import of_members
 from uppertail.networks.per_action import perceptrons_of
 from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
@@ -85,7 +86,7 @@ class Variational(Perceptrons):
         )
 
 
-class VariationalNetwork(Network):
+class VariationalNetwork(EncodedNetwork):
     """A normal distribution for each weight of the perceptrons of all actions, and the members' noise.
 
     Args:
@@ -109,6 +110,10 @@ class VariationalNetwork(Network):
     kl: float = eqx.field(static=True)
 
     @property
+    def encoding(self) -> Encoding:
+        return self.form.encoding
+
+    @property
     def members(self) -> int:
         return jax.tree.leaves(self.noise)[0].shape[1]
 
@@ -122,12 +127,6 @@ class VariationalNetwork(Network):
             return mean[:, None] + jax.nn.softplus(raw)[:, None] * jax.lax.stop_gradient(noise)
 
         return jax.tree.map(draw, self.mean, self.raw_std, self.noise)
-
-    def observe(self, observations: Array) -> Self:
-        return dataclasses.replace(self, encoder=self.form.encoding.observe(self.encoder, observations))
-
-    def with_observed(self, other: Any) -> Self:
-        return dataclasses.replace(self, encoder=other.encoder)
 
     def took(self, observations: Array, actions: Int[Array, " batch"]) -> Self:
         del observations

@@ -4,7 +4,6 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from uppertail.errors import InputError
 from uppertail.networks import Network
@@ -47,6 +46,12 @@ class RunningMean(Target):
 
     def init(self, online: Network, z: PyTree) -> Network:
         del z
+        kind = type(online)
+        if kind.observe is not Network.observe and kind.with_observed is Network.with_observed:
+            raise InputError(
+                f"{kind.__name__} keeps something of its observations, of which RunningMean would take the mean: give "
+                "it the method with_observed, beside observe (uppertail.EncodedNetwork has both)."
+            )
         return jax.tree.map(jnp.copy, online)
 
     def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
@@ -54,8 +59,5 @@ class RunningMean(Target):
         return state
 
     def after_update(self, state: Network, online: Network) -> Network:
-        def moved(mean: Array, now: Array) -> Array:
-            step = mean + (1.0 - self.decay) * (now - mean)
-            return jnp.where(jnp.isfinite(mean), step, now)  # bounds of observations begin as infinite
-
-        return jax.tree.map(moved, state, online).with_observed(online)  # places and bounds have no mean
+        moved = jax.tree.map(lambda mean, now: mean + (1.0 - self.decay) * (now - mean), state, online)
+        return moved.with_observed(online)  # places and bounds have no mean
