@@ -79,7 +79,7 @@ def with_preset(arguments: Sequence[str]) -> list[str]:
     """The arguments, with the options of a `--preset` among them; options that are given beside it win.
 
     Raises:
-        InputError: there is no preset of this name.
+        InputError: there is no preset of this name, or a file of options is given beside it.
     """
     name = value_of("--preset", arguments)
     if name is None or name == "null":
@@ -88,17 +88,29 @@ def with_preset(arguments: Sequence[str]) -> list[str]:
         close = difflib.get_close_matches(name, PRESETS, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise InputError(f"There is no preset {name!r}: use {', '.join(PRESETS)}, or leave it out.{hint}")
+    if value_of("--config", arguments) is not None:
+        raise InputError("--preset and --config each describe a whole run: give one of them, with options beside it.")
     options, settings = PRESETS[name]
-    given = [*(f"--{option}={value}" for option, value in options.items()), *arguments]
-    named = {argument.partition("=")[0] for argument in arguments}
-    after = [
-        f"--{part}.{setting}={value}"
-        for (part, kind), values in settings.items()
-        if (value_of(f"--{part}", given) or PARTS[part].default).rpartition(".")[2] == kind
-        for setting, value in values.items()
-        if f"--{part}.{setting}" not in named
-    ]
-    return [*given, *after]
+    whole = [f"--{option}={value}" for option, value in options.items()]
+    whole += arguments
+    given = {argument.partition("=")[0] for argument in arguments}
+    for (part, kind), values in settings.items():
+        if (value_of(f"--{part}", whole) or PARTS[part].default).rpartition(".")[2] == kind:
+            own = [f"--{part}.{name}={value}" for name, value in values.items() if f"--{part}.{name}" not in given]
+            place = _after(f"--{part}", whole)
+            whole[place:place] = own
+    return whole
+
+
+def _after(option: str, arguments: Sequence[str]) -> int:
+    """The place after the last value of an option; 0 if it is not given."""
+    place = 0
+    for number, argument in enumerate(arguments):
+        if argument == option:
+            place = number + 2
+        elif argument.startswith(f"{option}="):
+            place = number + 1
+    return place
 
 
 def value_of(option: str, arguments: Sequence[str]) -> str | None:
