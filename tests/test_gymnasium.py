@@ -845,7 +845,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "a module": (
         lambda: Gym("no_module:A-v0").compiles,
-        ["A-v0 needs the module 'no_module', which is not installed."],
+        ["A-v0 needs the module 'no_module', which is not installed: install its package, or start in"],
     ),
     "an argument": (
         lambda: Gym("FrozenLake-v1", kwargs={"map": "4x4"}).compiles,

@@ -94,7 +94,7 @@ def test_a_full_table_is_told(count: int, told: bool) -> None:
     assert told or shared <= 0.01 * count
     remark = encoding.remark(jnp.stack([encoding.init(jax.random.key(0)), encoder]))
     assert (remark is not None) == told
-    assert remark is None or "with a larger --env.hash_size, such as 16384, each has its own" in remark
+    assert remark is None or "with a larger --env.hash_size, such as 16384, fewer do" in remark
 
 
 def test_what_has_no_place_leaves_the_others_theirs() -> None:
@@ -106,7 +106,18 @@ def test_what_has_no_place_leaves_the_others_theirs() -> None:
     assert held.size == 64 and np.isin(held, observations).all()
 
 
-@pytest.mark.parametrize("kind", [PerAction, Ensemble, Dropout, Variational, BayesianLast])
+NETWORKS = [PerAction, Ensemble, Dropout, Variational, BayesianLast]
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_every_network_tells_of_a_full_table(kind: Any) -> None:
+    network = kind(width=4).init(jax.random.key(0), Hashed(16), num_actions=2, num_outputs=1)
+    full = network.observe(jnp.asarray(drawn(200)))
+    remarks = [jax.tree.map(lambda leaf: leaf[None], each).remark() for each in (network, full)]
+    assert remarks[0] is None and "16 of 16 places" in str(remarks[1])
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
 def test_a_network_can_see_as_another_one_does(kind: Any) -> None:
     before = kind(width=4).init(jax.random.key(0), Hashed(16), num_actions=2, num_outputs=1)
     after = before.observe(jnp.array([5, 70_000]))

@@ -238,7 +238,7 @@ class Local:
 WRONG: dict[str, tuple[Any, list[str]]] = {
     "a module": (
         ["no_module.Wrapper"],
-        ["The wrapper 'no_module.Wrapper' needs the module 'no_module', which is not installed: install it"],
+        ["The wrapper 'no_module.Wrapper' needs the module 'no_module', which is not installed: install its package"],
     ),
     "a name": (["Nowhere"], ["The wrapper 'Nowhere' cannot be imported", "give import paths such as"]),
     "a number": ([3], ["wrappers holds 3: give import paths"]),
@@ -302,8 +302,9 @@ def test_a_reset_seed_is_refused_where_an_environment_resets_itself_or_it_cannot
         Given(make, reset_seed=3).open(0, 1)
     with pytest.raises(InputError, match="reset_seed is -1: use 0 or more"):
         Given(Told, reset_seed=-1)
-    with pytest.raises(InputError, match="hash_size is 1: use 2 places or more"):
-        Given(Told, hash_size=1)
+    for size in (1, 2**30 + 1):
+        with pytest.raises(InputError, match=rf"hash_size is {size}: use 2 places or more, at most 2\^30\."):
+            Given(Told, hash_size=size)
 
 
 def test_tables_are_not_compiled_where_resets_or_observations_are_others() -> None:

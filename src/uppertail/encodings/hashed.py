@@ -68,7 +68,7 @@ class Hashed(Encoding):
             return None
         return (
             f"{taken:,} of {self.places:,} places for hashed observations are taken, and those that found none share "
-            f"one with another: with a larger --env.hash_size, such as {4 * self.places}, each has its own."
+            f"one with another: with a larger --env.hash_size, such as {4 * self.places}, fewer do."
         )
 
     def _place(self, table: Table, observation: Int[Array, ""]) -> Int[Array, ""]:

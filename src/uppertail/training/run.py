@@ -30,7 +30,10 @@ from uppertail.training.start import start_moments
 from uppertail.training.traps import traps
 from uppertail.types import ReturnRange
 
-SMALLER = "use fewer seeds, a smaller width or replay_size, or, where there are very many states, --env.encoding scalar"
+SMALLER = (
+    "use fewer seeds, a smaller width, replay_size or --env.hash_size, or, where there are very many states, "
+    "--env.encoding scalar"
+)
 """The remedy if the state of all seeds does not fit into memory."""
 DISTRIBUTIONS = "distributions"
 """The name of the only recording."""

@@ -33,6 +33,9 @@ LARGEST = 1e18
 SEEDS = 2**31
 """The seeds of runs lie below it, the seeds of their evaluations from it on."""
 
+MOST_PLACES = 2**30
+"""The largest power of 2 that an integer of 32 bits can be."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GymnasiumBuilder(HostBuilder):
@@ -42,7 +45,8 @@ class GymnasiumBuilder(HostBuilder):
         compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
         encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation,
             whatever it holds, as a one-hot, where observations repeat exactly.
-        hash_size: with hashed, how many different observations have a place of their own in that one-hot, at most.
+        hash_size: with hashed, how many different observations that one-hot has a place for; it is rounded up to a
+            power of 2.
         scaling: by which bounds other observations are brought to [-1, 1]: auto (those declared, else those seen so
             far), declared or running (those seen so far).
         features: how numbers enter the network: random (features that only near observations share), scaled (as they
@@ -88,8 +92,8 @@ class GymnasiumBuilder(HostBuilder):
             raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest, within {LARGEST:g}.")
         if self.success is not None and not math.isfinite(self.success):
             raise InputError(f"success is {self.success}: give a finite return, or leave it out.")
-        if isinstance(self.hash_size, bool) or not 2 <= self.hash_size < SEEDS:
-            raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, below 2^31.")
+        if isinstance(self.hash_size, bool) or not 2 <= self.hash_size <= MOST_PLACES:
+            raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, at most 2^30.")
         if isinstance(self.reset_seed, int) and not 0 <= self.reset_seed < SEEDS:
             raise InputError(f"reset_seed is {self.reset_seed}: use 0 or more, below 2^31, or run, or leave it out.")
         self.complete()

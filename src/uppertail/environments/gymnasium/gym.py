@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made
-from uppertail.environments.gymnasium.inspection import extra
+from uppertail.environments.gymnasium.packages import extra, missing
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.watched import WatchableBuilder
 from uppertail.errors import InputError, message_of
@@ -28,7 +28,8 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
         compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
         encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation,
             whatever it holds, as a one-hot, where observations repeat exactly.
-        hash_size: with hashed, how many different observations have a place of their own in that one-hot, at most.
+        hash_size: with hashed, how many different observations that one-hot has a place for; it is rounded up to a
+            power of 2.
         scaling: by which bounds other observations are brought to [-1, 1]: auto (those declared, else those seen so
             far), declared or running (those seen so far).
         features: how numbers enter the network: random (features that only near observations share), scaled (as they
@@ -90,7 +91,7 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             raise InputError(f"There is no environment {self.id!r} in Gymnasium here.{_nearest(self.id)}") from error
         except ModuleNotFoundError as error:
             module = error.name or self.id.partition(":")[0]  # Gymnasium raises its own, without the name
-            raise InputError(f"{self.id} needs the module {module!r}, which is not installed.") from error
+            raise InputError(f"{self.id} needs {missing(module)}.") from error
         except TypeError as error:
             raise InputError(
                 f"{self.id} refuses its kwargs {self.kwargs or {}} ({message_of(error)}): "

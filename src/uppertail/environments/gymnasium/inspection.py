@@ -1,7 +1,6 @@
 """Facts that are read off a Gymnasium environment once."""
 
 import math
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,7 +13,6 @@ from uppertail.environments.failures import call
 from uppertail.environments.gymnasium import tables, texts, wrapping
 from uppertail.environments.gymnasium.spaces import Reading, actions_of, hashed, reading
 from uppertail.environments.gymnasium.wrapping import Made
-from uppertail.errors import message_of
 
 
 class Inspected(NamedTuple):
@@ -39,7 +37,7 @@ def inspect_environment(
     Args:
         label: what messages call it.
         env: the environment.
-        hash_size: places of the hash that its observations become; None: they are read by their space.
+        hash_size: places for its observations, which become hashes; None: they are read by their space.
         objection: says why a table cannot stand for the environment; None: that is not asked.
 
     Raises:
@@ -88,9 +86,3 @@ def _rows(env: Made) -> int:
     """The rows of an environment whose states form a grid, as Gymnasium's grids say; else 1."""
     shape = getattr(env.unwrapped, "shape", None)
     return int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1
-
-
-def extra(error: Exception) -> str:
-    """How Gymnasium says to install what is missing."""
-    named = re.search(r"gymnasium\[[\w-]+\]", str(error))
-    return f"run `pip install '{named[0]}'`" if named else message_of(error)

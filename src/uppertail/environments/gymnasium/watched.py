@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.wrappers import HumanRendering
 
 from uppertail.environments.gymnasium.answers import checked_reset, checked_step
-from uppertail.environments.gymnasium.inspection import extra
+from uppertail.environments.gymnasium.packages import extra
 from uppertail.environments.gymnasium.single import close_quietly, episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.watched import Frame, WatchedEnvironment, WatchedStep

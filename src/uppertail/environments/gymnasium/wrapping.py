@@ -9,6 +9,7 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
+from uppertail.environments.gymnasium.packages import missing
 from uppertail.errors import InputError, message_of
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
@@ -54,17 +55,14 @@ class Wrapper(NamedTuple):
         """The class.
 
         Raises:
-            InputError: there is no such class.
+            InputError: there is no such class, or its package is not installed.
         """
         module, _, name = self.path.rpartition(".")
         try:
             found = functools.reduce(getattr, name.split("."), importlib.import_module(module or "gymnasium.wrappers"))
-        except ModuleNotFoundError as error:
-            raise InputError(
-                f"The wrapper {self.path!r} needs the module {error.name!r}, which is not installed: install it, or "
-                "mend the path."
-            ) from error
         except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and error.name:
+                raise InputError(f"The wrapper {self.path!r} needs {missing(error.name)}.") from error
             raise InputError(f"The wrapper {self.path!r} cannot be imported ({message_of(error)}): {FORM}.") from error
         if not callable(found):
             raise InputError(f"The wrapper {self.path!r} is no class: {FORM}.")

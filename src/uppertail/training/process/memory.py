@@ -23,6 +23,6 @@ def memory_errors() -> Iterator[None]:
         if not any(sign in str(error) for sign in SIGNS):
             raise
         raise InputError(
-            "The networks and replay buffers of all seeds do not fit into memory: use fewer seeds, a smaller width or "
-            "replay_size, or, where there are very many states, --env.encoding scalar."
+            "The networks and replay buffers of all seeds do not fit into memory: use fewer seeds, a smaller width, "
+            "replay_size or --env.hash_size, or, where there are very many states, --env.encoding scalar."
         ) from error

@@ -1,0 +1,20 @@
+"""What is said of packages that are not installed."""
+
+import re
+
+from uppertail.errors import message_of
+
+
+def missing(module: str) -> str:
+    """A module that is not there, and how to get it."""
+    if module.partition(".")[0] == "minigrid":
+        remedy = "run `pip install 'uppertail[minigrid]'`"
+    else:
+        remedy = "install its package, or start in a folder from which Python finds it"
+    return f"the module {module!r}, which is not installed: {remedy}"
+
+
+def extra(error: Exception) -> str:
+    """How Gymnasium says to install what is missing."""
+    named = re.search(r"gymnasium\[[\w-]+\]", str(error))
+    return f"run `pip install '{named[0]}'`" if named else message_of(error)
