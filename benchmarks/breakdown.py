@@ -49,70 +49,85 @@ def microseconds(part: Callable[[Any, Any], Any], carried: Any) -> float:
     return round(statistics.median(times) / AGAIN * 1e6, 1)
 
 
-def breakdown(hidden_layers: int) -> dict[str, float]:
-    """Microseconds of each part of an iteration: 16 environment steps and an update."""
-    load = dataclasses.asdict(LOAD)
-    length = load.pop("length")
-    settings = ut.Settings(seeds=1, episodes=10**9, hidden_layers=hidden_layers, **load)
-    run = Run(ut.Chain(length), Method(ut.Gaussian(), ut.UCB()), settings)
-    loop, agent, whole = run.loop, run.loop.agent, CompiledRun(run.loop)
-    key, environment, state = jax.tree.map(
-        lambda leaf: leaf[0], (run.keys.run, run.world.environments, run.driver.gather(run.driver.start()))
-    )
-    episode, fresh, records = whole.rollout(key, environment, state.agent.network, state.episode)
-    buffer, stored = loop.replay.add(state.replay, fresh), jnp.asarray(loop.rollout_steps)
-    batch, _, weights = loop.minibatch(key, fresh, buffer, stored)
-    keys = jax.random.split(key, loop.batch_size)
-    network, optimizer, remembered = state.agent
-    bootstrap = jax.vmap(agent.bootstrap, in_axes=(None, None, 0, 0))
-    targets = jax.vmap(agent.backup)(bootstrap(network, remembered, keys, batch), batch)
+class Iteration:
+    """A run that has begun, and each part of its next iteration: 16 environment steps and an update.
 
-    def elsewhere(observation: Any, number: Any) -> Any:
-        """Other states in every call, so that nothing can be computed once for all of them."""
-        return (observation + number) % length
+    A part takes what it carries on and the number of its call, and gives the former, changed.
+    """
 
-    def rollout(episode: Any, number: Any) -> Any:
-        return whole.rollout(jax.random.fold_in(key, number), environment, network, episode)[0]
-
-    def data(carried: Any, number: Any) -> Any:
-        kept = loop.replay.add(carried[0], fresh)
-        return kept, loop.minibatch(jax.random.fold_in(key, number), fresh, kept, stored).transitions
-
-    def sweep(carried: Any, number: Any) -> Any:
-        steps = fresh._replace(
-            observation=elsewhere(fresh.observation, number), next_observation=elsewhere(fresh.next_observation, number)
+    def __init__(self, hidden_layers: int) -> None:
+        load = dataclasses.asdict(LOAD)
+        self.length = load.pop("length")
+        settings = ut.Settings(seeds=1, episodes=10**9, hidden_layers=hidden_layers, **load)
+        run = Run(ut.Chain(self.length), Method(ut.Gaussian(), ut.UCB()), settings)
+        self.loop, self.agent, self.whole = run.loop, run.loop.agent, CompiledRun(run.loop)
+        begun = (run.keys.run, run.world.environments, run.driver.gather(run.driver.start()))
+        self.key, self.environment, self.state = jax.tree.map(lambda leaf: leaf[0], begun)
+        self.network, self.optimizer, self.remembered = self.state.agent
+        self.fresh = self.whole.rollout(self.key, self.environment, self.network, self.state.episode)[1]
+        self.buffer, self.stored = (
+            self.loop.replay.add(self.state.replay, self.fresh),
+            jnp.asarray(self.loop.rollout_steps),
         )
-        return agent.sweep(carried, jax.random.fold_in(key, number), steps)
+        self.batch, _, self.weights = self.loop.minibatch(self.key, self.fresh, self.buffer, self.stored)
+        self.targets = jax.vmap(self.agent.backup)(self.bootstrap(self.batch), self.batch)
 
-    def bootstraps(_: Any, number: Any) -> Any:
-        moved = batch._replace(next_observation=elsewhere(batch.next_observation, number))
-        return bootstrap(network, remembered, keys, moved)
+    def bootstrap(self, transitions: Any) -> Any:
+        """The distributions that the targets of a batch bootstrap from."""
+        keys = jax.random.split(self.key, self.loop.batch_size)
+        each = jax.vmap(self.agent.bootstrap, in_axes=(None, None, 0, 0))
+        return each(self.network, self.remembered, keys, transitions)
 
-    def gradient(_: Any, number: Any) -> Any:
+    def elsewhere(self, observation: Any, number: Any) -> Any:
+        """Other states in every call, so that nothing can be computed once for all of them."""
+        return (observation + number) % self.length
+
+    def rollout(self, episode: Any, number: Any) -> Any:
+        key = jax.random.fold_in(self.key, number)
+        return self.whole.rollout(key, self.environment, self.network, episode)[0]
+
+    def data(self, carried: Any, number: Any) -> Any:
+        kept, key = self.loop.replay.add(carried[0], self.fresh), jax.random.fold_in(self.key, number)
+        return kept, self.loop.minibatch(key, self.fresh, kept, self.stored).transitions
+
+    def sweep(self, carried: Any, number: Any) -> Any:
+        steps = self.fresh._replace(
+            observation=self.elsewhere(self.fresh.observation, number),
+            next_observation=self.elsewhere(self.fresh.next_observation, number),
+        )
+        return self.agent.sweep(carried, jax.random.fold_in(self.key, number), steps)
+
+    def bootstraps(self, _: Any, number: Any) -> Any:
+        return self.bootstrap(self.batch._replace(next_observation=self.elsewhere(self.batch.next_observation, number)))
+
+    def gradient(self, _: Any, number: Any) -> Any:
         def loss(network: Any, action: Any, row: Any) -> Any:
             target, transition = row
-            return agent.loss(network, key, target, transition._replace(action=action))
+            return self.agent.loss(network, self.key, target, transition._replace(action=action))
 
-        moved = batch._replace(observation=elsewhere(batch.observation, number))
-        return network.loss_and_gradient(loss, batch.action, (targets, moved), weights)[2]
+        moved = self.batch._replace(observation=self.elsewhere(self.batch.observation, number))
+        return self.network.loss_and_gradient(loss, self.batch.action, (self.targets, moved), self.weights)[2]
 
-    def adam(carried: Any, _: Any) -> Any:
-        updates, state = agent.optimizer.update(network, carried[1], carried[0])
+    def adam(self, carried: Any, _: Any) -> Any:
+        updates, state = self.agent.optimizer.update(self.network, carried[1], carried[0])
         return optax.apply_updates(carried[0], updates), state
 
-    def iteration(state: Any, _: Any) -> Any:
-        return whole.iterate(key, environment, state)[0]
+    def everything(self, state: Any, _: Any) -> Any:
+        return self.whole.iterate(self.key, self.environment, state)[0]
 
+
+def breakdown(hidden_layers: int) -> dict[str, float]:
+    """Microseconds of each part of an iteration."""
+    run = Iteration(hidden_layers)
     parts = {
-        "16 environment steps, acting included": (rollout, episode),
-        "keep the data, draw the minibatch": (data, (buffer, batch)),
-        "back up the steps in the Graph target": (sweep, state.agent),
-        "bootstrap distributions of the targets": (bootstraps, bootstraps(None, 0)),
-        "loss and gradient": (gradient, network),
-        "clip and Adam": (adam, (network, optimizer)),
-        "a whole iteration": (iteration, state),
+        "16 environment steps, acting included": (run.rollout, run.state.episode),
+        "keep the data, draw the minibatch": (run.data, (run.buffer, run.batch)),
+        "back up the steps in the Graph target": (run.sweep, run.state.agent),
+        "bootstrap distributions of the targets": (run.bootstraps, run.bootstrap(run.batch)),
+        "loss and gradient": (run.gradient, run.network),
+        "clip and Adam": (run.adam, (run.network, run.optimizer)),
+        "a whole iteration": (run.everything, run.state),
     }
-    del records
     return {name: microseconds(*part) for name, part in parts.items()}
 
 
