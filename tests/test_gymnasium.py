@@ -666,6 +666,20 @@ def test_the_time_limit_is_the_shortest_that_is_wrapped_around(make: Callable[[]
     assert builder.time_limit == builder.build(KEY).time_limit == 7
 
 
+def test_an_environment_with_a_limit_of_its_own_is_not_said_to_have_none() -> None:
+    class Limited(gymnasium.Wrapper[Any, Any, Any, Any]):
+        max_steps = 9
+
+        @property
+        def unwrapped(self) -> Any:
+            return self
+
+    plain = Given(lambda: gymnasium.make("FrozenLake-v1").unwrapped)
+    limited = Given(lambda: Limited(gymnasium.make("FrozenLake-v1").unwrapped))
+    assert plain.may_go_on and not limited.may_go_on
+    assert limited.time_limit is None  # nobody knows whether it keeps to it
+
+
 def test_no_time_limit_is_taken_from_a_spec_that_nothing_enforces() -> None:
     assert Given(lambda: gymnasium.make("FrozenLake-v1").unwrapped).time_limit is None
 

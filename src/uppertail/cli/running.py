@@ -40,7 +40,7 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
     env, label = name_of(run.builder), f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
     for note in run.notes:
         complain(note)
-    if isinstance(run.builder, HostBuilder) and run.builder.time_limit is None:
+    if isinstance(run.builder, HostBuilder) and run.builder.may_go_on:
         complain(f"{env} declares no time limit: if it never ends an episode by itself, set --env.max_episode_steps N.")
     log = _log(folder)
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned

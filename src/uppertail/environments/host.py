@@ -109,6 +109,11 @@ class HostBuilder(EnvironmentBuilder):
         """Steps after which an episode is truncated, where that is known."""
 
     @property
+    def may_go_on(self) -> bool:
+        """Whether nothing is known that would truncate an episode; by default, if there is no time limit."""
+        return self.time_limit is None
+
+    @property
     @abc.abstractmethod
     def known_returns(self) -> ReturnRange | None:
         """The range of discounted returns that a run has to tell apart, if the user gave one."""

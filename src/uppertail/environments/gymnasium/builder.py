@@ -165,6 +165,10 @@ class GymnasiumBuilder(HostBuilder):
         return self.inspected.time_limit
 
     @property
+    def may_go_on(self) -> bool:
+        return self.time_limit is None and not self.inspected.limits_itself
+
+    @property
     def has_processes(self) -> bool:
         return self.vectorization == "async"
 

@@ -16,7 +16,11 @@ from uppertail.environments.gymnasium.wrapping import Made
 
 
 class Inspected(NamedTuple):
-    """What is read off one environment; `example` is an observation as it is read, `left_out` names constant texts."""
+    """What is read off one environment.
+
+    `example` is an observation as it is read, `left_out` names constant texts, and `limits_itself` says whether the
+    environment has a `max_steps` of its own, as MiniGrid's have.
+    """
 
     reading: Reading
     example: np.ndarray
@@ -27,6 +31,7 @@ class Inspected(NamedTuple):
     objection: str | None
     rows: int
     left_out: tuple[str, ...] = ()
+    limits_itself: bool = False
 
 
 def inspect_environment(
@@ -63,6 +68,7 @@ def inspect_environment(
         why,
         _rows(env),
         tuple(map(texts.path_name, sorted(left_out, key=str))),
+        not vector and isinstance(getattr(env.unwrapped, "max_steps", None), int),
     )
 
 
