@@ -15,7 +15,8 @@ NEWEST_VENV := .venv-newest
 LOWEST_VENV := .venv-lowest
 DOCS_VENV := .venv-docs
 SITE := build/docs
-QUICK := $(patsubst %,tests/test_%.py,checkpoints cli exact figures gaussian_losses gymnasium networks policies records replay)
+QUICK := $(patsubst %,tests/test_%.py,checkpoints cli completion exact figures gaussian_losses gymnasium networks policies \
+	records replay report study_search study_slurm)
 
 # Pyright runs as it was installed: it looks for no newer version and downloads nothing.
 export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := 1
@@ -119,7 +120,7 @@ $(LOWEST_VENV)/.installed: pyproject.toml .ci/lowest | $(BIN)/python
 	@echo "== creating $(LOWEST_VENV)"
 	@$(PYTHON) -m venv --clear $(LOWEST_VENV)
 	@$(LOWEST_VENV)/bin/python .ci/lowest > $(LOWEST_VENV)/lowest.txt
-	@$(LOWEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --constraint $(LOWEST_VENV)/lowest.txt --editable ".[test]"
+	@$(LOWEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --constraint $(LOWEST_VENV)/lowest.txt --editable ".[test,search,slurm]"
 	@touch $@
 
 $(DOCS_VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
