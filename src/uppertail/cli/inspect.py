@@ -98,9 +98,8 @@ def _show(found: "Inspected", document: dict[str, Any]) -> None:
     ]
     if path:
         console.print(_table("Greedy path", path))
-    print(
-        "Upper: the mean and two standard deviations. *: greedy. Gap: upper bound less the best of the other actions."
-    )
+    gap = " Gap: upper bound less the best of the other actions." if path else ""
+    print(f"Upper: the mean and two standard deviations. *: greedy.{gap}")
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, str]:
