@@ -22,8 +22,14 @@ FIRST = 400
 """Where the axis of steps begins; it ends at the limit."""
 
 OURS = "ours"
-COLOUR_OF = {OURS: COLOURS[0], "DQN": "0.45", "DQN, own reward": "0.75", "QRDQN": COLOURS[1], "PPO": COLOURS[2]}
-"""The colour of each agent."""
+COLOUR_OF = {
+    OURS: COLOURS[0],
+    "DQN": "0.45",
+    "DQN, shorter": COLOURS[3],
+    "QRDQN": COLOURS[1],
+    "PPO": COLOURS[2],
+}
+"""The colour of each agent that is drawn."""
 
 
 class Curve(NamedTuple):
@@ -54,7 +60,7 @@ def curves(folder: Path) -> list[Curve]:
     for run in runs_of(folder):
         seeds = zip(run["best_return"], run["returns"], run["lengths"], strict=True)
         found += [Curve(run["env"], OURS, best, np.array(ret), np.array(steps)) for best, ret, steps in seeds]
-    for run in peers_of(folder):
+    for run in (each for each in peers_of(folder) if each["algorithm"] in COLOUR_OF):
         returns, lengths = np.array(run["returns"]), np.array(run["lengths"])
         found.append(Curve(run["env"], run["algorithm"], run["best_return"], returns, lengths))
     return found
@@ -92,7 +98,7 @@ def draw(found: list[Curve], stem: Path) -> None:
     handles = {
         label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(COLOUR_OF), frameon=False)
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=COLUMNS, frameon=False)
     save(figure, stem)
 
 

@@ -6,10 +6,10 @@ Usage: python benchmarks/minigrid_peers.py [--out results/minigrid/peers.json] [
 They see the number of the observation, one-hot, so that they tell apart what UpperTail does. They are paid 1 for the
 goal at any time, as UpperTail is paid 0.1, in place of MiniGrid's reward, which falls with the steps. Discount and
 width are those of benchmarks/minigrid_runs.py. Minibatches (128; there 256) and, without PPO, updates (one in 8 steps;
-there one in 4) are not; random actions of DQN and QR-DQN fall to 0.05 in half of the steps. QR-DQN has 50 quantiles:
-its default of 200 compares 16 times as many pairs in an update. A run ends when it is solved, or at its limit. Cells
-that are in the file already are kept; those named "DQN, own reward", with MiniGrid's own reward and 1,024 numbers, are
-by this script at commit 890f142.
+there one in 4) are not. Random actions of DQN and QR-DQN fall to 0.05 in half of the steps ("shorter": in a tenth).
+QR-DQN has 50 quantiles: its default of 200 compares 16 times as many pairs in an update. A run ends when it is solved,
+or at its limit. Cells that are in the file already are kept; those named "DQN, own reward", with MiniGrid's own reward
+and 1,024 numbers, are by this script at commit 890f142.
 """
 
 import argparse
@@ -43,6 +43,7 @@ OFF_POLICY: dict[str, Any] = {
 ON_POLICY: dict[str, Any] = {**SHARED, "n_steps": 1024, "batch_size": 128, "ent_coef": 0.01}
 ALGORITHMS: dict[str, tuple[type[DQN] | type[QRDQN] | type[PPO], dict[str, Any]]] = {
     "DQN": (DQN, OFF_POLICY),
+    "DQN, shorter": (DQN, {**OFF_POLICY, "exploration_fraction": 0.1}),
     "QRDQN": (QRDQN, {**OFF_POLICY, "policy_kwargs": {**SHARED["policy_kwargs"], "n_quantiles": 50}}),
     "PPO": (PPO, ON_POLICY),
 }

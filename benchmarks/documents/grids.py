@@ -1,6 +1,8 @@
 """MiniGrid, by benchmarks/minigrid_runs.py."""
 
 import json
+import math
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ from documents.cells import RESULTS, of_seeds
 
 AGENTS = {
     "DQN": "SB3's DQN",
+    "DQN, shorter": "SB3's DQN, shorter schedule",
     "DQN, own reward": "SB3's DQN, MiniGrid's own reward",
     "QRDQN": "sb3-contrib's QR-DQN",
     "PPO": "SB3's PPO",
@@ -28,21 +31,26 @@ def peers_of(folder: Path) -> list[dict[str, Any]]:
 
 def grids() -> list[list[str]]:
     """MiniGrid: when each seed was solved."""
-    rows = [["environment", "agent", "solved", "after these steps, each seed", "limit of steps", "seconds, all seeds"]]
+    rows = [["environment", "agent", "solved", "after these steps, each seed", "median steps", "median episodes"]]
     folder = RESULTS / "minigrid"
     peers = peers_of(folder)
     for run in runs_of(folder):
-        limit = run["asked"]["settings"]["steps"]
-        rows.append(_row(run["env"], "Gaussian, UCB", run["solved_step"], limit, run["wall_seconds"]))
+        rows.append([run["env"], "Gaussian, UCB", *_solved(run["solved_step"], run["solved_episode"])])
         for algorithm, told in AGENTS.items():
             theirs = [each for each in peers if (each["algorithm"], each["env"]) == (algorithm, run["env"])]
             if theirs:
-                seconds = sum(each["wall_seconds"] for each in theirs)
-                solved = [each["solved_step"] for each in theirs]
-                rows.append(_row(run["env"], told, solved, theirs[0]["limit"], seconds))
+                times = ([each[f"solved_{unit}"] for each in theirs] for unit in ("step", "episode"))
+                rows.append([run["env"], told, *_solved(*times)])
     return rows
 
 
-def _row(env: str, agent: str, solved: list[int | None], limit: int, seconds: float) -> list[str]:
-    steps = ["not" if step is None else f"{step:,}" for step in solved]
-    return [env, agent, of_seeds(solved), "; ".join(steps), f"{limit:,}", f"{seconds:,.0f}"]
+def _solved(steps: list[int | None], episodes: list[int | None]) -> list[str]:
+    """How many seeds were solved, and when."""
+    each = ["not" if step is None else f"{step:,}" for step in steps]
+    return [of_seeds(steps), "; ".join(each), _median(steps), _median(episodes)]
+
+
+def _median(times: list[int | None]) -> str:
+    """The median over seeds; one that was not solved counts as later than all others."""
+    median = statistics.median(math.inf if time is None else time for time in times)
+    return f"{median:,.0f}" if math.isfinite(median) else "not"
