@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from uppertail.errors import InputError
 from uppertail.networks import Network
@@ -55,9 +56,11 @@ class RunningMean(Target):
         return jax.tree.map(jnp.copy, online)
 
     def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
-        del online
-        return state
+        return state.with_observed(online)  # places and bounds have no mean
 
     def after_update(self, state: Network, online: Network) -> Network:
-        moved = jax.tree.map(lambda mean, now: mean + (1.0 - self.decay) * (now - mean), state, online)
-        return moved.with_observed(online)  # places and bounds have no mean
+        def moved(mean: Array, now: Array) -> Array:
+            step = mean + (1.0 - self.decay) * (now - mean)
+            return jnp.where(jnp.isfinite(mean), step, now)  # bounds of observations begin as infinite
+
+        return jax.tree.map(moved, state, online)
