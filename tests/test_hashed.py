@@ -12,6 +12,7 @@ from uppertail.encodings import Encoding, Hashed, HashedStates
 from uppertail.encodings.hashed import TRIED
 from uppertail.environments import Gym
 from uppertail.environments.gymnasium.hashing import number, place
+from uppertail.errors import InputError
 from uppertail.networks import BayesianLast, Dropout, Ensemble, PerAction, Variational
 
 DIFFERENT: list[Any] = [
@@ -124,3 +125,9 @@ def test_a_network_can_see_as_another_one_does(kind: Any) -> None:
     again = before.with_observed(after)
     assert [leaf.tolist() for leaf in jax.tree.leaves(again)] == [leaf.tolist() for leaf in jax.tree.leaves(after)]
     assert [leaf.tolist() for leaf in jax.tree.leaves(before)] != [leaf.tolist() for leaf in jax.tree.leaves(after)]
+
+
+@pytest.mark.parametrize("places", [0, 1000])
+def test_places_are_a_power_of_two(places: int) -> None:
+    with pytest.raises(InputError, match=f"places is {places}: use a power of 2"):
+        Hashed(places)

@@ -240,6 +240,10 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         ["no_module.Wrapper"],
         ["The wrapper 'no_module.Wrapper' needs the module 'no_module', which is not installed: install its package"],
     ),
+    "a misspelt module": (
+        ["gymnasium.wrapers.TimeLimit"],
+        ["The wrapper 'gymnasium.wrapers.TimeLimit' cannot be imported", "give import paths such as"],
+    ),
     "a name": (["Nowhere"], ["The wrapper 'Nowhere' cannot be imported", "give import paths such as"]),
     "a number": ([3], ["wrappers holds 3: give import paths"]),
     "a text": ("Left", ["wrappers is 'Left': give a list, such as [Left]."]),

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
+from uppertail.errors import InputError
 
 Table = Float[Array, "places 2"]
 
@@ -28,9 +29,16 @@ class Hashed(Encoding):
 
     Args:
         places: how many there are, a power of 2.
+
+    Raises:
+        InputError: the number of places is no power of 2.
     """
 
     places: int
+
+    def __post_init__(self) -> None:
+        if self.places < 1 or self.places & (self.places - 1):
+            raise InputError(f"places is {self.places}: use a power of 2, for example 4096.")
 
     @property
     def num_features(self) -> int:

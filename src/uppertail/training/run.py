@@ -24,17 +24,13 @@ from uppertail.training.loop import Loop, RunState
 from uppertail.training.method import Method, with_short_forms
 from uppertail.training.process import threads
 from uppertail.training.process.jax_settings import require_working
+from uppertail.training.process.memory import SMALLER
 from uppertail.training.seeds import seed_keys
 from uppertail.training.settings import Settings
 from uppertail.training.start import start_moments
 from uppertail.training.traps import traps
 from uppertail.types import ReturnRange
 
-SMALLER = (
-    "use fewer seeds, a smaller width, replay_size or --env.hash_size, or, where there are very many states, "
-    "--env.encoding scalar"
-)
-"""The remedy if the state of all seeds does not fit into memory."""
 DISTRIBUTIONS = "distributions"
 """The name of the only recording."""
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 MOST = 2**31 - 1
-"""The largest hash of an observation: it is an integer of 32 bits, and JAX counts such from below 0."""
+"""The largest hash of an observation: it is an integer of 32 bits, with a sign, as JAX has them."""
 
 
 def number(observation: Any) -> int:
-    """The hash of an observation, from 1 to MOST. Among 10,000 observations, two have the same once in 43 times."""
+    """The hash of an observation, from 1 to MOST. Of 43 sets of 10,000 observations, one holds two with the same."""
     return 1 + place(observation, MOST)
 
 

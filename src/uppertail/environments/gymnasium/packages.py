@@ -1,8 +1,14 @@
 """What is said of packages that are not installed."""
 
+import importlib.util
 import re
 
 from uppertail.errors import message_of
+
+
+def is_missing(module: str) -> bool:
+    """Whether not even the package of this module can be found."""
+    return importlib.util.find_spec(module.partition(".")[0]) is None
 
 
 def missing(module: str) -> str:

@@ -9,7 +9,7 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from uppertail.environments.gymnasium.packages import missing
+from uppertail.environments.gymnasium.packages import is_missing, missing
 from uppertail.errors import InputError, message_of
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
@@ -61,7 +61,7 @@ class Wrapper(NamedTuple):
         try:
             found = functools.reduce(getattr, name.split("."), importlib.import_module(module or "gymnasium.wrappers"))
         except Exception as error:
-            if isinstance(error, ModuleNotFoundError) and error.name:
+            if isinstance(error, ModuleNotFoundError) and error.name and is_missing(error.name):
                 raise InputError(f"The wrapper {self.path!r} needs {missing(error.name)}.") from error
             raise InputError(f"The wrapper {self.path!r} cannot be imported ({message_of(error)}): {FORM}.") from error
         if not callable(found):

@@ -7,6 +7,12 @@ import jax
 
 from uppertail.errors import InputError
 
+SMALLER = (
+    "use fewer seeds, a smaller width, replay_size or --env.hash_size, or, where there are very many states, "
+    "--env.encoding scalar"
+)
+"""The remedy if the state of all seeds does not fit into memory."""
+
 SIGNS = ("RESOURCE_EXHAUSTED", "Out of memory")
 
 
@@ -22,7 +28,4 @@ def memory_errors() -> Iterator[None]:
     except jax.errors.JaxRuntimeError as error:
         if not any(sign in str(error) for sign in SIGNS):
             raise
-        raise InputError(
-            "The networks and replay buffers of all seeds do not fit into memory: use fewer seeds, a smaller width, "
-            "replay_size or --env.hash_size, or, where there are very many states, --env.encoding scalar."
-        ) from error
+        raise InputError(f"The networks and replay buffers of all seeds do not fit into memory: {SMALLER}.") from error
