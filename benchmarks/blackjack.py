@@ -4,7 +4,7 @@ Usage: python benchmarks/blackjack.py [--out results/blackjack.json] [--seeds 5]
 
 The settings are those of `--preset stochastic`. The best policy, and the mean return of the learned one, come from the
 rules by dynamic programming, without this project's code: cards are drawn from an endless deck, the dealer stops at 17,
-and a natural pays nothing extra.
+and a natural (an ace and a ten at once) wins against all but another one (`sab`, as Gymnasium registers it).
 """
 
 import argparse
@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import uppertail as ut
+from uppertail.parts import PARTS
 from uppertail.records import write_text
 from uppertail.training.process.hardware import hardware
 
@@ -72,6 +73,11 @@ def stick(hand: Hand, shown: int) -> float:
     )
 
 
+def stick_on_a_natural(shown: int) -> float:
+    """The mean return of no further card with an ace and a ten: only the dealer's own natural draws."""
+    return 1.0 - {1: CARDS[10], 10: CARDS[1]}.get(shown, 0.0)
+
+
 def values(policy: Policy | None) -> Callable[[Hand, int], float]:
     """The mean return of a policy from a hand on; None: of the best."""
 
@@ -93,9 +99,16 @@ def values(policy: Policy | None) -> Callable[[Hand, int], float]:
 
 def mean_return(policy: Policy | None) -> float:
     """The mean return of an episode, over the first cards of both."""
-    value = values(policy)
+    value, natural = values(policy), NOTHING.plus(1).plus(10)
+
+    def begun(first: int, second: int, shown: int) -> float:
+        hand = NOTHING.plus(first).plus(second)
+        if hand == natural and (policy is None or policy(hand, shown) == STICK):
+            return stick_on_a_natural(shown)
+        return value(hand, shown)
+
     return sum(
-        CARDS[first] * CARDS[second] * CARDS[shown] * value(NOTHING.plus(first).plus(second), shown)
+        CARDS[first] * CARDS[second] * CARDS[shown] * begun(first, second, shown)
         for first in CARDS
         for second in CARDS
         for shown in CARDS
@@ -135,7 +148,7 @@ def learn(seed: int, seeds: int, steps: int) -> dict[str, object]:
         "learned": found,
         "always_stick": round(mean_return(lambda hand, shown: STICK), 5),
         "hit_below_17": round(mean_return(lambda hand, shown: HIT if hand.total < 17 else STICK), 5),
-        "asked": {part: summary[part] for part in ("env", "distribution", "policy", "settings")},
+        "asked": {part: summary[part] for part in (*PARTS, "settings")},
         **{fact: summary[fact] for fact in ("wall_seconds", "steps_per_second")},
         "hardware": hardware(),
     }

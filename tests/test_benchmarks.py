@@ -1,12 +1,14 @@
 """What the benchmarks import from the package is there; they are not run here, and most need other packages."""
 
 import ast
+import functools
 import importlib
 import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -56,3 +58,34 @@ def test_minigrid_s_results_are_marked_by_their_own_returns(marks: Any) -> None:
     for row in json.loads((paths[0].parent / "peers.json").read_text(encoding="utf-8"))["runs"]:
         found = marks.solved_at(np.array(row["returns"]), np.array(row["lengths"]), row["best_return"])
         assert (found or (None, None)) == (row["solved_episode"], row["solved_step"]), row["algorithm"]
+
+
+PLAYERS, DEALERS = ([1, 10], [10, 10, 1], [10, 9], [5, 4]), ([10, 1], [7, 7, 7], [10, 8])
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+@pytest.mark.parametrize("dealer", DEALERS)
+def test_blackjack_pays_as_the_benchmark_counts(
+    player: list[int], dealer: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gymnasium's own environment, with hands that are dealt and a player who sticks."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    blackjack = importlib.import_module("blackjack")
+    env: Any = gymnasium.make("Blackjack-v1").unwrapped
+    env.reset(seed=0)
+    env.player, env.dealer = player, dealer
+    paid = env.step(blackjack.STICK)[1]
+    holds, against = (functools.reduce(blackjack.Hand.plus, hand, blackjack.NOTHING) for hand in (player, dealer))
+    monkeypatch.setattr(blackjack, "dealer", lambda _: {against.total: 1.0})
+    if player == [1, 10]:
+        assert paid == (0.0 if dealer == [10, 1] else 1.0)
+    else:
+        assert paid == blackjack.stick(holds, dealer[0])
+
+
+def test_a_natural_draws_as_often_as_the_dealer_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    blackjack = importlib.import_module("blackjack")
+    lost = {shown: 1.0 - blackjack.stick_on_a_natural(shown) for shown in blackjack.CARDS}
+    assert lost == pytest.approx({**dict.fromkeys(range(2, 10), 0.0), 1: 4 / 13, 10: 1 / 13})
+    assert blackjack.mean_return(None) == pytest.approx(-0.0431, abs=5e-5)
