@@ -1,7 +1,7 @@
 """MiniGrid by Stable-Baselines3's DQN and PPO and sb3-contrib's QR-DQN, in benchmarks/minigrid_runs.py's environments.
 
 Usage: python benchmarks/minigrid_peers.py [--out results/minigrid/peers.json] [--seeds 5] [--steps 200000] [--envs ...]
-[--algorithms DQN QRDQN PPO] in an environment made from benchmarks/peers.txt.
+[--algorithms DQN "DQN, shorter" QRDQN PPO] in an environment made from benchmarks/peers.txt.
 
 They see the number of the observation, one-hot, so that they tell apart what UpperTail does. They are paid 1 for the
 goal at any time, as UpperTail is paid 0.1, in place of MiniGrid's reward, which falls with the steps. Discount and
