@@ -95,30 +95,24 @@ def with_preset(arguments: Sequence[str]) -> list[str]:
     whole += arguments
     given = {argument.partition("=")[0] for argument in arguments}
     for (part, kind), values in settings.items():
-        if (value_of(f"--{part}", whole) or PARTS[part].default).rpartition(".")[2] == kind:
+        named, place = _last(f"--{part}", whole)
+        if (named or PARTS[part].default).rpartition(".")[2] == kind:
             own = [f"--{part}.{name}={value}" for name, value in values.items() if f"--{part}.{name}" not in given]
-            place = _after(f"--{part}", whole)
             whole[place:place] = own
     return whole
 
 
-def _after(option: str, arguments: Sequence[str]) -> int:
-    """The place after the last value of an option; 0 if it is not given."""
-    place = 0
-    for number, argument in enumerate(arguments):
-        if argument == option:
-            place = number + 2
-        elif argument.startswith(f"{option}="):
-            place = number + 1
-    return place
-
-
 def value_of(option: str, arguments: Sequence[str]) -> str | None:
     """The last value of an option; None if it is not given."""
-    value = None
+    return _last(option, arguments)[0]
+
+
+def _last(option: str, arguments: Sequence[str]) -> tuple[str | None, int]:
+    """The last value of an option, and the place after it; None and 0 if it is not given."""
+    value, place = None, 0
     for number, argument in enumerate(arguments):
         if argument == option and number + 1 < len(arguments):
-            value = arguments[number + 1]
+            value, place = arguments[number + 1], number + 2
         elif argument.startswith(f"{option}="):
-            value = argument.partition("=")[2]
-    return value
+            value, place = argument.partition("=")[2], number + 1
+    return value, place
