@@ -60,17 +60,22 @@ def test_minigrid_s_results_are_marked_by_their_own_returns(marks: Any) -> None:
         assert (found or (None, None)) == (row["solved_episode"], row["solved_step"]), row["algorithm"]
 
 
+@pytest.fixture
+def blackjack(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """benchmarks/blackjack.py."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("blackjack")
+
+
 PLAYERS, DEALERS = ([1, 10], [10, 10, 1], [10, 9], [5, 4]), ([10, 1], [7, 7, 7], [10, 8])
 
 
 @pytest.mark.parametrize("player", PLAYERS)
 @pytest.mark.parametrize("dealer", DEALERS)
 def test_blackjack_pays_as_the_benchmark_counts(
-    player: list[int], dealer: list[int], monkeypatch: pytest.MonkeyPatch
+    player: list[int], dealer: list[int], blackjack: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Gymnasium's own environment, with hands that are dealt and a player who sticks."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    blackjack = importlib.import_module("blackjack")
     env: Any = gymnasium.make("Blackjack-v1").unwrapped
     env.reset(seed=0)
     env.player, env.dealer = player, dealer
@@ -83,9 +88,7 @@ def test_blackjack_pays_as_the_benchmark_counts(
         assert paid == blackjack.stick(holds, dealer[0])
 
 
-def test_a_natural_draws_as_often_as_the_dealer_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    blackjack = importlib.import_module("blackjack")
+def test_a_natural_draws_as_often_as_the_dealer_has_one(blackjack: Any) -> None:
     lost = {shown: 1.0 - blackjack.stick_on_a_natural(shown) for shown in blackjack.CARDS}
     assert lost == pytest.approx({**dict.fromkeys(range(2, 10), 0.0), 1: 4 / 13, 10: 1 / 13})
     assert blackjack.mean_return(None) == pytest.approx(-0.0431, abs=5e-5)

@@ -64,18 +64,21 @@ TRAINED_WITH = (
     "name", [pytest.param(name, marks=pytest.mark.slow if name in TRAINED_WITH else ()) for name in uppertail.__all__]
 )
 def test_every_public_name_has_an_example_and_it_holds(name: str) -> None:
-    hold(getattr(uppertail, name))
+    runner = tried(getattr(uppertail, name))
+    assert runner.tries > 0
+    assert runner.failures == 0
 
 
 @pytest.mark.parametrize("named", [Perceptrons, loggers.Logger, loggers.named])
 def test_so_have_the_other_names_of_the_reference(named: Any) -> None:
-    hold(named)
+    runner = tried(named)
+    assert runner.tries > 0
+    assert runner.failures == 0
 
 
-def hold(named: Any) -> None:
-    """Runs the examples of a name; there are some."""
+def tried(named: Any) -> doctest.DocTestRunner:
+    """What came of the examples of a name."""
     runner, examples = doctest.DocTestRunner(), doctest.DocTestFinder(recurse=False)
     for each in examples.find(named, named.__name__, globs={}):
         runner.run(each)
-    assert runner.tries > 0
-    assert runner.failures == 0
+    return runner
