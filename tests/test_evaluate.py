@@ -12,7 +12,6 @@ import jax
 import numpy as np
 import pytest
 import safetensors.numpy
-import yaml
 
 import uppertail as ut
 from uppertail import records
@@ -319,16 +318,6 @@ def test_what_cannot_be_evaluated_gets_a_sentence(harm, toy, capsys):
     assert error.count("\n") == 1
     assert sentence in error
     assert (sorted(toy.iterdir()) if toy.exists() else []) == before
-
-
-def test_a_setting_that_came_with_a_later_version_is_no_obstacle(toy):
-    def earlier(header):
-        settings = {name: value for name, value in header.asked["settings"].items() if name != "replay_start"}
-        return dataclasses.replace(header, asked={**header.asked, "settings": settings})
-
-    rewritten(toy, earlier, dict)
-    assert "replay_start" in yaml.safe_load((toy / "config.yaml").read_text())
-    assert main(["evaluate", str(toy), "--episodes", "1", "--quiet"]) == 0
 
 
 @pytest.mark.parametrize(

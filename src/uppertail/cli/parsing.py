@@ -1,10 +1,8 @@
 """Options from the signatures of classes."""
 
 import argparse
-import contextlib
 import inspect
 import itertools
-import json
 import pydoc
 import re
 import sys
@@ -18,7 +16,6 @@ from uppertail.cli.own_defaults import use_own_defaults
 from uppertail.cli.sentences import sentence, shorten
 from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS
-from uppertail.records import older
 from uppertail.yaml_files import read_yaml
 
 
@@ -100,18 +97,6 @@ def _join_exponents(arguments: Sequence[str]) -> list[str]:
         else:
             joined.append(argument)
     return joined
-
-
-def later_options(arguments: Sequence[str]) -> list[str]:
-    """Options that a run's older config.yaml lacks, with the values that give the old behaviour."""
-    later: list[str] = []
-    for path in _config_files(arguments):
-        with contextlib.suppress(InputError):  # `parse` says so
-            content = read_yaml(Path(path), "The config file")
-            if isinstance(content, dict):
-                whole = older.complete_options(content)
-                later += [f"--{name}={json.dumps(whole[name])}" for name in whole if name not in content]
-    return later
 
 
 def _config_files(arguments: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
-from uppertail.cli.parsing import add_parts, command_parser, instantiate, later_options, parse
+from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
 from uppertail.errors import InputError
 from uppertail.presets import with_preset
 from uppertail.training.settings import Settings
@@ -140,7 +140,7 @@ def parse_request(arguments: Sequence[str]) -> Request:
         InputError: one sentence about the first thing that is wrong with them.
     """
     options = parser()
-    config = parse(options, [*later_options(arguments), *with_preset(_one_logger_option(arguments))])
+    config = parse(options, with_preset(_one_logger_option(arguments)))
     saved = Namespace({name: value for name, value in config.items() if name not in NOT_PART_OF_A_RUN})
     return Request(instantiate(options, config), options.dump(saved, skip_unset=False))
 

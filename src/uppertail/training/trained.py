@@ -12,7 +12,6 @@ from uppertail.agent import Agent
 from uppertail.environments import Environment
 from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.records import older
 from uppertail.training.checkpoints import file, tensors
 from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
 from uppertail.training.checkpoints.saver import differences
@@ -97,7 +96,7 @@ class LearnedFile:
             InputError: they are of another run.
         """
         asked = json.loads(json.dumps(run.asked()))
-        if different := list(differences(older.complete(self.header.asked, run.parts), asked)):
+        if different := list(differences(self.header.asked, asked)):
             raise InputError(f"{self.path} was made with {different[0]}: {AGAIN}.")
         if self.header.environments != file.digest(tensors.to_named(run.world.environments)):
             raise InputError(f"{self.path} was made in environments that are built differently here: {AGAIN}.")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.records import older
 from uppertail.schema import MismatchError
 from uppertail.training.checkpoints import file, tensors
 from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
@@ -107,8 +106,7 @@ class Saver:
     def _use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
         header, arrays = file.read(path)
         asked = json.loads(json.dumps(self.asked()))
-        before = older.complete(header.asked, self.parts)
-        if different := list(differences(self._taken_further(before, arrays), asked)):
+        if different := list(differences(self._taken_further(header.asked, arrays), asked)):
             raise UnusableCheckpointError(f"was made with {different[0]}")
         if header.environments != self._environments():
             raise UnusableCheckpointError("was made in environments that are built differently here")
@@ -118,8 +116,7 @@ class Saver:
         except MismatchError as error:
             raise UnusableCheckpointError(f"is damaged: {error}") from error
         try:
-            run = {older.current_name(name): array for name, array in _below(RUN, arrays).items()}
-            state = tensors.from_named(self.template, run)
+            state = tensors.from_named(self.template, _below(RUN, arrays))
         except tensors.OtherShapesError as error:
             raise UnusableCheckpointError(f"has another shape: {error}") from error
         return header, state, arrays
@@ -174,5 +171,7 @@ def differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
                 yield from differences(before, after)
             else:
                 yield f"{name} {kinds[0]}, not {kinds[1]}"
+        elif name not in was or name not in now:
+            yield f"no {name}" if name not in was else f"{name}, which is unknown here"
         elif before != after:
             yield f"{name} {before}, not {after}"
