@@ -1,12 +1,14 @@
 """How much memory is free, and an error for a request that needs more, before anything is allocated."""
 
 import contextlib
+import math
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from uppertail.errors import InputError
 
-MEMORY = Path("/proc/meminfo")
 CONTAINER = Path("/sys/fs/cgroup")
 GIB = 2**30
 
@@ -44,24 +46,18 @@ def free_memory() -> float | None:
 
     if stats := jax.devices()[0].memory_stats():
         return stats["bytes_limit"] - stats["bytes_in_use"] if "bytes_limit" in stats else None
-    known = [bytes_free for bytes_free in (_of_machine(), _of_container()) if bytes_free is not None]
-    return min(known, default=None)
+    return min(float(psutil.virtual_memory().available), _free_in_container())
 
 
-def _of_machine() -> float | None:
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in MEMORY.read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024.0 * int(line.split()[1])
-    return None
+def _free_in_container() -> float:
+    """What is left of the limit of a control group (version 2), of which psutil does not know; infinite without one.
 
-
-def _of_container() -> float | None:
-    """What is left of the limit of a control group (version 2); caches count as free, as the kernel frees them."""
+    Caches count as free, as the kernel frees them.
+    """
     with contextlib.suppress(OSError, ValueError, IndexError):
         limit = (CONTAINER / "memory.max").read_text(encoding="ascii").strip()
         if limit != "max":
             used = int((CONTAINER / "memory.current").read_text(encoding="ascii"))
             lines = (line.split() for line in (CONTAINER / "memory.stat").read_text(encoding="ascii").splitlines())
             return float(int(limit) - used + sum(int(count) for name, count in lines if name == "inactive_file"))
-    return None
+    return math.inf
