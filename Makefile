@@ -30,10 +30,10 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## Install the package, then run its headline experiment, with a report of it.
-	@$(BIN)/uppertail headline
+	@$(BIN)/python -m reproduction.headline
 
 bench: $(VENV)/.installed $(PEERS)/.installed ## Time training beside the peers, which get an environment of their own.
-	@$(BIN)/uppertail bench --peer $(PEERS)/bin/python
+	@$(BIN)/python benchmarks/bench.py --peer $(PEERS)/bin/python
 
 test: lint ## Install the package and its tools, then check everything and run the fast tests.
 	@echo "== pytest"

@@ -2,9 +2,9 @@
 
 Usage: python benchmarks/breakdown.py [--out results/breakdown.json] [--hidden_layers 2]
 
-One seed of Gaussian/UCB on the Chain of length 100, width 256, one update of 32 per 16 environment steps, as `uppertail
-bench` has it; a part runs 200 times within one program, carrying on what it changes, and the median of nine programs
-counts. Parts that the compiler fuses when they stand together cost a little less there. Takes about a minute.
+One seed of Gaussian/UCB on the Chain of length 100, width 256, one update of 32 per 16 environment steps, as
+`make bench` has it; a part runs 200 times within one program, carrying on what it changes, and the median of nine
+programs counts. Parts that the compiler fuses when they stand together cost a little less there. Takes about a minute.
 """
 
 import argparse
@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import optax
 
 import uppertail as ut
-from uppertail.bench import machine
-from uppertail.bench.load import Load
+from contest import machine
+from contest.load import Load
 from uppertail.records import write_text
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.method import Method
@@ -31,7 +31,7 @@ from uppertail.training.run import Run
 
 AGAIN, TURNS = 200, 9
 LOAD = Load()
-"""That of `uppertail bench`."""
+"""That of `make bench`."""
 
 
 def microseconds(part: Callable[[Any, Any], Any], carried: Any) -> float:

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import common  # noqa: F401 - for `reproduction`
 import uppertail as ut
-from uppertail.experiments.form import PARTS, paper_gaussian, paper_settings, paper_ucb
+from reproduction.form import PARTS, paper_gaussian, paper_settings, paper_ucb
 from uppertail.records import write_text
 from uppertail.training.drive import drive
 from uppertail.training.method import Method

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from documents.grids import AGENTS, peers_of, runs_of
 from jaxtyping import Float, Int
 from matplotlib.ticker import FuncFormatter, NullFormatter
-from minigrid_marks import LAST, SHARE, STEPS, last_means
 
+from documents.grids import AGENTS, peers_of, runs_of
+from minigrid_marks import LAST, SHARE, STEPS, last_means
 from uppertail.analysis.figures import COLOURS, Figure, own_style, save
 
 COLUMNS = 3

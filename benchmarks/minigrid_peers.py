@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium.wrappers import TransformReward
-from minigrid_marks import LAST, SHARE, STEPS, own_returns, solved_at
-from minigrid_tasks import IDS, Numbered, best, made
 from sb3_contrib import QRDQN
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
+
+from minigrid_marks import LAST, SHARE, STEPS, own_returns, solved_at
+from minigrid_tasks import IDS, Numbered, best, made
 
 SHARED: dict[str, Any] = {"gamma": 0.95, "policy_kwargs": {"net_arch": [64]}}
 OFF_POLICY: dict[str, Any] = {

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from minigrid_marks import LAST, SHARE, STEPS, own_returns, solved_at
-from minigrid_tasks import IDS, PREFIX, VERSION, Best, best
 
 import uppertail as ut
+from minigrid_marks import LAST, SHARE, STEPS, own_returns, solved_at
+from minigrid_tasks import IDS, PREFIX, VERSION, Best, best
 from uppertail.records import write_text
 
 C = 0.45

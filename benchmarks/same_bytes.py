@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import safetensors.numpy
+
 from same_bytes_cases import CASES, RESUMED, command
 from same_bytes_runs import HERE, FailedError, train
 

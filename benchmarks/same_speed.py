@@ -20,7 +20,6 @@ import same_bytes_cases
 from same_bytes import newer
 from same_bytes_cases import command
 from same_bytes_runs import train
-
 from uppertail.records import write_text
 from uppertail.training.process.hardware import hardware
 

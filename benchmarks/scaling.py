@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/scaling.py [--out results/scaling]
 
-Gaussian/UCB with two hidden layers and one update of 32 per 16 steps; all but one thing as in `uppertail bench`. Every
+Gaussian/UCB with two hidden layers and one update of 32 per 16 steps; all but one thing as in `make bench`. Every
 point is the median of three turns, taken one after another for each point. Takes about eight minutes on two CPU cores.
 """
 
@@ -15,10 +15,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 import uppertail as ut
+from contest import machine
+from contest.contestants import Ours
+from contest.load import Load
 from uppertail.analysis.figures import COLOURS, save
-from uppertail.bench import machine
-from uppertail.bench.contestants import Ours
-from uppertail.bench.load import Load
 from uppertail.records import write_text
 from uppertail.training.process.hardware import hardware
 

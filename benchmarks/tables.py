@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.cli.reproduce import FIGURES
+import common  # noqa: F401 - for `reproduction`
+from reproduction import FIGURES
 from uppertail.records import episode_text, median_episode
 
 
@@ -65,7 +66,7 @@ def figures(folder: Path) -> str:
     tables = []
     for name in FIGURES:
         if (folder / name / "summary.json").exists():
-            figure = importlib.import_module(f"uppertail.experiments.{name.replace('-', '_')}").FIGURE
+            figure = importlib.import_module(f"reproduction.{name.replace('-', '_')}")
             if rows := figure.table(_summary(folder / name / "summary.json")):
                 lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
                 tables.append("\n".join([f"{name}:", "", *(f"| {' | '.join(line)} |" for line in lines)]))

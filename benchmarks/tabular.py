@@ -18,8 +18,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import common  # noqa: F401 - for `reproduction`
 import uppertail as ut
-from uppertail.experiments.form import PARTS, paper_gaussian, paper_settings, paper_ucb
+from reproduction.form import PARTS, paper_gaussian, paper_settings, paper_ucb
 from uppertail.records import write_text
 
 ENVIRONMENTS = {

@@ -44,7 +44,7 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 checked = beartype.beartype(
     conf=beartype.BeartypeConf(hint_overrides=beartype.FrozenDict({Self: object}), is_pep484_tower=True)
 )
-jaxtyping.install_import_hook("uppertail", f"{__name__}.checked")
+jaxtyping.install_import_hook(["uppertail", "reproduction"], f"{__name__}.checked")
 
 LONGEST = ("reproduce", "host", "watch", "training", "wrapped", "resume", "groups", "memory", "alike", "evaluate")
 """The files that take longest, `tests/test_<name>.py`."""

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from uppertail import Categorical, Chain, FrozenLake, GaussianMixture, Settings, records
-from uppertail.cli import bench, evaluate, exact, headline, reproduce, resume, train, watch
+from uppertail.cli import evaluate, exact, reproduce, resume, train, watch
 from uppertail.encodings import OneHot, Scalar, Thermometer, Vector, require_state
 from uppertail.errors import InputError
 
 FOLDERS = {
-    train: "out", headline: "out", exact: "out", reproduce: "out", bench: "out", watch: "folder", evaluate: "folder",
+    train: "out", exact: "out", reproduce: "out", watch: "folder", evaluate: "folder",
     resume: "folder",
 }  # fmt: skip
 
@@ -29,9 +29,8 @@ def test_the_name_of_a_folder_is_taken_as_it_is(command: Any, name: str) -> None
     assert parsed[option] == name
 
 
-@pytest.mark.parametrize("name", ["gif", "peer"])
-def test_so_is_that_of_a_file(name: str) -> None:
-    assert {"gif": watch, "peer": bench}[name].parser(light=True).parse_args([f"--{name}=#1"])[name] == "#1"
+def test_so_is_that_of_a_file() -> None:
+    assert watch.parser(light=True).parse_args(["--gif=#1"])["gif"] == "#1"
 
 
 def test_those_who_start_at_once_get_different_folders(tmp_path: Path) -> None:

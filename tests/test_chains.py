@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from reproduction.drawing.transitions import transitions
 from uppertail.analysis.exact import exact_returns, optimal_policy
-from uppertail.analysis.transitions import transitions
 from uppertail.environments import (
     Chain,
     EnvironmentBuilder,

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from uppertail.cli import main
-from uppertail.reports import page
 
 SMALL = ["--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "99", "--batch_size", "16"]
 TINY = ["--env.length", "4", "--episodes", "40", *SMALL]
@@ -253,7 +252,7 @@ def test_a_diverging_run_says_which_seed_and_keeps_what_was_written(tmp_path, ca
     assert (tmp_path / "d" / "summary.json").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["headline", "--help"], []])
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["reproduce", "--help"], []])
 def test_help_does_not_import_jax(arguments):
     code = "import sys; from uppertail.cli import main; main(sys.argv[1:]); assert 'jax' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
@@ -261,46 +260,10 @@ def test_help_does_not_import_jax(arguments):
     assert "usage: uppertail" in done.stdout
 
 
-def small_headline(monkeypatch):
-    """The experiment with the sizes of the other tests."""
-    from uppertail.environments import Chain
-    from uppertail.experiments import headline
-    from uppertail.training.settings import Settings
-
-    monkeypatch.setattr(headline, "ENVIRONMENT", Chain(length=4))
-    settings = Settings(seeds=2, episodes=40, width=8, hidden_layers=1, replay_size=99, batch_size=16)
-    monkeypatch.setattr(headline, "SETTINGS", settings)
-    return headline
-
-
 @pytest.mark.slow
-def test_the_headline_ends_with_a_table_and_one_picture(tmp_path, monkeypatch, capsys):
-    headline = small_headline(monkeypatch)
-    assert list(headline.METHODS)[1:3] == ["Categorical, UCB", "GaussianMixture, UCB"]
-    kept = {method: parts for number, (method, parts) in enumerate(headline.METHODS.items()) if number not in (1, 2)}
-    monkeypatch.setattr(headline, "METHODS", kept)
-    assert main(["headline", "--out", "h"]) == 0
-    printed = capsys.readouterr().out
-    for method in ("Gaussian, UCB", "PointMass, epsilon-greedy"):
-        assert method in printed
-    assert (tmp_path / "h" / "curves.png").read_bytes().startswith(b"\x89PNG")
-    written = (tmp_path / "h" / "report.html").exists()
-    assert written == (page.missing() is None)
-    assert ("Report in h" in printed.replace("\n", "")) == written
-    assert ("pip install 'uppertail[report]'" in printed) != written
-    for family in ("Gaussian", "PointMass"):
-        assert json.loads((tmp_path / "h" / f"{family}-summary.json").read_text())["seeds"] == 2
-    assert main(["headline", "--out", "h"]) == 2
-    assert "--overwrite" not in capsys.readouterr().err  # which it does not have
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["train", "--quiet", "--overwrite", "--out", "new"], ["headline", "--quiet"]])
-def test_a_quiet_run_prints_nothing(arguments, capfd, monkeypatch):
+def test_a_quiet_run_prints_nothing(tmp_path, capfd):
     """Nor does one that may overwrite a folder that is not there."""
-    headline = small_headline(monkeypatch)
-    monkeypatch.setattr(headline, "METHODS", dict(list(headline.METHODS.items())[:1]))
-    assert main([*arguments, *(TINY if arguments[0] == "train" else [])]) == 0
+    assert main(["train", "--quiet", "--overwrite", "--out", "new", *TINY]) == 0
     captured = capfd.readouterr()
     assert captured.out == ""
     assert captured.err == ""

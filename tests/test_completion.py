@@ -23,7 +23,7 @@ def test_every_command_and_its_options_are_completed(capsys: pytest.CaptureFixtu
     assert {"--env", "--env.length", "--distribution.std_bias", "--seeds", "--env.help", "--out"} <= of_train
     for shell in SHELLS:
         assert main(["completion", shell]) == 0
-        assert "headline" in capsys.readouterr().out
+        assert "reproduce" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from reproduction.drawing.transitions import transitions
 from uppertail.analysis.exact import exact_returns, uniform_policy
-from uppertail.analysis.transitions import transitions
 from uppertail.environments import DeepSea, EnvironmentBuilder, FiniteMDP
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError

@@ -10,13 +10,13 @@ import pytest
 import scipy.stats
 from matplotlib.figure import Figure
 
-from uppertail.analysis.chain_distributions_figure import chain_distributions_figure
-from uppertail.analysis.chain_domain_figure import chain_domain_figure
-from uppertail.analysis.curves import curve_panels
+from reproduction.chain_domain import chain_domain_figure
+from reproduction.drawing.chain_distributions import chain_distributions_figure
+from reproduction.drawing.curve_panels import curve_panels
+from reproduction.drawing.learned_returns import LearnedReturn, Moment
+from reproduction.drawing.toy import optimal_paths, toy_figure
+from reproduction.drawing.transitions import chain_walk
 from uppertail.analysis.figures import save, styles
-from uppertail.analysis.moments import LearnedReturn, Moment
-from uppertail.analysis.toy_figure import optimal_paths, toy_figure
-from uppertail.analysis.transitions import chain_walk
 from uppertail.environments import Chain, FrozenLake, Toy
 from uppertail.errors import InputError
 from uppertail.records import Episodes
@@ -158,39 +158,3 @@ def test_moments_survive_json():
     assert after.of(2, 1).mean == 0.0
     with pytest.raises(KeyError, match="state 2, action 5"):
         after.of(2, 5)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"density": [0.1]},
-        {"returns": [[0.0] * 99]},
-        {"returns": [1.0] * 99},
-        {"returns": [], "density": []},
-        {"density": [-0.1] * 99},
-        {"mean": float("nan")},
-        {"mean": None},
-        {"std": -1.0},
-        {"state": "first"},
-        {"discrete": "no"},
-        {"chosen": [0.5]},
-        {"chosen": {"UCB": "often"}},
-        {"chosen": {"UCB": 1.5}},
-    ],
-    ids=str,
-)
-def test_a_malformed_return_is_refused(change):
-    with pytest.raises(ValueError):
-        LearnedReturn.from_json(gaussian(0, 0, 1.0, 0.5).to_json() | change)
-
-
-@pytest.mark.parametrize("field", ["state", "density", "chosen"])
-def test_a_missing_field_is_refused(field):
-    data = gaussian(0, 0, 1.0, 0.5).to_json()
-    del data[field]
-    with pytest.raises(KeyError, match=field):
-        LearnedReturn.from_json(data)
-    with pytest.raises(KeyError, match="label"):
-        Moment.from_json({"returns": []})
-    with pytest.raises(ValueError):
-        Moment.from_json({"label": "now", "returns": [1]})

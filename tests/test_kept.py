@@ -1,13 +1,11 @@
 """What was computed is kept, whatever fails after it: pictures, full outputs, damaged logs, links to folders."""
 
 import errno
-import importlib
 import io
 import json
 import os
 import subprocess
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,14 @@ import matplotlib
 import numpy as np
 import pytest
 
+from reproduction.drawing.curve_panels import curve_panels
 from uppertail import records
 from uppertail.analysis import curves, figures, return_figure
 from uppertail.analysis.discrete import ExactReturn
 from uppertail.cli import main, output
 from uppertail.cli.running import _log
 from uppertail.errors import InputError
-from uppertail.records import Episodes, RunRecord
+from uppertail.records import Episodes
 
 TINY = ["--env.length", "2", "--seeds", "1", "--episodes", "4", "--width", "4", "--hidden_layers", "1", "--quiet"]
 RESULTS = {"config.yaml", "log.jsonl", "episodes.npz", "summary.json", "networks.safetensors"}
@@ -78,34 +77,12 @@ def test_so_it_is_where_the_picture_is_too_large_a_file(monkeypatch: Any, capsys
     assert captured.err == "uppertail: The output e cannot be written (File too large): choose another --out.\n"
 
 
-def test_the_headline_goes_on_where_a_file_is_too_large(monkeypatch: Any, capsys: Any) -> None:
-    from uppertail.experiments import headline
-    from uppertail.records import run
-
-    train = importlib.import_module("uppertail.training.train")
-    record = RunRecord({}, {}, {}, {}, {}, {}, {}, 1.0, 2.0, [SEED], [2], [1.0], 1.0, 1.0, 1.0, False, None, {})
-    monkeypatch.setattr(train, "train", lambda *_, **__: types.SimpleNamespace(record=record, distributions=None))
-    monkeypatch.setattr(
-        headline, "METHODS", {name: headline.METHODS[name] for name in ("Gaussian, UCB", "PointMass, epsilon-greedy")}
-    )
-    monkeypatch.setattr(run, "write_bytes", full)
-    assert main(["headline", "--out", "h"]) == 2
-    assert {path.name for path in Path("h").iterdir()} == {
-        "Gaussian-summary.json",
-        "PointMass-summary.json",
-        "curves.png",
-    }
-    captured = capsys.readouterr()
-    assert "PointMass, epsilon-greedy" in captured.out
-    assert "not all could be written (Gaussian, UCB: File too large; PointMass, epsilon" in captured.err
-
-
 @pytest.mark.parametrize(
     "draw",
     [
         lambda path: curves.learning_curves(path, "Title", {"A": [SEED]}),
         lambda path: return_figure.return_panels(path, "Title", RETURN),
-        lambda path: curves.curve_panels(path.with_suffix(""), "Title", {"a": {"A": [SEED]}}),
+        lambda path: curve_panels(path.with_suffix(""), "Title", {"a": {"A": [SEED]}}),
     ],
 )
 def test_a_matplotlibrc_changes_no_picture(draw: Any) -> None:
@@ -134,7 +111,7 @@ def test_a_backend_that_cannot_be_imported_does_not_matter(backend: str) -> None
     Path("matplotlibrc").write_text("backend: nothing\ntext.usetex: true\n")
     draws = (
         "import os, numpy as np; from pathlib import Path; from uppertail.analysis.curves import learning_curves;"
-        "from uppertail.bench.figure import bars; from uppertail.records import Episodes;"
+        "from uppertail.records import Episodes;"
         "two = np.ones(2, int); learning_curves(Path('a.png'), 'A', {'B': [Episodes(two + 0.5, two, two)]});"
         "assert os.environ['MPLBACKEND']"
     )

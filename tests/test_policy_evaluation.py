@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from reproduction import policy_evaluation
+from reproduction.against_exact import against_exact, reachable_states
+from reproduction.form import PARTS
+from reproduction.policy_evaluation import UNIFORM
+from reproduction.snapshots import action_probabilities, curve, learned_returns, snapshot
 from uppertail.distributions import Gaussian
 from uppertail.environments import Chain, FrozenLake, Toy
-from uppertail.experiments import policy_evaluation
-from uppertail.experiments.against_exact import against_exact, reachable_states
-from uppertail.experiments.form import PARTS
-from uppertail.experiments.policy_evaluation import UNIFORM
-from uppertail.experiments.snapshots import action_probabilities, curve, learned_returns, snapshot
 from uppertail.policies import UCB, Greedy, Thompson
 from uppertail.training.settings import Settings
 from uppertail.training.train import train

@@ -76,17 +76,14 @@ def test_the_file_has_all_that_it_needs_and_the_runs_own_numbers(tmp_path, capsy
     assert [each["states"] for each in document(out)["groups"][0]["details"]] == [[2], [2]]
 
 
-def test_runs_are_found_by_their_files_also_of_headline_and_of_a_study(tmp_path):
-    for name in ("summary.json", "episodes.npz", "distributions.npz"):
-        for prefix in ("Gaussian-", "PointMass-"):
-            shutil.copy(reported.run() / name, tmp_path / f"{prefix}{name}")
-    shutil.copytree(reported.run(), tmp_path / "study" / "cells" / "one")
-    assert [run.prefix for run in read_runs([tmp_path])] == ["Gaussian-", "PointMass-"]
-    (cell,) = read_runs([tmp_path / "study"])
-    assert (cell.name, cell.method, cell.seeds) == ("one", "Gaussian, UCB", [0, 1])
-    assert cell.log[0]["step"] > 0
-    (group,) = groups(read_runs([tmp_path]), [])
-    assert group.methods == [f"Gaussian, UCB ({tmp_path.name}/{name})" for name in ("Gaussian", "PointMass")]
+def test_runs_are_found_by_their_files_also_those_of_a_study(tmp_path):
+    for name in ("Gaussian", "PointMass"):
+        shutil.copytree(reported.run(), tmp_path / "study" / "cells" / name)
+    one, other = read_runs([tmp_path / "study"])
+    assert (one.name, one.method, one.seeds) == ("Gaussian", "Gaussian, UCB", [0, 1])
+    assert other.log[0]["step"] > 0
+    (group,) = groups([one, other], [])
+    assert group.methods == ["Gaussian, UCB (Gaussian)", "Gaussian, UCB (PointMass)"]
 
 
 def episodes(returns):

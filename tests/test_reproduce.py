@@ -10,24 +10,28 @@ import jax
 import numpy as np
 import pytest
 
-from uppertail.cli import main
-from uppertail.cli.reproduce import FIGURES
-from uppertail.distributions import Gaussian
-from uppertail.environments import Chain
-from uppertail.experiments import (
+import uppertail
+from reproduction import (
+    FIGURES,
     cells,
     chain,
     chain_distributions,
     frozen_lake,
+    headline,
     moment_cell,
     policy_evaluation,
     toy,
     training_cell,
     uncertainties,
 )
-from uppertail.experiments.cells import Cell, CellResult, UnusableCellError
+from reproduction.cells import Cell, CellResult, UnusableCellError
+from uppertail.cli import main
+from uppertail.distributions import Gaussian
+from uppertail.environments import Chain
+from uppertail.errors import InputError
 from uppertail.locks import locked
 from uppertail.policies import UCB
+from uppertail.reports import page
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
@@ -107,7 +111,7 @@ def test_all_figures_are_made_and_a_second_call_repeats_nothing(small, tmp_path,
     for module, name in (
         (moment_cell, "snapshot"),
         (training_cell, "train"),
-        (uncertainties, "moments"),
+        (uncertainties, "stages"),
     ):
         monkeypatch.setattr(module, name, _must_not_be_called)
     assert reproduce("all", tmp_path / "all") == 0
@@ -271,7 +275,7 @@ def test_another_figures_folder_is_refused_and_left_alone(tmp_path, capsys):
     before = {path: path.read_bytes() for path in folder.iterdir()}
     for request in (["toy"], ["chain-domain", "--quick"], ["all"]):
         assert main(["reproduce", *request, "--out", str(folder)]) == 2
-        assert "holds chain-domain, not" in capsys.readouterr().err
+        assert 'holds {"figure": "chain-domain", "quick": false}, not {' in capsys.readouterr().err
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -292,9 +296,20 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path, capsys):
         assert "holds something else" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
     (tmp_path / "marked").mkdir()
-    (tmp_path / "marked" / "figure.json").write_text("{")
+    (tmp_path / "marked" / "figure.json").write_bytes(b"{\xff")
     assert main(["reproduce", "toy", "--out", str(tmp_path / "marked")]) == 2
-    assert "damaged" in capsys.readouterr().err
+    assert "holds {\N{REPLACEMENT CHARACTER}, not" in capsys.readouterr().err
+
+
+def test_without_the_source_checkout_it_says_what_it_needs(tmp_path, monkeypatch, capsys):
+    installed = tmp_path / "site-packages" / "uppertail" / "__init__.py"
+    monkeypatch.setattr(uppertail, "__file__", str(installed))
+    assert main(["reproduce", "toy", "--out", str(tmp_path / "toy")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "needs the source checkout" in error
+    assert main(["reproduce", "--help"]) == 0
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_cell_comes_back_as_it_was_written(tmp_path):
@@ -311,3 +326,19 @@ def test_a_cell_comes_back_as_it_was_written(tmp_path):
 
 def _must_not_be_called(*arguments, **settings):
     raise AssertionError("This was to be kept.")
+
+
+@pytest.mark.slow
+def test_the_headline_is_runs_with_one_table_one_picture_and_a_report(tmp_path, capsys):
+    assert list(headline.METHODS) == ["Gaussian", "Categorical", "GaussianMixture", "PointMass"]
+    methods = {name: headline.METHODS[name] for name in ("Gaussian", "PointMass")}
+    run = "--env Chain --env.length 4 --seeds 2 --episodes 40 --width 8 --hidden_layers 1 --record distributions"
+    assert headline.main(tmp_path / "h", methods, run.split()) == 0
+    printed = capsys.readouterr().out
+    assert "Gaussian, UCB" in printed and "PointMass, EpsilonGreedy" in printed and "2 of 2" in printed
+    assert (tmp_path / "h" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "h" / "report.html").exists() == (page.missing() is None)
+    for name in methods:
+        assert json.loads((tmp_path / "h" / "cells" / name / "summary.json").read_text())["settings"]["seeds"] == 2
+    with pytest.raises(InputError, match="exists"):
+        headline.main(tmp_path / "h", methods, run.split())

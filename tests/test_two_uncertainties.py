@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 import uppertail as ut
-from uppertail.analysis.calibration import INTERVALS, coverage, crps, reliability
+from reproduction.calibration import INTERVALS, coverage, crps, reliability
 from uppertail.analysis.discrete import ExactReturn
 from uppertail.analysis.exact import exact_returns, optimal_policy, uniform_policy
 from uppertail.analysis.horizon import best_return, greedy_policy, mean_return

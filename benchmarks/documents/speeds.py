@@ -1,4 +1,4 @@
-"""Speeds, by `uppertail bench`, benchmarks/scaling.py and benchmarks/breakdown.py."""
+"""Speeds, by benchmarks/bench.py, benchmarks/scaling.py and benchmarks/breakdown.py."""
 
 from documents.cells import read
 

@@ -142,13 +142,3 @@ ROWS = (
     Row("\nsteps\nper s", lambda record: f"{record.steps_per_second:,.0f}"),
 )
 """The columns of the table of results; one without a value for any run is left out."""
-
-
-def figure_table(rows: list[dict[str, str]]) -> Table:
-    """The numbers of a figure: one row each, headings as keys."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for index, heading in enumerate(rows[0]):
-        table.add_column(heading, justify="left" if index <= 1 else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row.values())
-    return table

@@ -21,9 +21,7 @@ COMMANDS = {
     "twin": "run the same method with tables instead of networks: the limit of what a network can learn",
     "study": "run many settings from one file, on one machine or many, and compare them",
     "reproduce": "make a figure of the paper, or all of them, with intervals",
-    "bench": "time training beside its peers, and beside the machine's own matrix products",
     "completion": "print what makes a shell complete commands and options: bash, zsh or tcsh",
-    "headline": "solve the randomized Chain of length 100: four methods, one table, one figure",
 }
 
 NO_DEVICE = "Unable to initialize backend"

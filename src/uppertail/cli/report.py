@@ -22,7 +22,7 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail report`; a light parser is the same."""
     del light
     options = command_parser("report", DESCRIPTION)
-    options.add_argument("folders", type=str, nargs="*", default=[], help="folders of runs, of headline, of studies")
+    options.add_argument("folders", type=str, nargs="*", default=[], help="folders of runs and of studies")
     options.add_argument(
         "--out", type=str, default=None, help="the file (default: report.html in the folder, or here if there are more)"
     )

@@ -75,29 +75,28 @@ class Distributions:
         return int(found[0]) if found.size else None
 
 
-def write(folder: Path, recorded: Distributions, prefix: str = "") -> None:
+def write(folder: Path, recorded: Distributions) -> None:
     """Writes distributions.npz, whole or not at all.
 
     Args:
         folder: an existing folder.
         recorded: what was recorded.
-        prefix: put before its name, where several runs share a folder.
 
     Raises:
         OSError: it cannot be written.
     """
     content = io.BytesIO()
     np.savez_compressed(content, **recorded.arrays())  # pyright: ignore[reportArgumentType]
-    write_bytes(folder / f"{prefix}{DISTRIBUTIONS}", content.getvalue())
+    write_bytes(folder / DISTRIBUTIONS, content.getvalue())
 
 
-def read(folder: Path, prefix: str = "") -> Distributions | None:
+def read(folder: Path) -> Distributions | None:
     """The distributions that a run recorded; None if it recorded none.
 
     Raises:
         InputError: the file is damaged, or cannot be read.
     """
-    path = folder / f"{prefix}{DISTRIBUTIONS}"
+    path = folder / DISTRIBUTIONS
     if not path.exists():
         return None
     try:

@@ -207,13 +207,12 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
     return summary
 
 
-def write(folder: Path, record: RunRecord, prefix: str = "") -> None:
+def write(folder: Path, record: RunRecord) -> None:
     """Writes episodes.npz and summary.json, each whole or not at all; the second even if the first fails.
 
     Args:
         folder: an existing folder.
         record: the run.
-        prefix: put before both names, where several runs share a folder.
 
     Raises:
         OSError: one of them cannot be written.
@@ -221,6 +220,6 @@ def write(folder: Path, record: RunRecord, prefix: str = "") -> None:
     content = io.BytesIO()
     np.savez_compressed(content, **record.arrays())  # pyright: ignore[reportArgumentType]
     try:
-        write_bytes(folder / f"{prefix}{EPISODES}", content.getvalue())
+        write_bytes(folder / EPISODES, content.getvalue())
     finally:
-        write_text(folder / f"{prefix}{SUMMARY}", json.dumps(record.summary(), indent=2, allow_nan=False) + "\n")
+        write_text(folder / SUMMARY, json.dumps(record.summary(), indent=2, allow_nan=False) + "\n")

@@ -95,7 +95,7 @@ def _provenance(label: str, run: FoundRun) -> str:
     hardware = ", ".join(f"{name} {value}" for name, value in summary["hardware"].items())
     parts = ("env", "distribution", "policy", "network", "replay", "target", "settings")
     settings = run.config or yaml.safe_dump({part: summary[part] for part in parts if part in summary}, sort_keys=False)
-    again = f"uppertail train --config {run.folder.name}/config.yaml --out NEW" if run.config else "uppertail headline"
+    again = f"uppertail train --config {run.folder.name}/config.yaml --out NEW"
     times = f"{summary['wall_seconds']:,.0f} s, {summary['compile_seconds']:,.0f} s of it compiling"
     return (
         f"<details><summary>{html.escape(label)} ({html.escape(run.name)}): {times}</summary>"

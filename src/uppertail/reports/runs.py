@@ -23,7 +23,6 @@ class FoundRun:
 
     Args:
         folder: the folder.
-        prefix: put before the names of its files, where several runs share a folder.
         summary: its summary.json.
         episodes: the episodes of each seed.
         distributions: its recorded distributions; None: it recorded none.
@@ -32,7 +31,6 @@ class FoundRun:
     """
 
     folder: Path
-    prefix: str
     summary: dict[str, Any]
     episodes: list[Episodes]
     distributions: Distributions | None
@@ -52,12 +50,12 @@ class FoundRun:
 
     @property
     def name(self) -> str:
-        """Its folder's name, with the prefix of its files."""
-        return f"{self.folder.name}/{self.prefix}".rstrip("/-")
+        """Its folder's name."""
+        return self.folder.name
 
 
 def read_runs(folders: Iterable[Path]) -> list[FoundRun]:
-    """The runs in these folders: of `train`, of `headline`, and those of a study.
+    """The runs in these folders: of `train`, and those of a study.
 
     Raises:
         InputError: one of them holds no run that has ended, or a file is damaged.
@@ -67,30 +65,28 @@ def read_runs(folders: Iterable[Path]) -> list[FoundRun]:
         places = _places(folder)
         if not places:
             raise InputError(
-                f"{folder} is not the folder of a run that wrote its results: give one with a {SUMMARY}, as `train`, "
-                "`headline` and `study` write it."
+                f"{folder} is not the folder of a run that wrote its results: give one with a {SUMMARY}, as `train` "
+                "and `study` write it."
             )
-        runs += [_read(*place) for place in places]
+        runs += [_read(place) for place in places]
     return runs
 
 
-def _places(folder: Path) -> list[tuple[Path, str]]:
-    """Folder and prefix of each run."""
+def _places(folder: Path) -> list[Path]:
+    """The folder of each run."""
     if (folder / SUMMARY).is_file():
-        return [(folder, "")]
-    if here := sorted(folder.glob(f"*-{SUMMARY}")):
-        return [(folder, path.name.removesuffix(SUMMARY)) for path in here]
-    return [(path.parent, "") for path in sorted((folder / CELLS).glob(f"*/{SUMMARY}"))]
+        return [folder]
+    return [path.parent for path in sorted((folder / CELLS).glob(f"*/{SUMMARY}"))]
 
 
-def _read(folder: Path, prefix: str) -> FoundRun:
-    path = folder / f"{prefix}{SUMMARY}"
+def _read(folder: Path) -> FoundRun:
+    path = folder / SUMMARY
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
         _ = [summary[part]["name"] for part in ("env", "distribution", "policy")], summary["settings"]["seed"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged: train again, or leave its folder out.") from error
-    path = folder / f"{prefix}{EPISODES}"
+    path = folder / EPISODES
     try:
         with np.load(path, allow_pickle=False) as arrays:
             episodes = Episodes.of_arrays(dict(arrays))
@@ -99,12 +95,11 @@ def _read(folder: Path, prefix: str) -> FoundRun:
     config = folder / CONFIG
     return FoundRun(
         folder,
-        prefix,
         summary,
         episodes,
-        recorded.read(folder, prefix),
-        _log(folder / f"{prefix}{LOG}"),
-        config.read_text(encoding="utf-8") if config.is_file() and not prefix else None,
+        recorded.read(folder),
+        _log(folder / LOG),
+        config.read_text(encoding="utf-8") if config.is_file() else None,
     )
 
 

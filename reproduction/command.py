@@ -1,0 +1,109 @@
+"""Makes figures: cell after cell, then the drawing and its numbers; interrupted, it goes on where it stopped."""
+
+import importlib
+import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from reproduction import FIGURES, cells
+from reproduction.cells import Cell, CellResult, Report
+from reproduction.rows import rows_table
+from uppertail import records
+from uppertail.console import progress_bar
+from uppertail.errors import InputError
+from uppertail.locks import locked
+from uppertail.training.process.interrupt import interruptible
+
+ALL = "all"
+MARKER, CELLS, SUMMARY = "figure.json", "cells", "summary.json"
+
+
+def run(name: str, folder: Path, quick: bool, quiet: bool) -> int:
+    """Makes one figure, or all of them, in a folder.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        InputError: the folder holds something else, is in use, or cannot be written.
+        KeyboardInterrupt: Ctrl-C or SIGTERM, whose number it holds; finished cells are kept.
+    """
+    claim(folder, name, quick)
+    try:
+        with locked(folder):
+            for each in FIGURES if name == ALL else [name]:
+                place = folder / each if name == ALL else folder
+                claim(place, each, quick)
+                _make(each, place, quick, quiet)
+    except KeyboardInterrupt:
+        if not quiet:
+            print(f"Finished cells are kept: the same command with --out {folder} goes on from there.")
+        raise
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be written ({error.strerror}): finished cells are kept; fix that, then call it again."
+        ) from error
+    return 0
+
+
+def claim(folder: Path, name: str, quick: bool) -> None:
+    """Makes the folder of a figure, or goes on with an earlier one.
+
+    Raises:
+        InputError: it holds something else, or cannot be written.
+    """
+    marker, wanted = folder / MARKER, json.dumps({"figure": name, "quick": quick})
+    with records.output_errors(folder):
+        if marker.exists():
+            if (found := marker.read_text(encoding="utf-8", errors="replace").strip()) != wanted:
+                raise InputError(f"The output {folder} holds {found}, not {wanted}: choose another --out.")
+        elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"The output {folder} holds something else: choose another --out.")
+        folder.mkdir(parents=True, exist_ok=True)
+        records.write_text(marker, wanted + "\n")
+
+
+def _make(name: str, folder: Path, quick: bool, quiet: bool) -> None:
+    """Computes the cells of a figure that are not kept in the folder, and draws it."""
+    figure: Any = importlib.import_module(f"reproduction.{name.replace('-', '_')}")
+    began = time.perf_counter()
+
+    def say(line: str) -> None:
+        if not quiet:
+            print(line)
+
+    say(f"{name}: {FIGURES[name]}")
+    wanted: list[Cell] = figure.cells(quick)
+    results = {cell.name: _result(cell, folder / CELLS, say, progress_bar(cell.name, quiet)) for cell in wanted}
+    settings = {cell.name: cell.settings for cell in wanted}
+    summary = {"figure": name, "quick": quick, **figure.finish(folder, results, quick), "cells": settings}
+    records.write_text(folder / SUMMARY, json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    if not quiet and (rows := figure.table(summary)):
+        Console().print(rows_table(rows))
+    say(f"{name}: {time.perf_counter() - began:,.0f} s; figures and summary.json in {folder}")
+
+
+def _result(
+    cell: Cell, folder: Path, say: Callable[[str], None], progress: AbstractContextManager[Report]
+) -> CellResult:
+    """The kept result of a cell, or a new one."""
+    try:
+        if kept := cells.read(folder, cell):
+            say(f"{cell.name}: kept from an earlier call.")
+            return kept
+    except cells.UnusableCellError as reason:
+        say(f"{cell.name}: {reason}, so it is computed again.")
+    with interruptible() as asked_to_stop:  # the cell in progress is finished and kept
+        with progress as report:
+            result = cell.compute(report)
+        cells.write(folder, cell, result)
+    if asked_to_stop.is_set():
+        raise KeyboardInterrupt(asked_to_stop.signal_number)
+    return result

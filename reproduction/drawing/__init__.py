@@ -1,0 +1,1 @@
+"""The drawings of the paper's figures, from tables and learned distributions."""

@@ -1,0 +1,79 @@
+"""What `make run` does: the randomized Chain of length 100 by three return distributions, beside epsilon-greedy.
+
+Each method is `uppertail train`, in a folder of its own; then one table, one picture of all learning curves, and a
+report if `pip install '.[report]'` was.
+"""
+
+import argparse
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from reproduction.rows import rows_table
+from uppertail import cli, records
+from uppertail.analysis.curves import learning_curves
+from uppertail.errors import InputError
+from uppertail.records import Episodes, episode_text, median_episode
+
+METHODS = {"Gaussian": "UCB", "Categorical": "UCB", "GaussianMixture": "UCB", "PointMass": "EpsilonGreedy"}
+"""Return distribution to exploration policy; everything else is the default of `uppertail train`."""
+
+RUN = ["--env", "Chain", "--env.length", "100", "--seeds", "5", "--episodes", "1200", "--record", "distributions"]
+
+
+def main(folder: Path, methods: dict[str, str], run: list[str], quiet: bool = False) -> int:
+    """Trains each method into `folder/cells/METHOD`, where `uppertail report` looks for several runs.
+
+    Returns:
+        The exit code of the first run that did not end well, such as 130 after Ctrl-C; 0 if all did.
+
+    Raises:
+        InputError: the folder cannot be used.
+    """
+    records.claim_folder(folder)
+    (folder / "cells").mkdir()
+    rows, curves, code = [], {}, 0
+    for distribution, policy in methods.items():
+        out, label = folder / "cells" / distribution, f"{distribution}, {policy}"
+        words = ["train", *run, "--distribution", distribution, "--policy", policy, "--out", str(out)]
+        code = cli.main([*words, *["--quiet"] * quiet])
+        if (out / records.SUMMARY).exists():
+            rows.append({"method": label, **_numbers(json.loads((out / records.SUMMARY).read_text()))})
+            with np.load(out / records.EPISODES) as arrays:
+                curves[label] = Episodes.of_arrays(dict(arrays))
+        if code:
+            break
+    if rows and not quiet:
+        Console().print(rows_table(rows))
+    if curves:
+        learning_curves(folder / "curves.png", "Randomized Chain of length 100", curves)
+    if rows and importlib.util.find_spec("altair"):
+        cli.main(["report", str(folder), *["--quiet"] * quiet])
+    return code
+
+
+def _numbers(summary: dict[str, Any]) -> dict[str, str]:
+    """The row of a run, from its summary."""
+    solved, kept = summary["solved_episode"], [share for share in summary["kept"] if share is not None]
+    return {
+        "seeds solved": f"{sum(at is not None for at in solved)} of {len(solved)}",
+        "first success": episode_text(median_episode(summary["first_success_episode"])),
+        "solved at": episode_text(median_episode(solved)),
+        "kept, worst seed": f"{min(kept):.3f}" if kept else "-",
+        "seconds": f"{summary['wall_seconds']:.0f}",
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=None, help="folder for the results (default: runs/headline)")
+    out = parser.parse_args().out
+    try:
+        sys.exit(main(out or records.unused_folder(Path("runs"), "headline"), METHODS, RUN))
+    except InputError as error:
+        sys.exit(str(error))

@@ -1,1 +1,0 @@
-"""Experiments: one file per figure or headline, settings as constants."""
