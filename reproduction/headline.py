@@ -8,6 +8,7 @@ import argparse
 import importlib.util
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ METHODS = {"Gaussian": "UCB", "Categorical": "UCB", "GaussianMixture": "UCB", "P
 RUN = ["--env", "Chain", "--env.length", "100", "--seeds", "5", "--episodes", "1200", "--record", "distributions"]
 
 
-def main(folder: Path, methods: dict[str, str], run: list[str], quiet: bool = False) -> int:
+def main(folder: Path, methods: Mapping[str, str], run: Sequence[str], quiet: bool = False) -> int:
     """Trains each method into `folder/cells/METHOD`, where `uppertail report` looks for several runs.
 
     Returns:
