@@ -76,6 +76,6 @@ def test_in_powers_of_two_it_makes_no_difference_at_all() -> None:
 
 def test_the_scale_is_kept_with_the_run() -> None:
     record = run(1024.0).record
-    assert record.distribution["scale"] == 1024.0
-    assert record.measured_returns == [0.0, 1024.0]
+    assert record.asked["distribution"]["scale"] == 1024.0
+    assert record.asked["measured_returns"] == [0.0, 1024.0]
     assert record.summary()["distribution"]["scale"] == 1024.0

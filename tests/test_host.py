@@ -374,7 +374,7 @@ def test_the_unit_of_the_rewards_changes_nothing() -> None:
         train(Gym("Testing/Toy-v0", kwargs={"factor": factor}, compile="never"), settings=settings_of())
         for factor in (1024.0, 1 / 1024)
     )
-    assert large.record.distribution["scale"] == 1024**2 * small.record.distribution["scale"]
+    assert large.record.asked["distribution"]["scale"] == 1024**2 * small.record.asked["distribution"]["scale"]
     jax.tree.map(np.testing.assert_array_equal, large.networks, small.networks)
     for ours, theirs in zip(large.record.episodes, small.record.episodes, strict=True):
         assert set(ours.returns.tolist()) == {3072.0, 0.0, 2048.0, 1024.0}
@@ -580,7 +580,7 @@ def test_a_vector_environment_of_ones_own_is_trained_on(mode: AutoresetMode) -> 
         return SyncVectorEnv([ToyEnvironment] * 3, autoreset_mode=mode)
 
     record = train(make, WIDE, UCB(), settings_of()).record
-    assert record.environment["id"] == "make"
+    assert record.asked["environment"]["id"] == "make"
     assert record.greedy_returns == [2.0, 2.0]
     for seed in record.episodes:
         assert (seed.lengths == 2).all()
@@ -704,8 +704,8 @@ def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
     assert before is not None
     with pytest.warns(UserWarning, match="another one begins"):
         record = train(moody, Gaussian(), UCB(), settings, checkpoints=Checkpoints(tmp_path)).record
-    assert record.summary()["measured_returns"] == before["measured_returns"] == record.measured_returns
-    assert record.distribution == before["distribution"]
+    assert record.summary()["measured_returns"] == before["measured_returns"] == record.asked["measured_returns"]
+    assert record.asked["distribution"] == before["distribution"]
 
 
 def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

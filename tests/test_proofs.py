@@ -99,7 +99,7 @@ def test_an_ensemble_with_priors_solves_a_chain() -> None:
     assert result.agent.returns(result.network(0), 0).mean.shape == (MEMBERS, 2)
     assert all(seed.returns[-20:].mean() > 0.8 for seed in result.record.episodes)
     assert result.record.greedy_returns == [1.0, 1.0, 1.0]
-    assert result.record.network == {"name": "PriorEnsembles", "width": 8, "scale": 3.0, "shared": 0.5}
+    assert result.record.asked["network"] == {"name": "PriorEnsembles", "width": 8, "scale": 3.0, "shared": 0.5}
 
 
 def ensemble_run(shared: float = 0.5) -> tuple[CompiledRun, Any, Any, Any]:
@@ -198,7 +198,7 @@ class SteadyUCB(ExplorationPolicy):
 def test_steady_ucb_trains() -> None:
     settings = dataclasses.replace(TINY, width=16, hidden_layers=1)
     result = ut.train(ut.Chain(3), ut.Gaussian(), SteadyUCB(), settings)
-    assert result.record.policy == {"name": "SteadyUCB", "highest_c": 4.0}
+    assert result.record.asked["policy"] == {"name": "SteadyUCB", "highest_c": 4.0}
     assert result.record.episodes[0].returns.max() == 1.0
 
 
@@ -236,7 +236,7 @@ class Surprising(Replay):
 def test_a_replay_of_ones_own_trains_and_gets_its_losses_back() -> None:
     settings = dataclasses.replace(TINY, width=16, hidden_layers=1)
     result = ut.train(ut.Chain(3), ut.Gaussian(), ut.UCB(), settings, replay=Surprising(7.0))
-    assert result.record.replay == {"name": "Surprising", "fresh": 7.0}
+    assert result.record.asked["replay"] == {"name": "Surprising", "fresh": 7.0}
     assert result.record.episodes[0].returns.max() == 1.0
     run = Run(ut.Chain(3), Method(replay=Surprising(7.0)), settings)
     try:
@@ -280,7 +280,7 @@ class NormalizedBuilder(NetworkBuilder):
 @pytest.mark.slow
 def test_a_network_with_layer_normalization_trains() -> None:
     result = ut.train(ut.Chain(3), ut.Gaussian(), ut.UCB(), TINY, network=NormalizedBuilder())
-    assert result.record.network == {"name": "NormalizedBuilder", "units": 8}
+    assert result.record.asked["network"] == {"name": "NormalizedBuilder", "units": 8}
     assert result.record.episodes[0].returns.max() == 1.0
     network: Any = result.network(0)
     assert (network.norm.weight != 1.0).any()
@@ -334,7 +334,7 @@ class SmallSea(EnvironmentBuilder):
 def test_a_new_environment_trains() -> None:
     settings = dataclasses.replace(TINY, seeds=2, episodes=300, steps=1024, width=16, batch_size=16)
     result = ut.train(SmallSea(), ut.Gaussian(), ut.UCB(1.7, 2.3), dataclasses.replace(settings, adam_epsilon=1e-4))
-    assert result.record.environment == {"name": "SmallSea", "size": 3}
+    assert result.record.asked["environment"] == {"name": "SmallSea", "size": 3}
     assert all((seed.lengths == 3).all() for seed in result.record.episodes)
     assert all(seed.returns.max() == pytest.approx(0.99) for seed in result.record.episodes)
     network: Any = result.network(0)

@@ -17,13 +17,16 @@ def episodes_of(returns):
 
 def record_of(*seeds, **changes):
     fields = {
-        "environment": {"name": "Chain", "length": 10},
-        "distribution": {"name": "Gaussian"},
-        "policy": {"name": "UCB"},
-        "network": {"name": "PerAction"},
-        "replay": {"name": "Uniform"},
-        "target": {"name": "Online"},
-        "settings": {},
+        "asked": {
+            "environment": {"name": "Chain", "length": 10},
+            "distribution": {"name": "Gaussian"},
+            "policy": {"name": "UCB"},
+            "network": {"name": "PerAction"},
+            "replay": {"name": "Uniform"},
+            "target": {"name": "Online"},
+            "settings": {"seed": 0, "discount": 0.9},
+            "measured_returns": None,
+        },
         "success_return": 1.0,
         "floor_episodes": 6.0,
         "episodes": [episodes_of(seed) for seed in seeds],
@@ -116,7 +119,7 @@ def test_a_seed_that_never_got_there_counts_as_later_than_all_others():
 
 def test_arrays_pad_with_nan_where_seeds_differ_in_count(tmp_path):
     record = record_of([0.0, 1.0, 1.0], [1.0])
-    records.write(tmp_path, record)
+    records.write_run(tmp_path, record)
     arrays = np.load(tmp_path / records.EPISODES)
     np.testing.assert_array_equal(arrays["return"], [[0, 1, 1], [1, np.nan, np.nan]])
     np.testing.assert_array_equal(arrays["length"], [[1, 2, 3], [1, np.nan, np.nan]])

@@ -1,7 +1,6 @@
 """`uppertail report`: the numbers in the page are those of the run; nothing comes from elsewhere."""
 
 import base64
-import dataclasses
 import errno
 import importlib.util
 import json
@@ -9,6 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -19,14 +19,14 @@ import uppertail as ut
 from uppertail import records
 from uppertail.cli import main
 from uppertail.errors import InputError
-from uppertail.records import Episodes, distributions
+from uppertail.records import Episodes, RunFolder, distributions, find_runs
 from uppertail.records.distributions import Distributions
 from uppertail.reports import details, outcomes, page, state_grid
-from uppertail.reports.details import Seed
+from uppertail.reports.built_in import built_in, kind_of
 from uppertail.reports.groups import groups
-from uppertail.reports.rebuilt import Rebuilt, rebuild
-from uppertail.reports.runs import read_runs
+from uppertail.reports.seeds import Seed
 from uppertail.training.seeds import seed_keys
+from uppertail.training.snapshot import with_table
 
 drawn = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in page.NEEDED), reason="Altair or vl-convert is not installed"
@@ -79,7 +79,7 @@ def test_the_file_has_all_that_it_needs_and_the_runs_own_numbers(tmp_path, capsy
 def test_runs_are_found_by_their_files_also_those_of_a_study(tmp_path):
     for name in ("Gaussian", "PointMass"):
         shutil.copytree(reported.run(), tmp_path / "study" / "cells" / name)
-    one, other = read_runs([tmp_path / "study"])
+    one, other = find_runs([tmp_path / "study"])
     assert (one.name, one.method, one.seeds) == ("Gaussian", "Gaussian, UCB", [0, 1])
     assert other.log[0]["step"] > 0
     (group,) = groups([one, other], [])
@@ -95,25 +95,22 @@ def test_a_seed_that_never_got_there_is_censored_and_one_that_fell_is_seen_to():
     """Solved at 55 (45 of 50 succeed), then 30 successes and failures: 24 of 50 are left at the 26th failure."""
     fell = episodes([0.0] * 10 + [1.0] * 75 + [0.0] * 40)
     stayed, never = episodes([1.0] * 100), episodes([0.0] * 80)
-    run = dataclasses.replace(read_runs([reported.run()])[0], episodes=[fell, stayed, never])
-    seen = outcomes.times(run, 1.0)
+    run = RunFolder(reported.run())
+    reached = {"first_success_episode": [11, 1, None], "solved_episode": [55, 50, None]}
+    run.__dict__.update(episodes=[fell, stayed, never], summary={**run.summary, **reached})
+    seen = outcomes.times(run)
     assert seen[outcomes.FIRST].at.tolist() == [11, 1, 80]
     assert seen[outcomes.FIRST].happened.tolist() == [True, True, False]
     assert seen[outcomes.SOLVED].at.tolist() == [55, 50, 80]
     assert seen[outcomes.KEPT].at.tolist() == [30 + 26, 50]
     assert seen[outcomes.KEPT].happened.tolist() == [True, False]
-    rows = [row for row in outcomes.survival_rows("m", seen) if row["w"] == outcomes.FIRST]
+    rows = outcomes.survival_rows("m", seen[outcomes.FIRST])
     assert [(row["e"], row["v"]) for row in rows] == [(0, 1.0), (1, 0.6667), (11, 0.3333), (80, 0.3333)]
-    assert outcomes.times(run, None) == {}
-    row = outcomes.table_row("m", run, seen, twin=22.0)
-    assert row["first success"] == "11 [1, never]"
-    assert (row["seeds solved"], row["times the twin"]) == ("2 of 3", "0.50")
-
-
-def test_the_goal_is_the_environments_or_that_of_the_first_success():
-    (run,) = read_runs([reported.run()])
-    assert rebuild(run.summary).builder.success_return == outcomes.goal_of(run, 1.0) == 1.0
-    assert outcomes.goal_of(run, float("inf")) is None
+    row = outcomes.table_row("m", run, seen)
+    assert (row["first success"], row["seeds solved"]) == ("11 [1, never]", "2 of 3")
+    run.__dict__["summary"]["success"] = None
+    assert outcomes.times(run) == {}
+    assert outcomes.table_row("m", run, {})["first success"] == "–"
 
 
 MEAN = np.array([[0.0, 1.0], [0.2, 0.1], [0.5, 0.7], [0.0, 0.3]], np.float32)
@@ -134,14 +131,14 @@ def made_seed(policy=None):
         visits=np.arange(8).reshape(shape),
         last=4 * np.arange(8).reshape(shape),
     )
-    parts = Rebuilt(builder, family, policy or ut.UCB())
-    return Seed(recorded, 0, parts, builder.build(seed_keys(0).environment), discount=0.9)
+    tables = jax.tree.map(lambda leaf: leaf[None], builder.build(seed_keys(0).environment))
+    return Seed(with_table(recorded, tables, 1), 0, family, policy or ut.UCB(), discount=0.9)
 
 
 def test_what_is_shown_of_a_seed_by_hand():
     seed = made_seed()
     assert seed.path() == [0, 1]  # in state 1 the greedy action is the wrong one, which ends the episode
-    shown = details.detail(seed, "by hand", [], rows=1)
+    shown = details.detail(seed, "by hand", [])
     assert shown["states"] == [0, 1, 2, 3]  # the path, then the most visited
     assert shown["path"] == [True, True, False, False]
     age = unpacked(shown["age"], np.int32).reshape(4, 2)
@@ -155,7 +152,7 @@ def test_what_is_shown_of_a_seed_by_hand():
 
 
 def test_densities_are_scipys_relative_to_their_peak():
-    shown = details.detail(made_seed(), "by hand", [2], rows=1)
+    shown = details.detail(made_seed(), "by hand", [2])
     low, high = unpacked(shown["ends"], np.float32).reshape(2, 2)[1]
     heights = unpacked(shown["height"], np.uint8).reshape(2, shown["points"])[1]
     at = np.linspace(low, high, shown["points"])
@@ -165,8 +162,7 @@ def test_densities_are_scipys_relative_to_their_peak():
 
 def test_action_probabilities_of_policies_are_those_of_their_definitions():
     seed = made_seed(ut.UCB(low=0.0, high=4.0))
-    parameters = {name: array[:, 0] for name, array in seed.recorded.parameters.items()}
-    found = details.action_shares(seed, parameters, MEAN[None])
+    found = details.action_shares(seed, (np.zeros((1, 1), int), 0, np.arange(4)[None]))
     c = np.linspace(0, 4, 801)
     wins = (MEAN[0, 1] + c[:, None] * STD[0, 1]) > (MEAN[0, 0] + c[None] * STD[0, 0])
     assert found["UCB"][0, 0, 1] == pytest.approx(wins.mean(), abs=0.08)  # three standard errors of 400 decisions
@@ -177,15 +173,15 @@ def test_action_probabilities_of_policies_are_those_of_their_definitions():
         np.testing.assert_allclose(shares.sum(axis=-1), 1, rtol=1e-5)
 
 
-def test_parts_that_are_not_known_here_cost_only_what_needs_them():
-    summary = json.loads((reported.run() / "summary.json").read_text())
-    summary["env"]["name"], summary["distribution"]["name"] = "Mine", "AlsoMine"
-    parts = rebuild(summary)
-    assert parts.builder is None
-    assert parts.family is None
-    assert parts.table(0) is None
-    own = rebuild({**summary, "env": {**summary["env"], "name": "Lake"}}, {"Lake": ut.Chain})
-    assert own.builder == ut.Chain(4)
+def test_parts_that_are_not_built_in_cost_only_what_needs_them():
+    run = RunFolder(reported.run())
+    run.__dict__["summary"] = {**run.summary, "env": {"name": "Mine"}, "distribution": {"name": "AlsoMine"}}
+    (group,) = groups([run], [])
+    assert group.environment == "Mine"
+    assert [[*each["policies"]] for each in group.details] == [["greedy"]] * 2
+    assert "height" not in group.details[0] and "grid" in group.details[0]  # the table was recorded
+    assert kind_of("env", {"name": "Mine"}) is None
+    assert built_in("distribution", {"name": "Gaussian", "scale": "wide"}) is None
 
 
 def test_grids_lie_in_rows():
@@ -269,7 +265,7 @@ def test_inspect_shows_what_was_learned(tmp_path, capsys):
 
 def test_damaged_episodes_are_named():
     with pytest.raises(InputError, match="damaged"):
-        read_runs([_broken()])
+        groups(find_runs([_broken()]), [])
 
 
 def _broken():

@@ -224,16 +224,9 @@ def all_damaged(folder):
     return "No checkpoint in"
 
 
-def diverged(folder):
-    records.write_text(folder / "summary.json", '{"interrupted": false, "diverged": {"seed": 3, "step": 16}}')
-    for name in ("episodes.npz", "networks.safetensors", "curve.png"):
-        (folder / name).touch()
-    return "the loss of seed 3 became NaN or infinite, by environment step 16"
-
-
 @pytest.mark.parametrize(
     "harm",
-    [no_run, no_folder, no_checkpoints, other_config, other_part, broken_config, cut_config, all_damaged, diverged],
+    [no_run, no_folder, no_checkpoints, other_config, other_part, broken_config, cut_config, all_damaged],
 )
 def test_what_cannot_be_resumed_gets_a_sentence_and_stays_as_it_is(harm, killed, capsys):
     sentence = harm(killed)
@@ -244,6 +237,16 @@ def test_what_cannot_be_resumed_gets_a_sentence_and_stays_as_it_is(harm, killed,
     assert error.count("\n") == 1
     assert sentence in error
     assert contents(killed) == before
+
+
+def test_a_run_that_diverged_goes_no_further(finished, tmp_path, capsys):
+    shutil.copytree(finished, tmp_path / "run")
+    asked = summary(tmp_path / "run") | {"diverged": {"seed": 1, "step": 16}}
+    records.write_text(tmp_path / "run" / "summary.json", json.dumps(asked))
+    before = contents(tmp_path / "run")
+    assert main(["resume", "run"]) == 2
+    assert "the loss of seed 1 became NaN or infinite, by environment step 16" in capsys.readouterr().err
+    assert contents(tmp_path / "run") == before
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), [([], "Which run?"), (["--quiet"], "Which run?")])

@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uppertail as ut
-from uppertail import records
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.parts import PARTS
 from uppertail.records.described import describe
@@ -228,28 +227,6 @@ def test_the_episodes_of_a_checkpoint_are_those_of_its_seeds(name: str, array: n
     changed = {key: each for key, each in {**arrays, name: array}.items() if each is not None}
     with pytest.raises(MismatchError, match=f"its array {name} "):
         ledger.require_sound(changed)
-
-
-@pytest.mark.parametrize(
-    ("change", "sound"),
-    [
-        ({}, True), ({"diverged": {"seed": 1, "step": 2}}, True), ({"diverged": {"seed": 1}}, False),
-        ({"diverged": []}, False), ({"diverged": {"seed": "1", "step": 2}}, False), ({"diverged": 3}, False),
-        ({"interrupted": "no"}, False), ({"interrupted": None}, False), ({"stopped": 3}, False),
-        ({"failed": []}, False),
-    ],
-)  # fmt: skip
-def test_a_summary_is_what_a_run_could_have_written(change: dict[str, Any], sound: bool, tmp_path: Path) -> None:
-    summary = {"interrupted": False, "stopped": None, "diverged": None, "failed": None, **change}
-    (tmp_path / records.SUMMARY).write_text(json.dumps(summary))
-    assert (records.read_summary(tmp_path) is not None) is sound
-
-
-@pytest.mark.parametrize("text", ["", "[", "[]", "null", "3", '"x"', "[" * 100_000])
-def test_what_is_no_summary_is_none(text: str, tmp_path: Path) -> None:
-    (tmp_path / records.SUMMARY).write_text(text)
-    assert records.read_summary(tmp_path) is None
-    assert records.read_summary(tmp_path / "nowhere") is None
 
 
 def test_types_that_are_composed() -> None:

@@ -19,7 +19,7 @@ from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenL
 from uppertail.errors import InputError
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Thompson
-from uppertail.records import write
+from uppertail.records import write_run
 from uppertail.records.described import describe
 from uppertail.replay import Uniform
 from uppertail.targets import Online
@@ -247,7 +247,7 @@ def test_a_family_without_a_density_cannot_be_learned_by_draws():
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-        write(tmp_path / name, small_train(seeds=2, episodes=60).record)
+        write_run(tmp_path / name, small_train(seeds=2, episodes=60).record)
     first, second = ((tmp_path / name / "episodes.npz").read_bytes() for name in ("first", "second"))
     assert first == second
 

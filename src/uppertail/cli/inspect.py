@@ -11,6 +11,8 @@ from uppertail.cli.parsing import command_parser, parse
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
+    from uppertail.records import RunFolder
+    from uppertail.records.distributions import Distributions
     from uppertail.reports.inspected import Inspected
 
 DESCRIPTION = """Shows what a run of `uppertail train` learned: the return distribution of each action in a state, and
@@ -57,12 +59,32 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _inspect(folder: Path, seed: int | None, step: int | None) -> "Inspected":
-    from uppertail.cli import trained
-    from uppertail.records import distributions
+    from uppertail.records import RunFolder, config_of
     from uppertail.reports.inspected import Inspected
 
-    with trained.open_run(folder) as finished:
-        return Inspected.of(finished.run, finished.networks, distributions.read(folder), seed, step)
+    config_of(folder)  # refuses what is no run's folder
+    run = RunFolder(folder)
+    recorded = run.distributions or _at_the_end(run, step)
+    return Inspected.of(run, recorded, seed, step)
+
+
+def _at_the_end(run: "RunFolder", step: int | None) -> "Distributions":
+    """What the networks of a run give that recorded nothing.
+
+    Raises:
+        InputError: another moment is asked for, or the run names a class that is not built in.
+    """
+    from uppertail.cli import trained
+    from uppertail.training.snapshot import at_the_end
+
+    if step is not None:
+        raise InputError(
+            "This run recorded no distributions, so only its end can be looked at: leave --step out, or train with "
+            "--record distributions."
+        )
+    with trained.open_run(run.path) as finished:
+        header = finished.file.header
+        return at_the_end(finished.run, finished.networks, run.summary["episodes"], header.step)
 
 
 def _show(found: "Inspected", document: dict[str, Any]) -> None:
@@ -85,14 +107,12 @@ def _show(found: "Inspected", document: dict[str, Any]) -> None:
     ]
     title = "First observation" if document["state"] is None else f"State {document['state']}"
     console.print(_table(title, rows))
+    shown = {"mean": "mean", "upper": "upper", "best other": "other_upper", "gap": "gap"}
     path = [
         {
             "state": str(row["state"]),
             "action": str(row["action"]),
-            "mean": f"{row['mean']:.4g}",
-            "upper": f"{row['upper']:.4g}",
-            "best other": "-" if row["other_upper"] is None else f"{row['other_upper']:.4g}",
-            "gap": "-" if row["gap"] is None else f"{row['gap']:+.3g}",
+            **{heading: _text(row[name], "+.3g" if name == "gap" else ".4g") for heading, name in shown.items()},
         }
         for row in document["path"]
     ]
@@ -103,11 +123,16 @@ def _show(found: "Inspected", document: dict[str, Any]) -> None:
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, str]:
-    shown = {"mean": f"{row['mean']:.4g}", "sd": f"{row['std']:.3g}", "upper": f"{row['upper']:.4g}"}
+    shown = {"mean": _text(row["mean"]), "sd": _text(row["std"], ".3g"), "upper": _text(row["upper"])}
     if row["visits"] is not None:
         age = "never taken" if row["age"] is None else f"{row['age']:,}"
         shown |= {"data": f"{row['visits']:,}", "age (steps)": age}
     return shown
+
+
+def _text(value: float | None, form: str = ".4g") -> str:
+    """A number; None is one that is not finite, or does not exist."""
+    return "-" if value is None else format(value, form)
 
 
 def _picture(heights: Sequence[float]) -> str:

@@ -3,15 +3,11 @@
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
 from uppertail.cli.parsing import command_parser, parse
 from uppertail.errors import InputError
-
-if TYPE_CHECKING:
-    from uppertail.reports.runs import FoundRun
 
 DESCRIPTION = """Writes one HTML file about one or several runs: learning curves, return distributions over training (of
 runs with --record distributions), why a run got stuck, when seeds got there. It opens without a network. Needs
@@ -32,7 +28,6 @@ def parser(light: bool = False) -> ArgumentParser:
         default=[],
         help="states to show, like '[0, 5]' (default: along the greedy path)",
     )
-    options.add_argument("--twin", action="store_true", help="compute the twin of each method as well, for the table")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
 
@@ -48,13 +43,15 @@ def main(arguments: Sequence[str]) -> int:
     folders = [Path(folder) for folder in config.folders]
     out = Path(config.out) if config.out else (folders[0] if len(folders) == 1 else Path()) / "report.html"
     states = [config.states] if isinstance(config.states, int) else list(config.states)
-    write(folders, out, states, config.twin, f"uppertail report {shlex.join(config.folders)}")
+    if any(state < 0 for state in states):
+        raise InputError(f"states is {states}: use the numbers of states, 0 or more.")
+    write(folders, out, states, f"uppertail report {shlex.join(config.folders)}")
     if not config.quiet:
         print(f"Report in {out} ({out.stat().st_size / 1e6:.1f} MB): open it in a browser.")
     return 0
 
 
-def write(folders: list[Path], out: Path, states: list[int], twin: bool, command: str) -> None:
+def write(folders: list[Path], out: Path, states: list[int], command: str) -> None:
     """Writes the report of the runs in these folders.
 
     Raises:
@@ -63,12 +60,9 @@ def write(folders: list[Path], out: Path, states: list[int], twin: bool, command
     from uppertail import records
     from uppertail.reports.groups import groups
     from uppertail.reports.page import page
-    from uppertail.reports.runs import read_runs
 
     _require_free(out)
-    runs = read_runs(folders)
-    twins = {run.name: value for run in runs if twin and (value := _twin(run)) is not None}
-    made = groups(runs, states, _own_classes(runs), twins)
+    made = groups(records.find_runs(folders), states)
     title = f"UpperTail: {'; '.join(dict.fromkeys(group.environment for group in made))}"
     content = page(title, made, command)
     try:
@@ -89,39 +83,3 @@ def _require_free(out: Path) -> None:
         with out.open("rb") as file:
             if MARK.encode() not in file.read(200):
                 raise InputError(f"The output {out} exists already, and is no report: choose another --out.")
-
-
-def _own_classes(runs: "list[FoundRun]") -> dict[str, type]:
-    """The classes that the runs' config.yaml names by import path, by their own names."""
-    import pydoc
-
-    import yaml
-
-    found: dict[str, type] = {}
-    for run in runs:
-        options = yaml.safe_load(run.config) if run.config else {}
-        for part in ("env", "distribution", "policy"):
-            value = options.get(part)
-            path = value.get("class_path", "") if isinstance(value, dict) else ""
-            try:
-                kind = pydoc.locate(path) if "." in path else None
-            except pydoc.ErrorDuringImport:
-                continue
-            if isinstance(kind, type):
-                found[kind.__name__] = kind
-    return found
-
-
-def _twin(run: "FoundRun") -> float | None:
-    """Median first success of the same method with tables instead of networks; None if it has no twin."""
-    from uppertail.reports.rebuilt import rebuild
-    from uppertail.twin import twin
-
-    parts = rebuild(run.summary)
-    if None in (parts.builder, parts.family, parts.policy):
-        return None
-    try:
-        result = twin(parts.builder, parts.family, parts.policy, seeds=len(run.seeds), seed=run.seeds[0])
-    except InputError:
-        return None
-    return result.median

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from jsonargparse import ArgumentParser
 
@@ -41,13 +40,13 @@ def _resume(folder: Path, steps: int | None, quiet: bool) -> int:
 
     config = records.config_of(folder)
     with locked(folder):
-        summary = _summary(folder)
-        if diverged := summary.get("diverged"):
+        run = records.RunFolder(folder)
+        if run.finished and (diverged := run.summary["diverged"]):
             raise InputError(
                 f"The run in {folder} ended when the loss of seed {diverged['seed']} became NaN or infinite, by "
                 f"environment step {diverged['step']}: train again with a lower learning_rate or gradient_clip."
             )
-        if summary.get("interrupted") is False and steps is None:
+        if run.finished and steps is None:
             if not quiet:
                 print(
                     f"The run in {folder} is finished: nothing is left to compute, and nothing was changed. "
@@ -55,15 +54,6 @@ def _resume(folder: Path, steps: int | None, quiet: bool) -> int:
                 )
             return 0
         return _go_on(folder, config, steps, quiet)
-
-
-def _summary(folder: Path) -> dict[str, Any]:
-    """What the run wrote at its end, or when it was interrupted; empty if it did not get to write all of its files."""
-    from uppertail import records
-
-    if not all((folder / name).is_file() for name in records.FILES):
-        return {}
-    return records.read_summary(folder) or {}
 
 
 def _go_on(folder: Path, config: Path, steps: int | None, quiet: bool) -> int:

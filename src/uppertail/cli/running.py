@@ -14,7 +14,6 @@ from uppertail.console import progress_bar, results_table
 from uppertail.environments import EnvironmentBuilder, HostBuilder
 from uppertail.loggers import JSONL, Logger
 from uppertail.loggers.jsonl import NotALogError
-from uppertail.records import distributions
 from uppertail.training import trained
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.drive import drive as train
@@ -102,12 +101,10 @@ def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
             *folder.glob(records.EVALUATION),
         ):  # left by earlier networks
             path.unlink(missing_ok=True)
-        records.write(folder, result.record)
+        records.write_run(folder, result.record, result.distributions)
         trained.save(folder, result)
-        if result.distributions:
-            distributions.write(folder, result.distributions)
         with picture(folder / records.CURVE):
             from uppertail.analysis.curves import learning_curves  # imported late: it takes a second
 
-            title = _title(result.record.environment, env)
+            title = _title(result.record.asked["environment"], env)
             learning_curves(folder / records.CURVE, title, {label: result.record.episodes})

@@ -26,7 +26,8 @@ from uppertail.records.folder import (
     require_unused,
     unused_folder,
 )
-from uppertail.records.run import RunRecord, read_summary, write
+from uppertail.records.run import RunRecord
+from uppertail.records.run_folder import RunFolder, find_runs, write_run
 from uppertail.records.writing import write_bytes, write_text
 
 __all__ = [
@@ -48,18 +49,19 @@ __all__ = [
     "TENSORBOARD",
     "WANDB_ID",
     "Episodes",
+    "RunFolder",
     "RunRecord",
     "claim_folder",
     "claim_unused",
     "config_of",
     "disk_errors",
     "episode_text",
+    "find_runs",
     "median_episode",
     "output_errors",
-    "read_summary",
     "require_unused",
     "unused_folder",
-    "write",
     "write_bytes",
+    "write_run",
     "write_text",
 ]

@@ -1,8 +1,7 @@
 """The file of `--record distributions`: return distributions at moments of a run. Its schema stands only here."""
 
 import dataclasses
-import io
-import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,13 +9,16 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from uppertail.errors import InputError
+from uppertail.records.arrays import read_arrays, require_array, write_arrays
 from uppertail.records.folder import DISTRIBUTIONS
-from uppertail.records.writing import write_bytes
+from uppertail.schema import MismatchError
 
-PARAMETERS = "z/"
-"""The names of the distributions' parameters begin with this."""
+PARAMETERS, TABLE = "z/", "table/"
+"""The names of the distributions' parameters, and of the environments' tables, begin with these."""
 
-OPTIONAL = ("visits", "last")
+OUTCOMES = {"next_state": "i", "reward": "f", "terminated": "b", "probability": "f", "reward_std": "f"}
+STARTS = {"start_state": "i", "start_probability": "f"}
+"""The arrays of a table, [seeds, states, actions, outcomes] and [seeds, starts], with the kinds of their types."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,6 +34,8 @@ class Distributions:
         parameters: the family's parameters by their names, with axes [moments, seeds, states, members, actions, ...].
         visits: how often each action was taken there; None if observations are not states.
         last: environment step at which each action was last taken, 0 for never; None likewise.
+        table: the arrays of each seed's environment, if it is a table: those of `OUTCOMES` and `STARTS`.
+        rows: rows of equal length in which a picture of the states has them; 1: they lie in a line.
     """
 
     step: Int[np.ndarray, "moments seeds"]
@@ -42,32 +46,52 @@ class Distributions:
     parameters: dict[str, np.ndarray]
     visits: Int[np.ndarray, "moments seeds states actions"] | None = None
     last: Int[np.ndarray, "moments seeds states actions"] | None = None
+    table: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    rows: int = 1
 
     @property
     def of_states(self) -> bool:
         """Whether observations are states."""
-        return self.visits is not None
+        return self.visits is not None or bool(self.table)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The contents of distributions.npz."""
         plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        plain |= {PARAMETERS + name: array for name, array in plain.pop("parameters").items()}
+        for prefix, under in ((PARAMETERS, plain.pop("parameters")), (TABLE, plain.pop("table"))):
+            plain |= {prefix + name: array for name, array in under.items()}
+        plain["rows"] = np.array(self.rows)
         return {name: array for name, array in plain.items() if array is not None}
 
     @classmethod
-    def of_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+    def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Reads what `arrays` returned.
 
         Raises:
-            KeyError: one is missing.
+            MismatchError: they are not those of a run.
         """
-        names = [field.name for field in dataclasses.fields(cls) if field.name not in ("parameters", *OPTIONAL)]
-        found: dict[str, Any] = {name: arrays[name] for name in names}
-        found |= {name: arrays.get(name) for name in OPTIONAL}
-        parameters = {
-            name.removeprefix(PARAMETERS): array for name, array in arrays.items() if name.startswith(PARAMETERS)
-        }
-        return cls(**found, parameters=parameters)
+        mean = require_array("mean", arrays.get("mean"), "f", (None,) * 4)
+        shapes = {"step": mean.shape[:2], "episode": mean.shape[:2], "states": mean.shape[:3], "std": mean.shape}
+        kinds = {"std": "f"}
+        if "visits" in arrays or "last" in arrays:
+            shapes |= {"visits": mean.shape, "last": mean.shape}
+        found: dict[str, Any] = {"mean": mean}
+        for name, shape in shapes.items():
+            found[name] = require_array(name, arrays.get(name), kinds.get(name, "i"), shape)
+        if any((found[name] < (-1 if name == "states" else 0)).any() for name in shapes if name not in kinds):
+            raise MismatchError("its steps, episodes, states or visits are below 0")
+        if (np.diff(found["step"], axis=0) < 0).any():
+            raise MismatchError("its steps are not in order")
+        parameters = _below(PARAMETERS, arrays)
+        for name, array in parameters.items():
+            axes = (*mean.shape[:3], None, mean.shape[3], *(None,) * (array.ndim - 5))
+            require_array(PARAMETERS + name, array, "f", axes)
+        rows = require_array("rows", arrays.get("rows", np.array(1)), "i", ())
+        table = _below(TABLE, arrays)
+        if table:
+            _require_table(table, found["states"], mean.shape)
+        if rows < 1 or (table and rows > table["next_state"].shape[1]):
+            raise MismatchError("its number of rows is impossible")
+        return cls(**found, parameters=parameters, table=table, rows=int(rows))
 
     def place_of(self, moment: int, row: int, state: int) -> int | None:
         """The position of a state among those of a seed at a moment; None: it was not recorded."""
@@ -85,9 +109,7 @@ def write(folder: Path, recorded: Distributions) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    content = io.BytesIO()
-    np.savez_compressed(content, **recorded.arrays())  # pyright: ignore[reportArgumentType]
-    write_bytes(folder / DISTRIBUTIONS, content.getvalue())
+    write_arrays(folder / DISTRIBUTIONS, recorded.arrays())
 
 
 def read(folder: Path) -> Distributions | None:
@@ -96,13 +118,42 @@ def read(folder: Path) -> Distributions | None:
     Raises:
         InputError: the file is damaged, or cannot be read.
     """
-    path = folder / DISTRIBUTIONS
+    path, remedy = folder / DISTRIBUTIONS, "delete it, or train again to record another"
     if not path.exists():
         return None
+    arrays = read_arrays(path, remedy)
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
-            return Distributions.of_arrays(dict(file))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"{path} is damaged or cannot be read: delete it, or train again to record another."
-        ) from error
+        return Distributions.of_arrays(arrays)
+    except MismatchError as error:
+        raise InputError(f"{path} is damaged ({error}): {remedy}.") from error
+
+
+def _below(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _require_table(table: Mapping[str, np.ndarray], states: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Refuses arrays that are not the tables of these seeds' environments.
+
+    Raises:
+        MismatchError: they are not; the text says why.
+    """
+    seeds, actions = shape[1], shape[3]
+    probability = require_array("table/probability", table.get("probability"), "f", (seeds, None, actions, None))
+    starts = require_array("table/start_probability", table.get("start_probability"), "f", (seeds, None))
+    if odd := sorted(table.keys() - {*OUTCOMES, *STARTS}):
+        raise MismatchError(f"its array table/{odd[0]} is not expected")
+    for kinds, like in ((OUTCOMES, probability), (STARTS, starts)):
+        for name, kind in kinds.items():
+            if name in table or name != "reward_std":
+                array = require_array(TABLE + name, table.get(name), kind, like.shape)
+                if not np.isfinite(array).all():
+                    raise MismatchError(f"its array table/{name} has numbers that are not finite")
+        if (like < 0).any() or (np.abs(like.sum(axis=-1) - 1) > 1e-3).any():
+            raise MismatchError("its probabilities do not sum to 1")
+    count = probability.shape[1]
+    if any(
+        (each < low).any() or (each >= count).any()
+        for each, low in ((states, -1), (table["next_state"], 0), (table["start_state"], 0))
+    ):
+        raise MismatchError(f"its states are not among {count}")

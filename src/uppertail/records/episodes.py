@@ -7,9 +7,15 @@ from typing import Self
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from uppertail.records.arrays import require_array
+from uppertail.schema import MOST_FLOAT, MismatchError
+
 SOLVED_WINDOW = 50
 SOLVED_SHARE = 0.9
 FINAL_WINDOW = 100
+
+COLUMNS = ("return", "length", "step")
+"""The arrays of episodes.npz, each [seeds, episodes] and padded with NaN."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +39,20 @@ class Episodes:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> list[Self]:
-        """The episodes of each seed, from the arrays of episodes.npz."""
+        """The episodes of each seed, from the arrays of episodes.npz.
+
+        Raises:
+            MismatchError: they are not those of a run.
+        """
+        first = arrays.get(COLUMNS[0], np.zeros((1, 0)))
+        for name in COLUMNS:
+            array = require_array(name, arrays.get(name), "f", (None, first.shape[-1] if first.ndim else 0))
+            if not np.array_equal(np.isnan(array), np.isnan(first)) or (np.abs(array) > MOST_FLOAT).any():
+                raise MismatchError(f"its array {name} does not fit the others")
+            if (np.isnan(array[:, :-1]) & ~np.isnan(array[:, 1:])).any():
+                raise MismatchError(f"its array {name} has a gap")
+        if (arrays["length"] < 1).any() or (np.diff(arrays["step"], prepend=0) < 1).any():
+            raise MismatchError("its lengths or steps are impossible")
         finished = [np.isfinite(row) for row in arrays["return"]]
         rows = zip(arrays["return"], arrays["length"], arrays["step"], finished, strict=True)
         return [

@@ -1,18 +1,12 @@
-"""The record of a run; the schema of its files stands only here."""
+"""The record of a run, as its summary.json and episodes.npz hold it."""
 
 import dataclasses
-import io
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from uppertail.records.episodes import FINAL_WINDOW, Episodes, median_episode
-from uppertail.records.folder import EPISODES, SUMMARY
-from uppertail.records.writing import write_bytes, write_text
-from uppertail.schema import MismatchError, convert
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,13 +14,8 @@ class RunRecord:
     """A run of several seeds: its settings, its results and its cost.
 
     Args:
-        environment: class name and settings of the environment.
-        distribution: class name and settings of the return distribution, as fitted to the environment.
-        policy: class name and settings of the exploration policy.
-        network: class name and settings of the network.
-        replay: class name and settings of the replay buffer.
-        target: class name and settings of the target.
-        settings: settings of the training run.
+        asked: class name and settings of the environment and of each part of the method, the settings of the training
+            run, and `measured_returns`: lowest and highest return by episodes of a random policy, None if known.
         success_return: return from which an episode counts as a success.
         floor_episodes: episode in which an agent of perfect memory first succeeds, on average; None where not known.
         episodes: finished episodes of each seed.
@@ -40,17 +29,10 @@ class RunRecord:
         hardware: the machine and the versions of packages.
         stopped: why the run's callback stopped it before its limits; None if it did not.
         failed: why an environment could not go on; None in a sound run.
-        measured_returns: lowest and highest return by episodes of a random policy; None where the range is known.
         outside_share: share of all targets whose mean was outside the range that the distribution can represent.
     """
 
-    environment: dict[str, Any]
-    distribution: dict[str, Any]
-    policy: dict[str, Any]
-    network: dict[str, Any]
-    replay: dict[str, Any]
-    target: dict[str, Any]
-    settings: dict[str, Any]
+    asked: dict[str, Any]
     success_return: float
     floor_episodes: float | None
     episodes: list[Episodes]
@@ -65,7 +47,6 @@ class RunRecord:
     stopped: str | None = None
     failed: str | None = None
     outside_share: float = 0.0
-    measured_returns: list[float] | None = None
 
     @property
     def has_success(self) -> bool:
@@ -124,14 +105,7 @@ class RunRecord:
     def summary(self) -> dict[str, Any]:
         """The contents of summary.json."""
         summary = {
-            "env": self.environment,
-            "distribution": self.distribution,
-            "policy": self.policy,
-            "network": self.network,
-            "replay": self.replay,
-            "target": self.target,
-            "settings": self.settings,
-            "measured_returns": self.measured_returns,
+            **{"env" if name == "environment" else name: value for name, value in self.asked.items()},
             "seeds": len(self.episodes),
             "episodes": [seed.returns.size for seed in self.episodes],
             "env_steps": sum(self.env_steps),
@@ -180,46 +154,3 @@ class RunRecord:
                 values = getattr(seed, field)
                 padded[name][row, : values.size] = values
         return padded
-
-
-SUMMARY_KINDS: dict[str, Any] = {
-    "interrupted": bool,
-    "stopped": str | None,
-    "diverged": dict[str, int] | None,
-    "failed": str | None,
-}
-"""The entries of a summary.json that other code relies on, and their types."""
-
-DIVERGED = {"seed": 0, "step": 0}
-"""The entry about a loss that was not finite."""
-
-
-def read_summary(folder: Path) -> dict[str, Any] | None:
-    """The summary that a run wrote at its end, or when it was interrupted; None without a valid one."""
-    try:
-        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        for name, kind in SUMMARY_KINDS.items():
-            convert(summary.get(name), kind)
-        if (summary.get("diverged") or DIVERGED).keys() != DIVERGED.keys():
-            return None
-    except (OSError, ValueError, AttributeError, RecursionError, MismatchError):
-        return None
-    return summary
-
-
-def write(folder: Path, record: RunRecord) -> None:
-    """Writes episodes.npz and summary.json, each whole or not at all; the second even if the first fails.
-
-    Args:
-        folder: an existing folder.
-        record: the run.
-
-    Raises:
-        OSError: one of them cannot be written.
-    """
-    content = io.BytesIO()
-    np.savez_compressed(content, **record.arrays())  # pyright: ignore[reportArgumentType]
-    try:
-        write_bytes(folder / EPISODES, content.getvalue())
-    finally:
-        write_text(folder / SUMMARY, json.dumps(record.summary(), indent=2, allow_nan=False) + "\n")

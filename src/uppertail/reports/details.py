@@ -1,5 +1,6 @@
 """The details of one seed: its distributions over training, how policies act on them, its data, its states."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -23,71 +24,60 @@ DECISIONS = 400
 MOST_EXACT, MOST_ATOMS = 2600, 24
 
 
-def detail(seed: Seed, label: str, asked: list[int], rows: int) -> dict[str, Any]:
+def detail(seed: Seed, label: str, asked: list[int]) -> dict[str, Any]:
     """The data that the page needs about one seed.
 
     Args:
         seed: the seed.
         label: its name.
         asked: states that were asked for; empty: those along the greedy path.
-        rows: rows of the grid in which the environment's states lie, one for a line.
     """
     recorded, row = seed.recorded, seed.row
     states = seed.choose_states(asked)
-    places = seed.places(states)
-    moments = np.arange(len(places))[:, None]
-    taken = (moments, row, np.maximum(places, 0))
+    places, path = seed.places(states), seed.path()
+    taken = (np.arange(len(places))[:, None], row, np.maximum(places, 0))
     mean, std = recorded.mean[taken], recorded.std[taken]
-    parameters = {name: array[taken] for name, array in recorded.parameters.items()}
     document: dict[str, Any] = {
         "label": label,
         "step": recorded.step[:, row].tolist(),
         "episode": recorded.episode[:, row].tolist(),
         "states": states if recorded.of_states else ["the first observation"],
-        "path": [state in seed.path() for state in states],
+        "path": [state in path for state in states],
         "actions": int(mean.shape[2]),
         "there": pack(places >= 0, np.uint8),
         "mean": pack(mean, np.float32),
         "upper": pack(mean + OPTIMISM * std, np.float32),
-        "policies": {
-            name: pack(255 * share, np.uint8) for name, share in action_shares(seed, parameters, mean).items()
-        },
+        "policies": {name: pack(255 * share, np.uint8) for name, share in action_shares(seed, taken).items()},
         "exact": exact(seed, states),
     }
-    if (drawn := densities(seed, parameters, mean, std)) is not None:
-        document |= drawn
+    if seed.family is not None and seed.family.has_density:
+        document |= densities(seed, taken)
     if recorded.visits is not None and recorded.last is not None:
         visits, last = recorded.visits[taken], recorded.last[taken]
         age = np.where(last > 0, recorded.step[:, row, None, None] - last, -1)
         document |= {"visits": pack(visits, np.int32), "age": pack(age, np.int32)}
     if seed.table is not None and recorded.visits is not None and recorded.states.shape[2] == seed.table.num_states:
-        document["grid"] = grid(seed, rows)
+        document["grid"] = grid(seed)
     return document
 
 
-def densities(
-    seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray, std: np.ndarray
-) -> dict[str, Any] | None:
-    """Heights at points within each distribution's range, relative to the highest; None: they cannot be drawn."""
-    family = seed.parts.family
-    if family is None or not family.has_density:
-        return None
-    z = seed.parts.distribution(parameters)  # [moments, states, members, actions]
+def densities(seed: Seed, taken: Any) -> dict[str, Any]:
+    """Heights at points within each distribution's range, relative to the highest.
+
+    Args:
+        seed: the seed; its family has densities.
+        taken: index of moments, seeds and states.
+    """
+    family, z = seed.family, seed.parameters(taken)  # [moments, states, members, actions]
+    mean, std = seed.recorded.mean[taken], seed.recorded.std[taken]
     centres = getattr(family, "centres", None)  # of a family of bins
     if centres is not None:
         points = np.broadcast_to(np.asarray(centres, np.float32), (*mean.shape, len(centres)))
     else:
-        points = mean[..., None] + np.maximum(std, 1e-9)[..., None] * np.linspace(
-            -SPREAD, SPREAD, POINTS, dtype=np.float32
-        )
-
-    def heights(z: PyTree, points: Any) -> Any:
-        """Of one moment and state: the mixture over members."""
-        each = jax.vmap(jax.vmap(family.density), in_axes=(0, None))(z, points)
-        return jnp.mean(each, axis=0)
-
-    density = np.asarray(jax.jit(jax.vmap(jax.vmap(heights)))(z, jnp.asarray(points)))
-    height = np.nan_to_num(density / np.maximum(density.max(axis=-1, keepdims=True), 1e-30))
+        reach = np.linspace(-SPREAD, SPREAD, POINTS, dtype=np.float32)
+        points = mean[..., None] + np.maximum(std, 1e-9)[..., None] * reach
+    density = np.nan_to_num(mixture_density(family)(z, jnp.asarray(points)))
+    height = density / np.maximum(density.max(axis=-1, keepdims=True), 1e-30)
     return {
         "bins": centres is not None,
         "points": points.shape[-1],
@@ -96,20 +86,28 @@ def densities(
     }
 
 
-def action_shares(
-    seed: Seed, parameters: dict[str, np.ndarray], mean: np.ndarray
-) -> dict[str, Float[np.ndarray, "..."]]:
+def mixture_density(family: Any) -> Callable[[PyTree, Any], np.ndarray]:
+    """Densities [moments, states, actions, points] of the mixture over members, at points of the same axes."""
+
+    def heights(z: PyTree, points: Any) -> Any:
+        return jnp.mean(jax.vmap(jax.vmap(family.density), in_axes=(0, None))(z, points), axis=0)
+
+    program = jax.jit(jax.vmap(jax.vmap(heights)))
+    return lambda z, points: np.asarray(program(z, points))
+
+
+def action_shares(seed: Seed, taken: Any) -> dict[str, Float[np.ndarray, "..."]]:
     """How often each policy takes each action, by the first decisions of episodes; greedy shares ties equally."""
+    mean = np.nan_to_num(seed.recorded.mean[taken])
     best = mean == mean.max(axis=-1, keepdims=True)
     found = {"greedy": best / best.sum(axis=-1, keepdims=True)}
-    family, own = seed.parts.family, seed.parts.policy
+    family, own = seed.family, seed.policy
     if family is None:
         return found
-    z, count = seed.parts.distribution(parameters), mean.shape[-1]
+    z, count = seed.parameters(taken), mean.shape[-1]
     policies = {type(own).__name__: own} if own is not None else {}
-    policies |= {"UCB": UCB(), "Thompson": Thompson()} if family.has_density else {}
-    if own is not None:
-        policies[type(own).__name__] = own
+    if family.has_density:
+        policies = {**policies, "UCB": UCB(), "Thompson": Thompson(), **policies}
     for name, policy in policies.items():
 
         def shares(z: PyTree, policy: Any = policy) -> Any:

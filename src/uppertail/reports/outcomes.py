@@ -8,8 +8,7 @@ import numpy as np
 
 from uppertail.analysis.statistics import learning_curve
 from uppertail.analysis.survival import Times, kaplan_meier, median
-from uppertail.records import Episodes
-from uppertail.reports.runs import FoundRun
+from uppertail.records import Episodes, RunFolder
 
 WINDOW = 50
 POINTS = 150
@@ -44,90 +43,59 @@ def seed_rows(label: str, numbers: list[int], seeds: list[Episodes]) -> list[dic
     return rows
 
 
-def log_rows(label: str, run: FoundRun) -> list[dict[str, Any]]:
-    """Share of exploratory actions and spread at the start, chunk by chunk, by the mean number of episodes."""
-    return [
-        {"m": label, "e": round(float(line["episode/count"]), 1), "x": _round(line.get("exploration/share"))}
-        for line in run.log
-        if line.get("episode/count") is not None
-    ]
+def log_rows(label: str, log: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Share of exploratory actions, chunk by chunk, by the mean number of episodes; what is no number is left out."""
+    each = [(_round(line.get("episode/count")), _round(line.get("exploration/share"))) for line in log]
+    return [{"m": label, "e": round(count, 1), "x": share} for count, share in each if count is not None]
 
 
-def times(run: FoundRun, goal: float | None) -> dict[str, Times]:
-    """When each seed got there; a seed that had not by its end is censored, not dropped.
-
-    Args:
-        run: the run.
-        goal: return from which an episode is a success; None: not defined.
-    """
+def times(run: RunFolder) -> dict[str, Times]:
+    """When each seed got there; a seed that had not by its end is censored, not dropped. Empty without a success."""
+    goal, solved = run.success_return, run.summary["solved_episode"]
     if goal is None:
         return {}
     counts = [seed.returns.size for seed in run.episodes]
-    solved = [seed.solved(goal) for seed in run.episodes]
     falls = [_fall(seed, at, goal) for seed, at in zip(run.episodes, solved, strict=True) if at is not None]
     after = [count - at for count, at in zip(counts, solved, strict=True) if at is not None]
-    found = {
-        FIRST: _times([seed.first_success(goal) for seed in run.episodes], counts),
-        SOLVED: _times(solved, counts),
-    }
+    found = {FIRST: _times(run.summary["first_success_episode"], counts), SOLVED: _times(solved, counts)}
     return found | ({KEPT: _times(falls, after)} if falls else {})
 
 
-def survival_rows(label: str, seen: Mapping[str, Times]) -> list[dict[str, Any]]:
-    """The Kaplan-Meier curve of each: for how many seeds it has not happened yet."""
-    rows: list[dict[str, Any]] = []
-    for what, each in seen.items():
-        curve = kaplan_meier(each)
-        points = [(0.0, 1.0, 1.0, 1.0), *zip(curve.times, curve.share, curve.low, curve.high, strict=True)]
-        if (end := float(each.at.max(initial=0.0))) > points[-1][0]:
-            points.append((end, *points[-1][1:]))
-        for time, share, low, high in points:
-            bounds = (share if math.isnan(bound) else bound for bound in (low, high))
-            low_bound, high_bound = bounds
-            rows.append(
-                {
-                    "m": label,
-                    "w": what,
-                    "e": int(time),
-                    "v": _round(share),
-                    "l": _round(low_bound),
-                    "h": _round(high_bound),
-                }
-            )
+def survival_rows(label: str, seen: Times) -> list[dict[str, Any]]:
+    """The Kaplan-Meier curve of an event: for what share of the seeds it has not happened yet."""
+    curve = kaplan_meier(seen)
+    points = [(0.0, 1.0, 1.0, 1.0), *zip(curve.times, curve.share, curve.low, curve.high, strict=True)]
+    if (end := float(seen.at.max(initial=0.0))) > points[-1][0]:
+        points.append((end, *points[-1][1:]))
+    rows = []
+    for time, share, *bounds in points:
+        low, high = (_round(share if math.isnan(bound) else bound) for bound in bounds)
+        rows.append({"m": label, "e": int(time), "v": _round(share), "l": low, "h": high})
     return rows
 
 
-def table_row(label: str, run: FoundRun, seen: Mapping[str, Times], twin: float | None) -> dict[str, str]:
-    """A row of the table over floor and twin.
+def table_row(label: str, run: RunFolder, seen: Mapping[str, Times]) -> dict[str, str]:
+    """A row of the table of results.
 
     Args:
         label: the name of the method.
         run: the run.
         seen: what `times` returned.
-        twin: median first success of the same method with tables instead of networks; None: not known.
     """
-    floor = run.summary.get("floor_episodes")
     first, solved = (median(seen[what]) if seen else (None, None, None) for what in (FIRST, SOLVED))
-    kept = [value for value in run.summary.get("kept", []) if value is not None]
-    greedy = [value for value in run.summary.get("final_greedy_return", []) if value is not None]
+    floor = run.summary.get("floor_episodes")
+    kept, greedy = (
+        [value for value in run.summary[name] if value is not None] for name in ("kept", "final_greedy_return")
+    )
     return {
         "method": label,
         "seeds solved": f"{int(seen[SOLVED].happened.sum())} of {len(run.episodes)}" if seen else "–",
         "first success": _episodes(first) if seen else "–",
-        "times the floor": _ratio(first[0], floor),
-        "times the twin": _ratio(first[0], twin),
+        "times the floor": f"{first[0] / floor:.2f}" if first[0] is not None and floor else "–",
         "solved at": _episodes(solved) if seen else "–",
         "kept, worst seed": f"{math.floor(1000 * min(kept)) / 10:g}%" if kept else "–",
         "greedy return": f"{np.mean(greedy):.3g}" if greedy else "–",
     }
-
-
-def goal_of(run: FoundRun, known: float | None) -> float | None:
-    """The return of a success: the environment's, else the lowest of a first success; None: not defined."""
-    firsts = run.summary.get("first_success_episode", [None] * len(run.episodes))
-    reached = [float(seed.returns[at - 1]) for seed, at in zip(run.episodes, firsts, strict=True) if at]
-    goal = min(reached, default=math.inf) if known is None else known
-    return goal if math.isfinite(goal) else None
 
 
 def _fall(seed: Episodes, solved: int, goal: float) -> int | None:
@@ -148,9 +116,8 @@ def _episodes(found: tuple[float | None, float | None, float | None]) -> str:
     return value if value == "never" else f"{value} [{low}, {high}]"
 
 
-def _ratio(value: float | None, by: float | None) -> str:
-    return "–" if value is None or not by else f"{value / by:.2f}"
-
-
 def _round(value: Any) -> float | None:
-    return None if value is None or not math.isfinite(value) else round(float(value), 4)
+    """A number for JSON; None if it is not finite, or no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return round(float(value), 4)

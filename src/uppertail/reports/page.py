@@ -10,8 +10,9 @@ from typing import Any
 import yaml
 
 from uppertail.errors import InputError
+from uppertail.parts import PARTS
+from uppertail.records import RunFolder
 from uppertail.reports.groups import Group
-from uppertail.reports.runs import FoundRun
 from uppertail.reports.state_grid import ARROWS
 
 MARK = "<!-- uppertail report -->"
@@ -89,13 +90,14 @@ def _table(rows: list[dict[str, str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _provenance(label: str, run: FoundRun) -> str:
+def _provenance(label: str, run: RunFolder) -> str:
     """Settings, versions, hardware and the command of a run, folded."""
     summary = run.summary
     hardware = ", ".join(f"{name} {value}" for name, value in summary["hardware"].items())
-    parts = ("env", "distribution", "policy", "network", "replay", "target", "settings")
-    settings = run.config or yaml.safe_dump({part: summary[part] for part in parts if part in summary}, sort_keys=False)
-    again = f"uppertail train --config {run.folder.name}/config.yaml --out NEW"
+    settings = yaml.safe_dump(
+        run.config or {name: summary[name] for name in (*PARTS, "settings")}, sort_keys=False, allow_unicode=True
+    )
+    again = f"uppertail train --config {run.path.name}/config.yaml --out NEW"
     times = f"{summary['wall_seconds']:,.0f} s, {summary['compile_seconds']:,.0f} s of it compiling"
     return (
         f"<details><summary>{html.escape(label)} ({html.escape(run.name)}): {times}</summary>"

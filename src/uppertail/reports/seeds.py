@@ -1,14 +1,18 @@
-"""One seed of a run that recorded: its path, and the states that are shown."""
+"""One seed of a run that recorded: its table, its greedy path, and the states that are shown."""
 
 import dataclasses
+import functools
+from typing import Any, Self
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
 from uppertail.environments import FiniteMDP
+from uppertail.records import RunFolder
 from uppertail.records.distributions import Distributions
-from uppertail.reports.rebuilt import Rebuilt
+from uppertail.reports.built_in import are_of, built_in, parameters_of
+from uppertail.types import PyTree
 
 SHOWN = 8
 """How many states are shown with their distributions, unless the user names some."""
@@ -24,27 +28,53 @@ class Seed:
     Args:
         recorded: the records of all seeds.
         row: which of the seeds.
-        parts: the run's parts.
-        table: its environment's table; None if it has none.
+        family: the return distributions; None if their class is not built in.
+        policy: the exploration policy; None likewise.
         discount: discount per step.
     """
 
     recorded: Distributions
     row: int
-    parts: Rebuilt
-    table: FiniteMDP | None
+    family: Any
+    policy: Any
     discount: float
 
+    @classmethod
+    def of(cls, run: RunFolder, recorded: Distributions, row: int) -> Self:
+        """A seed of a run."""
+        summary = run.summary
+        family = built_in("distribution", summary["distribution"])
+        if family is not None and not are_of(family, recorded.parameters):
+            family = None
+        return cls(recorded, row, family, built_in("policy", summary["policy"]), float(summary["settings"]["discount"]))
+
+    @functools.cached_property
+    def table(self) -> FiniteMDP | None:
+        """Its environment's table; None if it has none."""
+        arrays = {name: jnp.asarray(array[self.row]) for name, array in self.recorded.table.items()}
+        return FiniteMDP(**arrays, time_limit=1) if arrays else None
+
+    def at(self, moment: int) -> dict[int, int]:
+        """The place of each state that was recorded at a moment, by the state."""
+        states = self.recorded.states[moment, self.row].tolist()
+        return {state: place for place, state in enumerate(states) if state >= 0}
+
+    def start(self, moment: int) -> int:
+        """The state in which an episode begins, if that is known and recorded; else the first recorded one."""
+        at = self.at(moment)
+        start = 0 if self.table is None else int(self.table.start_state[0])
+        return start if start in at else next(iter(at), 0)
+
     def path(self, moment: int = -1) -> list[int]:
-        """The states along the greedy path at a moment, as far as they were recorded."""
-        states = self.recorded.states[moment, self.row]
-        if self.table is None or states[0] < 0:
-            return states[states >= 0][:1].tolist()
-        best = dict(zip(states.tolist(), self.recorded.mean[moment, self.row].argmax(axis=1).tolist(), strict=True))
-        state, path = int(self.table.start_state[0]), []
-        while state in best and state not in path:
+        """The states along the greedy path at a moment, as far as they were recorded; likeliest outcomes count."""
+        at, state, path = self.at(moment), self.start(moment), []
+        best = self.recorded.mean[moment, self.row].argmax(axis=1)
+        while state in at and state not in path:
             path.append(state)
-            where = (state, best[state], int(jnp.argmax(self.table.probability[state, best[state]])))
+            if self.table is None:
+                break
+            action = best[at[state]]
+            where = (state, action, int(np.argmax(self.table.probability[state, action])))
             if bool(self.table.terminated[where]):
                 break
             state = int(self.table.next_state[where])
@@ -65,8 +95,9 @@ class Seed:
 
     def places(self, states: list[int]) -> Int[np.ndarray, "moments states"]:
         """The position of each state among those recorded at each moment; -1: it is not there."""
-        recorded = self.recorded
-        found = [
-            [recorded.place_of(moment, self.row, state) for state in states] for moment in range(len(recorded.step))
-        ]
-        return np.array([[-1 if place is None else place for place in row] for row in found])
+        each = [self.at(moment) for moment in range(len(self.recorded.step))]
+        return np.array([[at.get(state, -1) for state in states] for at in each], int).reshape(len(each), len(states))
+
+    def parameters(self, where: Any) -> PyTree:
+        """The family's parameters where an index of moments, seeds and states points; its last axes stay."""
+        return parameters_of(self.family, {name: array[where] for name, array in self.recorded.parameters.items()})

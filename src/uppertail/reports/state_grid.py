@@ -11,16 +11,16 @@ from uppertail.reports.seeds import OPTIMISM, Seed
 MOST_CELLS = 1024
 
 
-def grid(seed: Seed, rows: int) -> dict[str, Any] | None:
+def grid(seed: Seed) -> dict[str, Any] | None:
     """All states in their places: visits, upper bound and greedy action at each moment."""
     table, recorded = seed.table, seed.recorded
     assert table is not None
     assert recorded.visits is not None
-    count = table.num_states
+    count, rows = table.num_states, recorded.rows
     if count > MOST_CELLS:
         return None
     columns = -(-count // rows) if rows > 1 else min(count, 25)
-    upper = (recorded.mean + OPTIMISM * recorded.std)[:, seed.row].max(axis=2)
+    upper = np.nan_to_num((recorded.mean + OPTIMISM * recorded.std)[:, seed.row].max(axis=2), posinf=0, neginf=0)
     visits = np.log1p(recorded.visits[:, seed.row].sum(axis=2))
     greedy = recorded.mean[:, seed.row].argmax(axis=2)
     likely = np.asarray(table.probability).argmax(axis=2)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from uppertail import records
 from uppertail.errors import InputError
 from uppertail.records import Episodes
+from uppertail.schema import MismatchError
 from uppertail.studies.settings import flat
 from uppertail.yaml_files import read_yaml
 
@@ -47,9 +49,9 @@ def read_result(folder: Path) -> Result | None:
     try:
         with np.load(folder / records.EPISODES, allow_pickle=False) as arrays:
             episodes = Episodes.of_arrays(arrays)
-        summary = records.read_summary(folder) or {}
-        whole = len(episodes) == summary.get("seeds") and summary.get("interrupted") is False
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        summary = json.loads((folder / records.SUMMARY).read_text(encoding="utf-8"))
+        whole = len(episodes) == summary["seeds"] and summary["interrupted"] is False
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, RecursionError, MismatchError):
         return None
     return Result(summary, episodes) if whole else None
 

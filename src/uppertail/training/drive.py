@@ -17,6 +17,7 @@ from uppertail.training.process.interrupt import interruptible
 from uppertail.training.process.memory import memory_errors
 from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
+from uppertail.training.snapshot import with_table
 
 GREEDY_EPISODES = 20
 
@@ -74,6 +75,8 @@ def _train(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> Trai
         networks = driver.gather(state, jax.vmap(run.loop.result))
         record = _record_of(run, networks, interrupted=not ledger.over or ledger.failed is not None)
     recorded = recorder.distributions(ledger.env_steps) if recorder else None
+    if recorded:
+        recorded = with_table(recorded, run.world.environments, run.builder.rows)
     return TrainingResult(record, run.loop.agent, networks, run.world.environments, recorded)
 
 
@@ -96,7 +99,7 @@ def _greedy_returns(run: Run, networks: Network) -> list[float]:
 def _record_of(run: Run, networks: Network, interrupted: bool) -> RunRecord:
     greedy_returns, ledger = _greedy_returns(run, networks), run.ledger
     return RunRecord(
-        **run.asked(),
+        asked=run.asked(),
         success_return=run.builder.success_return,
         floor_episodes=run.builder.floor_episodes,
         episodes=ledger.episodes,

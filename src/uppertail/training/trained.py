@@ -115,16 +115,7 @@ def save(folder: Path, result: TrainingResult) -> None:
     record = result.record
     header = Header(
         step=max(record.env_steps),
-        asked={
-            "environment": record.environment,
-            "distribution": record.distribution,
-            "policy": record.policy,
-            "network": record.network,
-            "replay": record.replay,
-            "target": record.target,
-            "settings": record.settings,
-            "measured_returns": record.measured_returns,
-        },
+        asked=record.asked,
         environments=file.digest(tensors.to_named(result.environments)),
         stopped=record.stopped,
         seconds={

@@ -1,0 +1,69 @@
+"""Files of named arrays: read with every check that their own bytes allow."""
+
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from uppertail.errors import InputError
+from uppertail.records.writing import write_bytes
+from uppertail.schema import MismatchError
+
+LARGEST = 2**31
+"""The most bytes that the arrays of one file may take in memory."""
+
+
+def read_arrays(path: Path, remedy: str) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file.
+
+    Args:
+        path: the file.
+        remedy: what to do if it is of no use, for the end of a sentence.
+
+    Raises:
+        InputError: it is missing or damaged.
+    """
+    try:
+        content = path.read_bytes()
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
+                raise ValueError("too large")
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            return dict(file)
+    except (Exception, MemoryError) as error:  # a damaged file raises many kinds of errors
+        raise InputError(f"{path} is missing or damaged: {remedy}.") from error
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes an .npz file, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)  # pyright: ignore[reportArgumentType]
+    write_bytes(path, content.getvalue())
+
+
+def require_array(name: str, array: np.ndarray | None, kinds: str, shape: tuple[int | None, ...]) -> np.ndarray:
+    """An array, if it is of one of these kinds and has this shape.
+
+    Args:
+        name: its name.
+        array: the array; None if it is missing.
+        kinds: NumPy's letters of the types that it may have: b, i, f.
+        shape: its axes; None stands for any length above 0.
+
+    Raises:
+        MismatchError: it is not.
+    """
+    if array is None:
+        raise MismatchError(f"its array {name} is missing")
+    fits = array.ndim == len(shape) and all(
+        size > 0 if wanted is None else size == wanted for size, wanted in zip(array.shape, shape, strict=True)
+    )
+    if array.dtype.kind not in kinds or not fits:
+        raise MismatchError(f"its array {name} has another type or shape")
+    return array

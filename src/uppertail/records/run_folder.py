@@ -1,0 +1,167 @@
+"""The folder of a run: its one reader and its one writer.
+
+`RunFolder(path)` reads a folder file by file; each file is checked when it is first asked for, and a damaged one is an
+InputError that names it. `find_runs` finds the runs in folders of `train` and `study`. `write_run` writes
+what a run leaves. None of them imports a class that the folder names.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from uppertail.errors import InputError
+from uppertail.records import distributions
+from uppertail.records.arrays import read_arrays, write_arrays
+from uppertail.records.distributions import Distributions
+from uppertail.records.episodes import Episodes
+from uppertail.records.folder import CONFIG, EPISODES, FILES, LOG, SUMMARY
+from uppertail.records.run import RunRecord
+from uppertail.records.summary import read_summary
+from uppertail.records.writing import write_text
+from uppertail.schema import MismatchError
+from uppertail.yaml_files import read_yaml
+
+CELLS = "cells"
+"""The folder of a study's runs, within its own."""
+
+REMEDY = "train again, or leave its folder out"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunFolder:
+    """The files of a run.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        InputError: by each property, if its file is missing or damaged.
+    """
+
+    path: Path
+
+    @functools.cached_property
+    def summary(self) -> dict[str, Any]:
+        """Its summary.json."""
+        return read_summary(self.path / SUMMARY)
+
+    @functools.cached_property
+    def episodes(self) -> list[Episodes]:
+        """The finished episodes of each seed."""
+        path = self.path / EPISODES
+        arrays = read_arrays(path, REMEDY)
+        try:
+            episodes = Episodes.of_arrays(arrays)
+        except MismatchError as error:
+            raise InputError(f"{path} is damaged ({error}): {REMEDY}.") from error
+        if [seed.returns.size for seed in episodes] != self.summary["episodes"]:
+            raise InputError(f"{path} does not hold the episodes of its {SUMMARY}: {REMEDY}.")
+        return episodes
+
+    @functools.cached_property
+    def distributions(self) -> Distributions | None:
+        """Its recorded distributions; None: it recorded none."""
+        found = distributions.read(self.path)
+        if found is not None and found.step.shape[1] != len(self.seeds):
+            raise InputError(f"The distributions in {self.path} are not of its {len(self.seeds)} seeds: {REMEDY}.")
+        return found
+
+    @functools.cached_property
+    def config(self) -> dict[str, Any] | None:
+        """The options in its config.yaml; None if there is none."""
+        path = self.path / CONFIG
+        if not path.is_file():
+            return None
+        options = read_yaml(path, "The config file")
+        if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
+            raise InputError(f"The config file {str(path)!r} holds no options: write them as `name: value` lines.")
+        return options
+
+    @functools.cached_property
+    def log(self) -> list[dict[str, Any]]:
+        """The lines of its log, up to the first that cannot be read; empty if there is none."""
+        path, lines = self.path / LOG, list[dict[str, Any]]()
+        with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                lines.append(dict(json.loads(line)))
+        return lines
+
+    @property
+    def finished(self) -> bool:
+        """Whether all of its files are there, whole, and of a run that came to its end."""
+        with contextlib.suppress(InputError):
+            whole = all((self.path / name).is_file() for name in FILES) and len(self.episodes) > 0
+            return whole and not self.summary["interrupted"]
+        return False
+
+    @property
+    def method(self) -> str:
+        """The names of its distribution and its policy."""
+        return f"{self.summary['distribution']['name']}, {self.summary['policy']['name']}"
+
+    @property
+    def seeds(self) -> list[int]:
+        """Its seeds."""
+        first = self.summary["settings"]["seed"]
+        return list(range(first, first + self.summary["seeds"]))
+
+    @property
+    def success_return(self) -> float | None:
+        """Return from which an episode is a success; None: not defined."""
+        return self.summary["success"] and float(self.summary["success"]["return"])
+
+    @property
+    def name(self) -> str:
+        """Its folder's name."""
+        return self.path.name
+
+
+def find_runs(folders: Iterable[Path]) -> list[RunFolder]:
+    """The runs in these folders: of `train`, and those of a study.
+
+    Raises:
+        InputError: one of them holds no run that wrote its results.
+    """
+    runs: list[RunFolder] = []
+    for folder in folders:
+        found = _runs_in(folder)
+        if not found:
+            raise InputError(
+                f"{folder} is not the folder of a run that wrote its results: give one with a {SUMMARY}, as `train` "
+                "and `study` write it."
+            )
+        runs += found
+    return list({run.path: run for run in runs}.values())
+
+
+def _runs_in(folder: Path) -> list[RunFolder]:
+    try:
+        folder = folder.resolve()
+        if (folder / SUMMARY).is_file():
+            return [RunFolder(folder)]
+        return [RunFolder(path.parent) for path in sorted((folder / CELLS).glob(f"*/{SUMMARY}"))]
+    except (OSError, RuntimeError, ValueError):  # a link to itself, an impossible name
+        return []
+
+
+def write_run(folder: Path, record: RunRecord, recorded: Distributions | None = None) -> None:
+    """Writes episodes.npz, summary.json and distributions.npz, each whole or not at all; also if one before it fails.
+
+    Args:
+        folder: an existing folder.
+        record: the run.
+        recorded: its distributions; None: it recorded none.
+
+    Raises:
+        OSError: one of them cannot be written.
+    """
+    with contextlib.ExitStack() as files:
+        if recorded is not None:
+            files.callback(distributions.write, folder, recorded)
+        text = json.dumps(record.summary(), indent=2, allow_nan=False) + "\n"
+        files.callback(write_text, folder / SUMMARY, text)
+        files.callback(write_arrays, folder / EPISODES, record.arrays())
