@@ -149,6 +149,23 @@ def test_a_finished_run_goes_on_to_more_steps_as_if_they_had_been_asked_for(fini
     assert contents(tmp_path / "run") == before
 
 
+def test_a_new_limit_is_only_a_wish_until_the_longer_run_has_results(finished, tmp_path, monkeypatch, capsys):
+    def die(*_):
+        raise KeyboardInterrupt
+
+    shutil.copytree(finished, tmp_path / "run")
+    before = contents(tmp_path / "run")
+    monkeypatch.setattr(running, "train", die)
+    assert main(["resume", "run", "--steps", "3072", "--quiet"]) == 130
+    assert "steps: 3072" in (tmp_path / "run" / "config-next.yaml").read_text()
+    assert main(["resume", "run", "--quiet"]) == 130  # goes on to the new limit
+    (tmp_path / "run" / "config-next.yaml").unlink()
+    assert contents(tmp_path / "run") == before
+    capsys.readouterr()
+    assert main(["resume", "run"]) == 0
+    assert "is finished" in capsys.readouterr().out
+
+
 def test_a_run_that_ended_by_its_episodes_goes_no_further(finished, tmp_path, capsys):
     """What its seeds did after their last episode is no run."""
     shutil.copytree(finished, tmp_path / "run")

@@ -10,6 +10,7 @@ from jsonargparse import ArgumentParser
 from uppertail import records
 from uppertail.cli import trained
 from uppertail.cli.parsing import command_parser, parse
+from uppertail.cli.trust import HELP
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def parser(light: bool = False) -> ArgumentParser:
     options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
     options.add_argument("--episodes", type=int, default=100, help="episodes of each seed")
     options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
+    options.add_argument("--trust", action="store_true", help=HELP)
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
 
@@ -42,15 +44,15 @@ def main(arguments: Sequence[str]) -> int:
     if not 1 <= config.episodes <= MOST_EPISODES:
         raise InputError(f"episodes is {config.episodes}: use 1 to {MOST_EPISODES:,}.")
     trained.check_policy(config.policy)
-    return _evaluate(Path(config.folder), config.episodes, config.policy, config.quiet)
+    return _evaluate(Path(config.folder), config.episodes, config.policy, config.trust, config.quiet)
 
 
-def _evaluate(folder: Path, episodes: int, name: str, quiet: bool) -> int:
+def _evaluate(folder: Path, episodes: int, name: str, trust: bool, quiet: bool) -> int:
     from uppertail.analysis.evaluation import Evaluation
     from uppertail.records.described import describe
     from uppertail.training.process.hardware import hardware
 
-    with trained.open_run(folder) as finished:
+    with trained.open_run(folder, trust) as finished:
         finished.require_finite(slice(None))
         run, policy = finished.run, finished.policy(name)
         played = run.play(finished.networks, policy, episodes)

@@ -82,7 +82,7 @@ def _at_the_end(run: "RunFolder", step: int | None) -> "Distributions":
             "This run recorded no distributions, so only its end can be looked at: leave --step out, or train with "
             "--record distributions."
         )
-    with trained.open_run(run.path) as finished:
+    with trained.open_run(run.path, trust=None) as finished:
         header = finished.file.header
         return at_the_end(finished.run, finished.networks, run.summary["episodes"], header.step)
 

@@ -7,11 +7,13 @@ from jsonargparse import ArgumentParser
 
 from uppertail.cli import train
 from uppertail.cli.parsing import command_parser, parse
+from uppertail.cli.trust import HELP, require_trust
 from uppertail.errors import InputError
 
 DESCRIPTION = """Goes on with a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
 last checkpoint to the limits in its config.yaml, and writes what the run would have written. With --steps N, a run
-that ended at its limit of steps goes on to a later one."""
+that ended at its limit of steps goes on to a later one; until it has written results, the new limit stands in
+config-next.yaml, and without that file the run has its old limit."""
 
 
 def parser(light: bool = False) -> ArgumentParser:
@@ -22,6 +24,7 @@ def parser(light: bool = False) -> ArgumentParser:
     options.add_argument(
         "--steps", type=int | None, default=None, help="a new limit of environment steps, beyond that of the run"
     )
+    options.add_argument("--trust", action="store_true", help=HELP)
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
 
@@ -31,32 +34,40 @@ def main(arguments: Sequence[str]) -> int:
     config = parse(parser(), arguments)
     if config.folder is None:
         raise InputError("Which run? `uppertail resume DIR`, with the folder that `uppertail train` wrote to.")
-    return _resume(Path(config.folder), config.steps, config.quiet)
+    return _resume(Path(config.folder), config.steps, config.trust, config.quiet)
 
 
-def _resume(folder: Path, steps: int | None, quiet: bool) -> int:
+def _resume(folder: Path, steps: int | None, trust: bool, quiet: bool) -> int:
     from uppertail import records
     from uppertail.locks import locked
 
     config = records.config_of(folder)
     with locked(folder):
-        run = records.RunFolder(folder)
+        run, later = records.RunFolder(folder), folder / records.NEXT_CONFIG
         if run.finished and (diverged := run.summary["diverged"]):
             raise InputError(
                 f"The run in {folder} ended when the loss of seed {diverged['seed']} became NaN or infinite, by "
                 f"environment step {diverged['step']}: train again with a lower learning_rate or gradient_clip."
             )
-        if run.finished and steps is None:
+        if run.finished and steps is None and not later.is_file():
             if not quiet:
                 print(
                     f"The run in {folder} is finished: nothing is left to compute, and nothing was changed. "
                     "`--steps N` takes it further."
                 )
             return 0
+        require_trust(folder, trust)
+        if later.is_file() and steps is None:
+            steps = train.read_request(later).built.steps
         return _go_on(folder, config, steps, quiet)
 
 
 def _go_on(folder: Path, config: Path, steps: int | None, quiet: bool) -> int:
+    """Trains on.
+
+    With a new limit, the options are kept in a file of their own until results of the longer run are written: without
+    that file, the folder is the run to the old limit again.
+    """
     from uppertail import records
     from uppertail.cli import running
     from uppertail.cli.output import complain
@@ -82,7 +93,7 @@ def _go_on(folder: Path, config: Path, steps: int | None, quiet: bool) -> int:
     if steps is not None:
         run.saver(checkpoints).require_usable()
         with records.disk_errors(folder):
-            records.write_text(config, request.config)
+            records.write_config(folder / records.NEXT_CONFIG, request.config)
     return running.drive(run, folder, checkpoints, loggers, quiet)
 
 

@@ -103,6 +103,8 @@ def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
             path.unlink(missing_ok=True)
         records.write_run(folder, result.record, result.distributions)
         trained.save(folder, result)
+        if (later := folder / records.NEXT_CONFIG).is_file():
+            later.replace(folder / records.CONFIG)
         with picture(folder / records.CURVE):
             from uppertail.analysis.curves import learning_curves  # imported late: it takes a second
 

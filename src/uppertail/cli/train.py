@@ -200,5 +200,5 @@ def _train(request: Request) -> int:
         loggers = request.loggers(folder)
         checkpoints = checkpoints and dataclasses.replace(checkpoints, folder=folder)
     with locked(folder):
-        records.write_text(folder / records.CONFIG, request.config)
+        records.write_config(folder / records.CONFIG, request.config)
         return running.drive(run, folder, checkpoints, loggers, request.built.quiet)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from uppertail.cli import train
 from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
+from uppertail.cli.trust import require_trust
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
@@ -98,16 +99,22 @@ def check_policy(name: str) -> None:
 
 
 @contextlib.contextmanager
-def open_run(folder: Path) -> Iterator[TrainedRun]:
+def open_run(folder: Path, trust: bool | None) -> Iterator[TrainedRun]:
     """The run in a folder, with its environments open.
 
+    Args:
+        folder: the folder.
+        trust: whether code that it names may run though the user did not make it here; None: never.
+
     Raises:
-        InputError: it is not the folder of a run, or its networks are missing or of no use.
+        InputError: it is not the folder of a run, names code that may not run, or its networks are of no use.
     """
     from uppertail import records
     from uppertail.training.trained import LearnedFile
 
-    request = train.read_request(records.config_of(folder))
+    config = records.config_of(folder)
+    require_trust(folder, trust)
+    request = train.read_request(config)
     file = LearnedFile.read(folder)
     run = request.run(file.header.asked)
     try:
@@ -116,11 +123,12 @@ def open_run(folder: Path) -> Iterator[TrainedRun]:
         run.close()
 
 
-def load(folder: Path | str) -> "Trained":
+def load(folder: Path | str, trust: bool = False) -> "Trained":
     """What a run of `uppertail train` learned: its agent, its networks and its compiled environments.
 
     Args:
         folder: where the run's files are.
+        trust: whether code that the folder names may run though you did not make it on this machine.
 
     Raises:
         InputError: it is not the folder of a run, or its networks are missing or of no use.
@@ -141,5 +149,5 @@ def load(folder: Path | str) -> "Trained":
     from uppertail.training.trained import Trained
 
     require_type("folder", folder, Path | str)
-    with in_32_bits(), open_run(Path(folder)) as trained:
+    with in_32_bits(), open_run(Path(folder), trust) as trained:
         return Trained(trained.run.loop.agent, trained.networks, trained.run.world.environments)

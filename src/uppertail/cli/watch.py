@@ -11,6 +11,7 @@ from jsonargparse import ArgumentParser
 
 from uppertail.cli import trained
 from uppertail.cli.parsing import command_parser, parse
+from uppertail.cli.trust import HELP
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def parser(light: bool = False) -> ArgumentParser:
     options.add_argument("--seed", type=int | None, default=None, help="which of the run's seeds (default: the first)")
     options.add_argument("--episodes", type=int, default=1, help="how many episodes")
     options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
+    options.add_argument("--trust", action="store_true", help=HELP)
     options.add_argument("--gif", type=str, default=None, help="file for an animated GIF, instead of a window")
     options.add_argument("--fps", type=int | None, default=None, help="frames per second (default: the environment's)")
     return options
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError(f"fps is {config.fps}: use 1 to 1000 frames per second.")
     trained.check_policy(config.policy)
     gif = None if config.gif is None else _gif(config.gif)
-    return _watch(Path(config.folder), config.seed, config.episodes, config.policy, gif, config.fps)
+    return _watch(Path(config.folder), config.seed, config.episodes, config.policy, gif, config.fps, config.trust)
 
 
 def _gif(name: str) -> Path:
@@ -60,11 +62,13 @@ def _gif(name: str) -> Path:
     return path
 
 
-def _watch(folder: Path, seed: int | None, episodes: int, name: str, gif: Path | None, fps: int | None) -> int:
+def _watch(
+    folder: Path, seed: int | None, episodes: int, name: str, gif: Path | None, fps: int | None, trust: bool
+) -> int:
     from uppertail.analysis.animation import Animation
     from uppertail.training.watching import watch
 
-    with trained.open_run(folder) as finished:
+    with trained.open_run(folder, trust) as finished:
         row = _row(finished.run, seed)
         finished.require_finite(slice(row, row + 1))
         environment = _watchable(finished.run).watched(gif is not None, fps)

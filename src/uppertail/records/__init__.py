@@ -14,6 +14,7 @@ from uppertail.records.folder import (
     FOLDERS,
     LOG,
     NETWORKS,
+    NEXT_CONFIG,
     REPORT,
     SUMMARY,
     TENSORBOARD,
@@ -26,6 +27,7 @@ from uppertail.records.folder import (
     require_unused,
     unused_folder,
 )
+from uppertail.records.origin import made_here, write_config
 from uppertail.records.run import RunRecord
 from uppertail.records.run_folder import RunFolder, find_runs, write_run
 from uppertail.records.writing import write_bytes, write_text
@@ -44,6 +46,7 @@ __all__ = [
     "FOLDERS",
     "LOG",
     "NETWORKS",
+    "NEXT_CONFIG",
     "REPORT",
     "SUMMARY",
     "TENSORBOARD",
@@ -57,11 +60,13 @@ __all__ = [
     "disk_errors",
     "episode_text",
     "find_runs",
+    "made_here",
     "median_episode",
     "output_errors",
     "require_unused",
     "unused_folder",
     "write_bytes",
+    "write_config",
     "write_run",
     "write_text",
 ]

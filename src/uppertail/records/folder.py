@@ -10,6 +10,8 @@ from uppertail.locks import LOCK, locked
 
 CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json", "curve.png"
 NETWORKS = "networks.safetensors"
+NEXT_CONFIG = "config-next.yaml"
+"""What a run that goes on beyond its limit will have as its config.yaml, until it has written results of that run."""
 FILES = (CONFIG, EPISODES, SUMMARY, NETWORKS, CURVE)
 EVALUATION = "evaluation-*.json"
 """What `evaluate` adds to the folder of a run: one file for each policy, about the networks of that time."""
@@ -24,7 +26,7 @@ TENSORBOARD = "tensorboard"
 FOLDERS = {CHECKPOINTS: (CHECKPOINT_PATTERN, f".{CHECKPOINT_PATTERN}"), TENSORBOARD: ("events.out.tfevents.*",)}
 """The folders within the folder of a run, and the files in them, including those of a killed process."""
 PROBE = ".writable"
-LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, DISTRIBUTIONS, REPORT, WANDB_ID)))
+LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, NEXT_CONFIG, DISTRIBUTIONS, REPORT, WANDB_ID)))
 """What a process that was killed may leave in the folder of a run."""
 
 
@@ -165,7 +167,7 @@ def _require_a_run(folder: Path) -> None:
 def _files(folder: Path) -> set[str]:
     """The files that a run may leave in its folder."""
     evaluations = (path.name for pattern in (EVALUATION, f".{EVALUATION}") for path in folder.glob(pattern))
-    return {*FILES, DISTRIBUTIONS, REPORT, *evaluations, LOG, DAMAGED_LOG, WANDB_ID, *LEFTOVERS}
+    return {*FILES, NEXT_CONFIG, DISTRIBUTIONS, REPORT, *evaluations, LOG, DAMAGED_LOG, WANDB_ID, *LEFTOVERS}
 
 
 def _contents(place: Path) -> set[Path]:

@@ -1,0 +1,86 @@
+"""Whose code a run folder makes a command run, and whether the user wants that."""
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from uppertail.errors import InputError, printable
+from uppertail.parts import PARTS
+from uppertail.records import RunFolder, made_here
+
+KNOWN = ("uppertail", "gymnasium")
+"""Packages whose code runs without a question."""
+
+PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_][\w.]*:\S+")
+"""What looks like the import path of a class, or like the id of an environment with the module that makes it."""
+
+HELP = "run the code that the folder names, also if you did not make it on this machine"
+
+
+def require_trust(folder: Path, trust: bool | None) -> None:
+    """Refuses to run code that a folder names, unless it is ours, the user's own, or wanted.
+
+    Args:
+        folder: the run's folder.
+        trust: whether the user wants it; None: the command never runs such code.
+
+    Raises:
+        InputError: it is refused, or the folder's config.yaml is damaged.
+    """
+    named = sorted(set(others(RunFolder(folder).config or {})))
+    if not named or trust or (trust is not None and made_here(folder)):
+        return
+    what = f"The run in {folder} names code that is not UpperTail's or Gymnasium's ({printable(', '.join(named[:5]))})"
+    if trust is None:
+        raise InputError(f"{what}, and this command runs none: train with --record distributions, which it then reads.")
+    if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
+        print(f"{what}, and it was not made by you on this machine. Run that code? [y/N] ", end="", file=sys.stderr)
+        if input().strip().lower() in ("y", "yes"):
+            return
+    raise InputError(
+        f"{what}, and it was not made by you on this machine: read that code, then add --trust (in Python, trust=True)."
+    )
+
+
+def others(options: Mapping[str, Any]) -> Iterator[str]:
+    """What a run's options name that is neither ours nor Gymnasium's: classes, and modules of environments.
+
+    Whatever looks like one counts: a question too many is better than code that nobody wanted.
+    """
+    for option, value in options.items():
+        part, content = PARTS.get(option), _parsed(value)
+        kind = content.get("class_path") if isinstance(content, Mapping) else content
+        if part is not None and isinstance(kind, str) and "." not in kind and kind not in part.kinds:
+            yield kind  # a module of this name would be imported
+        if "." in option or option == "config":  # no run writes such an option; it would replace others
+            yield option
+    for text in _texts(options):
+        yield from (found for found in PATH.findall(text) if re.split(r"[.:]", found)[0] not in KNOWN)
+
+
+def _parsed(value: Any) -> Any:
+    """A value; of a text that is YAML, as the command line reads it, its content."""
+    if isinstance(value, str):
+        with contextlib.suppress(yaml.YAMLError, RecursionError, ValueError):
+            return yaml.safe_load(value)
+    return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts somewhere in a value."""
+    if isinstance(value, str):
+        yield value
+        content = _parsed(value)
+        if content != value:
+            yield from _texts(content)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
