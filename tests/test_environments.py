@@ -1,11 +1,13 @@
 """Environments against plain simulations, enumeration, and Gymnasium itself; encodings against explicit features."""
 
+import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -13,10 +15,21 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from uppertail.encodings import Encoding, OneHot, Scalar, Thermometer
-from uppertail.environments import Chain, Environment, FiniteMDP, FrozenLake, Toy
+from uppertail import Settings, train
+from uppertail.encodings import Encoding, Numbers, OneHot, Scalar, Thermometer
+from uppertail.environments import (
+    Chain,
+    Environment,
+    EnvironmentBuilder,
+    FiniteMDP,
+    FrozenLake,
+    Toy,
+    measure_returns,
+    returns_of,
+)
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError
+from uppertail.types import TimeStep
 
 KEY = jax.random.key(0)
 DRAWS = 20_000
@@ -430,3 +443,69 @@ def test_errors_name_the_argument_the_value_and_the_remedy(build: Callable[[], A
         build()
     for word in words:
         assert word in str(error.value)
+
+
+class Corridor(Environment):
+    """Pays `pay` at each step and shows its action; truncated after four, or terminated by chance."""
+
+    pay: Any
+    may_end: bool = eqx.field(static=True, default=False)
+
+    @property
+    def num_actions(self) -> int:
+        return 2
+
+    @property
+    def observations(self) -> Numbers:
+        assert self.pay.shape == (), "asked of one environment, not of all seeds' together"
+        return Numbers((0.0, 0.0), (4.0, 1.0))
+
+    def reset(self, key: Any) -> Any:
+        no = jnp.zeros((), bool)
+        return jnp.zeros(()), TimeStep(jnp.zeros(2), jnp.zeros(()), no, no)
+
+    def step(self, key: Any, state: Any, action: Any) -> Any:
+        ends = self.may_end & (jax.random.uniform(key) < 0.5)
+        shown = jnp.stack([state + 1, action.astype(float)])
+        return state + 1, TimeStep(shown, self.pay, ends, ~ends & (state + 1 >= 4))
+
+
+@dataclasses.dataclass(frozen=True)
+class Paying(EnvironmentBuilder):
+    pay: float = 1.0
+    may_end: bool = False
+
+    def build(self, key: Any) -> Corridor:
+        return Corridor(jnp.float32(self.pay), self.may_end)
+
+
+@pytest.mark.parametrize(
+    ("pay", "expected"), [(1.0, (0.0, 1 + 0.5 + 0.25 + 0.125)), (-2.0, (-3.75, 0.0)), (0.0, (0.0, 0.0))]
+)
+def test_the_returns_of_a_compiled_environment_without_a_table_are_measured(pay: float, expected: Any) -> None:
+    environments = jax.vmap(Paying(pay).build)(jax.random.split(KEY, 3))
+    measured = returns_of(Paying(pay), environments, 0.5)
+    assert (measured.low, measured.high, measured.known) == (*expected, False)
+    assert measured == measure_returns(Paying(pay), 0.5)
+    assert returns_of(Chain(5), jax.vmap(Chain(5).build)(jax.random.split(KEY, 3)), 0.5) == (0.0, 1.0, True)
+
+
+def test_measured_returns_reach_to_the_time_limit_that_truncated_an_episode() -> None:
+    assert measure_returns(Paying(may_end=True), 1.0) == (0.0, 4.0, False)
+
+
+def test_a_reward_that_is_not_finite_is_found_as_returns_are_measured() -> None:
+    with pytest.raises(InputError, match=r"^The environment, while its returns were .* gave the reward nan: "):
+        measure_returns(Paying(math.nan), 0.9)
+
+
+def test_a_builder_defines_no_success_unless_it_says_so() -> None:
+    assert (Paying().success_return, Paying().floor_episodes) == (math.inf, None)
+
+
+@pytest.mark.slow
+def test_an_environment_without_a_table_is_trained_on_and_keeps_what_was_measured() -> None:
+    settings = Settings(seeds=2, episodes=10, discount=0.5, width=4, hidden_layers=1, replay_size=32, batch_size=8)
+    result = train(Paying(), settings=settings)
+    assert result.record.summary()["measured_returns"] == [0.0, 1.875]
+    assert result.record.episodes[1].returns.tolist() == [4.0] * result.record.episodes[1].returns.size

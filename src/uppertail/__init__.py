@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from uppertail import loggers
     from uppertail.cli.trained import load
     from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
+    from uppertail.encodings import Numbers, ObservationSpace, Pixels, States
     from uppertail.environments import (
         CartpoleSwingup,
         Chain,
         DeepSea,
+        Environment,
         EnvironmentBuilder,
         FiniteMDP,
         FrozenLake,
@@ -53,10 +55,13 @@ if TYPE_CHECKING:
     from uppertail.training.settings import Settings
     from uppertail.training.train import train
     from uppertail.training.trained import Trained
+    from uppertail.types import TimeStep
 
 _HOMES = {
     "uppertail.distributions": ("ReturnDistribution",),
-    "uppertail.environments": ("EnvironmentBuilder", "FiniteMDP", "Given", "HostBuilder"),
+    "uppertail.environments": ("Environment", "EnvironmentBuilder", "FiniteMDP", "Given", "HostBuilder"),
+    "uppertail.encodings": ("Numbers", "ObservationSpace", "Pixels", "States"),
+    "uppertail.types": ("TimeStep",),
     "uppertail.errors": ("InputError",),
     "uppertail.networks": ("EncodedNetwork", "Network", "NetworkBuilder"),
     "uppertail.policies": ("ExplorationPolicy", "Greedy", "Memoryless"),
@@ -95,6 +100,7 @@ __all__ = [
     "Dropout",
     "EncodedNetwork",
     "Ensemble",
+    "Environment",
     "EnvironmentBuilder",
     "EpisodeUCB",
     "EpsilonGreedy",
@@ -114,9 +120,12 @@ __all__ = [
     "Memoryless",
     "Network",
     "NetworkBuilder",
+    "Numbers",
+    "ObservationSpace",
     "Online",
     "PerAction",
     "Periodic",
+    "Pixels",
     "PointMass",
     "Prioritized",
     "Progress",
@@ -126,9 +135,11 @@ __all__ = [
     "RunningMean",
     "Sample",
     "Settings",
+    "States",
     "Stop",
     "Target",
     "Thompson",
+    "TimeStep",
     "Toy",
     "Trained",
     "TrainingDivergedError",

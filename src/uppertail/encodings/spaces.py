@@ -44,7 +44,13 @@ class Preferences:
 
 
 class ObservationSpace(abc.ABC):
-    """What an environment's observations are. A space is a frozen dataclass."""
+    """What an environment's observations are. A space is a frozen dataclass.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> [issubclass(kind, ut.ObservationSpace) for kind in (ut.States, ut.Numbers, ut.Pixels)]
+        [True, True, True]
+    """
 
     @abc.abstractmethod
     def encoding(self, preferences: Preferences) -> Encoding:
@@ -61,6 +67,11 @@ class States(ObservationSpace):
 
     Args:
         count: number of states.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> ut.States(count=5)
+        States(count=5)
     """
 
     count: int
@@ -92,6 +103,12 @@ class Numbers(ObservationSpace):
         low: declared lower bound of each number; minus infinity: none.
         high: declared upper bound of each number; infinity: none.
         continuous: whether some of them are not just 0 or 1.
+
+    Examples:
+        >>> import math
+        >>> import uppertail as ut
+        >>> ut.Numbers(low=(-1.0, -math.inf), high=(1.0, math.inf))  # the second has no bounds
+        Numbers(low=(-1.0, -inf), high=(1.0, inf), continuous=True)
     """
 
     low: tuple[float, ...]
@@ -128,6 +145,11 @@ class Pixels(ObservationSpace):
         channels: numbers per pixel.
         channels_first: whether an observation is [channels, height, width] instead of [height, width, channels].
         peak: the largest declared number of a pixel.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> ut.Pixels(height=84, width=84, channels=3)
+        Pixels(height=84, width=84, channels=3, channels_first=False, peak=255.0)
     """
 
     height: int

@@ -8,7 +8,7 @@ from uppertail.environments.failures import EnvironmentFailedError, begin_all, s
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
 from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
-from uppertail.environments.measured import measure_returns
+from uppertail.environments.measured import measure_returns, returns_of
 from uppertail.environments.risky_arm import RiskyArm
 from uppertail.environments.toy import Toy
 from uppertail.environments.treasure_chain import TreasureChain
@@ -39,5 +39,6 @@ __all__ = [
     "builder_of",
     "measure_returns",
     "require_tables_fit",
+    "returns_of",
     "step_host",
 ]

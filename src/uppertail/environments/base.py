@@ -1,6 +1,7 @@
 """The contracts of an environment and of its builder."""
 
 import abc
+import math
 
 import equinox as eqx
 import jax
@@ -14,7 +15,31 @@ from uppertail.types import PyTree, TimeStep
 class Environment(eqx.Module):
     """A compiled environment: pure functions of explicit state, arrays as leaves.
 
-    There is no reset inside `step`: the loop resets, so the observation after an episode's last step is the true one.
+    A run has one for each seed and maps over them with `jax.vmap`; every method here is that of a single one. There is
+    no reset inside `step`: the loop resets, so the observation after an episode's last step is the true one.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> class Count(ut.Environment):  # action 1 counts up to `goal`, which pays 1; action 0 waits
+        ...     goal: jax.Array
+        ...     observations, num_actions = ut.Numbers(low=(0.0,), high=(9.0,)), 2
+        ...
+        ...     def reset(self, key):
+        ...         return jnp.zeros(()), self.shown(jnp.zeros(()))
+        ...
+        ...     def step(self, key, state, action):
+        ...         after = state + action.astype(float)
+        ...         return after, self.shown(after)
+        ...
+        ...     def shown(self, state):
+        ...         there = state >= self.goal
+        ...         return ut.TimeStep(state[None], there.astype(float), there, jnp.zeros((), bool))
+        >>> key = jax.random.key(0)
+        >>> _, now = Count(jnp.array(1.0)).step(key, jnp.zeros(()), jnp.array(1))
+        >>> float(now.reward), bool(now.terminated), bool(now.truncated)
+        (1.0, True, False)
     """
 
     @property
@@ -35,9 +60,13 @@ class Environment(eqx.Module):
     def step(self, key: PRNGKeyArray, state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
         """The state and time step after an action."""
 
-    @abc.abstractmethod
-    def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """The range of discounted returns that a run has to tell apart, 0 included; families are fitted to it."""
+    def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]] | None:
+        """The range of discounted returns that a run has to tell apart, 0 included; families are fitted to it.
+
+        None, the default: a random policy measures it before the run.
+        """
+        del discount
+        return None
 
 
 class EnvironmentBuilder(abc.ABC):
@@ -50,7 +79,7 @@ class EnvironmentBuilder(abc.ABC):
         >>> import uppertail as ut
         >>> @dataclasses.dataclass(frozen=True)
         ... class Bandit(ut.EnvironmentBuilder):
-        ...     success_return, floor_episodes = 1.0, 1.5
+        ...     success_return = 1.0
         ...
         ...     def build(self, key):
         ...         good = jax.random.randint(key, (), 0, 2)  # each seed has its own
@@ -68,14 +97,14 @@ class EnvironmentBuilder(abc.ABC):
     """
 
     @property
-    @abc.abstractmethod
     def success_return(self) -> float:
-        """The undiscounted return from which an episode counts as a success."""
+        """The undiscounted return from which an episode counts as a success; infinite: success is not defined."""
+        return math.inf
 
     @property
-    @abc.abstractmethod
     def floor_episodes(self) -> float | None:
-        """The episode in which an agent of perfect memory first succeeds, on average; None where that is not known."""
+        """The episode in which an agent of perfect memory first succeeds, on average; None: not known."""
+        return None
 
     @property
     def preferences(self) -> Preferences:

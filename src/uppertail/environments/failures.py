@@ -11,6 +11,9 @@ from uppertail.errors import InputError, message_of
 
 Answer = TypeVar("Answer")
 
+NOT_FINITE = "{} gave the reward {}: rewards must be finite numbers of 32 bits."
+"""The sentence on a reward that is not finite."""
+
 
 class EnvironmentFailedError(InputError):
     """An environment raised an exception, or gave a number that is not finite; its text says which, and when."""
@@ -49,7 +52,7 @@ def step_host(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: C
     now = call(lambda: host.step(actions), where)
     if not np.isfinite(now.reward).all():
         reward = now.reward[~np.isfinite(now.reward)][0]
-        raise EnvironmentFailedError(f"{where()} gave the reward {reward}: rewards must be finite numbers of 32 bits.")
+        raise EnvironmentFailedError(NOT_FINITE.format(where(), reward))
     _require_finite(now.next_observation, where)
     if now.observation is not now.next_observation:
         _require_finite(now.observation, where)

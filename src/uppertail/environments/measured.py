@@ -3,13 +3,15 @@
 import math
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float, Key
 
-from uppertail.environments.base import discounted_steps
-from uppertail.environments.failures import begin_host, step_host
+from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
+from uppertail.environments.failures import NOT_FINITE, EnvironmentFailedError, begin_host, step_host
 from uppertail.environments.host import HostBuilder, HostEnvironment
-from uppertail.types import ReturnRange
+from uppertail.types import PyTree, ReturnRange, TimeStep
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000
 """How many random episodes measure the returns, and after how many steps measuring ends."""
@@ -18,7 +20,25 @@ WIDER = 2.0
 """How far beyond the measured returns others are expected at most, in widths of the measured range."""
 
 
-def measure_returns(builder: HostBuilder, discount: float) -> ReturnRange:
+def returns_of(builder: EnvironmentBuilder, environments: Environment, discount: float) -> ReturnRange:
+    """The range of compiled environments' returns: the widest that one of them names, or an estimate.
+
+    Args:
+        builder: has built them.
+        environments: the environments, every array with a leading axis of seeds.
+        discount: the discount of the returns.
+
+    Raises:
+        EnvironmentFailedError: no range is named, and a random policy earned a reward that is not a finite number.
+    """
+    named = jax.jit(jax.vmap(lambda environment: environment.return_range(discount)))(environments)
+    if named is None:
+        return measure_returns(builder, discount)
+    low, high = named
+    return ReturnRange(float(jnp.min(low)), float(jnp.max(high)))
+
+
+def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange:
     """An estimate from episodes of a random policy, the same for every run.
 
     It reaches to the returns of the lowest and of the highest reward at every step of the time limit, but at most
@@ -27,25 +47,33 @@ def measure_returns(builder: HostBuilder, discount: float) -> ReturnRange:
     Raises:
         EnvironmentFailedError: one raised an exception, or a reward or an observation is not a finite number.
     """
-    environment, random = builder.open(0, 1), np.random.default_rng(0)
-    try:
-        begin_host(environment.reset, _moment)
-        episodes = [_random_episode(environment, builder.num_actions, random)]
-        while len(episodes) < MEASURED_EPISODES and sum(map(len, episodes)) < MEASURED_STEPS:
-            episodes.append(_random_episode(environment, builder.num_actions, random))
-    finally:
-        environment.close()
+    if isinstance(builder, HostBuilder) and not builder.compiles:
+        episodes, limit = _host_episodes(builder), builder.time_limit
+    else:
+        episodes, limit = _compiled_episodes(builder)
     returns = np.concatenate([[0.0], *(_discounted(rewards, discount) for rewards in episodes)])
     rewards = np.concatenate([[0.0], *episodes])
-    steps = builder.time_limit or math.inf
-    horizon = discounted_steps(steps, discount)
+    horizon = discounted_steps(limit or math.inf, discount)
     width = returns.max() - returns.min()
     low = max(_times(rewards.min(), horizon), returns.min() - WIDER * width)
     high = min(_times(rewards.max(), horizon), returns.max() + WIDER * width)
     return ReturnRange(float(low), float(high), known=False)
 
 
-def _random_episode(environment: HostEnvironment, num_actions: int, random: np.random.Generator) -> list[float]:
+def _host_episodes(builder: HostBuilder) -> list[list[float]]:
+    """The rewards of random episodes in an environment that Python steps."""
+    environment, random = builder.open(0, 1), np.random.default_rng(0)
+    try:
+        begin_host(environment.reset, _moment)
+        episodes = [_host_episode(environment, builder.num_actions, random)]
+        while len(episodes) < MEASURED_EPISODES and sum(map(len, episodes)) < MEASURED_STEPS:
+            episodes.append(_host_episode(environment, builder.num_actions, random))
+    finally:
+        environment.close()
+    return episodes
+
+
+def _host_episode(environment: HostEnvironment, num_actions: int, random: np.random.Generator) -> list[float]:
     """The rewards of an episode, or of its first `MEASURED_STEPS` steps."""
     rewards: list[float] = []
     while len(rewards) < MEASURED_STEPS:
@@ -57,11 +85,41 @@ def _random_episode(environment: HostEnvironment, num_actions: int, random: np.r
     return rewards
 
 
+def _compiled_episodes(builder: EnvironmentBuilder) -> tuple[list[np.ndarray], int | None]:
+    """The rewards of random episodes in a compiled environment, and after how many steps one was truncated, if any was.
+
+    The last episode may be incomplete.
+    """
+    key = jax.random.key(0)
+    environment = builder.build(key)
+
+    def step(state: PyTree, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
+        action_key, step_key, reset_key = jax.random.split(key, 3)
+        action = jax.random.randint(action_key, (), 0, environment.num_actions)
+        state, now = environment.step(step_key, state, action)
+        ended = now.terminated | now.truncated
+        fresh, _ = environment.reset(reset_key)
+        return jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, state), now._replace(observation=())
+
+    @jax.jit
+    def walk(keys: Key[Array, " steps"]) -> TimeStep:
+        return jax.lax.scan(step, environment.reset(key)[0], keys)[1]
+
+    steps = jax.tree.map(np.asarray, walk(jax.random.split(key, MEASURED_STEPS)))
+    rewards = steps.reward
+    if not np.isfinite(rewards).all():
+        reward = rewards[~np.isfinite(rewards)][0]
+        raise EnvironmentFailedError(NOT_FINITE.format(_moment(), reward))
+    ends = np.flatnonzero(steps.terminated | steps.truncated)
+    lengths = np.diff(ends, prepend=-1)[steps.truncated[ends]]
+    return np.split(rewards, ends + 1)[:MEASURED_EPISODES], int(lengths.max()) if lengths.size else None
+
+
 def _moment() -> str:
     return "The environment, while its returns were measured by a random policy (--env.returns avoids this),"
 
 
-def _discounted(rewards: list[float], discount: float) -> Float[np.ndarray, " steps"]:
+def _discounted(rewards: Any, discount: float) -> Float[np.ndarray, " steps"]:
     """The return from each step of an episode on."""
     returns: list[Any] = [0.0]
     for reward in reversed(rewards):

@@ -58,14 +58,6 @@ class RiskyArm(EnvironmentBuilder):
             raise InputError(f"chance is {self.chance}, but a lottery may be won and lost: use one in (0, 1).")
 
     @property
-    def success_return(self) -> float:
-        return math.inf
-
-    @property
-    def floor_episodes(self) -> None:
-        return None
-
-    @property
     def preferences(self) -> Preferences:
         return Preferences(states=self.encoding)
 

@@ -37,10 +37,6 @@ class Toy(EnvironmentBuilder):
         return 3.0
 
     @property
-    def floor_episodes(self) -> None:
-        return None
-
-    @property
     def preferences(self) -> Preferences:
         return Preferences(states=self.encoding)
 

@@ -58,10 +58,6 @@ class FrozenLake(WatchableBuilder):
         return 1.0
 
     @property
-    def floor_episodes(self) -> None:
-        return None
-
-    @property
     def preferences(self) -> Preferences:
         return Preferences(states=self.encoding)
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Key, PRNGKeyArray
 
 from uppertail.agent import Metrics
-from uppertail.environments import Environment, EnvironmentBuilder, require_tables_fit
+from uppertail.environments import Environment, EnvironmentBuilder, require_tables_fit, returns_of
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import start_keys
@@ -39,17 +38,14 @@ class CompiledWorld(World):
     """
 
     def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, known_returns: ReturnRange | None) -> None:
-        self.keys, self.known_returns = keys, known_returns
+        self.builder, self.keys, self.known_returns = builder, keys, known_returns
         self.compiled: Environment = _build(builder, keys)
         self.environments = self.compiled
-        self.observations, self.num_actions = self.compiled.observations, self.compiled.num_actions
+        one = jax.tree.map(lambda leaf: leaf[0], self.compiled)
+        self.observations, self.num_actions = one.observations, one.num_actions
 
     def return_range(self, discount: float) -> ReturnRange:
-        if self.known_returns is not None:
-            return self.known_returns
-        of_each = jax.jit(jax.vmap(lambda environment: environment.return_range(discount)))
-        low, high = of_each(self.compiled)
-        return ReturnRange(float(jnp.min(low)), float(jnp.max(high)))
+        return self.known_returns or returns_of(self.builder, self.compiled, discount)
 
     def start_observations(self) -> Array:
         def first(run_key: PRNGKeyArray, environment: Environment) -> Array:
