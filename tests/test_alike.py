@@ -13,7 +13,7 @@ import pytest
 from gymnasium import spaces
 
 from uppertail.environments import EnvironmentFailedError, Given
-from uppertail.environments.gymnasium.alike import AlikeMaker, _end_later
+from uppertail.environments.gymnasium.vector_adapter import VectorAdapterMaker, _end_later
 from uppertail.training.drivers import evaluation
 
 SIZES = {"vector": (3,), "image": (8, 8)}
@@ -108,7 +108,7 @@ def test_other_observations_in_evaluation_are_known_before_training() -> None:
 
 def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Given(Reusing).inspected
-    make = AlikeMaker(Reusing, None, seen.reading, seen.example)
+    make = VectorAdapterMaker(Reusing, None, seen.reading, seen.example)
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     make()
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before

@@ -12,6 +12,7 @@ from uppertail.environments.measured import measure_returns, returns_of
 from uppertail.environments.risky_arm import RiskyArm
 from uppertail.environments.toy import Toy
 from uppertail.environments.treasure_chain import TreasureChain
+from uppertail.environments.vectors import VectorBuilder
 from uppertail.environments.watched import Frame, WatchableBuilder, WatchedEnvironment, WatchedStep
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "RiskyArm",
     "Toy",
     "TreasureChain",
+    "VectorBuilder",
     "WatchableBuilder",
     "WatchedEnvironment",
     "WatchedStep",

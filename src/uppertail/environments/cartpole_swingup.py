@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from uppertail.encodings import Numbers, Preferences
-from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
+from uppertail.encodings import Numbers
+from uppertail.environments.base import Environment, discounted_steps
 from uppertail.environments.cartpole import PUSH, TIME_STEP, CartpoleState
+from uppertail.environments.vectors import VectorBuilder
 from uppertail.errors import InputError
 from uppertail.schema import settle
 from uppertail.types import TimeStep
@@ -87,7 +88,7 @@ class SwingUp(Environment):
 
 
 @dataclasses.dataclass(frozen=True)
-class CartpoleSwingup(EnvironmentBuilder):
+class CartpoleSwingup(VectorBuilder):
     """A pole hangs from a cart: swinging it up and keeping it there earns 1 per step, every push costs a little.
 
     An agent that does not explore deeply learns to stand still, which is free. Actions: push left, nothing, push right.
@@ -101,10 +102,6 @@ class CartpoleSwingup(EnvironmentBuilder):
         theta_dot_threshold: and its angular speed below this, in radians per second, above 0.
         x_reward_threshold: and the cart nearer to the centre than this, in metres, above 0.
         move_cost: what a push costs, in [0, 1).
-        num_features: how many random features the numbers become.
-        length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
-        feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
-            its own from them.
 
     Examples:
         >>> import jax
@@ -120,9 +117,6 @@ class CartpoleSwingup(EnvironmentBuilder):
     theta_dot_threshold: float = 1.0
     x_reward_threshold: float = 1.0
     move_cost: float = 0.1
-    num_features: int = 512
-    length_scale: float = 0.2
-    feature_norm: float = 1.0
 
     def __post_init__(self) -> None:
         settle(self)
@@ -146,16 +140,6 @@ class CartpoleSwingup(EnvironmentBuilder):
     def success_return(self) -> float:
         """What bsuite's score calls a swing-up: more than 100 there, 100 or more here."""
         return 100.0
-
-    @property
-    def floor_episodes(self) -> None:
-        return None
-
-    @property
-    def preferences(self) -> Preferences:
-        return Preferences(
-            num_features=self.num_features, length_scale=self.length_scale, feature_norm=self.feature_norm
-        )
 
     def build(self, key: PRNGKeyArray) -> SwingUp:
         del key  # every seed has the same cart and pole

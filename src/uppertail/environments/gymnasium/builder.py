@@ -13,16 +13,17 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from gymnasium.wrappers import TimeLimit
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import Features, ObservationSpace, Preferences, Scaling
+from uppertail.encodings import ObservationSpace, Preferences
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import objections, tables, texts, wrapping
-from uppertail.environments.gymnasium.alike import AlikeMaker
-from uppertail.environments.gymnasium.inspection import Inspected, inspect_environment
+from uppertail.environments.gymnasium import inspection, tables, wrapping
+from uppertail.environments.gymnasium.inspection import Inspected
 from uppertail.environments.gymnasium.single import Single, close_quietly
 from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.gymnasium.vector import Vector
-from uppertail.environments.gymnasium.wrapping import Made, Wrapped
+from uppertail.environments.gymnasium.vector_adapter import VectorAdapterMaker
+from uppertail.environments.gymnasium.wrapping import Made, make_wrapped
 from uppertail.environments.host import HostBuilder, HostEnvironment
+from uppertail.environments.vectors import VectorBuilder
 from uppertail.errors import InputError
 from uppertail.schema import settle
 from uppertail.types import ReturnRange
@@ -38,7 +39,7 @@ MOST_PLACES = 2**30
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GymnasiumBuilder(HostBuilder):
+class GymnasiumBuilder(HostBuilder, VectorBuilder):
     """An environment of Gymnasium.
 
     Args:
@@ -47,14 +48,6 @@ class GymnasiumBuilder(HostBuilder):
             whatever it holds, as a one-hot, where observations repeat exactly.
         hash_size: with hashed, how many different observations that one-hot has a place for; it is rounded up to a
             power of 2.
-        scaling: by which bounds other observations are brought to [-1, 1]: auto (those declared, else those seen so
-            far), declared or running (those seen so far).
-        features: how numbers enter the network: random (features that only near observations share), scaled (as they
-            are; add --bias true) or auto (random where there is a Box).
-        num_features: how many random features.
-        length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
-        feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
-            its own from them.
         returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
             by episodes of a random policy.
         success: undiscounted return from which an episode counts as a success; null: the reward_threshold that it
@@ -69,11 +62,6 @@ class GymnasiumBuilder(HostBuilder):
     compile: Literal["auto", "never"] = "auto"
     encoding: Literal["one_hot", "scalar", "thermometer", "hashed"] = "one_hot"
     hash_size: int = 4096
-    scaling: Scaling = "auto"
-    features: Features = "auto"
-    num_features: int = 512
-    length_scale: float = 0.2
-    feature_norm: float = 1.0
     returns: tuple[float, float] | None = None
     success: float | None = None
     vectorization: Literal["sync", "async"] = "sync"
@@ -84,7 +72,7 @@ class GymnasiumBuilder(HostBuilder):
         if isinstance(self.wrappers, str):
             raise InputError(f"wrappers is {self.wrappers!r}: give a list, such as [{repr(self.wrappers)[1:-1]}].")
         if isinstance(self.wrappers, list | tuple):  # written down as a file holds them
-            object.__setattr__(self, "wrappers", [wrapping.wrapper(each).plain for each in self.wrappers])
+            object.__setattr__(self, "wrappers", [*map(wrapping.plain, self.wrappers)])
         settle(self)
         if self.returns is not None and not (
             len(self.returns) == 2 and -LARGEST <= self.returns[0] < self.returns[1] <= LARGEST
@@ -112,7 +100,8 @@ class GymnasiumBuilder(HostBuilder):
 
     def maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew."""
-        return Wrapped(self.bare_maker(), self.wrappers) if self.wrappers else self.bare_maker()
+        bare = self.bare_maker()
+        return functools.partial(make_wrapped, bare, self.wrappers) if self.wrappers else bare
 
     def seed_of_resets(self, seed: int) -> int | None:
         """The seed that every episode of this run, or of its evaluation, is reset with; None: each has its own."""
@@ -124,10 +113,6 @@ class GymnasiumBuilder(HostBuilder):
         return float("inf") if threshold is None else threshold
 
     @property
-    def floor_episodes(self) -> None:
-        return None
-
-    @property
     def compiles(self) -> bool:
         return self.compile == "auto" and self.inspected.has_table and self.inspected.objection is None
 
@@ -137,8 +122,8 @@ class GymnasiumBuilder(HostBuilder):
         if self.compile == "auto" and self.inspected.objection:
             lines.append(f"{self.label} is stepped in Python: {self.inspected.objection}.")
         lines += (
-            f"The text {name!r} of {self.label} is left out: it never changed in {texts.TRIED_EPISODES} random "
-            f"episodes of at most {texts.TRIED_STEPS} steps. With --env.encoding hashed it counts."
+            f"The text {name!r} of {self.label} is left out: it never changed in {inspection.TRIED_EPISODES} random "
+            f"episodes of at most {inspection.TRIED_STEPS} steps. With --env.encoding hashed it counts."
             for name in self.inspected.left_out
         )
         return " ".join(lines) or None
@@ -150,7 +135,7 @@ class GymnasiumBuilder(HostBuilder):
     @property
     def preferences(self) -> Preferences:
         states = "one_hot" if self.encoding == "hashed" else self.encoding
-        return Preferences(states, self.scaling, self.features, self.num_features, self.length_scale, self.feature_norm)
+        return dataclasses.replace(super().preferences, states=states)
 
     @property
     def num_actions(self) -> int:
@@ -189,7 +174,8 @@ class GymnasiumBuilder(HostBuilder):
         env = self.make()
         try:
             assert isinstance(env, gymnasium.Env)
-            return tables.from_environment(env, self.inspected.time_limit)
+            bare: Any = env.unwrapped
+            return tables.from_table(bare.P, bare.initial_state_distrib, self.inspected.time_limit)
         finally:
             close_quietly(env)
 
@@ -203,7 +189,7 @@ class GymnasiumBuilder(HostBuilder):
             return Single(limited, seen.reading, int(seen.actions.start), seed, reset_seed)
         close_quietly(env)
         kind = {"sync": SyncVectorEnv, "async": functools.partial(AsyncVectorEnv, context="spawn")}[self.vectorization]
-        makers: Any = [AlikeMaker(self.maker(), limit, seen.reading, seen.example)] * num_envs
+        makers: Any = [VectorAdapterMaker(self.maker(), limit, seen.reading, seen.example)] * num_envs
         vector = kind(makers, autoreset_mode=AutoresetMode.DISABLED)
         return Vector(vector, Reading(np.array, seen.reading.space), int(seen.actions.start), seed, reset_seed)
 
@@ -224,7 +210,9 @@ class GymnasiumBuilder(HostBuilder):
         """
         env, hash_size = self.make(), self.hash_size if self.encoding == "hashed" else None
         try:
-            return inspect_environment(self.label, env, hash_size, self._objection if self.compile == "auto" else None)
+            return inspection.inspect_environment(
+                self.label, env, hash_size, self._objection if self.compile == "auto" else None
+            )
         finally:
             close_quietly(env)
 
@@ -233,4 +221,4 @@ class GymnasiumBuilder(HostBuilder):
             return "its episodes begin as reset_seed says"
         if self.encoding == "hashed":
             return "its observations are hashed"
-        return objections.objection(env)
+        return tables.objection(env)

@@ -1,11 +1,13 @@
-"""A checksum of a function that makes environments: of its code and of what the code refers to."""
+"""A checksum of a function that makes environments: of its code and of what the code refers to.
+
+A pickle would not do: its bytes depend on the order of sets, and on which texts Python happens to share.
+"""
 
 import contextlib
 import functools
 import hashlib
 import inspect
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -22,101 +24,69 @@ def fingerprint(environment: Any) -> str:
     own. Of an environment itself it covers the arguments of its constructor that it keeps in attributes of the same
     names, not its current state.
     """
-    total = hashlib.sha256()
-    for part in _Walk(environment).parts(environment):
-        total.update(part.encode(errors="surrogatepass") + b"\0")
-    return total.hexdigest()[:12]
+    facts = repr(_Walk(_package(environment)).facts(environment))
+    return hashlib.sha256(facts.encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 class _Walk:
     """A walk over all that a function refers to; each thing is visited once.
 
     Args:
-        environment: where it begins.
+        package: where the code is that the walk follows.
     """
 
-    def __init__(self, environment: Any) -> None:
-        self.roots = {_root(environment)}
-        self.seen: set[int] = set()
-        self.kept: list[Any] = []  # keeps objects alive, so that no id is used twice
+    def __init__(self, package: str) -> None:
+        self.package = package
+        self.seen: dict[int, Any] = {}  # keeps objects alive, so that no id is used twice
 
-    def parts(self, value: Any) -> Iterator[str]:
-        """The facts that distinguish this value, as text."""
+    def facts(self, value: Any) -> Any:
+        """The facts that distinguish this value, in lists of plain values."""
         if isinstance(value, PLAIN):
-            yield f"{type(value).__name__} {value!r}"
-        elif isinstance(value, tuple | list | dict | set | frozenset):
-            yield from self._collection(value)
-        elif isinstance(value, types.CodeType):
-            yield from self._code(value)
-        elif id(value) in self.seen:
-            yield "again"
-        else:
-            self.seen.add(id(value))
-            self.kept.append(value)
-            yield from self._object(value)
+            return value
+        if isinstance(value, set | frozenset):
+            return sorted(repr(self.facts(item)) for item in value)  # a set has no fixed order
+        if isinstance(value, tuple | list | dict):
+            items = list(value.items()) if isinstance(value, dict) else value
+            return [type(value).__name__, *map(self.facts, items)]
+        if isinstance(value, types.CodeType):
+            return [value.co_name, value.co_varnames, value.co_names, value.co_code, self.facts(value.co_consts)]
+        if id(value) in self.seen:
+            return "again"
+        self.seen[id(value)] = value
+        return [_name(value if hasattr(value, "__qualname__") else type(value)), self.facts(self._inside(value))]
 
-    def _collection(self, value: Any) -> Iterator[str]:
-        yield type(value).__name__
-        items = list(value.items()) if isinstance(value, dict) else list(value)
-        each = ["\0".join(self.parts(item)) for item in items]
-        yield from sorted(each) if isinstance(value, set | frozenset) else each  # a set has no fixed order
+    def _inside(self, value: Any) -> Any:
+        """What an object is made of."""
+        match value:
+            case functools.partial():
+                return value.func, value.args, value.keywords
+            case types.MethodType():
+                return value.__func__, value.__self__
+            case staticmethod() | classmethod():
+                return value.__func__
+            case property():
+                return value.fget, value.fset
+            case gymnasium.Env() | VectorEnv():
+                spec = value.spec and (value.spec.id, value.spec.kwargs)
+                return spec, type(value), type(value.unwrapped), _constructor_arguments(value.unwrapped)
+            case types.FunctionType() if self._follows(value):
+                referred = {
+                    name: each if _is_constant(each) else type(each)
+                    for name, each in sorted(_references(value).items())
+                }
+                return value.__code__, value.__defaults__, value.__kwdefaults__, referred
+            case type() if self._follows(value):
+                kinds = (*PLAIN, tuple, types.FunctionType, staticmethod, classmethod, property)
+                own = {name: each for name, each in sorted(vars(value).items()) if isinstance(each, kinds)}
+                return value.__bases__, {n: each for n, each in own.items() if not n.startswith("__") or callable(each)}
+            case _ if not isinstance(value, type) and self._follows(type(value)):
+                return type(value), _constructor_arguments(value)
+        return None
 
-    def _object(self, value: Any) -> Iterator[str]:
-        if isinstance(value, functools.partial):
-            yield from self.parts((value.func, value.args, value.keywords))
-        elif isinstance(value, types.MethodType):
-            yield from self.parts((value.__func__, value.__self__))
-        elif isinstance(value, gymnasium.Env | VectorEnv):
-            yield from self._environment(value)
-        elif isinstance(value, types.FunctionType):
-            yield from self._function(value)
-        elif isinstance(value, type):
-            yield from self._class(value)
-        elif isinstance(value, staticmethod | classmethod):
-            yield from self.parts(value.__func__)
-        elif isinstance(value, property):
-            yield from self.parts((value.fget, value.fset))
-        else:
-            yield _name(type(value))
-            if self._followed(type(value)):
-                yield from self.parts((type(value), _constructor_arguments(value)))
-
-    def _environment(self, env: Any) -> Iterator[str]:
-        if env.spec is not None:
-            yield from self.parts((env.spec.id, env.spec.kwargs))
-        yield from self.parts((type(env), type(env.unwrapped), _constructor_arguments(env.unwrapped)))
-
-    def _function(self, function: types.FunctionType) -> Iterator[str]:
-        yield _name(function)
-        if not self._followed(function):
-            return
-        yield from self.parts((function.__code__, function.__defaults__, function.__kwdefaults__))
-        for name, value in sorted(_references(function).items()):
-            yield name
-            yield from self.parts(value if _constant(value) else type(value))
-
-    def _code(self, code: types.CodeType) -> Iterator[str]:
-        yield f"{code.co_name} {code.co_varnames} {code.co_names} {code.co_code.hex()}"
-        yield from self.parts(code.co_consts)
-
-    def _class(self, kind: type) -> Iterator[str]:
-        yield _name(kind)
-        if not self._followed(kind):
-            return
-        for base in kind.__bases__:
-            yield from self.parts(base)
-        for name, value in sorted(vars(kind).items()):
-            if isinstance(value, (*PLAIN, tuple, types.FunctionType, staticmethod, classmethod, property)) and (
-                not name.startswith("__") or callable(value)
-            ):
-                yield name
-                yield from self.parts(value)
-
-    def _followed(self, value: Any) -> bool:
-        root = _root(value)
-        if root == "gymnasium":
-            return False
-        return root in self.roots or (isinstance(value, type) and issubclass(value, gymnasium.Env | VectorEnv))
+    def _follows(self, value: Any) -> bool:
+        package = _package(value)
+        is_environment = isinstance(value, type) and issubclass(value, gymnasium.Env | VectorEnv)
+        return package != "gymnasium" and (package == self.package or is_environment)
 
 
 def _constructor_arguments(value: Any) -> dict[str, Any]:
@@ -126,12 +96,12 @@ def _constructor_arguments(value: Any) -> dict[str, Any]:
     except (TypeError, ValueError):
         return {}
     kept = getattr(value, "__dict__", {})
-    return {name: kept[name] for name in names if isinstance(kept.get(name), PLAIN) and name in kept}
+    return {name: kept[name] for name in names if name in kept and isinstance(kept[name], PLAIN)}
 
 
 def _references(function: types.FunctionType) -> dict[str, Any]:
     """The globals and closure variables that a function's code refers to, by name."""
-    names, codes = set(), [function.__code__]
+    names, codes = set[str](), [function.__code__]
     for code in codes:
         names |= set(code.co_names)
         codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
@@ -142,18 +112,17 @@ def _references(function: types.FunctionType) -> dict[str, Any]:
     return found
 
 
-def _constant(value: Any) -> bool:
+def _is_constant(value: Any) -> bool:
     """Whether a value is likely to be the same in the next process; a container may hold notes of a running program."""
-    if isinstance(value, dict):
-        return all(map(_plain, value.values()))
-    return all(map(_plain, value)) if isinstance(value, list | set) else True
+    items = value.values() if isinstance(value, dict) else value
+    return all(map(_is_plain, items)) if isinstance(value, dict | list | set) else True
 
 
-def _plain(value: Any) -> bool:
-    return isinstance(value, PLAIN) or (isinstance(value, tuple | list) and all(map(_plain, value)))
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, PLAIN) or (isinstance(value, tuple | list) and all(map(_is_plain, value)))
 
 
-def _root(value: Any) -> str:
+def _package(value: Any) -> str:
     while isinstance(value, functools.partial):
         value = value.func
     named = getattr(value, "__module__", None) or type(value).__module__
@@ -161,4 +130,4 @@ def _root(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
-    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    return f"{getattr(value, '__module__', '')}.{value.__qualname__}"

@@ -11,8 +11,9 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from uppertail.environments.base import EnvironmentBuilder
-from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.fingerprint import fingerprint
+from uppertail.environments.gymnasium.wrapping import Made
 from uppertail.errors import InputError, message_of
 
 
@@ -23,19 +24,6 @@ class Given(GymnasiumBuilder):
     Args:
         environment: the environment, or a function without arguments that makes it: an Env or a VectorEnv.
         id: what it is called in a run's files; empty: its registered id, or the name of its class.
-        compile: as in Gym.
-        encoding: as in Gym.
-        hash_size: as in Gym.
-        scaling: as in Gym.
-        features: as in Gym.
-        num_features: as in Gym.
-        length_scale: as in Gym.
-        feature_norm: as in Gym.
-        returns: as in Gym.
-        success: as in Gym.
-        vectorization: as in Gym.
-        wrappers: as in Gym; also classes.
-        reset_seed: as in Gym.
 
     Attributes:
         code: a checksum of the function or environment, so that a run does not load the checkpoints of another one.

@@ -9,9 +9,9 @@ from typing import Any
 
 import gymnasium
 
-from uppertail.environments.gymnasium.builder import GymnasiumBuilder, Made
-from uppertail.environments.gymnasium.packages import extra, missing
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.watched import Watched
+from uppertail.environments.gymnasium.wrapping import Made, extra, missing
 from uppertail.environments.watched import WatchableBuilder
 from uppertail.errors import InputError, message_of
 
@@ -25,28 +25,6 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
         kwargs: what its constructor is given, for example '{map_name: 8x8, is_slippery: false}'; a value of the form
             '{class_path: NAME, init_args: {...}}' becomes an object of that class.
         max_episode_steps: steps after which an episode is truncated; null: as registered.
-        compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
-        encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation,
-            whatever it holds, as a one-hot, where observations repeat exactly.
-        hash_size: with hashed, how many different observations that one-hot has a place for; it is rounded up to a
-            power of 2.
-        scaling: by which bounds other observations are brought to [-1, 1]: auto (those declared, else those seen so
-            far), declared or running (those seen so far).
-        features: how numbers enter the network: random (features that only near observations share), scaled (as they
-            are; add --bias true) or auto (random where there is a Box).
-        num_features: how many random features.
-        length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
-        feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
-            its own from them.
-        returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
-            by episodes of a random policy.
-        success: undiscounted return from which an episode counts as a success; null: the reward_threshold that it
-            is registered with, or has.
-        vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
-        wrappers: what is put around the environment, the innermost first, for example
-            '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
-        reset_seed: what every episode is reset with, so that a layout that is drawn stays the same; run: each seed's
-            run with its own seed; null: every episode with another.
 
     Examples:
         >>> import uppertail as ut

@@ -10,9 +10,13 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
 from uppertail.environments.failures import call
-from uppertail.environments.gymnasium import tables, texts, wrapping
-from uppertail.environments.gymnasium.spaces import Reading, actions_of, hashed, reading
+from uppertail.environments.gymnasium import tables, wrapping
+from uppertail.environments.gymnasium.single import checked_reset, checked_step
+from uppertail.environments.gymnasium.spaces import Path, Reading, actions_of, at, hashed, is_text, leaves, reading
 from uppertail.environments.gymnasium.wrapping import Made
+
+TRIED_EPISODES, TRIED_STEPS = 10, 200
+"""Random episodes, and the most steps of each, in which a text that never changes is taken for a constant."""
 
 
 class Inspected(NamedTuple):
@@ -30,8 +34,8 @@ class Inspected(NamedTuple):
     has_table: bool
     objection: str | None
     rows: int
-    left_out: tuple[str, ...] = ()
-    limits_itself: bool = False
+    left_out: tuple[str, ...]
+    limits_itself: bool
 
 
 def inspect_environment(
@@ -53,11 +57,11 @@ def inspect_environment(
     space, action_space = call(lambda: _spaces(env), lambda: f"{label}, asked for its spaces,")
     actions = actions_of(action_space)
     table = not vector and tables.has_table(env)
-    why = objection(env) if table and not vector and objection is not None else None
-    left_out = frozenset[texts.Path]()
+    left_out = frozenset[Path]()
     if not isinstance(env, VectorEnv) and hash_size is None:
-        left_out = call(lambda: texts.constants(env), lambda: f"{label}, in a random episode before training,")
+        left_out = call(lambda: constant_texts(env), lambda: f"{label}, in a random episode before training,")
     read = reading(space, left_out) if hash_size is None else hashed(hash_size)
+    shape = getattr(env.unwrapped, "shape", None)  # that of its states, in Gymnasium's grids
     return Inspected(
         read,
         read.array(space.sample()),
@@ -65,11 +69,37 @@ def inspect_environment(
         wrapping.time_limit(env),
         _threshold(env),
         table,
-        why,
-        _rows(env),
-        tuple(map(texts.path_name, sorted(left_out, key=str))),
+        objection(env) if table and objection is not None else None,  # pyright: ignore[reportArgumentType]
+        int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1,
+        tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
         not vector and isinstance(getattr(env.unwrapped, "max_steps", None), int),
     )
+
+
+def constant_texts(env: gymnasium.Env[Any, Any]) -> frozenset[Path]:
+    """Where its texts are that stayed the same through random episodes; none if nothing would be left without them.
+
+    The seeds of these episodes are fixed, so that it is the same each time.
+
+    Args:
+        env: an environment that is made only for this.
+    """
+    parts = dict(leaves(env.observation_space))
+    seen: dict[Path, set[str]] = {path: set() for path, part in parts.items() if is_text(part)}
+    if not seen:
+        return frozenset()
+    env.action_space.seed(0)
+    for episode in range(TRIED_EPISODES):
+        observation, over = checked_reset(env.reset(seed=episode))[0], False
+        for _ in range(TRIED_STEPS + 1):
+            for path, texts in seen.items():
+                texts.add(str(at(observation, path)))
+            if over:
+                break
+            observation, _, terminated, truncated, _ = checked_step(env.step(env.action_space.sample()))
+            over = terminated or truncated
+    same = frozenset(path for path, texts in seen.items() if len(texts) == 1)
+    return same if parts.keys() - same else frozenset()
 
 
 def _spaces(env: Made) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
@@ -86,9 +116,3 @@ def _threshold(env: Made) -> float | None:
     if isinstance(own, bool) or not isinstance(own, int | float | np.integer | np.floating):
         return None
     return float(own) if math.isfinite(own) else None
-
-
-def _rows(env: Made) -> int:
-    """The rows of an environment whose states form a grid, as Gymnasium's grids say; else 1."""
-    shape = getattr(env.unwrapped, "shape", None)
-    return int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1

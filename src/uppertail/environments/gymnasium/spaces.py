@@ -1,22 +1,19 @@
 """What Gymnasium's spaces mean here: observations as arrays that a network can take, and discrete actions."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
 
-from uppertail.encodings import HashedStates, Numbers, ObservationSpace, Pixels, States
-from uppertail.environments.gymnasium.hashing import number
-from uppertail.environments.gymnasium.texts import Path, texts_of, without_texts
+from uppertail.encodings import HashedStates, ObservationSpace, States
+from uppertail.environments.boxes import image_of, numbers_of
+from uppertail.environments.gymnasium.hashing import PLACES, number, one_hot
 from uppertail.errors import InputError
 
-UNBOUNDED = 1e10
-"""A declared bound of this size or more counts as none."""
-
-IMAGE_SIDE = 8
-"""An array of numbers with two or three axes is an image if it has as many rows and columns."""
+Path = tuple[Any, ...]
+"""Where in an observation something is: keys of Dicts and indices of Tuples."""
 
 
 class Reading(NamedTuple):
@@ -24,6 +21,35 @@ class Reading(NamedTuple):
 
     array: Callable[[Any], np.ndarray]
     space: ObservationSpace
+
+
+class Flat(NamedTuple):
+    """How a part of an observation is read as numbers, and the bounds of these."""
+
+    numbers: Callable[[Any], np.ndarray]
+    low: np.ndarray
+    high: np.ndarray
+
+
+def leaves(space: spaces.Space[Any], path: Path = ()) -> Iterator[tuple[Path, spaces.Space[Any]]]:
+    """The parts of a space that are neither Dict nor Tuple, and where they are."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        for name, part in space.items() if isinstance(space, spaces.Dict) else enumerate(space):
+            yield from leaves(part, (*path, name))
+    else:
+        yield path, space
+
+
+def at(observation: Any, path: Path) -> Any:
+    """The part of an observation that is there."""
+    return functools.reduce(lambda part, name: part[name], path, observation)
+
+
+def is_text(space: spaces.Space[Any]) -> bool:
+    """Whether its observations are texts, as in Text and in spaces of other packages (MiniGrid's missions)."""
+    if isinstance(space, spaces.Text):
+        return True
+    return not type(space).__module__.startswith("gymnasium.") and isinstance(space.sample(), str)
 
 
 def reading(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset()) -> Reading:
@@ -36,31 +62,28 @@ def reading(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset()) -
     Raises:
         InputError: they are of no kind that a network can take.
     """
-    if any(True for _ in texts_of(space)):
-        plain, strip = without_texts(space, left_out)
-        inner = reading(plain)
-        return Reading(lambda observation: inner.array(strip(observation)), inner.space)
     if isinstance(space, spaces.Discrete):
         return Reading(functools.partial(_state, space), States(int(space.n)))
-    if isinstance(space, spaces.Box) and (image := _image(space)):
+    if isinstance(space, spaces.Box) and (image := image_of(space.low.astype(float), space.high.astype(float))):
         kind, shape = np.uint8 if space.dtype == np.uint8 else np.float32, space.shape
         return Reading(lambda observation: np.array(observation, kind).reshape(shape), image)
+    kept = [(path, part) for path, part in leaves(space) if path not in left_out]
     try:
-        flat = spaces.flatten_space(space)
-    except (NotImplementedError, ValueError):  # a space that cannot be flattened, one without any parts
-        flat = None
-    if not isinstance(flat, spaces.Box):
+        flat = [(path, _flat(part)) for path, part in kept]
+    except NotImplementedError as error:
         raise InputError(
             f"Observations of the space {space} cannot be flattened to numbers: wrap the environment so that they are "
             "Discrete, Box, MultiDiscrete, MultiBinary, Text, or a Dict or Tuple of these, or set encoding to hashed."
-        )
-    size = flat.shape[0]
-    if size == 0:
+        ) from error
+    low = np.concatenate([np.zeros(0), *(each.low for _, each in flat)])
+    high = np.concatenate([np.zeros(0), *(each.high for _, each in flat)])
+    if low.size == 0:
         raise InputError(f"Observations of the space {space} hold no numbers: wrap the environment so that they do.")
-    numbers = _numbers(flat, _has_numbers(space))
-    if isinstance(space, spaces.Box):  # observations of another size raise an error, which names them
-        return Reading(lambda observation: _floats(observation).reshape(size), numbers)
-    return Reading(lambda observation: _floats(spaces.flatten(space, observation)), numbers)
+    continuous = any(isinstance(part, spaces.Box) for _, part in kept)  # all else is one-hot when it is flat
+    return Reading(
+        lambda observation: np.concatenate([each.numbers(at(observation, path)) for path, each in flat]),
+        numbers_of(low, high, continuous),
+    )
 
 
 def hashed(places: int) -> Reading:
@@ -89,40 +112,20 @@ def actions_of(space: spaces.Space[Any]) -> spaces.Discrete:
 
 def _state(space: spaces.Discrete, observation: Any) -> np.ndarray:
     """An integer state, counted from 0."""
-    number = int(observation) - int(space.start)
-    if not 0 <= number < space.n:
+    state = int(observation) - int(space.start)
+    if not 0 <= state < space.n:
         raise ValueError(f"the observation {observation} is not in {space}")
-    return np.array(number, np.int32)
+    return np.array(state, np.int32)
 
 
-def _has_numbers(space: spaces.Space[Any]) -> bool:
-    """Whether there is a Box in the space; all else is one-hot when it is flat."""
-    if isinstance(space, spaces.Dict):
-        return any(map(_has_numbers, space.spaces.values()))
-    return any(map(_has_numbers, space.spaces)) if isinstance(space, spaces.Tuple) else isinstance(space, spaces.Box)
-
-
-def _floats(observation: Any) -> np.ndarray:
-    """A copy: many environments write their next observation into the same array."""
-    return np.array(observation, np.float32)
-
-
-def _image(space: spaces.Box) -> Pixels | None:
-    """An image: two axes, or three of which the last or the first is that of channels."""
-    if len(space.shape) not in (2, 3) or not np.isfinite(space.high).all() or not np.isfinite(space.low).all():
-        return None
-    shape = space.shape if len(space.shape) == 3 else (*space.shape, 1)
-    first = len(space.shape) == 3 and shape[0] < min(shape[1:])
-    channels, height, width = shape if first else (shape[2], shape[0], shape[1])
-    if min(height, width) < IMAGE_SIDE:
-        return None
-    peak = float(max(np.abs(space.low).max(), np.abs(space.high).max())) or 1.0
-    return Pixels(int(height), int(width), int(channels), first, peak)
-
-
-def _numbers(space: spaces.Box, continuous: bool) -> Numbers:
-    """A vector, with its declared bounds."""
-    low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))
-    bounded = (np.abs(low) < UNBOUNDED) & (np.abs(high) < UNBOUNDED)
-    low, high = np.where(bounded, low, -np.inf), np.where(bounded, high, np.inf)
-    return Numbers(tuple(low.tolist()), tuple(high.tolist()), continuous)
+def _flat(space: spaces.Space[Any]) -> Flat:
+    """How one part is read as numbers of 32 bits, in a copy: many environments reuse their arrays."""
+    if is_text(space):
+        return Flat(lambda text: one_hot(text).astype(np.float32), np.zeros(PLACES), np.ones(PLACES))
+    box = spaces.flatten_space(space)
+    if not isinstance(box, spaces.Box):
+        raise NotImplementedError
+    low, high = np.asarray(box.low, np.float64), np.asarray(box.high, np.float64)
+    if isinstance(space, spaces.Box):  # observations of another size raise an error, which names them
+        return Flat(lambda observation: np.array(observation, np.float32).reshape(low.size), low, high)
+    return Flat(lambda observation: np.array(spaces.flatten(space, observation), np.float32), low, high)

@@ -10,10 +10,9 @@ import gymnasium
 import numpy as np
 from gymnasium.wrappers import HumanRendering
 
-from uppertail.environments.gymnasium.answers import checked_reset, checked_step
-from uppertail.environments.gymnasium.packages import extra
-from uppertail.environments.gymnasium.single import close_quietly, episode_seed
+from uppertail.environments.gymnasium.single import checked_reset, checked_step, close_quietly, episode_seed
 from uppertail.environments.gymnasium.spaces import Reading
+from uppertail.environments.gymnasium.wrapping import extra
 from uppertail.environments.watched import Frame, WatchedEnvironment, WatchedStep
 from uppertail.errors import InputError, message_of
 

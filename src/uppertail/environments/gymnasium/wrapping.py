@@ -1,15 +1,16 @@
-"""Wrappers around a Gymnasium environment: those that it has, and those that a user asks for."""
+"""Wrappers around a Gymnasium environment, and packages that are not installed."""
 
 import functools
 import importlib
+import importlib.util
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from uppertail.environments.gymnasium.packages import is_missing, missing
 from uppertail.errors import InputError, message_of
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
@@ -35,97 +36,98 @@ def time_limit(env: Made) -> int | None:
     return min(limits, default=None)
 
 
-class Wrapper(NamedTuple):
-    """A wrapper that a user asks for.
+def is_missing(module: str) -> bool:
+    """Whether not even the package of this module can be found."""
+    return importlib.util.find_spec(module.partition(".")[0]) is None
+
+
+def missing(module: str) -> str:
+    """A module that is not there, and how to get it."""
+    remedy = "install its package, or start in a folder from which Python finds it"
+    if module.partition(".")[0] == "minigrid":
+        remedy = "run `pip install 'uppertail[minigrid]'`"
+    return f"the module {module!r}, which is not installed: {remedy}"
+
+
+def extra(error: Exception) -> str:
+    """How Gymnasium says to install what is missing."""
+    named = re.search(r"gymnasium\[[\w-]+\]", str(error))
+    return f"run `pip install '{named[0]}'`" if named else message_of(error)
+
+
+def plain(asked: Any) -> str | dict[str, Any]:
+    """A wrapper that a user asks for, as a file holds it: an import path, or a mapping of class_path and init_args.
 
     Args:
-        path: import path of its class, or of a function that wraps.
-        arguments: what it is given beside the environment.
-    """
-
-    path: str
-    arguments: Mapping[str, Any]
-
-    @property
-    def plain(self) -> str | dict[str, Any]:
-        """As a file holds it."""
-        return {"class_path": self.path, "init_args": dict(self.arguments)} if self.arguments else self.path
-
-    def load(self) -> Callable[..., Any]:
-        """The class.
-
-        Raises:
-            InputError: there is no such class, or its package is not installed.
-        """
-        module, _, name = self.path.rpartition(".")
-        try:
-            found = functools.reduce(getattr, name.split("."), importlib.import_module(module or "gymnasium.wrappers"))
-        except Exception as error:
-            if isinstance(error, ModuleNotFoundError) and error.name and is_missing(error.name):
-                raise InputError(f"The wrapper {self.path!r} needs {missing(error.name)}.") from error
-            raise InputError(f"The wrapper {self.path!r} cannot be imported ({message_of(error)}): {FORM}.") from error
-        if not callable(found):
-            raise InputError(f"The wrapper {self.path!r} is no class: {FORM}.")
-        return found
-
-    def around(self, env: Made) -> Made:
-        """The environment in this wrapper.
-
-        Raises:
-            InputError: it refuses the environment or its arguments.
-        """
-        try:
-            wrapped = self.load()(env, **self.arguments)
-        except InputError:
-            raise
-        except Exception as error:
-            given = f" with {dict(self.arguments)}" if self.arguments else ""
-            raise InputError(
-                f"The wrapper {self.path}{given} cannot be put around the environment ({type(error).__name__}: "
-                f"{message_of(error)}): give the arguments of its constructor, or leave it out."
-            ) from error
-        if not isinstance(wrapped, gymnasium.Env | VectorEnv):
-            raise InputError(f"The wrapper {self.path} gives {wrapped!r}, which is no Gymnasium environment: {FORM}.")
-        return wrapped
-
-
-class Wrapped:
-    """Makes an environment and wraps it; it is pickled for environments with processes of their own.
-
-    Args:
-        make: makes the environment.
-        wrappers: what is put around it, the innermost first.
-    """
-
-    def __init__(self, make: Callable[[], Any], wrappers: Sequence[Any]) -> None:
-        self.make, self.wrappers = make, [wrapper(each) for each in wrappers]
-
-    def __call__(self) -> Made:
-        return functools.reduce(lambda env, each: each.around(env), self.wrappers, self.make())
-
-
-def wrapper(asked: Any) -> Wrapper:
-    """The wrapper that is meant.
-
-    Args:
-        asked: an import path (of Gymnasium's own wrappers the name is enough), a mapping of class_path and init_args,
-            or a class.
+        asked: either of these, where the name of one of Gymnasium's own wrappers is enough; or a class.
 
     Raises:
         InputError: it has another form, or cannot be imported.
     """
+    path, arguments = _path(asked), {}
+    if isinstance(asked, Mapping):
+        arguments = dict(asked.get("init_args") or {})
+    found = _load(path)
+    if not isinstance(asked, str | Mapping) and found is not asked:
+        raise _hidden(path)
+    return {"class_path": path, "init_args": arguments} if arguments else path
+
+
+def _path(asked: Any) -> str:
+    """The import path of a wrapper that a user asks for."""
     if isinstance(asked, Mapping) and "class_path" in asked and set(asked) <= {"class_path", "init_args"}:
-        meant = Wrapper(str(asked["class_path"]), dict(asked.get("init_args") or {}))
-    elif isinstance(asked, str):
-        meant = Wrapper(asked, {})
-    elif callable(asked) and hasattr(asked, "__qualname__"):
-        meant = Wrapper(f"{asked.__module__}.{asked.__qualname__}", {})
-        if "<" in meant.path or meant.load() is not asked:
-            raise InputError(
-                f"The wrapper {meant.path} cannot be found again by its name: define it at the top of a module, or "
-                "train a function that makes the wrapped environment."
-            )
-    else:
-        raise InputError(f"wrappers holds {asked!r}: {FORM}.")
-    meant.load()
-    return meant
+        return str(asked["class_path"])
+    if isinstance(asked, str):
+        return asked
+    if callable(asked) and hasattr(asked, "__qualname__"):
+        path = f"{asked.__module__}.{asked.__qualname__}"
+        if "<" in path:
+            raise _hidden(path)
+        return path
+    raise InputError(f"wrappers holds {asked!r}: {FORM}.")
+
+
+def _hidden(path: str) -> InputError:
+    return InputError(
+        f"The wrapper {path} cannot be found again by its name: define it at the top of a module, or train a function "
+        "that makes the wrapped environment."
+    )
+
+
+def _load(path: str) -> Callable[..., Any]:
+    """The class, or the function that wraps."""
+    module, _, name = path.rpartition(".")
+    try:
+        found = functools.reduce(getattr, name.split("."), importlib.import_module(module or "gymnasium.wrappers"))
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name and is_missing(error.name):
+            raise InputError(f"The wrapper {path!r} needs {missing(error.name)}.") from error
+        raise InputError(f"The wrapper {path!r} cannot be imported ({message_of(error)}): {FORM}.") from error
+    if not callable(found):
+        raise InputError(f"The wrapper {path!r} is no class: {FORM}.")
+    return found
+
+
+def wrap(env: Made, asked: Any) -> Made:
+    """The environment in a wrapper.
+
+    Raises:
+        InputError: the wrapper cannot be imported, or refuses the environment or its arguments.
+    """
+    each = plain(asked)
+    path, arguments = (each, {}) if isinstance(each, str) else (each["class_path"], each["init_args"])
+    try:
+        wrapped = _load(path)(env, **arguments)
+    except Exception as error:
+        raise InputError(
+            f"The wrapper {path}{f' with {arguments}' if arguments else ''} cannot be put around the environment "
+            f"({type(error).__name__}: {message_of(error)}): give the arguments of its constructor, or leave it out."
+        ) from error
+    if not isinstance(wrapped, gymnasium.Env | VectorEnv):
+        raise InputError(f"The wrapper {path} gives {wrapped!r}, which is no Gymnasium environment: {FORM}.")
+    return wrapped
+
+
+def make_wrapped(make: Callable[[], Any], wrappers: Sequence[Any]) -> Made:
+    """Makes an environment and wraps it, the first wrapper innermost."""
+    return functools.reduce(wrap, wrappers, make())

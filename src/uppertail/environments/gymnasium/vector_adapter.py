@@ -1,4 +1,4 @@
-"""Makes each of several environments side by side behave just as a single one does."""
+"""Adapts an environment to Gymnasium's vectors: beside others it gets and gives the same types as alone."""
 
 import os
 import signal
@@ -10,14 +10,14 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 
-from uppertail.environments.gymnasium.answers import checked_reset, checked_step
+from uppertail.environments.gymnasium.single import checked_reset, checked_step
 from uppertail.environments.gymnasium.spaces import Reading
 
 LAST_SECONDS = 60
 """How long an environment's own process lives on after SIGTERM, so that its parent can save what was learned."""
 
 
-class Alike(gymnasium.Wrapper[Any, Any, Any, Any]):
+class VectorAdapter(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Gives the arrays that a single environment's observations are read as, and passes on actions of type `int`.
 
     Without it, Gymnasium's vector environments convert observations to the declared shape and type, and pass actions as
@@ -31,8 +31,10 @@ class Alike(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gymnasium.Env[Any, Any], reading: Reading, example: np.ndarray) -> None:
         super().__init__(env)
-        self.array = reading.array
-        self.observation_space = _space_of(example)
+        bounds = (-np.inf, np.inf)
+        if example.dtype.kind != "f":
+            bounds = (np.iinfo(example.dtype).min, np.iinfo(example.dtype).max)
+        self.array, self.observation_space = reading.array, spaces.Box(*bounds, example.shape, example.dtype.type)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         first, info = checked_reset(self.env.reset(seed=seed, options=options))
@@ -43,7 +45,7 @@ class Alike(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.array(after), reward, terminated, truncated, info
 
 
-class AlikeMaker:
+class VectorAdapterMaker:
     """Makes such environments; it is pickled for those with processes of their own.
 
     Such a process leaves Ctrl-C to its parent. After SIGTERM, which may be sent to all processes at once, it lives on
@@ -60,12 +62,12 @@ class AlikeMaker:
         self.make, self.limit, self.reading, self.example = make, limit, reading, example
         self.parent = os.getpid()
 
-    def __call__(self) -> Alike:
+    def __call__(self) -> VectorAdapter:
         if os.getpid() != self.parent:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, _end_later)
         made = self.make()
-        return Alike(made if self.limit is None else TimeLimit(made, self.limit), self.reading, self.example)
+        return VectorAdapter(made if self.limit is None else TimeLimit(made, self.limit), self.reading, self.example)
 
 
 def _end_later(number: int, frame: Any) -> None:
@@ -74,11 +76,3 @@ def _end_later(number: int, frame: Any) -> None:
         signal.alarm(LAST_SECONDS)
     else:
         signal.signal(number, signal.SIG_DFL)
-
-
-def _space_of(example: np.ndarray) -> spaces.Box:
-    """Arrays of this shape and type."""
-    if example.dtype.kind == "f":
-        return spaces.Box(-np.inf, np.inf, example.shape, example.dtype.type)
-    bounds = np.iinfo(example.dtype)
-    return spaces.Box(bounds.min, bounds.max, example.shape, example.dtype.type)
