@@ -54,6 +54,8 @@ PARTS = {
             "Chain": "uppertail.environments",
             "TreasureChain": "uppertail.environments",
             "DeepSea": "uppertail.environments",
+            "RichChain": "uppertail.environments",
+            "RichSea": "uppertail.environments",
             "Toy": "uppertail.environments",
             "RiskyArm": "uppertail.environments",
             "CartpoleSwingup": "uppertail.environments",

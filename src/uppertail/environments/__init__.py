@@ -9,6 +9,8 @@ from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
 from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
 from uppertail.environments.measured import measure_returns, returns_of
+from uppertail.environments.rich_chain import RichChain, RichMDP
+from uppertail.environments.rich_sea import RichSea
 from uppertail.environments.risky_arm import RiskyArm
 from uppertail.environments.toy import Toy
 from uppertail.environments.treasure_chain import TreasureChain
@@ -30,6 +32,9 @@ __all__ = [
     "HostBuilder",
     "HostEnvironment",
     "HostStep",
+    "RichChain",
+    "RichMDP",
+    "RichSea",
     "RiskyArm",
     "Toy",
     "TreasureChain",

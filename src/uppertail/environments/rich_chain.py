@@ -1,0 +1,119 @@
+"""The randomized Chain, seen through noise: no observation ever comes twice."""
+
+import dataclasses
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.encodings import Numbers
+from uppertail.environments.base import Environment
+from uppertail.environments.chain import Chain
+from uppertail.environments.finite import FiniteMDP, FiniteState
+from uppertail.environments.vectors import VectorBuilder
+from uppertail.errors import InputError
+from uppertail.schema import settle
+from uppertail.types import TimeStep
+
+
+class RichMDP(Environment):
+    """A finite MDP that shows a vector in place of its state: the state's own, with fresh noise at each time step.
+
+    Args:
+        mdp: the finite MDP.
+        codes: the vector of each state.
+        std: standard deviation of the normal noise on each of its numbers; 0: there is none.
+        bits: how many random bits are appended.
+    """
+
+    mdp: FiniteMDP
+    codes: Float[Array, "states numbers"]
+    std: float = eqx.field(static=True, default=0.0)
+    bits: int = eqx.field(static=True, default=0)
+
+    @property
+    def observations(self) -> Numbers:
+        size = self.codes.shape[-1] + self.bits
+        if self.std:  # no bounds: they are taken from what was seen, since the numbers fill no bounds that are certain
+            return Numbers((-math.inf,) * size, (math.inf,) * size)
+        return Numbers((0.0,) * size, (1.0,) * size, continuous=False)
+
+    @property
+    def num_actions(self) -> int:
+        return self.mdp.num_actions
+
+    def reset(self, key: PRNGKeyArray) -> tuple[FiniteState, TimeStep]:
+        start_key, noise_key = jax.random.split(key)
+        state, now = self.mdp.reset(start_key)
+        return state, now._replace(observation=self._shown(noise_key, state.state))
+
+    def step(self, key: PRNGKeyArray, state: FiniteState, action: Int[Array, ""]) -> tuple[FiniteState, TimeStep]:
+        step_key, noise_key = jax.random.split(key)
+        after, now = self.mdp.step(step_key, state, action)
+        return after, now._replace(observation=self._shown(noise_key, after.state))
+
+    def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        return self.mdp.return_range(discount)
+
+    def _shown(self, key: PRNGKeyArray, state: Int[Array, ""]) -> Float[Array, " numbers"]:
+        noise_key, bits_key = jax.random.split(key)
+        code = self.codes[state]
+        if self.std:
+            code = code + self.std * jax.random.normal(noise_key, code.shape)
+        return jnp.concatenate([code, jax.random.bernoulli(bits_key, 0.5, (self.bits,)).astype(code.dtype)])
+
+
+@dataclasses.dataclass(frozen=True)
+class RichChain(VectorBuilder):
+    """A Chain whose states are random unit vectors, each seed's its own, with fresh noise at every observation.
+
+    In each state one action, drawn at random, goes on and the other ends the episode; reward 1 only past the last
+    state. No observation repeats, so that an agent has to generalize from near ones; two states are at a distance of
+    about sqrt(2), two observations of one state of about noise * sqrt(2). Episodes, rewards and the number of episodes
+    that an agent of perfect memory needs are those of `Chain`.
+
+    Args:
+        length: number of states, at least 1.
+        dim: numbers in an observation, at least 2; each is of size 1 / sqrt(dim).
+        noise: length of the noise vector, as root mean square, 0 or more; 0: observations repeat.
+
+    Examples:
+        >>> import jax
+        >>> import uppertail as ut
+        >>> world = ut.RichChain(length=5, noise=0.0).build(jax.random.key(0))
+        >>> observation = world.reset(jax.random.key(1))[1].observation
+        >>> observation.shape, round(float(jax.numpy.linalg.norm(observation)), 3)
+        ((32,), 1.0)
+    """
+
+    length: int = 20
+    dim: int = 32
+    noise: float = 0.1
+
+    def __post_init__(self) -> None:
+        settle(self)
+        self._chain()
+        if not self.dim >= 2:
+            raise InputError(f"dim is {self.dim}, but unit vectors differ in 2 numbers or more: use 2 at least.")
+        if not 0 <= self.noise < math.inf:
+            raise InputError(f"noise is {self.noise}: use a finite number, 0 or more, for example 0.1.")
+
+    @property
+    def success_return(self) -> float:
+        return self._chain().success_return
+
+    @property
+    def floor_episodes(self) -> float | None:
+        return self._chain().floor_episodes
+
+    def build(self, key: PRNGKeyArray) -> RichMDP:
+        code_key, chain_key = jax.random.split(key)
+        drawn = jax.random.normal(code_key, (self.length, self.dim))
+        codes = drawn / jnp.linalg.norm(drawn, axis=1, keepdims=True)
+        return RichMDP(self._chain().build(chain_key), codes, std=self.noise / math.sqrt(self.dim))
+
+    def _chain(self) -> Chain:
+        """The Chain behind it."""
+        return Chain(self.length)
