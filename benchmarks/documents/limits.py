@@ -1,4 +1,4 @@
-"""Runs by the defaults, beside the twin without a network and what others published."""
+"""Runs by the defaults, beside an optimistic table and what others published."""
 
 import json
 from collections.abc import Callable
@@ -46,8 +46,8 @@ class Limit(NamedTuple):
         return f"{self.run['distribution']['name']}, UCB" + (f", {layers} hidden layers" if layers > 1 else "")
 
     @property
-    def twin(self) -> float | None:
-        """The same without a network, by the same family; None: not computed."""
+    def table(self) -> float | None:
+        """First success of optimistic dynamic programming with the same family; None: not computed."""
         kind = "chain" if self.run["env"]["name"] == "Chain" else "deep_sea"
         name = f"{kind}-{self.size}-{self.run['distribution']['name']}"
         for path in (RESULTS / "twin" / f"{name}.json", RESULTS / "twin" / f"{name}-c-constant.json"):
@@ -71,12 +71,12 @@ def limits(*studies: str) -> list[Limit]:
 
 def readme_limits() -> list[list[str]]:
     """README: some runs by the defaults, beside what others published."""
-    rows = [["environment", "method", "solved", "first success", "twin", "kept", "others"]]
+    rows = [["environment", "method", "solved", "first success", "table", "kept", "others"]]
     for study, cell, others in README_ROWS:
         each = limit(study, cell)
         rows.append([
             f"{each.run['env']['name']} {each.size:,}", each.method, of_seeds(each.run["solved_episode"]),
-            number(each.first), "-" if each.twin is None else number(each.twin), least(each.run["kept"]), others,
+            number(each.first), "-" if each.table is None else number(each.table), least(each.run["kept"]), others,
         ])  # fmt: skip
     return rows
 
@@ -90,7 +90,7 @@ def of_limits(*studies: str) -> Callable[[], list[list[str]]]:
             "method",
             "solved",
             "first success, median (of all seeds)",
-            "over the twin",
+            "over the table",
             "over the floor",
         ]
         table = [[*heading, "solved at, median (last)", "kept, worst seed", "longest fall", "episodes", "seconds"]]
@@ -101,7 +101,7 @@ def of_limits(*studies: str) -> Callable[[], list[list[str]]]:
             table.append([
                 f"{each.size:,}", each.method, of_seeds(run["solved_episode"]),
                 f"{number(each.first)} ({min(known):,}-{last(first)})",
-                "-" if each.twin is None else f"{each.first / each.twin:.2f}",
+                "-" if each.table is None else f"{each.first / each.table:.2f}",
                 "-" if floor is None else f"{floor:.1f}",
                 f"{number(median_episode(run['solved_episode']))} ({last(run['solved_episode'])})",
                 least(run["kept"]), str(max(fall for fall in run["longest_fall"] if fall is not None)),

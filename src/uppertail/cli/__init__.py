@@ -18,7 +18,6 @@ COMMANDS = {
     "inspect": "look at what a run learned: distributions of a state, the greedy path",
     "report": "write runs into one HTML file: curves, distributions over training, why it got stuck",
     "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
-    "twin": "run the same method with tables instead of networks: the limit of what a network can learn",
     "study": "run many settings from one file, on one machine or many, and compare them",
     "reproduce": "make a figure of the paper, or all of them, with intervals",
     "completion": "print what makes a shell complete commands and options: bash, zsh or tcsh",
