@@ -1,12 +1,13 @@
 """How much better B is than A, with 95% bootstrap intervals: seeds are resampled within each environment."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.resampling import percentiles, resample, resample_counts
+from uppertail.analysis.resampling import percentiles, resample_counts
+from uppertail.analysis.statistics import bootstrap
 from uppertail.analysis.survival import Times, restricted_means
 
 
@@ -45,10 +46,14 @@ def difference_of_means(
     Args:
         environments: the values of A and B in each, higher for better.
     """
-    generator = np.random.default_rng(0)
-    value = float(np.mean([b.mean() - a.mean() for a, b in environments]))
-    each = [b[resample(b.size, generator)].mean(1) - a[resample(a.size, generator)].mean(1) for a, b in environments]
-    return Effect(value, *percentiles(np.mean(each, axis=0)))
+
+    def difference(*values: np.ndarray, axis: int = -1) -> Any:
+        means = [each.mean(axis=axis) for each in values]
+        return np.mean([b - a for b, a in zip(means[::2], means[1::2], strict=True)], axis=0)
+
+    samples = [values for a, b in environments for values in (b, a)]
+    low, high = bootstrap(samples, difference)
+    return Effect(float(difference(*samples)), float(low), float(high))
 
 
 def _seen_until(seen: Times) -> float:

@@ -1,13 +1,12 @@
 """Performance profiles: which share of runs reaches at least a score (Agarwal et al., 2021, Section 4.2)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.resampling import QUANTILES, resample
-from uppertail.analysis.statistics import RESAMPLES
+from uppertail.analysis.statistics import bootstrap
 
 
 class Profile(NamedTuple):
@@ -28,10 +27,9 @@ def performance_profile(
         scores: of its runs in each environment; seeds are resampled within each.
         thresholds: the scores to reach.
     """
-    generator = np.random.default_rng(0)
-    reached = [(score[:, None] >= thresholds).astype(np.float64) for score in scores]
-    estimates = np.zeros((RESAMPLES, thresholds.size))
-    for each in reached:
-        estimates += each[resample(each.shape[0], generator)].mean(axis=1)
-    low, high = np.quantile(estimates / len(scores), QUANTILES, axis=0)
-    return Profile(thresholds, np.mean([each.mean(axis=0) for each in reached], axis=0), low, high)
+
+    def share(*reached: np.ndarray, axis: int = -1) -> Any:
+        return np.mean([each.mean(axis=axis) for each in reached], axis=0)
+
+    reached = [(score >= thresholds[:, None]).astype(np.float64) for score in scores]
+    return Profile(thresholds, share(*reached), *bootstrap(reached, share))

@@ -1,7 +1,7 @@
 """Statistics over seeds, with intervals."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.stats
@@ -26,13 +26,21 @@ def bootstrap_mean(values: Float[np.ndarray, "seeds points"]) -> Interval:
 
     With few seeds it is narrower than its name: five seeds cannot show what a sixth might do.
     """
-    mean = values.mean(axis=0)
-    if values.shape[0] < 2:
-        return Interval(mean, mean, mean)
+    return Interval(values.mean(axis=0), *bootstrap([values.T], np.mean))
+
+
+def bootstrap(samples: Sequence[np.ndarray], statistic: Callable[..., Any]) -> tuple[Any, Any]:
+    """The ends of a statistic's percentile bootstrap interval.
+
+    Args:
+        samples: values of the seeds of each group, seeds last; they are resampled within each group.
+        statistic: takes the samples and `axis`; copies of all seeds of a group do not change it.
+    """
+    two = [sample.repeat(2, axis=-1) if sample.shape[-1] == 1 else sample for sample in samples]  # SciPy's least
     interval = scipy.stats.bootstrap(
-        (values,), np.mean, n_resamples=RESAMPLES, confidence_level=CONFIDENCE, method="percentile", rng=0
+        two, statistic, n_resamples=RESAMPLES, confidence_level=CONFIDENCE, axis=-1, method="percentile", rng=0
     ).confidence_interval
-    return Interval(mean, interval.low, interval.high)
+    return interval.low, interval.high
 
 
 def mean_interval(values: Sequence[float]) -> list[float]:

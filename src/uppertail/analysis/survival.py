@@ -1,5 +1,6 @@
 """Kaplan-Meier: the time until something happens, where some seeds were last seen before it happened."""
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -38,17 +39,14 @@ class Survival(NamedTuple):
 
 
 def kaplan_meier(seen: Times) -> Survival:
-    """The estimate of Kaplan and Meier (1958)."""
+    """The estimate of Kaplan and Meier (1958), by SciPy; no interval where the share is 0."""
     times = np.unique(seen.at[seen.happened])
-    at_risk = (seen.at[:, None] >= times).sum(axis=0).astype(np.float64)
-    events = ((seen.at[:, None] == times) & seen.happened[:, None]).sum(axis=0)
-    share = np.cumprod(1 - events / at_risk)
-    with np.errstate(divide="ignore", invalid="ignore"):  # the share may fall to 0, where there is no interval
-        variance = np.cumsum(events / (at_risk * (at_risk - events)))
-        error = scipy.stats.norm.ppf((1 + CONFIDENCE) / 2) * np.sqrt(variance) / np.log(share)
-        low, high = (share ** np.exp(sign * error) for sign in (-1, 1))
-    open_share = share > 0
-    return Survival(times, share, np.where(open_share, low, 0.0), np.where(open_share, high, np.nan))
+    data = scipy.stats.CensoredData(seen.at[seen.happened], right=seen.at[~seen.happened])
+    estimate = scipy.stats.ecdf(data).sf
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # it warns where there is no interval
+        band = estimate.confidence_interval(CONFIDENCE, method="log-log")
+    share, low, high = (np.asarray(curve.evaluate(times)) for curve in (estimate, band.low, band.high))
+    return Survival(times, share, np.where(share > 0, low, 0.0), np.where(share > 0, high, np.nan))
 
 
 def median(seen: Times) -> tuple[float | None, float | None, float | None]:
