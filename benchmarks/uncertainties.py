@@ -21,10 +21,10 @@ import numpy as np
 from jaxtyping import Float
 
 import uppertail as ut
+from horizon import best_return, greedy_policy, mean_return
 from uppertail.agent import Agent
-from uppertail.analysis.exact import optimal_policy
-from uppertail.analysis.horizon import best_return, greedy_policy, mean_return
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
+from uppertail.exact import optimal_policy
 from uppertail.records.described import describe
 from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware

@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Float
 
 from reproduction.snapshots import Snapshot
-from uppertail.analysis.exact import exact_returns, uniform_policy
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import FiniteMDP
+from uppertail.exact import exact_returns, uniform_policy
 from uppertail.types import PyTree
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.discrete import ExactReturn
+from uppertail.exact.discrete import ExactReturn
 
 INTERVALS = (0.5, 0.8, 0.95)
 """Learned central intervals whose exact mass is reported."""

@@ -12,9 +12,9 @@ from reproduction.cells import Cell, CellResult
 from reproduction.drawing.curve_panels import curve_panels
 from reproduction.form import paper_gaussian, paper_mixture, paper_settings
 from reproduction.training_cell import numbers, training_cell, training_row
-from uppertail.analysis.exact import exact_returns, optimal_policy
 from uppertail.distributions import Categorical, PointMass
 from uppertail.environments import FrozenLake
+from uppertail.exact import exact_returns, optimal_policy
 from uppertail.policies import EpsilonGreedy, Thompson
 from uppertail.records import FINAL_WINDOW, Episodes
 

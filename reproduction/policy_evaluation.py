@@ -1,7 +1,7 @@
 """Policy evaluation as a test of the method: learned return distributions of a fixed policy, against the exact ones.
 
 The paper has no such figure. The policy is uniform, so that the exact distributions have a spread, which comes from
-the policy alone; `analysis/exact.py` computes them, by enumeration or on a grid with a bound on its error.
+the policy alone; `exact/returns.py` computes them, by enumeration or on a grid with a bound on its error.
 """
 
 import dataclasses

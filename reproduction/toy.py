@@ -15,9 +15,9 @@ from reproduction.drawing.toy import optimal_paths, toy_figure
 from reproduction.form import paper_gaussian, paper_settings, paper_ucb
 from reproduction.moment_cell import moment_cell
 from reproduction.snapshots import Snapshot, action_probabilities, curve
-from uppertail.analysis.exact import exact_returns, optimal_policy
 from uppertail.analysis.statistics import mean_interval
 from uppertail.environments import FiniteMDP, Toy
+from uppertail.exact import exact_returns, optimal_policy
 from uppertail.policies import Thompson
 
 ENVIRONMENT, BEHAVIOUR = Toy(), Thompson()

@@ -12,7 +12,6 @@ import pytest
 import scipy.stats
 
 from reproduction.drawing.transitions import transitions
-from uppertail.analysis.exact import exact_returns, optimal_policy
 from uppertail.environments import (
     Chain,
     EnvironmentBuilder,
@@ -21,6 +20,7 @@ from uppertail.environments import (
 )
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError
+from uppertail.exact import exact_returns, optimal_policy
 
 KEY = jax.random.key(0)
 DRAWS = 20_000

@@ -12,10 +12,10 @@ import pytest
 import scipy.stats
 
 from reproduction.drawing.transitions import transitions
-from uppertail.analysis.exact import exact_returns, uniform_policy
 from uppertail.environments import DeepSea, EnvironmentBuilder, FiniteMDP
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError
+from uppertail.exact import exact_returns, uniform_policy
 
 KEY = jax.random.key(0)
 DRAWS = 20_000

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from uppertail.analysis.discrete import ExactReturn, merge
-from uppertail.analysis.exact import exact_returns, optimal_policy, uniform_policy
-from uppertail.analysis.markov import MarkovReward
 from uppertail.cli import main
 from uppertail.environments import Chain, FiniteMDP, FrozenLake, Toy
 from uppertail.errors import InputError
+from uppertail.exact import exact_returns, optimal_policy, uniform_policy
+from uppertail.exact.discrete import ExactReturn, merge
+from uppertail.exact.markov import MarkovReward
 
 KEY = jax.random.key(0)
 DISCOUNT = 0.95
@@ -233,7 +233,7 @@ def test_returns_without_bound(stop, sign):
 @pytest.mark.parametrize("jackpot", [0.0, 10.0])
 def test_what_a_grid_cuts_off_is_in_its_error(jackpot, monkeypatch):
     """A step pays 1 and goes on, or ends the episode, one time in ten with a jackpot: a geometric number, and it."""
-    monkeypatch.setattr("uppertail.analysis.grid.TAIL", 0.5)
+    monkeypatch.setattr("uppertail.exact.grid.TAIL", 0.5)
     reward = [[[1.0], [0.0], [jackpot]]]
     mdp = tables(np.zeros((1, 3, 1)), reward, [[[False], [True], [True]]], np.ones((1, 3, 1)))
     z = exact_returns(mdp, np.array([[0.5, 0.4, 0.1]]), 1.0)[0, 0]
@@ -257,7 +257,7 @@ def test_discount_zero_leaves_the_reward():
 
 
 def test_a_coarser_grid_than_asked_says_so(monkeypatch):
-    monkeypatch.setattr("uppertail.analysis.grid.MAX_ENTRIES", 2000)
+    monkeypatch.setattr("uppertail.exact.grid.MAX_ENTRIES", 2000)
     (z,) = exact_returns(coin_flips(), np.ones((1, 1)), 0.5, 1e-5).values()
     assert 1e-5 < z.error < 0.05
     assert z.wasserstein(np.linspace(-2, 2, 20_001)) <= z.error + 1e-4
@@ -290,7 +290,7 @@ def test_optimal_policy():
 
 
 def test_optimal_values_without_end_are_refused(monkeypatch):
-    monkeypatch.setattr("uppertail.analysis.markov.SWEEPS", 100)
+    monkeypatch.setattr("uppertail.exact.markov.SWEEPS", 100)
     endless = tables(np.zeros((1, 1, 1)), np.ones((1, 1, 1)), np.zeros((1, 1, 1)), np.ones((1, 1, 1)))
     with pytest.raises(InputError, match="do not converge"):
         optimal_policy(endless, 1.0)

@@ -16,10 +16,10 @@ import pytest
 from reproduction.drawing.curve_panels import curve_panels
 from uppertail import records
 from uppertail.analysis import curves, figures, return_figure
-from uppertail.analysis.discrete import ExactReturn
 from uppertail.cli import main, output
 from uppertail.cli.running import _log
 from uppertail.errors import InputError
+from uppertail.exact.discrete import ExactReturn
 from uppertail.records import Episodes
 
 TINY = ["--env.length", "2", "--seeds", "1", "--episodes", "4", "--width", "4", "--hidden_layers", "1", "--quiet"]

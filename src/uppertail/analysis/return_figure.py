@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from uppertail.analysis.discrete import ExactReturn
 from uppertail.analysis.figures import COLOURS, own_style, save_png
+from uppertail.exact.discrete import ExactReturn
 
 PANELS = 24
 FEW_ATOMS = 30

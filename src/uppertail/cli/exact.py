@@ -15,8 +15,8 @@ from uppertail.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from uppertail.analysis.exact import ExactReturn
     from uppertail.environments import FiniteMDP
+    from uppertail.exact import ExactReturn
 
 DESCRIPTION = """Computes the distribution of the return Z(s, a) of every state and action of a finite MDP under a
 stationary policy: by enumeration where no state comes back, else on a grid with a bound on its error. Prints a table
@@ -59,8 +59,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _exact(built: Namespace) -> int:
     from uppertail import records
-    from uppertail.analysis.exact import exact_returns
     from uppertail.environments import FiniteMDP, require_tables_fit
+    from uppertail.exact import exact_returns
     from uppertail.training.process.jax_settings import require_working
     from uppertail.training.seeds import seed_keys
 
@@ -113,7 +113,7 @@ def _show(title: str, returns: dict[tuple[int, int], "ExactReturn"]) -> None:
 def _policy(name: str, mdp: "FiniteMDP", discount: float) -> Any:
     import numpy as np
 
-    from uppertail.analysis.exact import optimal_policy, uniform_policy
+    from uppertail.exact import optimal_policy, uniform_policy
 
     if name == "uniform":
         return uniform_policy(mdp)

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.exact import exact_returns, optimal_policy
 from uppertail.errors import InputError
+from uppertail.exact import exact_returns, optimal_policy
 from uppertail.policies import UCB, Thompson
 from uppertail.reports.packing import pack
 from uppertail.reports.seeds import OPTIMISM, Seed

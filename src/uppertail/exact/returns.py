@@ -14,13 +14,11 @@ import graphlib
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.discrete import ExactReturn, merge
-from uppertail.analysis.grid import TARGET, grid_returns
-from uppertail.analysis.markov import MarkovReward, optimal_policy, uniform_policy
 from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
-
-__all__ = ["ExactReturn", "exact_returns", "optimal_policy", "uniform_policy"]
+from uppertail.exact.discrete import ExactReturn, merge
+from uppertail.exact.grid import TARGET, grid_returns
+from uppertail.exact.markov import MarkovReward
 
 MAX_ATOMS = 10_000
 

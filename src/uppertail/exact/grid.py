@@ -25,8 +25,8 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
-from uppertail.analysis.discrete import ExactReturn, merge, split
-from uppertail.analysis.markov import MarkovReward
+from uppertail.exact.discrete import ExactReturn, merge, split
+from uppertail.exact.markov import MarkovReward
 
 TARGET = 0.9
 """The share of the tolerance that the sweeps may use; the rest is for the last projection, in `exact_returns`."""

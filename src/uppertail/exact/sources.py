@@ -15,8 +15,8 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.markov import MarkovReward
 from uppertail.environments import FiniteMDP
+from uppertail.exact.markov import MarkovReward
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,0 +1,7 @@
+"""The exact distribution of the return of a fixed policy in a finite MDP, computed from its table."""
+
+from uppertail.exact.discrete import ExactReturn
+from uppertail.exact.markov import optimal_policy, uniform_policy
+from uppertail.exact.returns import exact_returns
+
+__all__ = ["ExactReturn", "exact_returns", "optimal_policy", "uniform_policy"]
