@@ -15,7 +15,7 @@ NEWEST_VENV := .venv-newest
 LOWEST_VENV := .venv-lowest
 DOCS_VENV := .venv-docs
 SITE := build/docs
-QUICK := $(patsubst %,tests/test_%.py,checkpoints cli completion exact figures gaussian_losses gymnasium networks policies \
+QUICK := $(patsubst %,tests/test_%.py,checkpoints cli exact figures gaussian_losses gymnasium networks package policies \
 	records replay report study_search study_slurm)
 
 # Pyright runs as it was installed: it looks for no newer version and downloads nothing.

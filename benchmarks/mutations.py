@@ -39,8 +39,8 @@ from uppertail.training.trained import LearnedFile
 
 RUN = "--env.length 4 --seeds 2 --width 4 --hidden_layers 1 --replay_size 256 --batch_size 16 --episodes 80"
 FILES = ("summary.json", "episodes.npz", "distributions.npz", "config.yaml", "networks.safetensors")
-LONGEST, WHOLE = 20, 50
-"""Seconds after which a change hangs; each such one goes through a whole report."""
+LONGEST, WHOLE, COMPILING = 20, 50, 120
+"""Seconds after which a change hangs; each such one goes through a whole report, with so many seconds."""
 
 HOSTILE: list[Any] = [
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**400, -0.5, 1e300, float("nan"), float("inf"), "", "x", "\0", "nan",
@@ -175,7 +175,7 @@ def outcome(folder: Path, name: str, whole: bool) -> str:
         raise TimeoutError("hangs")
 
     signal.signal(signal.SIGALRM, late)
-    signal.alarm(LONGEST)
+    signal.alarm(COMPILING if whole else LONGEST)
     try:
         read(folder, name, whole)
     except InputError as error:

@@ -222,7 +222,7 @@ def test_bad_requests_are_sentences(tmp_path, capsys, monkeypatch):
 def test_without_its_packages_it_says_how_to_get_them(capsys, monkeypatch):
     monkeypatch.setattr(page, "NEEDED", ("a_package_that_is_not_there",))
     assert main(["report", "anything"]) == 2
-    assert "pip install 'uppertail[report]'" in capsys.readouterr().err
+    assert "pip install altair vl-convert-python" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The command line: `uppertail COMMAND`. Heavy imports wait until a command needs them."""
 
+import difflib
 import importlib
 import importlib.metadata
 import os
@@ -20,7 +21,6 @@ COMMANDS = {
     "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
     "study": "run many settings from one file, on one machine or many, and compare them",
     "reproduce": "make a figure of the paper, or all of them, with intervals",
-    "completion": "print what makes a shell complete commands and options: bash, zsh or tcsh",
 }
 
 NO_DEVICE = "Unable to initialize backend"
@@ -106,7 +106,9 @@ def _command(command: str, *rest: str) -> int:
         print(f"uppertail {importlib.metadata.version('uppertail')}")
         return 0
     if command not in COMMANDS:
-        raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.")
+        near = difflib.get_close_matches(command, COMMANDS, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.{hint}")
     if not wants_help(rest):
         programs.keep()
         os.environ["JAX_ENABLE_X64"] = "0"  # results are computed in 32 bits, whatever the surroundings ask of JAX

@@ -1,22 +1,25 @@
 """Options from the signatures of classes."""
 
 import argparse
-import inspect
 import itertools
-import pydoc
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
-from uppertail.cli.own_defaults import use_own_defaults
-from uppertail.cli.sentences import sentence, shorten
+from uppertail.cli.checks import check
 from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS
 from uppertail.yaml_files import read_yaml
+
+REFUSED = (argparse.ArgumentError, ImportError, AttributeError, ArithmeticError, LookupError, TypeError, ValueError)
+"""What the parser raises for options that it refuses."""
+
+LONGEST = 600
+"""The most characters of what the parser itself says."""
 
 
 def command_parser(
@@ -65,15 +68,15 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # as `python -m uppertail` does, so that classes in the current folder are found
-    use_own_defaults(parser, arguments, configs)
+    check(parser, arguments, configs)
     try:
-        config = parser.parse_args(_join_exponents(arguments))
+        return parser.parse_args(_join_exponents(arguments))
     except RecursionError as error:
         raise InputError("An option is nested too deep: write it in fewer brackets.") from error
-    except (argparse.ArgumentError, ImportError, AttributeError, ValueError, TypeError) as error:
-        raise InputError(shorten(printable(sentence(str(error), parser)))) from error
-    _refuse_nulls(parser, config)
-    return config
+    except REFUSED as error:
+        text = printable(" ".join(str(error).split()).rstrip("."))
+        shown = text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+        raise InputError(f"{shown}; `{parser.prog} --help` lists the options.") from error
 
 
 def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:
@@ -114,21 +117,3 @@ def _read_configs(arguments: Sequence[str]) -> list[dict[str, Any]]:
             raise InputError(f"The config file {path!r} holds no options: write them as `name: value` lines.")
         configs.append(content)
     return configs
-
-
-def _refuse_nulls(parser: ArgumentParser, config: Namespace) -> None:
-    """Refuses null for settings that need a value; jsonargparse allows it for all."""
-    for action in parser._actions:
-        if action.dest in config and action.default is not None:
-            _refuse_null(action.dest, config[action.dest], getattr(action, "_typehint", action.type))
-    for option in PARTS:
-        if isinstance(config.get(option), Namespace):
-            parameters = inspect.signature(pydoc.locate(config[option].class_path)).parameters  # pyright: ignore[reportArgumentType]
-            for name, value in config[option].get("init_args", {}).items():
-                if name in parameters and parameters[name].default is not None:
-                    _refuse_null(f"{option}.{name}", value, parameters[name].annotation)
-
-
-def _refuse_null(name: str, value: object, kind: Any) -> None:
-    if value is None and type(None) not in get_args(kind):
-        raise InputError(f"{name} is null, but it needs a value: give one, or leave {name} out for its default.")

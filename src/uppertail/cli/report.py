@@ -11,7 +11,7 @@ from uppertail.errors import InputError
 
 DESCRIPTION = """Writes one HTML file about one or several runs: learning curves, return distributions over training (of
 runs with --record distributions), why a run got stuck, when seeds got there. It opens without a network. Needs
-`pip install 'uppertail[report]'`."""
+`pip install altair vl-convert-python`."""
 
 
 def parser(light: bool = False) -> ArgumentParser:

@@ -162,19 +162,20 @@ def read_request(config: Path, beside: Sequence[str] = ()) -> Request:
 
 
 def _one_logger_option(arguments: Sequence[str]) -> list[str]:
-    """`--logger A --logger B` as `--logger=[A, B]`, since the parser keeps only the last of two options."""
+    """`--logger A --logger+ B` as `--logger=[A, B]`, since the parser keeps only the last of two options."""
     names: list[str] = []
     others: list[str] = []
-    for before, argument in zip(["", *arguments], arguments, strict=False):
-        if before == "--logger" and not argument.startswith("--"):
-            others.pop()
-            names += argument.strip("[]").split(",")
-        elif argument.startswith("--logger="):
-            names += argument.removeprefix("--logger=").strip("[]").split(",")
+    rest = iter(arguments)
+    for argument in rest:
+        option, equals, value = argument.partition("=")
+        if option in ("--logger", "--logger+"):
+            names += (value if equals else next(rest, "")).strip("[]").split(",")
         else:
             others.append(argument)
+    if "--logger" not in {argument.partition("=")[0] for argument in arguments}:
+        return [*arguments]
     listed = json.dumps([name.strip(" '\"") for name in names if name.strip()])
-    return [*others, f"--logger={listed}"] if names else others
+    return [*others, f"--logger={listed}"]
 
 
 def main(arguments: Sequence[str]) -> int:

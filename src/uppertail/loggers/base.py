@@ -106,5 +106,5 @@ def import_extra(package: str, extra: str) -> ModuleType:
     """
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:  # a folder of that name beside the program is not the package
-        raise InputError(f"The logger {extra} needs {package}: install it with `pip install 'uppertail[{extra}]'`.")
+        raise InputError(f"The logger {extra} needs {package}: install it with `pip install {package}`.")
     return importlib.import_module(package)

@@ -1,5 +1,6 @@
 """The details of one seed: its distributions over training, how policies act on them, its data, its states."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -76,7 +77,7 @@ def densities(seed: Seed, taken: Any) -> dict[str, Any]:
     else:
         reach = np.linspace(-SPREAD, SPREAD, POINTS, dtype=np.float32)
         points = mean[..., None] + np.maximum(std, 1e-9)[..., None] * reach
-    density = np.nan_to_num(mixture_density(family)(z, jnp.asarray(points)))
+    density = np.nan_to_num(np.asarray(mixture_density(family)(z, jnp.asarray(points))))
     height = density / np.maximum(density.max(axis=-1, keepdims=True), 1e-30)
     return {
         "bins": centres is not None,
@@ -86,14 +87,14 @@ def densities(seed: Seed, taken: Any) -> dict[str, Any]:
     }
 
 
-def mixture_density(family: Any) -> Callable[[PyTree, Any], np.ndarray]:
+@functools.cache
+def mixture_density(family: Any) -> Callable[[PyTree, Any], Any]:
     """Densities [moments, states, actions, points] of the mixture over members, at points of the same axes."""
 
     def heights(z: PyTree, points: Any) -> Any:
         return jnp.mean(jax.vmap(jax.vmap(family.density), in_axes=(0, None))(z, points), axis=0)
 
-    program = jax.jit(jax.vmap(jax.vmap(heights)))
-    return lambda z, points: np.asarray(program(z, points))
+    return jax.jit(jax.vmap(jax.vmap(heights)))
 
 
 def action_shares(seed: Seed, taken: Any) -> dict[str, Float[np.ndarray, "..."]]:
@@ -108,17 +109,21 @@ def action_shares(seed: Seed, taken: Any) -> dict[str, Float[np.ndarray, "..."]]
     policies = {type(own).__name__: own} if own is not None else {}
     if family.has_density:
         policies = {**policies, "UCB": UCB(), "Thompson": Thompson(), **policies}
-    for name, policy in policies.items():
+    return found | {name: np.asarray(_shares(policy, family, count)(z)) for name, policy in policies.items()}
 
-        def shares(z: PyTree, policy: Any = policy) -> Any:
-            keys = jax.random.split(jax.random.key(0), DECISIONS)
-            members = jax.tree.leaves(z)[0].shape[0]
-            memories = jax.vmap(lambda key: policy.begin(key, members, count))(keys)
-            actions = jax.vmap(lambda key, memory: policy.select(key, memory, family, z))(keys, memories)
-            return jnp.mean(jax.nn.one_hot(actions, count), axis=0)
 
-        found[name] = np.asarray(jax.jit(jax.vmap(jax.vmap(shares)))(z))
-    return found
+@functools.cache
+def _shares(policy: Any, family: Any, count: int) -> Callable[[PyTree], Any]:
+    """How often a policy takes each of so many actions, [moments, states, actions]."""
+
+    def shares(z: PyTree) -> Any:
+        keys = jax.random.split(jax.random.key(0), DECISIONS)
+        members = jax.tree.leaves(z)[0].shape[0]
+        memories = jax.vmap(lambda key: policy.begin(key, members, count))(keys)
+        actions = jax.vmap(lambda key, memory: policy.select(key, memory, family, z))(keys, memories)
+        return jnp.mean(jax.nn.one_hot(actions, count), axis=0)
+
+    return jax.jit(jax.vmap(jax.vmap(shares)))
 
 
 def exact(seed: Seed, states: list[int]) -> list[list[Any]]:

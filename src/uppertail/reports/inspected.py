@@ -129,7 +129,7 @@ class Inspected:
         edges = np.linspace(low, high, 8 * points, dtype=np.float32)  # finer than what is shown: peaks are narrow
         z = self.seed.parameters((np.array([[self.moment]]), self.seed.row, np.array([[place]])))
         at = jnp.broadcast_to(jnp.asarray(edges), (1, 1, len(mean), len(edges)))
-        density = mixture_density(family)(z, at)[0, 0]
+        density = np.asarray(mixture_density(family)(z, at))[0, 0]
         return Drawn(low, high, np.nan_to_num(density).reshape(len(mean), points, 8).max(axis=2).tolist())
 
     def _known(self) -> str:

@@ -25,7 +25,7 @@ def missing() -> str | None:
     """How to install what a report needs, in a sentence; None if it is there."""
     if all(importlib.util.find_spec(name) for name in NEEDED):
         return None
-    return "A report needs Altair and vl-convert: install them with `pip install 'uppertail[report]'`."
+    return "A report needs Altair and vl-convert: install them with `pip install altair vl-convert-python`."
 
 
 def require() -> None:

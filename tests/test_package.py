@@ -1,0 +1,33 @@
+"""The package: its version, its public names, its extras."""
+
+import importlib.metadata
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import uppertail
+from uppertail.cli import main
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_version_is_one_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    version = importlib.metadata.version("uppertail")
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"uppertail {version}\n"
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## [{version}] - " in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_reference_has_every_public_name() -> None:
+    text = (ROOT / "docs" / "api.md").read_text()
+    names = [name for name in uppertail.__all__ if name != "loggers"]
+    assert [name for name in names if f":: uppertail.{name}\n" not in text] == []
+
+
+def test_every_extra_but_the_projects_own_is_in_all() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    own = {"all", "browser", "dev", "docs", "test"}
+    assert extras["all"] == [f"uppertail[{','.join(sorted(set(extras) - own))}]"]
