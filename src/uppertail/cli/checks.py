@@ -6,26 +6,18 @@ import inspect
 import pydoc
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, get_args, get_origin
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args, get_origin
 
-import yaml
 from jsonargparse import ArgumentParser, Namespace
 
+from uppertail.cli.asked import Asked, content_of, of_arguments, of_mapping
 from uppertail.errors import InputError, message_of, printable, short_text
 from uppertail.parts import PARTS
 from uppertail.schema import SCALARS, MismatchError, convert
 
 SHOWN = 200
 """The most characters of a value that a sentence shows."""
-
-
-class Asked(NamedTuple):
-    """An option with its value: text of the command line, or a value of a configuration file."""
-
-    option: str
-    value: Any
-    is_text: bool
 
 
 def check(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Mapping[str, Any]]) -> None:
@@ -44,8 +36,8 @@ def check(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Ma
     """
     actions = {action.dest: action for action in parser._actions}
     parts = [name for name in PARTS if isinstance(parser.get_defaults().get(name), dict | Namespace)]
-    asked = [each for config in configs for each in _of_mapping(config, parts)]
-    asked += _of_arguments(arguments, parts, actions)
+    asked = [each for config in configs for each in of_mapping(config, parts)]
+    asked += of_arguments(arguments, parts, actions)
     kinds: dict[str, Any] = {name: _class_of(name, [each for each in asked if each.option == name]) for name in parts}
     for name, kind in kinds.items():
         if kind is not None:
@@ -67,59 +59,6 @@ def check(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Ma
         missing = [name for name in _required(kind) if (part, name) not in given] if kind else []
         if missing:
             raise InputError(f"{kind.__name__} needs {missing[0]}: give it with --{part}.{missing[0]}.")
-
-
-def _of_mapping(options: Mapping[str, Any], parts: Sequence[str]) -> Iterator[Asked]:
-    """The options of a configuration file; those of a part one by one."""
-    for name, value in options.items():
-        yield from _of_value(str(name), value, False, parts)
-
-
-def _of_arguments(arguments: Sequence[str], parts: Sequence[str], actions: Mapping[str, Any]) -> Iterator[Asked]:
-    """The options of the command line that have a value."""
-    rest = [*arguments, ""]
-    for place, argument in enumerate(arguments):
-        name, equals, value = argument.partition("=")
-        if not name.startswith("--") or name == "--" or (place and not equals and rest[place - 1] == "--config"):
-            continue
-        name = name.removeprefix("--")
-        if name.endswith(".help") or name in ("help", "print_config"):
-            continue
-        action = actions.get(name)
-        if action is not None and action.nargs == 0:
-            continue
-        text = value if equals else rest[place + 1]
-        if equals or (place + 1 < len(arguments) and not text.startswith("--")):
-            yield from _of_value(name, text, True, parts)
-        elif name.partition(".")[0] not in parts:
-            yield Asked(name.removesuffix("+"), None, True) if action is None else Asked(name, "", False)
-
-
-def _of_value(name: str, value: Any, is_text: bool, parts: Sequence[str]) -> Iterator[Asked]:
-    part, _, setting = name.partition(".")
-    if part not in parts:
-        yield Asked(name.removesuffix("+"), [] if name.endswith("+") else value, is_text)
-        return
-    setting = setting.removeprefix("init_args.")
-    if setting and setting != "class_path":
-        yield Asked(f"{part}.{setting}", value, is_text)
-        return
-    content = _content(value) if is_text else value
-    if not isinstance(content, Mapping):
-        yield Asked(part, content, is_text)
-        return
-    if "class_path" in content:
-        yield Asked(part, content["class_path"], is_text)
-    settings = content.get("init_args") if {"class_path", "init_args"} & content.keys() else content
-    for each, inner in settings.items() if isinstance(settings, Mapping) else ():
-        yield Asked(f"{part}.{each}", inner, False)
-
-
-def _content(text: str) -> Any:
-    """A text's value as YAML; the text itself if it is none."""
-    with contextlib.suppress(yaml.YAMLError, RecursionError, ValueError):
-        return yaml.safe_load(text)
-    return text
 
 
 def _class_of(option: str, asked: Sequence[Asked]) -> Any:
@@ -190,7 +129,7 @@ def _check_value(asked: Asked, kind: Any, default: Any) -> None:
         return
     values = [asked.value]
     if asked.is_text:
-        values = [_content(asked.value), asked.value]
+        values = [content_of(asked.value), asked.value]
         with contextlib.suppress(ValueError):
             values.append(float(asked.value))
     if values[0] is None and (default is None or type(None) in get_args(kind)):
