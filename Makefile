@@ -14,6 +14,7 @@ NEWEST = $(shell .ci/newest-python)
 NEWEST_VENV := .venv-newest
 LOWEST_VENV := .venv-lowest
 DOCS_VENV := .venv-docs
+GYMNAX_VENV := .venv-gymnax
 SITE := build/docs
 QUICK := $(patsubst %,tests/test_%.py,checkpoints cli exact figures gaussian_losses gymnasium networks package policies \
 	records replay report study_search study_slurm)
@@ -24,7 +25,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run bench test test-slow browser-test test-newest test-lowest docs dist lint format install hooks clean
+.PHONY: help run bench test test-slow browser-test test-newest test-lowest test-gymnax docs dist lint format install hooks clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +56,10 @@ test-newest: ## Run some of the tests with the newest Python here and the newest
 test-lowest: $(LOWEST_VENV)/.installed ## Run the same tests with the lowest versions that pyproject.toml allows.
 	@echo "== pytest, lowest versions"
 	@$(LOWEST_VENV)/bin/$(PYTEST) -m "not slow" $(QUICK)
+
+test-gymnax: $(GYMNAX_VENV)/.installed ## Test environments of gymnax and XLand-MiniGrid, which hold other packages back.
+	@echo "== pytest, gymnax and XLand-MiniGrid"
+	@$(GYMNAX_VENV)/bin/pytest --quiet tests/test_gymnax.py
 
 docs: $(DOCS_VENV)/.installed ## Build the documentation site in build/docs; its programs run, warnings are errors.
 	@echo "== sphinx"
@@ -92,7 +97,7 @@ hooks: $(VENV)/.installed-dev ## Run the checks of `make lint` before each commi
 	@$(BIN)/pre-commit install
 
 clean: ## Remove the virtual environment, the caches and the builds; results stay.
-	@rm -rf $(VENV) $(PEERS) $(NEWEST_VENV) $(LOWEST_VENV) $(DOCS_VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(PEERS) $(NEWEST_VENV) $(LOWEST_VENV) $(DOCS_VENV) $(GYMNAX_VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -121,6 +126,12 @@ $(LOWEST_VENV)/.installed: pyproject.toml .ci/lowest | $(BIN)/python
 	@$(PYTHON) -m venv --clear $(LOWEST_VENV)
 	@$(LOWEST_VENV)/bin/python .ci/lowest > $(LOWEST_VENV)/lowest.txt
 	@$(LOWEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --constraint $(LOWEST_VENV)/lowest.txt --editable ".[test,search,slurm]"
+	@touch $@
+
+$(GYMNAX_VENV)/.installed: pyproject.toml | $(BIN)/python
+	@echo "== creating $(GYMNAX_VENV)"
+	@$(PYTHON) -m venv $(GYMNAX_VENV)
+	@$(GYMNAX_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --editable ".[test,gymnax,xminigrid]"
 	@touch $@
 
 $(DOCS_VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python

@@ -36,7 +36,7 @@ def own(tmp_path, monkeypatch):
 
 # Defaults
 
-NEEDED = {"Gym": {"id": "CartPole-v1"}}
+NEEDED = {"Gym": {"id": "CartPole-v1"}, "Gymnax": {"id": "CartPole-v1"}, "XMiniGrid": {"id": "MiniGrid-Empty-5x5"}}
 """Settings without a default."""
 
 

@@ -27,7 +27,7 @@ from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
 from uppertail.training.ledger import Ledger
 from uppertail.training.optimizer import Adam
 
-WITHOUT_DEFAULTS = {"Gym": {"id": "CartPole-v1"}}
+WITHOUT_DEFAULTS = {name: {"id": "CartPole-v1"} for name in ("Gym", "Gymnax", "XMiniGrid")}
 """Settings that a kind needs."""
 
 

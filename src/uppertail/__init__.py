@@ -20,12 +20,14 @@ if TYPE_CHECKING:
         FrozenLake,
         Given,
         Gym,
+        Gymnax,
         HostBuilder,
         RichChain,
         RichSea,
         RiskyArm,
         Toy,
         TreasureChain,
+        XMiniGrid,
     )
     from uppertail.errors import InputError
     from uppertail.networks import (
@@ -115,6 +117,7 @@ __all__ = [
     "Graph",
     "Greedy",
     "Gym",
+    "Gymnax",
     "HostBuilder",
     "InputError",
     "MemberThompson",
@@ -152,6 +155,7 @@ __all__ = [
     "TreasureChain",
     "Uniform",
     "Variational",
+    "XMiniGrid",
     "load",
     "loggers",
     "train",

@@ -1,6 +1,7 @@
 """Errors in requests, as opposed to defects of the program."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
 LONGEST = 200
 """The most characters of a value that a sentence shows."""
@@ -29,6 +30,13 @@ def join_names(choices: Sequence[str]) -> str:
     """Names joined for a sentence: A, B or C."""
     *others, last = choices
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def nearest(name: str, names: Iterable[str], count: int = 3) -> str:
+    """A hint at names like this one, as a sentence after another; empty if there are none."""
+    by_lower = {each.lower(): each for each in names}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=count, cutoff=0.6)
+    return f" Did you mean {' or '.join(by_lower[each] for each in close)}?" if close else ""
 
 
 def message_of(error: BaseException) -> str:

@@ -61,6 +61,8 @@ PARTS = {
             "CartpoleSwingup": "uppertail.environments",
             "FrozenLake": "uppertail.environments",
             "Gym": "uppertail.environments",
+            "Gymnax": "uppertail.environments",
+            "XMiniGrid": "uppertail.environments",
         },
     ),
     "distribution": Part(

@@ -7,6 +7,7 @@ from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.failures import EnvironmentFailedError, begin_all, step_host
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
+from uppertail.environments.gymnax import Gymnax, XMiniGrid
 from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
 from uppertail.environments.measured import measure_returns, returns_of
 from uppertail.environments.rich_chain import RichChain, RichMDP
@@ -29,6 +30,7 @@ __all__ = [
     "FrozenLake",
     "Given",
     "Gym",
+    "Gymnax",
     "HostBuilder",
     "HostEnvironment",
     "HostStep",
@@ -42,6 +44,7 @@ __all__ = [
     "WatchableBuilder",
     "WatchedEnvironment",
     "WatchedStep",
+    "XMiniGrid",
     "begin_all",
     "builder_of",
     "measure_returns",

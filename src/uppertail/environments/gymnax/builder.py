@@ -1,0 +1,134 @@
+"""What the builders of compiled environments of other packages share."""
+
+import abc
+import dataclasses
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import jax
+from jaxtyping import PRNGKeyArray
+
+from uppertail.environments.gymnax.watched import CompiledWatched
+from uppertail.environments.gymnax.world import GymnaxWorld, Rules
+from uppertail.environments.vectors import VectorBuilder
+from uppertail.environments.watched import WatchableBuilder
+from uppertail.errors import InputError, message_of, nearest
+from uppertail.schema import require_type, settle
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GymnaxBuilder(VectorBuilder, WatchableBuilder):
+    """A compiled environment in gymnax's form.
+
+    Args:
+        returns: lowest and highest discounted return that the run has to tell apart; null: as known, or measured by
+            episodes of a random policy.
+        success: undiscounted return from which an episode counts as a success; null: success is not defined.
+        reset_seed: what every episode is reset with, so that a layout that is drawn stays the same; run: each seed's
+            run with a layout of its own; null: every episode with another.
+    """
+
+    returns: tuple[float, float] | None = None
+    success: float | None = None
+    reset_seed: int | Literal["run"] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if self.returns is not None and not self.returns[0] < self.returns[1]:
+            raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest.")
+        if isinstance(self.reset_seed, int) and self.reset_seed < 0:
+            raise InputError(f"reset_seed is {self.reset_seed}: use 0 or more, or run, or leave it out.")
+
+    @property
+    @abc.abstractmethod
+    def label(self) -> str:
+        """The environment's name, for messages."""
+
+    @abc.abstractmethod
+    def make(self) -> Rules:
+        """The environment.
+
+        Raises:
+            InputError: it cannot be made.
+        """
+
+    @abc.abstractmethod
+    def picture(self, state: Any) -> Any:
+        """The picture of a state, [rows, columns, red green blue].
+
+        Raises:
+            InputError: there is none of this environment.
+        """
+
+    @functools.cached_property
+    def rules(self) -> Rules:
+        """The environment, made once, as programs know it by identity; its arrays are plain even under a trace."""
+        with jax.ensure_compile_time_eval():
+            return self.make()
+
+    @property
+    def success_return(self) -> float:
+        return super().success_return if self.success is None else self.success
+
+    def build(self, key: PRNGKeyArray) -> GymnaxWorld:
+        layout = jax.random.key(self.reset_seed) if isinstance(self.reset_seed, int) else key
+        return GymnaxWorld(layout, self.reset_seed is not None, self.rules, self.returns)
+
+    def watched(self, pictures: bool, frames_per_second: int | None = None) -> CompiledWatched:
+        if not pictures:
+            raise InputError(f"{self.label} opens no window: give --gif FILE.")
+        return CompiledWatched(self.build, self.picture, frames_per_second)
+
+
+def import_extra(package: str, extra: str) -> Any:
+    """A package that an environment needs.
+
+    Raises:
+        InputError: it is not installed, or does not work here.
+    """
+    remedy = f"run `pip install 'uppertail[{extra}]'`"
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        why = f"needs the module {error.name!r}, which is not installed"
+        raise InputError(f"This environment {why}: {remedy}.") from error
+    except Exception as error:  # a version that does not go with the others here may raise anything
+        why = f"({type(error).__name__}: {message_of(error)})"
+        raise InputError(f"{package} cannot be imported {why}: {remedy}.") from error
+
+
+def make_registered(package: str, asked: str, known: list[str], make: Callable[[], Any]) -> Any:
+    """What a package makes of a registered id.
+
+    Args:
+        package: the package's name.
+        asked: the id.
+        known: the registered ids.
+        make: makes it.
+
+    Raises:
+        InputError: there is no such environment, or it cannot be made.
+    """
+    if asked not in known:
+        raise InputError(f"There is no environment {asked!r} in {package} here.{nearest(asked, known)}")
+    try:
+        return make()
+    except Exception as error:  # the package's own code may raise anything
+        raise InputError(f"{asked} cannot be made ({type(error).__name__}: {message_of(error)}).") from error
+
+
+def with_params(label: str, default: Any, given: Mapping[str, Any]) -> Any:
+    """Parameters with some of them replaced.
+
+    Raises:
+        InputError: there is no parameter of a name, or it is of another type.
+    """
+    fields = [field.name for field in dataclasses.fields(default)]
+    for name, value in given.items():
+        if name not in fields:
+            raise InputError(f"{label} has no parameter {name!r}: it has {', '.join(fields)}.")
+        if isinstance(old := getattr(default, name), bool | int | float):
+            require_type(f"params.{name}", value, type(old))
+    return dataclasses.replace(default, **given)
