@@ -17,7 +17,7 @@ DOCS_VENV := .venv-docs
 GYMNAX_VENV := .venv-gymnax
 SITE := build/docs
 QUICK := $(patsubst %,tests/test_%.py,checkpoints cli exact figures gaussian_losses gymnasium networks package policies \
-	records replay report study_search study_slurm)
+	records replay report study_pool study_search study_work)
 
 # Pyright runs as it was installed: it looks for no newer version and downloads nothing.
 export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := 1
@@ -125,7 +125,7 @@ $(LOWEST_VENV)/.installed: pyproject.toml .ci/lowest | $(BIN)/python
 	@echo "== creating $(LOWEST_VENV)"
 	@$(PYTHON) -m venv --clear $(LOWEST_VENV)
 	@$(LOWEST_VENV)/bin/python .ci/lowest > $(LOWEST_VENV)/lowest.txt
-	@$(LOWEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --constraint $(LOWEST_VENV)/lowest.txt --editable ".[test,search,slurm]"
+	@$(LOWEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --constraint $(LOWEST_VENV)/lowest.txt --editable ".[test,search,jobs]"
 	@touch $@
 
 $(GYMNAX_VENV)/.installed: pyproject.toml | $(BIN)/python

@@ -1,23 +1,21 @@
 """`uppertail study`: what is refused before anything runs, and small studies from beginning to end."""
 
-import datetime
 import json
 import re
-import sys
-import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
-from test_study_claims import run_of, save_episodes
-from uppertail.cli import main, study_running, study_worker, train
+from test_study_work import leave_run, save_episodes
+from uppertail.cli import main, study_checks, study_running, train
+from uppertail.cli import study as command
 from uppertail.errors import InputError
 from uppertail.studies import progress
 from uppertail.studies.cells import Cell, name_of
-from uppertail.studies.claims import Standing
 from uppertail.studies.definition import Definition
+from uppertail.studies.folder import Outcome
 from uppertail.studies.settings import differences, flat
 
 DOCUMENTATION = Path(__file__).parents[1] / "docs"
@@ -31,13 +29,9 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 @pytest.fixture
 def inline(monkeypatch):
-    """Cells are worked on in this process; what trains may be replaced."""
-
-    def run(definition, folder, workers, quiet):
-        study_worker.work_in(str(folder.path))
-
-    monkeypatch.setattr(study_running, "run", run)
-    return lambda trains: monkeypatch.setattr(study_worker, "command", trains)
+    """Cells are worked on in this process; what trains is replaced."""
+    monkeypatch.setattr(command, "_workers", lambda config: 1)
+    return lambda trains: monkeypatch.setattr(study_running, "train", trains)
 
 
 def study(**document):
@@ -102,6 +96,11 @@ def test_names_are_those_of_folders_and_differ_where_options_do():
         ({"grid": {"env.length": [5, 5]}}, "2 cells have the name 'env.length=5'"),
         ({"grid": {"seed": [1]}, "cells": [{"seed": 2}]}, "seed is in grid and in cells"),
         ({"grid": {"--seed": [1]}}, "'--seed', which is not the name of an option"),
+        ({"grid": {"seed": [1]}, "jobs": [4]}, "jobs is \\[4\\], but it must hold parameters"),
+        (
+            {"grid": {key: list(range(1000)) for key in "abc"}},
+            "it has 1,000,000,000 cells: use 10,000 or fewer, or a search",
+        ),
     ],
 )
 def test_what_is_no_study_is_said(document, said):
@@ -137,6 +136,7 @@ def test_every_cell_is_checked_before_anything_runs(document, said, capsys, tmp_
         (["nowhere.yaml"], "The study 'nowhere.yaml' cannot be read"),
         (["torn.yaml"], "not valid YAML at line 1"),
         (["mine.yaml", "--workers", "0"], "workers is 0"),
+        (["mine.yaml", "--workers", "2", "--scheduler", "tcp://there:1"], "tcp://there:1 has workers already"),
         (["folder"], "folder is not the folder of a study"),
         (["mine.yaml", "--out", "folder"], "exists and is not a study's folder"),
         (["mine.yaml", "--out", "torn.yaml"], "exists and is not a study's folder"),
@@ -154,8 +154,8 @@ def test_bad_calls_are_said(arguments, said, capsys, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_files_in_the_documentation_are_studies(monkeypatch, capsys, tmp_path):
-    monkeypatch.setitem(sys.modules, "optuna", types.ModuleType("optuna"))
+def test_the_files_in_the_documentation_are_studies(capsys):
+    pytest.importorskip("optuna", reason="Optuna is not installed")
     blocks = re.findall(r"```yaml\n(.*?)```", (DOCUMENTATION / "studies.md").read_text(), flags=re.DOTALL)
     assert len(blocks) == 4
     for block in blocks:
@@ -170,25 +170,34 @@ def test_a_dry_run_says_how_many_and_writes_nothing(capsys, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-NOW = datetime.datetime.fromisoformat("2026-01-01T00:10:00+00:00")
-
-
-def done(seconds):
-    return Standing("done", 1, {}, {"seconds": seconds})
+def test_a_dry_run_checks_some_of_very_many_cells(capsys, monkeypatch):
+    asked, parse = [], train.parse_request
+    monkeypatch.setattr(train, "parse_request", lambda arguments: asked.append(arguments) or parse(arguments))
+    many = {"grid": {"seed": list(range(100)), "env.length": list(range(2, 22)), "width": [8, 9, 10, 11, 0]}}
+    monkeypatch.setattr(study_checks, "SOME", 20)
+    assert main(["study", study(**many), "--dry-run"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "10,000 cells\n"
+    assert "width is 0" in captured.err
+    assert len(asked) <= 20
 
 
 def test_the_time_left_is_that_of_cells_like_those_that_are_done():
-    waiting, began = Standing("waiting", 0, {}, {}), {"began": "2026-01-01T00:09:00+00:00"}
-    cells = {"a": done(80), "b": done(120), "c": waiting, "d": waiting, "e": Standing("running", 1, began, {})}
-    assert progress.seconds_left(cells, 2, NOW) == (100 + 100 + 40) / 2
-    assert progress.line(cells, 2, NOW) == "2 of 5 done, 1 running, about 2 minutes left"
-    assert progress.seconds_left({"c": waiting}, 2, NOW) is None
-    assert progress.seconds_left({"a": done(80)}, 2, NOW) == 0
-    assert [progress.about(seconds) for seconds in (40, 600, 9000)] == [
-        "about 40 seconds",
-        "about 10 minutes",
-        "about 2.5 hours",
-    ]
+    waiting, pruned = Outcome("waiting"), Outcome("pruned", seconds=5)
+    cells = {
+        "a": Outcome("done", seconds=80),
+        "b": Outcome("done", seconds=120),
+        "c": waiting,
+        "d": waiting,
+        "e": pruned,
+    }
+    assert progress.time_left(cells, 2) == "about 100 seconds"
+    assert progress.time_left(cells, 1) == "about 3 minutes"
+    assert progress.time_left({"a": Outcome("done", seconds=9000), "b": waiting}, 4) == "about 2.5 hours"
+    assert progress.time_left({"c": waiting}, 2) == "unknown, as no cell is done"
+    assert progress.time_left({"a": pruned}, 2) == "about 0 seconds"
+    assert progress.counts(cells | {"f": Outcome("failed"), "g": Outcome("begun")}) == "3 done, 1 begun, 1 failed"
+    assert progress.line(cells, 2) == "3 of 5 cells have ended; time left: about 100 seconds"
 
 
 def test_settings_are_compared_under_the_names_of_options():
@@ -197,13 +206,10 @@ def test_settings_are_compared_under_the_names_of_options():
     assert list(differences(was, was | {"env.length": 6})) == ["env.length is 5, not 6"]
 
 
-def leaves_a_run(arguments):
+def leaves_a_run(cell, place, beside=()):
     """What `uppertail train` leaves, with the settings asked for, without training."""
-    run_of([*arguments, "--seed=0"])
-    options, folder = arguments[1:-4], arguments[-3]
-    with open(f"{folder}/config.yaml", "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write(train.parse_request(options).config)
-    return 0
+    leave_run(cell, place)
+    (place / "config.yaml").write_text(train.parse_request(cell.arguments).config)
 
 
 @pytest.fixture
@@ -219,22 +225,24 @@ def summary(folder):
 
 
 @pytest.mark.slow
-def test_a_study_is_run_folders_and_a_summary(tmp_path, capsys):
-    """With a worker process of its own, which really trains."""
-    assert main(["study", study(base=TINY, grid={"env.length": [2]}), "--out", "study"]) == 0
-    assert "1 of 1 done" in capsys.readouterr().out
+@pytest.mark.parametrize("launched", [1, 2], ids=["in this process", "by a worker"])
+def test_a_study_is_run_folders_and_a_summary(launched, tmp_path, capsys):
+    """It really trains."""
+    lengths = [2, 3][:launched]
+    file = study(base=TINY, grid={"env.length": lengths})
+    assert main(["study", file, "--out", "study", "--workers", str(launched)]) == 0
+    assert f"{launched} of {launched} cells have ended" in capsys.readouterr().out
     folder = tmp_path / "study" / "cells" / "env.length=2"
     assert yaml.safe_load((folder / "config.yaml").read_text())["env"]["init_args"]["length"] == 2
-    (cell,) = summary(tmp_path / "study")["cells"]
+    cell = summary(tmp_path / "study")["cells"][0]
     assert (cell["state"], cell["environment"], cell["seeds"]) == ("done", "env.length=2", 1)
 
 
 def test_the_same_command_again_does_nothing_more(there, inline, capsys):
-    inline(lambda arguments: pytest.fail("nothing is left to do"))
+    inline(lambda *_: pytest.fail("nothing is left to do"))
     assert main(["study", "mine.yaml", "--out", "study"]) == 0
     assert main(["study", "study"]) == 0
-    assert "2 of 2 done; all numbers in study/study.json" in capsys.readouterr().out.replace("\n", "")
-    assert len(list((there / "claims").iterdir())) == 2
+    assert "2 of 2 cells have ended; all numbers in study/study.json" in capsys.readouterr().out.replace("\n", "")
 
 
 @pytest.mark.slow
@@ -248,19 +256,19 @@ def test_a_damaged_cell_is_named_and_done_again(there, inline, capsys, name, har
     else:
         path.write_bytes(content[:-9] if harm == "cut" else content[:-9] + b"123456789")
     again = []
-    inline(lambda arguments: again.append(arguments[0]) or leaves_a_run(arguments))
+    inline(lambda cell, place, beside: again.append(cell.name) or leaves_a_run(cell, place))
     assert main(["study", "study"]) == 0
-    assert again == ["train"]
+    assert again == ["env.length=3"]
     assert f"The cell env.length=3 is damaged ({name} is " in capsys.readouterr().out
     assert main(["study", "study"]) == 0
-    assert again == ["train"]
+    assert again == ["env.length=3"]
 
 
 def test_a_study_that_grows_keeps_its_cells(there, inline):
     again = []
-    inline(lambda arguments: again.append(arguments[-3]) or leaves_a_run(arguments))
+    inline(lambda cell, place, beside: again.append(cell.name) or leaves_a_run(cell, place))
     assert main(["study", study(base=TINY, grid={"env.length": [2, 3, 4]}), "--out", "study", "--quiet"]) == 0
-    assert again == ["study/cells/env.length=4"]
+    assert again == ["env.length=4"]
 
 
 def test_a_cell_folder_of_other_settings_is_refused(there, capsys):
@@ -274,7 +282,7 @@ def test_a_cell_folder_of_other_settings_is_refused(there, capsys):
 def test_failed_cells_are_listed_and_tried_again_by_the_next_command(inline, capsys):
     count = []
 
-    def fails(arguments):
+    def fails(cell, place, beside):
         count.append(1)
         raise OSError("no such luck")
 
@@ -290,7 +298,7 @@ def test_a_full_disk_is_a_sentence(there, capsys, monkeypatch):
     def full(self, *_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     assert main(["study", "study"]) == 2
     assert capsys.readouterr().err == (
         "uppertail: The output study cannot be written (No space left on device): choose another --out.\n"
@@ -301,32 +309,21 @@ def test_a_full_disk_is_a_sentence(there, capsys, monkeypatch):
 def made(inline, tmp_path):
     """A study whose numbers are known: B solves earlier, the last seed of A never does."""
 
-    def trains(arguments):
-        leaves_a_run(arguments)
-        folder = tmp_path / arguments[arguments.index("--out") + 1]
-        length = int(next(each for each in arguments if "length" in each).partition("=")[2])
-        slow = "--policy=Thompson" not in arguments
+    def trains(cell, place, beside):
+        leaves_a_run(cell, place)
+        slow, length = cell.options["policy"] == "UCB", cell.options["env.length"]
         solved = [length * each * (4 if slow else 1) for each in (10, 11, 12, 13, 14, 15)]
-        document = json.loads((folder / "summary.json").read_text())
-        document |= {"seeds": 6, "first_success_episode": solved, "solved_episode": [*solved[:5], None]}
-        (folder / "summary.json").write_text(json.dumps(document))
-        returns = np.arange(600.0).reshape(6, 100) / 600 + (0 if slow else 1)
-        save_episodes(folder, returns)
-        return 0
+        document = json.loads((place / "summary.json").read_text())
+        document |= {name: value * 6 for name, value in document.items() if isinstance(value, list)}
+        document |= {"seeds": 6, "episodes": [300] * 6}
+        document |= {"first_success_episode": solved, "solved_episode": [*solved[:5], None]}
+        (place / "summary.json").write_text(json.dumps(document))
+        last = np.arange(600.0).reshape(6, 100) / 600 + (0 if slow else 1)
+        save_episodes(place, np.hstack([np.zeros((6, 200)), last]))
 
     inline(trains)
-    assert (
-        main(
-            [
-                "study",
-                study(base=TINY, grid={"env.length": [2, 4], "policy": ["UCB", "Thompson"]}),
-                "--out",
-                "made",
-                "--quiet",
-            ]
-        )
-        == 0
-    )
+    file = study(base=TINY, grid={"env.length": [2, 4], "policy": ["UCB", "Thompson"]})
+    assert main(["study", file, "--out", "made", "--quiet"]) == 0
     return tmp_path / "made"
 
 

@@ -1,19 +1,20 @@
 """Searches: what is refused, and Optuna's trials with what trains replaced, where Optuna is installed."""
 
 import json
-import signal
 import sys
-import time
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
-from test_study_claims import run_of, save_episodes
-from uppertail.cli import main, study_running, study_worker
+from test_study_work import leave_run, save_episodes
+from uppertail.cli import main, study_running
+from uppertail.cli import study as command
 from uppertail.errors import InputError
 from uppertail.studies.definition import Definition
+from uppertail.studies.search import Search, open_study
 
 RATE = {"low": "1e-4", "high": 1.0e-2, "log": True}
 """YAML takes a number without a point for text."""
@@ -37,14 +38,16 @@ def written(**document):
         ({"search": SEARCH}, "trials is None"),
         ({"search": SEARCH, "trials": 3, "grid": {"seed": [1]}}, "it has search and grid"),
         ({"search": SEARCH, "trials": 3, "metric": "reward"}, "metric is 'reward': use one of final_return"),
-        ({"search": {"width": {"low": 9, "high": 8}}, "trials": 3}, "search has width: low is 9 and high is 8"),
-        ({"search": {"width": {"low": "few", "high": 8}}, "trials": 3}, "low is 'few', but it must be a number"),
+        ({"search": {"width": {"low": 9, "high": 8}}, "trials": 3}, "search has width: .*low=9, high=8"),
+        ({"search": {"width": {"low": "few", "high": 8}}, "trials": 3}, "search has width: .*'few'"),
+        ({"search": {"width": {"low": None, "high": 8}}, "trials": 3}, "search has width: .*NoneType"),
         ({"search": {"width": {"min": 9, "high": 8}}, "trials": 3}, "use {low: 1, high: 9}"),
-        ({"search": {"width": {"low": 0, "high": 8, "log": True}}, "trials": 3}, "a low above 0"),
+        ({"search": {"width": {"low": 0, "high": 8, "log": True}}, "trials": 3}, "`low >= 1`|low.*> 0|low.*>= 1"),
         ({"grid": {"seed": [1]}, "trials": 3}, "it has trials, but no search"),
     ],
 )
 def test_what_is_no_search_is_said(document, said):
+    pytest.importorskip("optuna", reason="Optuna is not installed")
     with pytest.raises(InputError, match=said):
         Definition.read(Path(written(**document)))
 
@@ -66,21 +69,19 @@ def test_without_optuna_its_extra_is_named(monkeypatch, capsys):
 @pytest.fixture
 def inline(monkeypatch):
     pytest.importorskip("optuna", reason="Optuna is not installed")
-    monkeypatch.setattr(study_running, "run", lambda definition, folder, *_: study_worker.work_in(str(folder.path)))
-    return lambda trains: monkeypatch.setattr(study_worker, "command", trains)
+    monkeypatch.setattr(command, "_workers", lambda config: 1)
+    return lambda trains: monkeypatch.setattr(study_running, "train", trains)
 
 
-def asked(arguments):
-    return {name: value for name, _, value in (argument.removeprefix("--").partition("=") for argument in arguments)}
-
-
-def trains(arguments):
+def trains(cell, place, beside):
     """The wider and the nearer to a learning rate of 0.001, the better."""
-    options = asked(arguments)
-    run_of(arguments)
-    value = int(options["width"]) - abs(np.log10(float(options["learning_rate"])) + 3)
-    save_episodes(Path(arguments[arguments.index("--out") + 1]), np.full((1, 3), value))
-    return 0
+    leave_run(cell, place)
+    value = cell.options["width"] - abs(np.log10(cell.options["learning_rate"]) + 3)
+    save_episodes(place, np.full((1, 3), value))
+
+
+def outcomes():
+    return sorted(path.stem for path in Path("out/outcomes").glob("*.json"))
 
 
 def test_a_search_finds_what_is_better_and_goes_on(inline, capsys):
@@ -92,9 +93,9 @@ def test_a_search_finds_what_is_better_and_goes_on(inline, capsys):
     assert document["trials"][0]["options"]["width"] == 16
     values = [trial["value"] for trial in document["trials"]]
     assert values == sorted(values, reverse=True)
-    assert len(list(Path("out/cells").iterdir())) == len(list(Path("out/claims").iterdir())) == 12
+    assert len(list(Path("out/cells").iterdir())) == len(outcomes()) == 12
     assert main(["study", written(search=SEARCH, trials=14), "--out", "out", "--quiet"]) == 0
-    assert len(list(Path("out/claims").iterdir())) == 14
+    assert len(outcomes()) == 14
     assert main(["study", written(search={"width": [8]}, trials=14), "--out", "out"]) == 2
     assert "is not this search" in capsys.readouterr().err
 
@@ -102,63 +103,93 @@ def test_a_search_finds_what_is_better_and_goes_on(inline, capsys):
 def test_a_trial_that_was_cut_off_goes_on_with_its_options(inline):
     seen = []
 
-    def cut_off(arguments):
-        seen.append(asked(arguments))
-        return 130 if len(seen) == 2 else trains(arguments)
+    def cut_off(cell, place, beside):
+        seen.append(cell)
+        if len(seen) == 2:
+            raise KeyboardInterrupt(2)
+        trains(cell, place, beside)
 
     inline(cut_off)
     study = written(search=SEARCH, trials=3)
-    assert main(["study", study, "--out", "out", "--quiet"]) == 1
+    assert main(["study", study, "--out", "out", "--quiet"]) == 130
     assert main(["study", study, "--out", "out", "--quiet"]) == 0
     assert len(seen) == 4 and seen[1] == seen[2]
-    assert [path.stem for path in sorted(Path("out/claims").iterdir())] == [
-        *("trial-0000.0001", "trial-0001.0001", "trial-0001.0002", "trial-0002.0001")
-    ]
+    assert outcomes() == ["trial-0000", "trial-0001", "trial-0002"]
+
+
+def test_a_trial_that_was_cut_off_while_its_options_were_drawn_gets_the_rest(inline):
+    inline(trains)
+    study = written(search=SEARCH, trials=1)
+    assert main(["study", study, "--out", "out", "--dry-run"]) == 0
+    Path("out/cells").mkdir(parents=True)
+    Path("out/study.yaml").write_text(Path(study).read_text())
+    trial = open_study(Path("out")).ask()
+    width = trial.suggest_categorical("width", ["8", "16"])
+    assert main(["study", study, "--out", "out", "--quiet"]) == 0
+    (row,) = json.loads(Path("out/study.json").read_text())["trials"]
+    assert row["options"].keys() == SEARCH.keys()
+    assert row["options"]["width"] == int(width)
 
 
 def test_a_trial_that_looks_poor_is_ended_early(inline):
-    """Its log says so, and it is interrupted as by Ctrl-C, which it heeds."""
-    count = []
+    """Its mean return after each chunk says so."""
+    ended = []
 
-    def slow(arguments):
-        count.append(1)
-        run_of(arguments)
-        folder = Path(arguments[arguments.index("--out") + 1])
-        poor = len(count) > 5
-        lines = [{"step": step, "return/mean": -1.0 if poor else 1.0} for step in (512, 1024, 1536)]
-        (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        if poor:
-            (folder / "summary.json").unlink()
-        try:
-            time.sleep(10 if poor else 0.8)
-        except KeyboardInterrupt:
-            return 130
-        return 0
+    def reports(cell, place, beside):
+        (pruner,) = beside
+        poor = int(cell.name[-4:]) == 5
+        for step in (512, 1024, 1536):
+            pruner(types.SimpleNamespace(step=step, mean_return=float("nan")))
+            pruner(types.SimpleNamespace(step=step, mean_return=-1.0 if poor else 1.0))
+        ended.append(cell.name)
+        trains(cell, place, beside)
 
-    inline(slow)
-    previous = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        assert main(["study", written(search=SEARCH, trials=6), "--out", "out", "--quiet"]) == 0
-    finally:
-        signal.signal(signal.SIGINT, previous)
+    inline(reports)
+    assert main(["study", written(search=SEARCH, trials=6), "--out", "out", "--quiet"]) == 0
     states = [trial["state"] for trial in json.loads(Path("out/study.json").read_text())["trials"]]
     assert states == ["complete"] * 5 + ["pruned"]
+    assert len(ended) == 5
+
+
+@pytest.mark.slow
+def test_a_real_run_reports_to_optuna_and_is_ended_early(inline, monkeypatch):
+    reported = []
+
+    def should_prune(trial):
+        reported.append(trial.number)
+        return trial.number == 1
+
+    inline(study_running.train)
+    monkeypatch.setattr("optuna.trial.Trial.should_prune", should_prune)
+    base = {"env.length": 3, "seeds": 1, "width": 8, "hidden_layers": 1, "replay_size": 99, "episodes": 200}
+    study = written(base=base, search={"seed": [0, 1]}, trials=2)
+    assert main(["study", study, "--out", "out", "--quiet"]) == 0
+    states = {row["name"]: row["state"] for row in json.loads(Path("out/study.json").read_text())["trials"]}
+    assert states == {"trial-0000": "complete", "trial-0001": "pruned"}
+    assert 0 in reported and reported.count(1) == 1
+    assert not Path("out/cells/trial-0001/summary.json").exists()
 
 
 def test_a_trial_that_failed_counts_and_is_not_tried_again(inline, capsys):
-    inline(lambda arguments: 1)
+    asked = []
+    inline(lambda cell, place, beside: asked.append(cell.name))
     for _ in range(2):
         assert main(["study", written(search=SEARCH, trials=2), "--out", "out", "--quiet"]) == 1
     assert capsys.readouterr().err.count("The cell trial-0001 failed: it ended without results") == 2
-    assert len(list(Path("out/claims").iterdir())) == 2
+    assert asked == ["trial-0000", "trial-0001"]
 
 
-def test_a_trial_whose_process_died_once_it_was_told_is_not_run_again(inline):
+def test_a_trial_whose_command_died_before_optuna_was_told_is_not_run_again(inline, monkeypatch):
     inline(trains)
-    assert main(["study", written(search=SEARCH, trials=1), "--out", "out", "--quiet"]) == 0
-    (claim,) = Path("out/claims").iterdir()
-    claim.write_bytes(claim.read_bytes().splitlines(keepends=True)[0])
-    inline(lambda arguments: pytest.fail("it is over"))
+
+    def dies(search, cell, outcome):
+        raise KeyboardInterrupt(9)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "tell", dies)
+        assert main(["study", written(search=SEARCH, trials=1), "--out", "out", "--quiet"]) == 137
+    assert outcomes() == ["trial-0000"]
+    inline(lambda *_: pytest.fail("it is over"))
     assert main(["study", "mine.yaml", "--out", "out", "--quiet"]) == 0
-    assert len(list(Path("out/claims").iterdir())) == 2
+    (row,) = json.loads(Path("out/study.json").read_text())["trials"]
+    assert row["state"] == "complete"

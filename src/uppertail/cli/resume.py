@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
@@ -9,6 +10,9 @@ from uppertail.cli import train
 from uppertail.cli.parsing import command_parser, parse
 from uppertail.cli.trust import HELP, require_trust
 from uppertail.errors import InputError
+
+if TYPE_CHECKING:
+    from uppertail.training.drive import OnChunk
 
 DESCRIPTION = """Goes on with a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
 last checkpoint to the limits in its config.yaml, and writes what the run would have written. With --steps N, a run
@@ -34,10 +38,19 @@ def main(arguments: Sequence[str]) -> int:
     config = parse(parser(), arguments)
     if config.folder is None:
         raise InputError("Which run? `uppertail resume DIR`, with the folder that `uppertail train` wrote to.")
-    return _resume(Path(config.folder), config.steps, config.trust, config.quiet)
+    return go_on(Path(config.folder), config.steps, config.trust, config.quiet)
 
 
-def _resume(folder: Path, steps: int | None, trust: bool, quiet: bool) -> int:
+def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: "Sequence[OnChunk]" = ()) -> int:
+    """Goes on with a run, and returns the exit code.
+
+    Args:
+        folder: the run's folder.
+        steps: a new limit of steps, beyond the run's own; None: to its own limits.
+        trust: whether code that the folder names may run.
+        quiet: whether only errors are printed.
+        beside: called with the progress after each chunk.
+    """
     from uppertail import records
     from uppertail.locks import locked
 
@@ -59,10 +72,10 @@ def _resume(folder: Path, steps: int | None, trust: bool, quiet: bool) -> int:
         require_trust(folder, trust)
         if later.is_file() and steps is None:
             steps = train.read_request(later).built.steps
-        return _go_on(folder, config, steps, quiet)
+        return _train(folder, config, steps, quiet, beside)
 
 
-def _go_on(folder: Path, config: Path, steps: int | None, quiet: bool) -> int:
+def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: "Sequence[OnChunk]") -> int:
     """Trains on.
 
     With a new limit, the options are kept in a file of their own until results of the longer run are written: without
@@ -94,7 +107,7 @@ def _go_on(folder: Path, config: Path, steps: int | None, quiet: bool) -> int:
         run.saver(checkpoints).require_usable()
         with records.disk_errors(folder):
             records.write_config(folder / records.NEXT_CONFIG, request.config)
-    return running.drive(run, folder, checkpoints, loggers, quiet)
+    return running.drive(run, folder, checkpoints, loggers, quiet, beside)
 
 
 def _require_longer(before: int | None, steps: int, folder: Path) -> None:

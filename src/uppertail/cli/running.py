@@ -16,6 +16,7 @@ from uppertail.loggers import JSONL, Logger
 from uppertail.loggers.jsonl import NotALogError
 from uppertail.training import trained
 from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.drive import OnChunk
 from uppertail.training.drive import drive as train
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult
@@ -25,8 +26,23 @@ SIZES = ("length", "size", "map_name")
 """Settings of environments that say how large they are."""
 
 
-def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequence[Logger], quiet: bool) -> int:
+def drive(
+    run: Run,
+    folder: Path,
+    checkpoints: Checkpoints | None,
+    loggers: Sequence[Logger],
+    quiet: bool,
+    beside: Sequence[OnChunk] = (),
+) -> int:
     """Trains, and writes log.jsonl, episodes.npz, summary.json, networks.safetensors and curve.png to a locked folder.
+
+    Args:
+        run: the run.
+        folder: the folder.
+        checkpoints: where its state is saved.
+        loggers: written to beside log.jsonl.
+        quiet: whether only errors are printed.
+        beside: called with the progress after each chunk, as loggers are.
 
     Returns:
         The exit code: 0, 130 after Ctrl-C, or 143 after SIGTERM.
@@ -45,7 +61,7 @@ def drive(run: Run, folder: Path, checkpoints: Checkpoints | None, loggers: Sequ
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
             with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
-                callbacks = [show, *map(logs.enter_context, (log, *loggers))]
+                callbacks = [show, *map(logs.enter_context, (log, *loggers)), *beside]
                 result = train(run, lambda progress: [callback(progress) for callback in callbacks], checkpoints)
         except TrainingFailedError as error:
             _write(folder, error.result, env, label)

@@ -1,24 +1,25 @@
 """`uppertail study`: many runs of `uppertail train` from one file, on one machine or many."""
 
-import datetime
+import functools
+import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, Namespace
 
 from uppertail.cli import study_running
 from uppertail.cli.parsing import command_parser, parse
-from uppertail.cli.study_checks import check_cells
+from uppertail.cli.study_checks import check_cells, check_some_cells
 from uppertail.errors import InputError
-from uppertail.studies import progress
+from uppertail.studies import pool, progress
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import StudyFolder
 
 DESCRIPTION = """Runs every cell of a study, each a run folder of `uppertail train`, and writes study.json. The file is
 YAML: base (options of `uppertail train`), grid (option: list of values; their product) and cells (a list of options).
-The same command again does what is missing; on several machines with a shared folder, they share the cells. Exit code
-1: some cells failed. Give the study's folder instead of the file to go on with the study in it."""
+The same command again does what is missing. Exit code 1: some cells failed. Give the study's folder instead of the file
+to go on with the study in it."""
 
 
 def parser(light: bool = False) -> ArgumentParser:
@@ -28,10 +29,20 @@ def parser(light: bool = False) -> ArgumentParser:
     options.add_argument("study", type=str | None, nargs="?", default=None, help="the study's file, or its folder")
     options.add_argument("--out", type=str | None, default=None, help="the study's folder (default: runs/NAME)")
     options.add_argument(
-        "--workers", type=int | None, default=None, help="cells side by side (default: the cores that are usable)"
+        "--workers",
+        type=int | None,
+        default=None,
+        help="cells side by side, each in a process of its own, or as many jobs (default: the cores that are usable); "
+        "1: one after another in this process",
     )
     options.add_argument(
-        "--launcher", type=Literal["here", "slurm"], default="here", help="where the workers are: here, or Slurm's jobs"
+        "--scheduler", type=str | None, default=None, help="use the workers of a running Dask cluster: tcp://HOST:PORT"
+    )
+    options.add_argument(
+        "--launcher",
+        type=Literal["here", "slurm", "pbs", "lsf", "sge"],
+        default="here",
+        help="where the workers are started: here, or as jobs of a cluster",
     )
     options.add_argument("--dry-run", action="store_true", help="only say how many cells, and about how long")
     options.add_argument(
@@ -55,22 +66,37 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError("Which study? `uppertail study STUDY.yaml`, or the folder of one.")
     if config.workers is not None and config.workers < 1:
         raise InputError(f"workers is {config.workers}: use 1 or more, or leave it out for one to a core.")
+    if config.scheduler is not None and (config.launcher != "here" or config.workers is not None):
+        raise InputError(f"The scheduler {config.scheduler} has workers already: leave out --workers and --launcher.")
     file, folder = _places(config.study, config.out)
     definition = Definition.read(file)
     folder.exists()
-    settings = check_cells(definition, folder)
-    workers = min(config.workers or _cores(), len(definition.cells))
+    workers = min(_workers(config), len(definition.cells))
     if config.dry_run:
         return _foretell(definition, folder, workers)
+    return _run(config, definition, folder, workers)
+
+
+def _run(config: Namespace, definition: Definition, folder: StudyFolder, workers: int) -> int:
+    from uppertail.locks import locked
+
+    settings = check_cells(definition, folder)
     say: Callable[[str], object] = (lambda line: None) if config.quiet else print
+    alone = workers == 1 and config.scheduler is None and config.launcher == "here"
+    connect = functools.partial(
+        pool.connected, workers, config.scheduler, config.launcher, definition.jobs, folder.path.resolve()
+    )
     folder.make(definition)
-    for line in folder.release(definition):
-        say(line)
-    if folder.left(definition):
-        if config.launcher == "slurm":
-            return study_running.submit(definition, folder, config.workers, say)
-        study_running.run(definition, folder, workers, config.quiet)
-    return study_running.conclude(definition, folder, settings, config.quiet)
+    with locked(folder.path):
+        for line in folder.release(definition):
+            say(line)
+        if any(each.state in progress.OPEN for each in folder.standings(definition).values()) or definition.space:
+            try:
+                study_running.run(definition, folder, None if alone else connect, workers, config.quiet)
+            except KeyboardInterrupt:
+                say(f"Finished cells are kept: `uppertail study {folder.path}` goes on from there.")
+                raise
+        return study_running.conclude(definition, folder, settings, config.quiet)
 
 
 def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
@@ -86,19 +112,21 @@ def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
     return path, StudyFolder(Path(out) if out else Path("runs", path.stem))
 
 
-def _cores() -> int:
+def _workers(config: Namespace) -> int:
+    """How many workers: as many as cores by default, or one where Dask is not installed."""
     from uppertail.training.process import threads
 
-    return threads.cores()
+    if config.workers is not None:
+        return config.workers
+    return threads.cores() if importlib.util.find_spec("distributed") or config.launcher != "here" else 1
 
 
 def _foretell(definition: Definition, folder: StudyFolder, workers: int) -> int:
     standings = folder.standings(definition)
-    count = progress.counts(standings)
-    parts = ", ".join(f"{count[state]} {state}" for state in ("done", "running", "failed") if count[state])
-    print(f"{len(standings)} cells" + (f": {parts}" if parts else ""))
-    left = progress.seconds_left(standings, workers, datetime.datetime.now(datetime.UTC))
-    print(f"Time left with {workers} at a time: {progress.about(left)}")
+    states = progress.counts(standings)
+    print(f"{len(standings):,} cells" + (f": {states}" if states else ""), flush=True)
+    check_some_cells(definition, folder)
+    print(f"Time left with {workers} at a time: {progress.time_left(standings, workers)}")
     return 0
 
 

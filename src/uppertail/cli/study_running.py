@@ -1,83 +1,102 @@
-"""The workers of `uppertail study`, here or as Slurm's jobs, and the summary at their end."""
+"""Runs the cells of `uppertail study`, in this process or by workers, and sums up at their end."""
 
-import datetime
-import json
-import sys
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uppertail.studies import progress
+from uppertail.cli.output import complain
+from uppertail.studies import progress, results
+from uppertail.studies.cells import Cell
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import SUMMARY, StudyFolder
+from uppertail.studies.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from uppertail.studies.claims import Standing
     from uppertail.studies.summary import Settings
 
 
-def run(definition: Definition, folder: StudyFolder, workers: int, quiet: bool) -> None:
-    """Runs the cells that are left, in worker processes."""
+def train(cell: Cell, place: Path, beside: Sequence[Callable[[Any], object]]) -> None:
+    """Trains a cell to its end, from its last checkpoint if there is one.
+
+    Raises:
+        InputError: it cannot be trained.
+        KeyboardInterrupt: after Ctrl-C or SIGTERM.
+    """
+    from uppertail.cli import programs, resume
+    from uppertail.cli import train as command
+
+    programs.keep()
+    if results.has_checkpoint(place):
+        code = resume.go_on(place, None, True, True, beside)
+    else:
+        request = command.parse_request([*cell.arguments, "--out", str(place), "--overwrite", "--quiet"])
+        code = command.begin(request, beside)
+    if code:
+        raise KeyboardInterrupt(code - 128)
+
+
+def run(
+    definition: Definition,
+    folder: StudyFolder,
+    connect: "Callable[[], contextlib.AbstractContextManager[Any]] | None",
+    workers: int,
+    quiet: bool,
+) -> None:
+    """Runs the cells that have not ended.
+
+    Args:
+        definition: the study.
+        folder: its folder.
+        connect: connects to Dask's workers; None: cells run in this process, one after another.
+        workers: how many workers there are, to foretell the end.
+        quiet: whether only errors are printed.
+    """
     from rich.console import Console
 
-    from uppertail.studies.crew import Crew
+    from uppertail.studies import pool
+    from uppertail.studies.search import Search, open_study
 
-    claims = folder.claims()
-    names = [cell.name for cell in definition.cells]
-    left = folder.left(definition)
-    crew = Crew([sys.executable, "-m", "uppertail.cli.study_worker", str(folder.path)], min(workers, left))
-    with Console(stderr=True, quiet=quiet).status("") as status:
-
-        def show() -> None:
-            status.update(progress.line(claims.standings(names), workers, datetime.datetime.now(datetime.UTC)))
-
-        try:
-            crew.run(claims.claimed_by, show)
-        except KeyboardInterrupt:
-            if not quiet:
-                print(f"Finished cells are kept: `uppertail study {folder.path}` goes on from there.")
-            raise
-
-
-def submit(definition: Definition, folder: StudyFolder, workers: int | None, say: Callable[[str], object]) -> int:
-    """Submits workers to Slurm, and does not wait for them."""
-    from uppertail.cli.study_worker import work_in
-    from uppertail.studies import slurm
-
-    jobs = slurm.submit(folder.path, work_in, workers or folder.left(definition), definition.slurm)
-    say(f"Slurm has {len(jobs)} jobs: {', '.join(job.job_id for job in jobs)}.")
-    say(f"`uppertail study {folder.path} --dry-run` says how far they are, and without --dry-run sums up at their end.")
-    return 0
+    standings = folder.standings(definition)
+    search = None if definition.space is None else Search(open_study(folder.path), definition.space)
+    left = (cell for cell in definition.cells if standings[cell.name].state in progress.OPEN)
+    cells = left if search is None else search.cells()
+    work = Work(folder.path.resolve(), train, definition.space)
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(connect()) if connect else None
+        status = stack.enter_context(Console(stderr=True, quiet=quiet).status(progress.line(standings, workers)))
+        ended = pool.outcomes(work, cells, client) if client else ((cell, work(cell)) for cell in cells)
+        for cell, outcome in ended:
+            if folder.outcome(cell.name) is None:  # its worker died, and could not say so
+                folder.end(cell.name, outcome)
+            if search is not None:
+                search.tell(cell, outcome)
+            standings[cell.name] = outcome
+            status.update(progress.line(standings, workers))
 
 
 def conclude(definition: Definition, folder: StudyFolder, settings: "Settings", quiet: bool) -> int:
-    """Writes study.json, shows a table, and lists the cells that failed."""
+    """Writes study.json, shows a table, and lists the cells that failed; returns the exit code."""
     from uppertail.cli.study_tables import show_cells, show_trials
-    from uppertail.studies.search import search_results
+    from uppertail.studies.search import Search, open_study
+    from uppertail.studies.summary import summary
 
     standings = folder.standings(definition)
     if definition.space is not None:
-        document = search_results(folder.path, definition.space)
+        document = Search(open_study(folder.path), definition.space).summary()
     else:
-        document = _summary(definition, folder, settings, standings)
-    folder.write(SUMMARY, json.dumps(document, indent=1, allow_nan=False) + "\n")
+        found = {cell.name: results.finished(folder.cell(cell)) for cell in definition.cells}
+        ended = {
+            name: each
+            for name, each in found.items()
+            if each is not None and standings[name].state in ("done", "failed")
+        }
+        document = summary(definition, settings, standings, ended)
+    folder.write(document)
     if not quiet:
         (show_cells if definition.space is None else show_trials)(document)
-        line = progress.line(standings, 1, datetime.datetime.now(datetime.UTC))
-        print(f"{line}; all numbers in {folder.path / SUMMARY}")
+        print(f"{progress.line(standings, 1)}; all numbers in {folder.path / SUMMARY}")
     for name, standing in standings.items():
         if standing.state == "failed":
-            print(f"uppertail: The cell {name} failed: {standing.message}", file=sys.stderr)
-    return 0 if all(standing.state == "done" for standing in standings.values()) else 1
-
-
-def _summary(
-    definition: Definition, folder: StudyFolder, settings: "Settings", standings: "Mapping[str, Standing]"
-) -> dict[str, Any]:
-    from uppertail.studies.results import read_result
-    from uppertail.studies.summary import summary
-
-    over = [cell for cell in definition.cells if standings[cell.name].state in ("done", "failed")]
-    results = {cell.name: result for cell in over if (result := read_result(folder.cell(cell)))}
-    return summary(definition, settings, standings, results)
+            complain(f"The cell {name} failed: {standing.message}")
+    return 0 if all(standing.state in ("done", "pruned") for standing in standings.values()) else 1

@@ -16,6 +16,7 @@ from uppertail.training.settings import Settings
 
 if TYPE_CHECKING:
     from uppertail.loggers import Logger
+    from uppertail.training.drive import OnChunk
     from uppertail.training.run import Run
 
 DESCRIPTION = """Trains one method on one environment, all seeds at once, and writes config.yaml, log.jsonl,
@@ -180,10 +181,16 @@ def _one_logger_option(arguments: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    return _train(parse_request(arguments))
+    return begin(parse_request(arguments))
 
 
-def _train(request: Request) -> int:
+def begin(request: Request, beside: "Sequence[OnChunk]" = ()) -> int:
+    """Trains what was asked for, and returns the exit code.
+
+    Args:
+        request: what was asked for.
+        beside: called with the progress after each chunk.
+    """
     from uppertail import records
     from uppertail.cli import running
     from uppertail.cli.output import complain
@@ -202,4 +209,4 @@ def _train(request: Request) -> int:
         checkpoints = checkpoints and dataclasses.replace(checkpoints, folder=folder)
     with locked(folder):
         records.write_config(folder / records.CONFIG, request.config)
-        return running.drive(run, folder, checkpoints, loggers, request.built.quiet)
+        return running.drive(run, folder, checkpoints, loggers, request.built.quiet, beside)

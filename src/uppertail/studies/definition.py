@@ -1,11 +1,12 @@
-"""A study's file: YAML with `base`, `grid` and `cells`, or `search`, and `slurm` for its workers."""
+"""A study's file: YAML with `base`, `grid` and `cells`, or `search`, and `jobs` for the workers of a cluster."""
 
 import dataclasses
 import difflib
 import itertools
+import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +17,9 @@ from uppertail.studies.space import Space
 from uppertail.yaml_files import read_yaml
 
 CELLS = ("base", "grid", "cells", "search")
-KEYS = (*CELLS, "search", "trials", "metric", "slurm")
+KEYS = (*CELLS, "trials", "metric", "jobs")
+MOST_CELLS = 10_000
+"""More cells are a mistake in the grid, or the work of a search."""
 OWN = {
     "out": "every cell has a folder of its own within the study's",
     "overwrite": "a study does what is missing, and keeps what is there",
@@ -32,14 +35,14 @@ class Definition:
 
     Args:
         text: the text of the file.
-        cells: its cells, in order; names and options differ between any two.
-        slurm: the parameters of a worker's Slurm job.
+        cells: its cells, in order; no two have the same name.
+        jobs: the parameters of a cluster's jobs.
         space: the space of a search, if the cells are its trials; else None.
     """
 
     text: str
     cells: Sequence[Cell]
-    slurm: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    jobs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     space: Space | None = None
 
     @classmethod
@@ -53,11 +56,11 @@ class Definition:
         content = path.read_text(encoding="utf-8")
         try:
             _require_study(document)
-            slurm = _options("slurm", document)
+            base, jobs = _options("base", document), dict(document.get("jobs") or {})
             if "search" not in document:
-                return cls(content, _cells(document), slurm)
-            space = Space.of(document, _options("base", document), _options("search", document))
-            return cls(content, space.cells(), slurm, space)
+                return cls(content, _cells(base, document), jobs)
+            space = Space.of(document, base, _options("search", document))
+            return cls(content, space.cells(), jobs, space)
         except InputError as error:
             raise InputError(f"In the study {str(path)!r}: {error}") from error
 
@@ -68,37 +71,39 @@ def _require_study(document: Any) -> None:
         raise InputError(f"it is not a study: it has none of the keys {', '.join(CELLS)}.")
     for key in document:
         if key not in KEYS:
-            raise InputError(f"there is no key {key!r}: use {', '.join(KEYS)}.{_hint(str(key))}")
+            close = difflib.get_close_matches(str(key), KEYS, n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            raise InputError(f"there is no key {key!r}: use {', '.join(KEYS)}.{hint}")
     for key in ("trials", "metric"):
         if key in document and "search" not in document:
             raise InputError(f"it has {key}, but no search: leave {key} out.")
+    if not isinstance(document.get("jobs") or {}, dict):
+        raise InputError(f"jobs is {document['jobs']!r}, but it must hold parameters, as `name: value` lines.")
 
 
-def _cells(document: Mapping[str, Any]) -> list[Cell]:
-    base, grid, listed = _options("base", document), _grid(document), _listed(document)
+def _cells(base: Mapping[str, Any], document: Mapping[str, Any]) -> list[Cell]:
+    grid, listed = _grid(document), _listed(document)
     if not grid and "cells" not in document:
         raise InputError("it has neither grid nor cells: list the values of an option under grid.")
-    cells = [_cell(base, dict(zip(grid, values, strict=True)), entry) for values, entry in _product(grid, listed)]
+    count = math.prod(map(len, grid.values())) * len(listed)
+    if count > MOST_CELLS:
+        raise InputError(f"it has {count:,} cells: use {MOST_CELLS:,} or fewer, or a search, which tries some of them.")
+    points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    cells = [_cell(base, point, entry) for point in points for entry in listed]
     for name, count in Counter(cell.name.casefold() for cell in cells).items():
         if count > 1:
             raise InputError(f"{count} cells have the name {name!r}: let them differ, or give each a name.")
     return cells
 
 
-def _product(grid: Mapping[str, list[Any]], listed: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    return itertools.product(itertools.product(*grid.values()), listed)
-
-
 def _cell(base: Mapping[str, Any], point: Mapping[str, Any], entry: Mapping[str, Any]) -> Cell:
     own = {option: value for option, value in entry.items() if option != NAME}
     if both := [option for option in own if option in point]:
         raise InputError(f"{both[0]} is in grid and in cells: leave it out of one of them.")
-    if NAME not in entry:
-        return Cell(name_of({**own, **point}), {**base, **own, **point}, {**own, **point})
-    called = {NAME: str(entry[NAME])}
+    named = {NAME: str(entry[NAME])} if NAME in entry else own  # a name stands for the options of the method
     environment = {option: value for option, value in own.items() if is_environments(option)}
-    name = name_of({**called, **point}).removeprefix(f"{NAME}=")
-    return Cell(name, {**base, **own, **point}, {**called, **environment, **point})
+    name = name_of({**named, **point}).removeprefix(f"{NAME}=")
+    return Cell(name, {**base, **own, **point}, {**named, **environment, **point})
 
 
 def _grid(document: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -138,8 +143,3 @@ def _options(key: str, document: Mapping[str, Any]) -> dict[str, Any]:
         if option in OWN:
             raise InputError(f"{key} has {option}, which is no setting of a run: {OWN[option]}.")
     return options
-
-
-def _hint(key: str) -> str:
-    close = difflib.get_close_matches(key, KEYS, n=1)
-    return f" Did you mean {close[0]}?" if close else ""

@@ -1,19 +1,40 @@
-"""The folder of a study: its file, the claims, and a run folder for each cell."""
+"""The folder of a study: its file, a run folder for each cell, and how each cell ended."""
 
+import contextlib
 import dataclasses
-import os
-import platform
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, Literal
 
 from uppertail.errors import InputError
-from uppertail.records import CONFIG, disk_errors, output_errors
+from uppertail.records import CONFIG, disk_errors, output_errors, write_text
 from uppertail.studies import results
 from uppertail.studies.cells import Cell
-from uppertail.studies.claims import Claims, Standing
 from uppertail.studies.definition import Definition
 
-STUDY, SUMMARY, CLAIMS, CELLS = "study.yaml", "study.json", "claims", "cells"
+STUDY, SUMMARY, CELLS, OUTCOMES = "study.yaml", "study.json", "cells", "outcomes"
+
+State = Literal["done", "failed", "pruned", "begun", "waiting"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a cell ended.
+
+    Args:
+        state: pruned is a trial of a search that was ended early.
+        message: why it failed.
+        seconds: how long it took.
+        sha256: the checksums of its files.
+        value: how good a trial was; higher is better.
+    """
+
+    state: State
+    message: str = ""
+    seconds: float = 0.0
+    sha256: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    value: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,18 +52,9 @@ class StudyFolder:
         """The copy of the study's file from its last call."""
         return self.path / STUDY
 
-    @property
-    def cells(self) -> Path:
-        """The folder of the run folders."""
-        return self.path / CELLS
-
     def cell(self, cell: Cell) -> Path:
         """A cell's run folder."""
-        return self.cells / cell.name
-
-    def claims(self) -> Claims:
-        """The claims of its cells."""
-        return Claims(self.path / CLAIMS)
+        return self.path / CELLS / cell.name
 
     def exists(self) -> bool:
         """Whether there is a study in this folder.
@@ -67,34 +79,58 @@ class StudyFolder:
             InputError: it cannot be written.
         """
         with output_errors(self.path):
-            for place in (self.cells, self.path / CLAIMS):
-                place.mkdir(parents=True, exist_ok=True)
-            self.write(STUDY, definition.text)
+            for name in (CELLS, OUTCOMES):
+                (self.path / name).mkdir(parents=True, exist_ok=True)
+            write_text(self.definition, definition.text)
 
-    def write(self, name: str, text: str) -> None:
-        """Writes a file, whole or not at all; several machines may do so at the same time.
+    def write(self, document: Mapping[str, Any]) -> None:
+        """Writes study.json.
 
         Raises:
             InputError: it cannot be written.
         """
-        partial = self.path / f".{name}.{platform.node()}.{os.getpid()}"
         with disk_errors(self.path):
-            try:
-                partial.write_text(text, encoding="utf-8")
-                partial.replace(self.path / name)
-            finally:
-                partial.unlink(missing_ok=True)
+            write_text(self.path / SUMMARY, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
-    def standings(self, definition: Definition) -> Mapping[str, Standing]:
-        """The state of each cell."""
-        names = [cell.name for cell in definition.cells]
-        if not (self.path / CLAIMS).is_dir():
-            return {name: Standing("waiting", 0, {}, {}) for name in names}
-        return self.claims().standings(names)
+    def outcome(self, name: str) -> Outcome | None:
+        """How the cell of this name ended; None if it has not, or if that cannot be read."""
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            return Outcome(**json.loads(self._outcome(name).read_bytes()))
+        return None
 
-    def left(self, definition: Definition) -> int:
-        """How many cells are neither done nor failed."""
-        return sum(standing.state in ("waiting", "running") for standing in self.standings(definition).values())
+    def end(self, name: str, outcome: Outcome) -> None:
+        """Keeps how a cell ended.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        with disk_errors(self.path):
+            write_text(self._outcome(name), json.dumps(dataclasses.asdict(outcome)) + "\n")
+
+    @contextlib.contextmanager
+    def working_on(self, name: str) -> Iterator[None]:
+        """Waits until no other process works on a cell, then locks it for this one.
+
+        Raises:
+            InputError: the folder cannot be written.
+        """
+        from filelock import FileLock
+
+        lock = FileLock(self.path / OUTCOMES / f"{name}.lock", poll_interval=0.5)
+        with disk_errors(self.path):
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def standings(self, definition: Definition) -> dict[str, Outcome]:
+        """How each cell ended; one that has not is begun (it runs, or was cut off) or waits."""
+        found: dict[str, Outcome] = {}
+        for cell in definition.cells:
+            begun = (self.cell(cell) / CONFIG).is_file()
+            found[cell.name] = self.outcome(cell.name) or Outcome("begun" if begun else "waiting")
+        return found
 
     def release(self, definition: Definition) -> Iterator[str]:
         """Lets damaged and failed cells run again; a trial of a search stays as it is.
@@ -102,22 +138,20 @@ class StudyFolder:
         Yields:
             A sentence about each damaged cell.
         """
-        if definition.space is not None:
-            return
-        claims = self.claims()
-        standings = claims.standings(cell.name for cell in definition.cells)
-        for cell in definition.cells:
-            standing = standings[cell.name]
-            folder = self.cell(cell)
-            wrong = None
-            if standing.state == "done":
-                wrong = results.damage(folder, standing.ended.get("sha256", {}))
-            elif standing.state != "running" and (folder / CONFIG).exists() and results.settings(folder) is None:
-                wrong = f"{CONFIG} cannot be read"
-            if (wrong or standing.state == "failed") and (claim := claims.take(cell.name, standing)):
-                with disk_errors(self.path):
-                    if wrong:
-                        results.begin_again(folder)
-                    claim.end("released", after=wrong or standing.message)
+        for cell in definition.cells if definition.space is None else ():
+            outcome, place = self.outcome(cell.name), self.cell(cell)
+            if outcome and outcome.state == "done":
+                wrong = results.damage(place, outcome.sha256)
+            else:
+                unreadable = (place / CONFIG).exists() and results.settings(place) is None
+                wrong = f"{CONFIG} cannot be read" if unreadable else None
             if wrong:
                 yield f"The cell {cell.name} is damaged ({wrong}), so it is done again."
+            if wrong or (outcome and outcome.state == "failed"):
+                with disk_errors(self.path):
+                    if wrong:
+                        results.begin_again(place)
+                    self._outcome(cell.name).unlink(missing_ok=True)
+
+    def _outcome(self, name: str) -> Path:
+        return self.path / OUTCOMES / f"{name}.json"

@@ -1,44 +1,26 @@
 """How far a study is, and about how long the rest takes."""
 
-import datetime
 from collections import Counter
 from collections.abc import Mapping
 
-from uppertail.studies.claims import Standing, State
+from uppertail.studies.folder import Outcome
+
+OPEN = ("begun", "waiting")
 
 
-def counts(standings: Mapping[str, Standing]) -> Mapping[State, int]:
-    """How many cells are in each state."""
-    return Counter(standing.state for standing in standings.values())
+def counts(standings: Mapping[str, Outcome]) -> str:
+    """`12 done, 1 failed`; empty if nothing has begun."""
+    count = Counter("done" if each.state == "pruned" else each.state for each in standings.values())
+    return ", ".join(f"{count[state]} {state}" for state in ("done", "begun", "failed") if count[state])
 
 
-def seconds_left(standings: Mapping[str, Standing], workers: int, now: datetime.datetime) -> float | None:
-    """About how long the rest takes, if each cell takes as long as those that are done, on average.
-
-    Args:
-        standings: the states of the cells.
-        workers: how many cells can run side by side here; if more are running, their number counts.
-        now: the time.
-
-    Returns:
-        Seconds; None while no cell is done.
-    """
-    done = [standing.ended["seconds"] for standing in standings.values() if "seconds" in standing.ended]
-    if not done:
-        return None
-    mean = sum(done) / len(done)
-    running = [standing.began for standing in standings.values() if standing.state == "running"]
-    spent = [(now - datetime.datetime.fromisoformat(began["began"])).total_seconds() for began in running if began]
-    left = [max(0.0, mean - max(0.0, seconds)) for seconds in spent]
-    waiting = sum(standing.state == "waiting" for standing in standings.values())
-    side_by_side = max(1, min(max(workers, len(running)), waiting + len(running)))
-    return max((sum(left) + mean * waiting) / side_by_side, max(left, default=0.0))
-
-
-def about(seconds: float | None) -> str:
-    """A time for a person: `about 40 seconds`, `about 12 minutes`, `about 3.5 hours`."""
-    if seconds is None:
+def time_left(standings: Mapping[str, Outcome], workers: int) -> str:
+    """About how long the rest takes, if each cell takes as long as those that are done, on average."""
+    done = [each.seconds for each in standings.values() if each.state == "done"]
+    left = sum(each.state in OPEN for each in standings.values())
+    if not done and left:
         return "unknown, as no cell is done"
+    seconds = left * sum(done) / (len(done) or 1) / max(1, min(workers, left))
     if seconds < 120:
         return f"about {seconds:.0f} seconds"
     if seconds < 7200:
@@ -46,11 +28,8 @@ def about(seconds: float | None) -> str:
     return f"about {seconds / 3600:.1f} hours"
 
 
-def line(standings: Mapping[str, Standing], workers: int, now: datetime.datetime) -> str:
-    """`12 of 60 done, 2 running, 1 failed, 3 minutes left`."""
-    count = counts(standings)
-    parts = [f"{count['done']} of {len(standings)} done"]
-    parts += [f"{count[state]} {state}" for state in ("running", "failed") if count[state]]
-    if count["running"] + count["waiting"] and (left := seconds_left(standings, workers, now)) is not None:
-        parts.append(f"{about(left)} left")
-    return ", ".join(parts)
+def line(standings: Mapping[str, Outcome], workers: int) -> str:
+    """`12 of 60 cells: 11 done, 1 failed; time left: about 3 minutes`."""
+    over = sum(each.state not in OPEN for each in standings.values())
+    said = f"{over} of {len(standings)} cells have ended"
+    return f"{said}; time left: {time_left(standings, workers)}" if over < len(standings) else said

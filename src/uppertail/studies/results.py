@@ -1,96 +1,60 @@
-"""The run folder of a cell: whether it is complete, and its results."""
+"""What a study asks of a cell's run folder, beside what `RunFolder` reads."""
 
-import dataclasses
 import hashlib
-import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from uppertail import records
 from uppertail.errors import InputError
-from uppertail.records import Episodes
-from uppertail.schema import MismatchError
+from uppertail.records import RunFolder
 from uppertail.studies.settings import flat
-from uppertail.yaml_files import read_yaml
 
 KEPT = (records.CONFIG, records.EPISODES, records.SUMMARY, records.NETWORKS)
-"""Files whose checksums a finished cell's claim keeps."""
+"""Files whose checksums are kept when a cell is done."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Result:
-    """The results of a finished run.
-
-    Args:
-        summary: its summary.json.
-        episodes: the episodes of each seed.
-    """
-
-    summary: Mapping[str, Any]
-    episodes: list[Episodes]
-
-    @property
-    def trouble(self) -> str | None:
-        """Why the run ended before its limits; None if it did not."""
-        diverged = self.summary.get("diverged")
-        return diverged and (
-            f"the loss of seed {diverged['seed']} became NaN or infinite by environment step {diverged['step']}"
-        )
+def finished(place: Path) -> RunFolder | None:
+    """The run in a folder, if it came to its end and its files are whole."""
+    run = RunFolder(place)
+    return run if run.finished else None
 
 
-def read_result(folder: Path) -> Result | None:
-    """The result of a finished run; None if it is not finished, or its files are damaged."""
-    if not all((folder / name).is_file() for name in records.FILES):
-        return None
-    try:
-        with np.load(folder / records.EPISODES, allow_pickle=False) as arrays:
-            episodes = Episodes.of_arrays(arrays)
-        summary = json.loads((folder / records.SUMMARY).read_text(encoding="utf-8"))
-        whole = len(episodes) == summary["seeds"] and summary["interrupted"] is False
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, RecursionError, MismatchError):
-        return None
-    return Result(summary, episodes) if whole else None
+def trouble(run: RunFolder) -> str | None:
+    """Why a finished run ended before its limits; None if it did not."""
+    at = run.summary["diverged"]
+    return at and f"the loss of seed {at['seed']} became NaN or infinite by environment step {at['step']}"
 
 
-def checksums(folder: Path) -> dict[str, str]:
+def checksums(place: Path) -> dict[str, str]:
     """SHA-256 of each of a finished run's files, by name."""
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in KEPT}
+    return {name: hashlib.sha256((place / name).read_bytes()).hexdigest() for name in KEPT}
 
 
-def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
+def damage(place: Path, sums: Mapping[str, str]) -> str | None:
     """What is wrong with the files of a run that was finished, in words; None if they have not changed."""
-    for name in KEPT:
-        path = folder / name
-        if not path.is_file():
-            return f"{name} is missing"
-        if name in sums and hashlib.sha256(path.read_bytes()).hexdigest() != sums[name]:
-            return f"{name} is not as it was written"
-    return None if read_result(folder) else "its results cannot be read"
+    if missing := [name for name in KEPT if not (place / name).is_file()]:
+        return f"{missing[0]} is missing"
+    if changed := [name for name, found in checksums(place).items() if sums.get(name, found) != found]:
+        return f"{changed[0]} is not as it was written"
+    return None if finished(place) else "its results cannot be read"
 
 
-def settings(folder: Path) -> dict[str, Any] | None:
-    """The settings of a run, flat; None if its config.yaml cannot be read.
-
-    Raises:
-        FileNotFoundError: it has none.
-    """
+def settings(place: Path) -> dict[str, Any] | None:
+    """The settings of a run, flat; None without a config.yaml, or if it cannot be read."""
     try:
-        return flat(dict(read_yaml(folder / records.CONFIG, "The config file")))
-    except (InputError, ValueError, TypeError):
+        return flat(RunFolder(place).config or {}) or None
+    except InputError:
         return None
 
 
-def begin_again(folder: Path) -> None:
+def begin_again(place: Path) -> None:
     """Deletes the checkpoints of a damaged run, and the file that makes it look finished."""
-    for path in [folder / records.SUMMARY, *(folder / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN)]:
+    for path in [place / records.SUMMARY, *(place / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN)]:
         path.unlink(missing_ok=True)
 
 
-def has_checkpoint(folder: Path) -> bool:
+def has_checkpoint(place: Path) -> bool:
     """Whether an unfinished run can go on from a checkpoint."""
-    has_config = (folder / records.CONFIG).is_file()
-    return has_config and any((folder / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN))
+    checkpoints = (place / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN)
+    return (place / records.CONFIG).is_file() and any(checkpoints)

@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from uppertail.analysis.survival import Times
-from uppertail.records import FINAL_WINDOW
-from uppertail.studies.results import Result
+from uppertail.records import FINAL_WINDOW, RunFolder
 from uppertail.studies.settings import ENVIRONMENT
 
 FIRST_SUCCESS, SOLVED, FINAL_RETURN = "first_success", "solved", "final_return"
@@ -31,16 +30,16 @@ class Sample:
     final_return: Float[np.ndarray, " seeds"]
 
     @classmethod
-    def of(cls, results: Iterable[Result]) -> "Sample":
+    def of(cls, runs: Iterable[RunFolder]) -> "Sample":
         """The seeds of one or several runs."""
-        each = list(results)
-        last = [max(1, seed.returns.size) for result in each for seed in result.episodes]
+        each = list(runs)
+        last = [max(1, seed.returns.size) for run in each for seed in run.episodes]
         times = {}
         for metric, key in TIMES.items():
-            reached = [episode for result in each for episode in result.summary[key]]
+            reached = [episode for run in each for episode in run.summary[key]]
             at = [float(end if episode is None else episode) for episode, end in zip(reached, last, strict=True)]
             times[metric] = Times(np.array(at), np.array([episode is not None for episode in reached]))
-        ends = [seed.returns[-FINAL_WINDOW:] for result in each for seed in result.episodes if seed.returns.size]
+        ends = [seed.returns[-FINAL_WINDOW:] for run in each for seed in run.episodes if seed.returns.size]
         return cls(times, np.array([end.mean(dtype=np.float64) for end in ends], np.float64))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from uppertail import records
 from uppertail.errors import InputError
+from uppertail.records import RunFolder
 from uppertail.studies import results
 from uppertail.studies import settings as of
 from uppertail.studies.cells import NAME, text
@@ -25,14 +26,14 @@ def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample]
         InputError: there is no such run or study.
     """
     folders = _folders(what, study)
-    environments: dict[str, list[results.Result]] = {}
+    environments: dict[str, list[RunFolder]] = {}
     left_out = []
     for folder in folders:
-        result = results.read_result(folder)
-        if result is None:
+        run = results.finished(folder)
+        if run is None:
             left_out.append(folder.name)
             continue
-        environments.setdefault(key(of.environment(_settings(folder))), []).append(result)
+        environments.setdefault(key(of.environment(_settings(folder))), []).append(run)
     if not environments:
         raise InputError(f"There is no finished run in {what}: {', '.join(left_out) or 'it has no cells'}.")
     return {name: Sample.of(runs) for name, runs in environments.items()}, left_out

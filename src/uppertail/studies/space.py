@@ -1,45 +1,27 @@
-"""The space of a search: options with a range or with choices, the number of trials, and the metric."""
+"""The space of a search: options with Optuna's distributions, the number of trials, and the metric."""
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uppertail.errors import InputError, require_choice
+from uppertail.errors import InputError, message_of, require_choice
 from uppertail.studies.cells import Cell
 from uppertail.studies.runs import FINAL_RETURN, TIMES, Sample
 
 METRICS = (FINAL_RETURN, *TIMES)
 RANGE = ("low", "high", "log", "step")
+MOST_TRIALS = 9_999
 
 
-@dataclasses.dataclass(frozen=True)
-class Range:
-    """Numbers from low to high, both included; whole ones if both are.
-
-    Args:
-        low: the lowest.
-        high: the highest.
-        log: whether their logarithms are drawn evenly.
-        step: distance between neighbours; None: any number, or 1 for whole ones.
-    """
-
-    low: float
-    high: float
-    log: bool = False
-    step: float | None = None
-
-    def __post_init__(self) -> None:
-        if not self.low < self.high:
-            raise InputError(f"low is {self.low} and high is {self.high}: use a low that is lower.")
-        if self.log and (self.low <= 0 or self.step is not None):
-            raise InputError(f"low is {self.low} and step is {self.step}: with log, use a low above 0, and no step.")
-        if self.step is not None and self.step <= 0:
-            raise InputError(f"step is {self.step}: use a number above 0.")
-
-    @property
-    def whole(self) -> bool:
-        """Whether only whole numbers are meant."""
-        return all(isinstance(each, int) for each in (self.low, self.high, self.step) if each is not None)
+def require_optuna() -> None:
+    """Raises InputError unless Optuna is installed."""
+    try:
+        import optuna  # noqa: F401  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise InputError(
+            "a search needs the package optuna: install it with `pip install 'uppertail[search]'`."
+        ) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,13 +30,13 @@ class Space:
 
     Args:
         base: options of every trial.
-        options: option to its range, or to a list of choices.
+        options: option to the distribution of its values; choices are JSON.
         trials: how many trials.
         metric: what is better: a high final_return, or an early solved or first_success, by their means over seeds.
     """
 
     base: Mapping[str, Any]
-    options: Mapping[str, Range | list[Any]]
+    options: Mapping[str, Any]
     trials: int
     metric: str
 
@@ -63,21 +45,23 @@ class Space:
         """The search in a study's file.
 
         Raises:
-            InputError: it is not valid.
+            InputError: it is not valid, or Optuna is not installed.
         """
+        require_optuna()
         if other := [key for key in ("grid", "cells") if key in document]:
             raise InputError(f"it has search and {other[0]}: leave one of them out.")
         trials, metric = document.get("trials"), document.get("metric", FINAL_RETURN)
-        if isinstance(trials, bool) or not isinstance(trials, int) or not 1 <= trials < 10_000:
-            raise InputError(f"trials is {trials}: say how many the search has, 1 to 9,999.")
+        if isinstance(trials, bool) or not isinstance(trials, int) or not 1 <= trials <= MOST_TRIALS:
+            raise InputError(f"trials is {trials}: say how many the search has, 1 to {MOST_TRIALS:,}.")
         require_choice("metric", metric, METRICS)
         if not search:
             raise InputError("search is empty: give an option a range, {low: 1, high: 9}, or a list of choices.")
-        return cls(base, {option: _values(option, values) for option, values in search.items()}, trials, metric)
+        return cls(base, {option: _distribution(option, values) for option, values in search.items()}, trials, metric)
 
     def cell(self, number: int, values: Mapping[str, Any]) -> Cell:
-        """A trial."""
-        return Cell(f"trial-{number:04d}", {**self.base, **values}, values)
+        """A trial, with values of Optuna's."""
+        options = decoded(values)
+        return Cell(f"trial-{number:04d}", {**self.base, **options}, options)
 
     def cells(self) -> Sequence[Cell]:
         """All trials by name; their options are not known yet."""
@@ -85,10 +69,10 @@ class Space:
 
     def probes(self) -> list[Cell]:
         """Trials that try each choice and each end of a range, with the first value of all other options."""
-        ends = {name: [v.low, v.high] if isinstance(v, Range) else v for name, v in self.options.items()}
+        ends = {name: getattr(each, "choices", None) or (each.low, each.high) for name, each in self.options.items()}
         first = {name: values[0] for name, values in ends.items()}
-        probes = [(f"{name}={value}", {**first, name: value}) for name, values in ends.items() for value in values]
-        return [Cell(name, {**self.base, **values}, values) for name, values in probes]
+        probes = [{**first, name: value} for name, values in ends.items() for value in values]
+        return [dataclasses.replace(self.cell(0, each), name=f"trial of {decoded(each)}") for each in probes]
 
     def value(self, sample: Sample) -> float | None:
         """How good a trial was, higher for better; None if it finished no episode."""
@@ -97,22 +81,26 @@ class Space:
         return -float(sample.times[self.metric].at.mean())  # a seed that never got there: all its episodes
 
 
-def _values(option: str, values: Any) -> Range | list[Any]:
+def decoded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Optuna's values as values of options: its choices are JSON."""
+    return {name: json.loads(value) if isinstance(value, str) else value for name, value in values.items()}
+
+
+def _distribution(option: str, values: Any) -> Any:
+    from optuna import distributions  # pyright: ignore[reportMissingImports]
+
     if isinstance(values, list) and values:
-        return values
+        return distributions.CategoricalDistribution([json.dumps(value) for value in values])
     if not isinstance(values, dict) or not {"low", "high"} <= values.keys() <= set(RANGE):
         raise InputError(f"search has {option}: {values!r}: use {{low: 1, high: 9}}, with log or step, or a list.")
     try:
-        return Range(**{name: value if name == "log" else _number(name, value) for name, value in values.items()})
-    except InputError as error:
-        raise InputError(f"search has {option}: {error}") from error
+        asked: dict[str, Any] = {name: value if name == "log" else _number(value) for name, value in values.items()}
+        whole = all(isinstance(value, int) for value in asked.values())
+        return (distributions.IntDistribution if whole else distributions.FloatDistribution)(**asked)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"search has {option}: {values!r}: {message_of(error)}") from error
 
 
-def _number(name: str, value: Any) -> Any:
+def _number(value: Any) -> int | float:
     """A number; YAML reads 1e-3, without a point, as text."""
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
-        return value
-    try:
-        return float(str(value))
-    except ValueError as error:
-        raise InputError(f"{name} is {value!r}, but it must be a number.") from error
+    return value if isinstance(value, int) else float(value)

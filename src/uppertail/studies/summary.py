@@ -10,11 +10,11 @@ from uppertail.analysis.growth import growth_exponent
 from uppertail.analysis.profiles import performance_profile
 from uppertail.analysis.statistics import mean_interval, share_interval
 from uppertail.analysis.survival import kaplan_meier, median
+from uppertail.records import RunFolder
 from uppertail.studies import settings as of
-from uppertail.studies.claims import Standing
 from uppertail.studies.comparison import compare
 from uppertail.studies.definition import Definition
-from uppertail.studies.results import Result
+from uppertail.studies.folder import Outcome
 from uppertail.studies.runs import TIMES, Sample, key
 
 SIZES = ("env.length", "env.size")
@@ -26,14 +26,14 @@ Settings = Mapping[str, Mapping[str, Any]]
 
 
 def summary(
-    definition: Definition, settings: Settings, standings: Mapping[str, Standing], results: Mapping[str, Result]
+    definition: Definition, settings: Settings, standings: Mapping[str, Outcome], results: Mapping[str, RunFolder]
 ) -> dict[str, Any]:
     """All results of a study.
 
     Args:
         definition: the study.
         settings: the settings of each cell.
-        standings: the state of each cell.
+        standings: how each cell ended.
         results: the results of the cells that have some.
     """
     environments, methods = _labels(definition, settings)
@@ -60,9 +60,9 @@ def summary(
     }
 
 
-def _numbers(result: Result) -> dict[str, Any]:
-    sample = Sample.of([result])
-    numbers: dict[str, Any] = {"seeds": len(result.episodes), "seconds": result.summary["wall_seconds"]}
+def _numbers(run: RunFolder) -> dict[str, Any]:
+    sample = Sample.of([run])
+    numbers: dict[str, Any] = {"seeds": len(run.episodes), "seconds": run.summary["wall_seconds"]}
     for metric, seen in sample.times.items():
         value, low, high = median(seen)
         curve = kaplan_meier(seen)
@@ -98,10 +98,10 @@ def _labels(definition: Definition, settings: Settings) -> tuple[dict[str, str],
 
 
 def _samples(
-    environments: Mapping[str, str], methods: Mapping[str, str], results: Mapping[str, Result]
+    environments: Mapping[str, str], methods: Mapping[str, str], results: Mapping[str, RunFolder]
 ) -> dict[str, dict[str, Sample]]:
     """The seeds of each method in each environment."""
-    groups: dict[str, dict[str, list[Result]]] = {}
+    groups: dict[str, dict[str, list[RunFolder]]] = {}
     for name, result in results.items():
         groups.setdefault(methods[name], {}).setdefault(environments[name], []).append(result)
     return {name: {env: Sample.of(found) for env, found in each.items()} for name, each in groups.items()}
@@ -120,9 +120,9 @@ def _profile(each: Mapping[str, Sample], samples: Mapping[str, Mapping[str, Samp
     return document
 
 
-def _growth(settings: Settings, methods: Mapping[str, str], results: Mapping[str, Result]) -> list[dict[str, Any]]:
+def _growth(settings: Settings, methods: Mapping[str, str], results: Mapping[str, RunFolder]) -> list[dict[str, Any]]:
     """The exponent of episodes over size, for each method whose environments differ only in size."""
-    groups: dict[tuple[str, str, str], dict[float, list[Result]]] = {}
+    groups: dict[tuple[str, str, str], dict[float, list[RunFolder]]] = {}
     for name, result in results.items():
         environment = of.environment(settings[name])
         for option in SIZES:

@@ -1,0 +1,161 @@
+"""Dask's workers: on this machine, of a cluster that runs already, or as the jobs of Slurm, PBS, LSF or SGE."""
+
+import contextlib
+import itertools
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from uppertail.errors import InputError, message_of
+from uppertail.studies.cells import Cell
+from uppertail.studies.folder import Outcome
+
+SETTINGS = {
+    "PJRT_NPROC": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
+}
+"""A worker has one thread of work, shares an accelerator, and may start processes, as some environments do."""
+LAUNCHERS = {
+    "slurm": ("SLURMCluster", "sbatch"),
+    "pbs": ("PBSCluster", "qsub"),
+    "lsf": ("LSFCluster", "bsub"),
+    "sge": ("SGECluster", "qsub"),
+}
+"""Launcher to the class in dask_jobqueue, and the command that it calls."""
+JOBS = {"cores": 1, "memory": "4GB", "walltime": "04:00:00", "job_name": "uppertail"}
+"""The parameters of a job by default."""
+LOSSES = 3
+"""A cell whose worker died this many times has failed."""
+TIMEOUT = 10.0
+"""Seconds until a scheduler must answer."""
+
+
+def outcomes(work: Callable[[Cell], Outcome], cells: Iterator[Cell], client: Any) -> Iterator[tuple[Cell, Outcome]]:
+    """Runs cells, one for each thread of the workers at a time, and takes the next when there is room.
+
+    Args:
+        work: runs a cell.
+        cells: the cells.
+        client: Dask's client.
+
+    Yields:
+        Each cell and how it ended, in the order in which they end.
+
+    Raises:
+        InputError: the scheduler is gone, or a worker cannot work.
+    """
+    from distributed import CancelledError, wait
+    from distributed.comm.core import CommClosedError
+
+    running: dict[Any, Cell] = {}
+    try:
+        while True:
+            room = max(1, sum(client.nthreads().values())) - len(running)
+            running |= {client.submit(work, cell, pure=False): cell for cell in itertools.islice(cells, max(0, room))}
+            if not running:
+                return
+            with contextlib.suppress(TimeoutError):
+                wait(list(running), timeout=1, return_when="FIRST_COMPLETED")
+            for future in [each for each in running if each.done()]:
+                yield running.pop(future), _outcome(future)
+    except (CancelledError, CommClosedError) as error:
+        raise InputError("The Dask scheduler is gone; what is done is kept: start it, then call again.") from error
+
+
+def _outcome(future: Any) -> Outcome:
+    from distributed import CancelledError, KilledWorker
+
+    try:
+        return future.result()
+    except KilledWorker:
+        return Outcome("failed", f"its worker died {LOSSES} times without a message, killed or out of memory")
+    except (InputError, CancelledError):
+        raise
+    except Exception as error:  # such as a package that it lacks
+        raise InputError(
+            f"A worker cannot run cells ({type(error).__name__}: {message_of(error)}); what is done is kept: mend the "
+            "worker, then call again."
+        ) from error
+
+
+@contextlib.contextmanager
+def connected(
+    workers: int, scheduler: str | None, launcher: str, jobs: Mapping[str, Any], folder: Path
+) -> Iterator[Any]:
+    """Starts workers, or finds those of a running cluster, and ends those that it has started.
+
+    Args:
+        workers: how many to start.
+        scheduler: the address of a running cluster's scheduler; None: start a cluster.
+        launcher: here, for processes of this machine, or one of `LAUNCHERS`.
+        jobs: parameters of the jobs, for the class in dask_jobqueue.
+        folder: where the output of jobs goes.
+
+    Yields:
+        Dask's client.
+
+    Raises:
+        InputError: Dask is not installed, the scheduler does not answer, or there are no jobs here.
+    """
+    try:
+        import dask.config
+        import distributed
+    except ImportError as error:
+        raise InputError(
+            "More than one worker needs the package distributed: install it with `pip install 'uppertail[study]'`, or "
+            "use --workers 1."
+        ) from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # a worker that dies is Dask's to replace
+    asked = {"distributed.scheduler.allowed-failures": LOSSES - 1, "distributed.worker.daemon": False}
+    with dask.config.set(asked), contextlib.ExitStack() as stack:
+        try:
+            if scheduler is not None:
+                place = scheduler
+            elif launcher == "here":
+                place = stack.enter_context(_processes(workers))
+            else:
+                place = stack.enter_context(_jobs(launcher, workers, jobs, folder))
+            client = stack.enter_context(distributed.Client(place, timeout=TIMEOUT))
+        except (OSError, RuntimeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            where = f"scheduler at {scheduler}" if scheduler else "cluster"
+            raise InputError(f"There is no Dask {where} ({message_of(error)}): start it, or use --workers.") from error
+        yield client
+
+
+def _processes(workers: int) -> Any:
+    """A cluster of processes on this machine; a worker whose process dies is replaced."""
+    from distributed import LocalCluster
+
+    quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    env = {name: os.environ.get(name, value) for name, value in SETTINGS.items()}
+    return LocalCluster(n_workers=workers, threads_per_worker=1, memory_limit=0, env=env, **quiet)
+
+
+def _jobs(launcher: str, workers: int, parameters: Mapping[str, Any], folder: Path) -> Any:
+    """A cluster whose workers are jobs; one that ends, at its time limit or otherwise, is replaced."""
+    name, command = LAUNCHERS[launcher]
+    try:
+        import dask_jobqueue  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise InputError(
+            f"The launcher {launcher} needs the package dask-jobqueue: install it with `pip install 'uppertail[jobs]'`."
+        ) from error
+    if shutil.which(command) is None:
+        raise InputError(f"There is no {command} here: call the launcher {launcher} where it works, or use --workers.")
+    exports = [f"export {name}={value}" for name, value in SETTINGS.items()]
+    asked = {**JOBS, "job_script_prologue": exports, "log_directory": str(folder / "jobs"), **parameters}
+    try:
+        cluster = getattr(dask_jobqueue, name)(**asked)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"The jobs cannot be made ({message_of(error)}): correct jobs in the study's file.") from error
+    cluster.adapt(minimum_jobs=workers, maximum_jobs=workers)
+    return cluster

@@ -1,0 +1,76 @@
+"""The work on one cell, in this process or in a worker's."""
+
+import dataclasses
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from uppertail.errors import InputError
+from uppertail.studies import results
+from uppertail.studies.cells import Cell
+from uppertail.studies.folder import Outcome, StudyFolder
+from uppertail.studies.runs import Sample
+from uppertail.studies.search import Pruner, TrialPrunedError
+from uppertail.studies.space import Space
+
+Train = Callable[[Cell, Path, Sequence[Callable[[Any], object]]], object]
+"""Trains a cell to its end, from its last checkpoint if there is one, in a folder. The functions are called with the
+progress after each chunk."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """Runs cells of a study; what a worker is sent.
+
+    Args:
+        folder: the study's folder, under a name that every worker sees.
+        train: trains a cell.
+        space: the space of a search, if the cells are its trials.
+    """
+
+    folder: Path
+    train: Train
+    space: Space | None = None
+
+    def __call__(self, cell: Cell) -> Outcome:
+        """Runs a cell, unless it has ended: each ends once, whoever works on it.
+
+        Raises:
+            InputError: the folder cannot be written.
+        """
+        study = StudyFolder(self.folder)
+        if not study.definition.is_file():
+            raise InputError(
+                f"there is no study in {self.folder} on this machine: use a folder that all workers share."
+            )
+        with study.working_on(cell.name):
+            outcome = study.outcome(cell.name)
+            if outcome is None:
+                outcome = self._run(cell, study.cell(cell))
+                study.end(cell.name, outcome)
+        return outcome
+
+    def _run(self, cell: Cell, place: Path) -> Outcome:
+        began, message = time.monotonic(), "it ended without results"
+        try:
+            if results.finished(place) is None:
+                self.train(cell, place, [] if self.space is None else [Pruner(self.folder, cell)])
+        except TrialPrunedError:
+            return Outcome("pruned", seconds=time.monotonic() - began)
+        except InputError as error:
+            message = str(error)
+        except Exception as error:  # the user's own code may raise anything
+            traceback.print_exc()
+            message = f"{type(error).__name__}: {error}"
+        run = results.finished(place)
+        if run is None:
+            return Outcome("failed", message)
+        if trouble := results.trouble(run):
+            return Outcome("failed", trouble)
+        seconds = round(max(time.monotonic() - began, run.summary["wall_seconds"]), 3)
+        value = None if self.space is None else self.space.value(Sample.of([run]))
+        if self.space is not None and value is None:
+            return Outcome("failed", "it finished no episode")
+        return Outcome("done", "", seconds, results.checksums(place), value)
