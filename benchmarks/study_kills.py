@@ -1,20 +1,17 @@
-"""Kills a study's processes at random moments, and holds its end against a study that nobody killed.
+"""Kills a study's processes at random moments, and compares its end with a study that nobody killed.
 
 Usage: python benchmarks/study_kills.py [--kills 20] [--out results/study_kills.json]
 
-Two commands `uppertail study` share a folder of cells, with one worker process each. At random moments one of the four
-processes, drawn at random, is killed by SIGKILL: a command, which takes its worker with it, or a worker, which its
-command replaces. A command that was killed is called again. At the end every cell must be done; none may have been
-begun again once it was done, nor while another process worked on it; and the episodes and networks of each must be
-those of the study that was not killed, to the bit. Takes ten to twenty minutes on two CPU cores.
+A Dask scheduler, two workers and the command `uppertail study --scheduler` are four processes. At random moments a
+process of a kind, drawn at random, is killed by SIGKILL. Whatever has ended is started again, the command with the same
+arguments. At the end every cell must be done; none may have changed after it was done; and the episodes and networks of
+each must be those of the study that was not killed, to the bit.
 """
 
 import argparse
-import itertools
 import json
-import os
 import random
-import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from uppertail import records
-from uppertail.studies import claim
 from uppertail.training.checkpoints import file as checkpoint
 from uppertail.training.process.hardware import hardware
 
@@ -37,96 +33,114 @@ base:
   hidden_layers: 1
   checkpoint_every: 2048
 grid:
-  env.length: [4, 6, 8, 10]
+  env.length: [4, 8]
   policy: [UCB, Thompson]
   distribution: [Gaussian, Categorical]
 """
 LONGEST = 15.0
 """Seconds between two kills, at most."""
+DASK = "from distributed.cli.dask_{} import main; main()"
 
 
-def began(file: Path, folder: Path) -> "subprocess.Popen[bytes]":
-    """A command of its own."""
-    command = [sys.executable, "-m", "uppertail", "study", str(file), "--out", str(folder), "--workers", "1", "--quiet"]
-    return subprocess.Popen(command)
+def python(*command: str, log: Path) -> "subprocess.Popen[bytes]":
+    """A process of its own, whose output goes to a file."""
+    with log.open("a") as output:
+        return subprocess.Popen([sys.executable, *command], stdout=output, stderr=output)
 
 
-def children(process: int) -> list[int]:
-    """The processes that a process began."""
-    tasks = Path("/proc", str(process), "task").glob("*/children")
-    return [int(child) for task in tasks for child in task.read_text().split()]
+class Cluster:
+    """The processes of a study, by kind.
+
+    Args:
+        folder: where the study's file, its folder and the output are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as found:
+            port = str(found.getsockname()[1])
+        address, log = f"tcp://127.0.0.1:{port}", folder / "log"
+        common = ("--no-dashboard",)
+        worker = ("-c", DASK.format("worker"), address, "--nthreads", "1", "--no-nanny", *common)
+        study = ("-m", "uppertail", "study", str(folder / "study.yaml"), "--out", str(folder / "killed"), "--quiet")
+        self.commands = {
+            "scheduler": ("-c", DASK.format("scheduler"), "--host", "127.0.0.1", "--port", port, *common),
+            "worker": worker,
+            "worker 2": worker,
+            "command": (*study, "--scheduler", address),
+        }
+        self._log, self.processes = log, dict[str, "subprocess.Popen[bytes]"]()
+
+    def begin(self) -> None:
+        """Starts what does not run."""
+        for name, command in self.commands.items():
+            if name not in self.processes or self.processes[name].poll() is not None:
+                self.processes[name] = python(*command, log=self._log)
+
+    def kill(self, kind: str, draw: random.Random) -> None:
+        """Kills one process of a kind."""
+        process = self.processes[draw.choice([name for name in self.processes if name.startswith(kind)])]
+        process.kill()
+        process.wait()
 
 
-def kill_one(commands: "list[subprocess.Popen[bytes]]", draw: random.Random) -> str:
-    """Kills one of the processes; which."""
-    place = draw.randrange(len(commands))
-    workers = children(commands[place].pid)
-    if workers and draw.random() < 0.5:
-        os.kill(workers[0], signal.SIGKILL)
-        return "worker"
-    commands[place].kill()
-    commands[place].wait()
-    return "command"
+def done(folder: Path) -> dict[str, str]:
+    """The checksums of the cells that are done, as one text each."""
+    found = {path.stem: json.loads(path.read_text()) for path in folder.glob("outcomes/*.json")}
+    return {name: json.dumps(each["sha256"]) for name, each in found.items() if each["state"] == "done"}
 
 
-def outcome(cell: Path) -> tuple[bytes, str]:
+def result(cell: Path) -> tuple[bytes, str]:
     """What of a cell must not depend on kills."""
     return (cell / records.EPISODES).read_bytes(), checkpoint.digest(checkpoint.read(cell / records.NETWORKS)[1])
 
 
-def begins(folder: Path) -> dict[str, list[list[dict[str, Any]]]]:
-    """The claims of each cell, in order, without those by which a command lets a failed cell be tried again."""
-    found: dict[str, list[list[dict[str, Any]]]] = {}
-    for path in sorted((folder / "claims").glob("*.jsonl")):
-        lines = claim.lines(path.read_bytes())
-        if not (lines[1:] and "after" in lines[1]):
-            found.setdefault(path.name.split(".jsonl")[0].rpartition(".")[0], []).append(lines)
-    return found
+def steps(cell: Path) -> list[int]:
+    """The steps of a cell's log."""
+    return [json.loads(line)["step"] for line in (cell / records.LOG).read_text().splitlines()]
 
 
 def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Kills until there were enough kills, then lets both commands come to their end."""
+    """Kills until there were enough kills, then lets the command come to its end."""
     file, draw = folder / "study.yaml", random.Random(seed)
     file.write_text(STUDY)
-    whole, shared = folder / "whole", folder / "shared"
+    whole, killed = folder / "whole", folder / "killed"
+    command = ("-m", "uppertail", "study", str(file), "--out", str(whole), "--workers", "1", "--quiet")
     start = time.perf_counter()
-    if began(file, whole).wait():
-        raise SystemExit("The study without kills failed.")
-    undisturbed = time.perf_counter() - start
-    start = time.perf_counter()
-    commands = [began(file, shared), began(file, shared)]
-    killed: list[str] = []
-    left = 16
-    while len(killed) < kills and left:
-        time.sleep(draw.uniform(0, LONGEST))
-        killed.append(kill_one(commands, draw))
-        left = 16 - sum("done" in [line.get("outcome") for line in each[-1]] for each in begins(shared).values())
-        print(f"kill {len(killed)} of {kills}: a {killed[-1]}; {left} cells left", flush=True)
-        commands = [each if each.poll() is None else began(file, shared) for each in commands]
-    codes = [command.wait() for command in commands]
-    found = begins(shared)
+    if python(*command, log=folder / "log").wait():
+        raise SystemExit(f"The study without kills failed: {(folder / 'log').read_text()}")
+    undisturbed, start = time.perf_counter() - start, time.perf_counter()
     cells = sorted(path.name for path in (whole / "cells").iterdir())
-    done = {name: [lines[1:] and lines[1]["outcome"] == "done" for lines in each] for name, each in found.items()}
-    overlapping = [
-        name
-        for name, each in found.items()
-        for before, after in itertools.pairwise(each)
-        if before[1:] and before[1]["ended"] > after[0]["began"]
-    ]
+    cluster, count, first, code = Cluster(folder), dict.fromkeys(("scheduler", "worker", "command"), 0), {}, None
+    cluster.begin()
+    try:
+        while sum(count.values()) < kills and len(first) < len(cells):
+            time.sleep(draw.uniform(0, LONGEST))
+            kind = draw.choice(list(count))
+            cluster.kill(kind, draw)
+            count[kind] += 1
+            first = done(killed) | first
+            print(f"kill {sum(count.values())} of {kills}: {kind}; {len(first)} of {len(cells)} done", flush=True)
+            cluster.begin()
+        while (code := cluster.processes["command"].wait()) != 0:
+            print(f"the command ended with {code}, and is called again", flush=True)
+            time.sleep(1)
+            cluster.begin()
+    finally:
+        for process in cluster.processes.values():
+            process.kill()
+            process.wait()
+    last = done(killed)
     return {
         "study": STUDY,
         "seed": seed,
         "cells": len(cells),
-        "kills": {kind: killed.count(kind) for kind in ("command", "worker")},
-        "seconds": {"undisturbed, one worker": round(undisturbed), "two commands": round(time.perf_counter() - start)},
-        "exit_codes": codes,
-        "begins": sum(map(len, found.values())),
-        "begins_that_were_killed": sum(not lines[1:] for each in found.values() for lines in each),
-        "lost": [name for name in cells if not any(done.get(name, []))],
-        "done_twice": [name for name, each in done.items() if sum(map(bool, each)) > 1 or any(each[:-1])],
-        "worked_on_by_two": overlapping,
-        "other_numbers": [n for n in cells if outcome(whole / "cells" / n) != outcome(shared / "cells" / n)],
-        "commands_that_shared": len({lines[0]["pid"] for each in found.values() for lines in each if lines[1:]}),
+        "kills": count,
+        "seconds": {"undisturbed, one worker": round(undisturbed), "killed": round(time.perf_counter() - start)},
+        "exit_code": code,
+        "lost": [name for name in cells if name not in last],
+        "done_twice": [name for name, sums in first.items() if last.get(name) != sums],
+        "steps_done_twice": [n for n in cells if (each := steps(killed / "cells" / n)) != sorted(set(each))],
+        "other_numbers": [n for n in cells if result(whole / "cells" / n) != result(killed / "cells" / n)],
         "hardware": hardware(),
     }
 
@@ -142,4 +156,4 @@ if __name__ == "__main__":
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(results, indent=2) + "\n")
     print({name: value for name, value in results.items() if name not in ("study", "hardware")})
-    sys.exit(any(results[name] for name in ("lost", "done_twice", "worked_on_by_two", "other_numbers")))
+    sys.exit(any(results[name] for name in ("lost", "done_twice", "steps_done_twice", "other_numbers")))
