@@ -34,7 +34,9 @@ def check(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Ma
     Raises:
         InputError: one sentence about the first thing that is wrong.
     """
-    actions = {action.dest: action for action in parser._actions}
+    actions = {
+        name.removeprefix("--"): action for action in parser._actions for name in (action.dest, *action.option_strings)
+    }
     parts = [name for name in PARTS if isinstance(parser.get_defaults().get(name), dict | Namespace)]
     asked = [each for config in configs for each in of_mapping(config, parts)]
     asked += of_arguments(arguments, parts, actions)
