@@ -27,17 +27,17 @@ STUDY = """
 base:
   env: Chain
   seeds: 2
-  steps: 65536
+  steps: 16384
   episodes: 1000000
   width: 32
   hidden_layers: 1
   checkpoint_every: 2048
 grid:
-  env.length: [4, 8]
+  env.length: [4]
   policy: [UCB, Thompson]
   distribution: [Gaussian, Categorical]
 """
-LONGEST = 15.0
+LONGEST = 12.0
 """Seconds between two kills, at most."""
 DASK = "from distributed.cli.dask_{} import main; main()"
 
