@@ -78,7 +78,6 @@ def test_a_link_to_itself_is_no_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_run_that_diverged_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "run")
     asked = [*reported.OPTIONS, "--learning_rate", "1e30", "--episodes", "200", "--record", "distributions"]

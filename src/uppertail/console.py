@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -47,30 +47,14 @@ def status(now: "TrainingProgress") -> str:
     return f"{doing}, {least} episode{'s'[: least != 1]}, {now.steps_per_second / 1000:.1f}k/s"
 
 
-class Row(NamedTuple):
-    """One column of the table of results.
-
-    Args:
-        heading: over the column.
-        value: the text for a run; None where there is nothing to say.
-    """
-
-    heading: str
-    value: Callable[[RunRecord], str | None]
-
-
-def _of_successes(value: Callable[[RunRecord], str]) -> Callable[[RunRecord], str | None]:
-    """A value for runs whose environment defines success; None for others."""
-    return lambda record: value(record) if record.has_success else None
-
-
-def results_table(title: str, runs: dict[str, RunRecord], width: int | None = None) -> Table:
-    """One row per run: its results over seeds, and its speed with all seeds together.
+def results_table(title: str, label: str, record: RunRecord, width: int) -> Table:
+    """The results of a run over its seeds, and its speed with all seeds together.
 
     Args:
         title: above the table.
-        runs: the runs by their names.
-        width: columns of the terminal, if that is known: in a narrow one each number has a line of its own.
+        label: the name of the method.
+        record: the run.
+        width: columns of the terminal: in a narrow one each number has a line of its own.
     """
     table = Table(
         title=title,
@@ -80,65 +64,46 @@ def results_table(title: str, runs: dict[str, RunRecord], width: int | None = No
         pad_edge=False,
         show_edge=False,
         padding=(0, 1, 0, 0),
+        show_header=width >= NARROW,
     )
-    rows = {row.heading: [row.value(record) for record in runs.values()] for row in ROWS}
-    told = {heading: values for heading, values in rows.items() if any(value is not None for value in values)}
-    if width is not None and width < NARROW:
-        return _narrow(table, list(runs), told)
+    told = {heading: value for heading, value in _results(record).items() if value is not None}
+    if width < NARROW:
+        table.add_column()
+        table.add_column(justify="right", no_wrap=True)
+        table.add_row(f"[bold]{label}[/bold]", "")
+        for heading, value in told.items():
+            table.add_row(f"  {' '.join(heading.split())}", value)
+        return table
     table.add_column("method", min_width=14, vertical="bottom")
     for heading in told:
         table.add_column(heading, justify="right", no_wrap=True)
-    for label, *values in zip(runs, *told.values(), strict=True):
-        table.add_row(label, *(value or "-" for value in values))
+    table.add_row(label, *told.values())
     return table
 
 
-def _narrow(table: Table, labels: list[str], told: dict[str, list[str | None]]) -> Table:
-    """The same with a line for each number."""
-    table.show_header = False
-    table.add_column()
-    table.add_column(justify="right", no_wrap=True)
-    for number, label in enumerate(labels):
-        table.add_row(f"[bold]{label}[/bold]", "")
-        for heading, values in told.items():
-            table.add_row(f"  {' '.join(heading.split())}", values[number] or "-")
-    return table
+def _results(record: RunRecord) -> dict[str, str | None]:
+    """The numbers of a run by their headings; None where there is nothing to say."""
+    kept = [share for share in record.kept if share is not None]
+    floor = None if record.floor_episodes is None else episode_text(record.first_success_over_floor, ".1f")
+    of_success = {
+        "seeds\nsolved": _count(record.solved_episode),
+        "median\nfirst\nsuccess": episode_text(median_episode(record.first_success_episode)),
+        "median\nsolved\nat": episode_text(median_episode(record.solved_episode)),
+        "\ntimes\nfloor": floor,
+        "\nworst\nkept": f"{math.floor(min(kept) * 1000) / 10:.4g}%" if kept else None,  # never rounded up to the whole
+        "greedy\nseeds\nsolve": _count([solves or None for solves in record.greedy_solves]),
+    }
+    return {
+        **(of_success if record.has_success else {"\nlast\nreturn": _mean(record.final_returns)}),
+        "\ngreedy\nreturn": _mean(record.greedy_returns),
+        "\nsteps\nper s": f"{record.steps_per_second:,.0f}",
+    }
 
 
 def _count(values: Sequence[object]) -> str:
     return f"{sum(value is not None for value in values)}/{len(values)}"
 
 
-def _median(episodes: list[int | None]) -> str:
-    return episode_text(median_episode(episodes))
-
-
-def _times_floor(record: RunRecord) -> str | None:
-    return None if record.floor_episodes is None else episode_text(record.first_success_over_floor, ".1f")
-
-
 def _mean(values: Sequence[float | None]) -> str | None:
-    known = [value for value in values if value is not None]
+    known = [value for value in values if value is not None and not math.isnan(value)]
     return f"{sum(known) / len(known):.4g}" if known else None
-
-
-def _share(value: float | None) -> str | None:
-    """A share, never rounded up to the whole."""
-    return None if value is None else f"{math.floor(value * 1000) / 10:.4g}%"
-
-
-ROWS = (
-    Row("seeds\nsolved", _of_successes(lambda record: _count(record.solved_episode))),
-    Row("median\nfirst\nsuccess", _of_successes(lambda record: _median(record.first_success_episode))),
-    Row("median\nsolved\nat", _of_successes(lambda record: _median(record.solved_episode))),
-    Row("\ntimes\nfloor", _times_floor),
-    Row("\nworst\nkept", lambda record: _share(min((kept for kept in record.kept if kept is not None), default=None))),
-    Row(
-        "greedy\nseeds\nsolve",
-        _of_successes(lambda record: _count([solves or None for solves in record.greedy_solves])),
-    ),
-    Row("\nlast\nreturn", lambda record: None if record.has_success else _mean(record.final_returns)),
-    Row("\ngreedy\nreturn", lambda record: _mean(record.greedy_returns)),
-    Row("\nsteps\nper s", lambda record: f"{record.steps_per_second:,.0f}"),
-)
-"""The columns of the table of results; one without a value for any run is left out."""

@@ -80,7 +80,7 @@ def drive(
             how = f"; `uppertail resume {folder}` goes on" if checkpoints else ""
             print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
         console = Console()
-        console.print(results_table(f"{env}, seeds: {len(record.episodes)}", {label: record}, console.width))
+        console.print(results_table(f"{env}, seeds: {len(record.episodes)}", label, record, console.width))
         print(f"Results in {folder}")
     return asked_to_stop.exit_code if record.interrupted else 0
 
