@@ -23,7 +23,7 @@ def of_mapping(options: Mapping[str, Any], parts: Sequence[str]) -> Iterator[Ask
 
 def of_arguments(arguments: Sequence[str], parts: Sequence[str], actions: Mapping[str, Any]) -> Iterator[Asked]:
     """The options of the command line that have a value."""
-    for argument, following in zip(arguments, [*arguments[1:], "--"], strict=True):
+    for argument, following in zip(arguments, [*arguments[1:], "--"], strict=False):
         name, equals, value = argument.removeprefix("--").partition("=")
         action = actions.get(name)
         flag = name in ("", "help", "print_config") or name.endswith(".help") or (action and action.nargs == 0)
