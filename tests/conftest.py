@@ -15,6 +15,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     PROGRAMS = tempfile.TemporaryDirectory(prefix="uppertail-tests-")
     os.environ["JAX_COMPILATION_CACHE_DIR"] = PROGRAMS.name
+    os.environ["XDG_STATE_HOME"] = f"{PROGRAMS.name}/state"  # the key of seals: nothing is left in the user's home
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "0"
 # Compiling is most of the time: the programs stay the same, their machine code is optimized less and emitted sooner.
