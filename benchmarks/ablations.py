@@ -8,11 +8,11 @@ Seeds 100 to 104, 1,500 episodes where nothing else is said. Cells that are ther
 hour or so on one CPU core.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
+from common import options
 from uppertail.cli import main
 
 COMMON = ["--policy", "UCB", "--seed", "100", "--seeds", "5", "--episodes", "1500", "--quiet", "--overwrite"]
@@ -163,8 +163,5 @@ def _finished(summary: Path) -> bool:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="One change at a time on the Chain.")
-    parser.add_argument("--out", type=Path, default=Path("results/ablations"))
-    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
-    given = parser.parse_args()
+    given = options(__doc__, "results/ablations", only=GROUPS)
     ablate(given.out, given.only)

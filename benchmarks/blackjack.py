@@ -7,11 +7,8 @@ rules by dynamic programming, without this project's code: cards are drawn from 
 and a natural (an ace and a ten at once) wins against all but another one (`sab`, as Gymnasium registers it).
 """
 
-import argparse
 import functools
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -19,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import uppertail as ut
+from common import options, write
 from uppertail.parts import PARTS
-from uppertail.records import write_text
 from uppertail.training.process.hardware import hardware
 
 CARDS = {**dict.fromkeys(range(1, 10), 1 / 13), 10: 4 / 13}
@@ -155,12 +152,7 @@ def learn(seed: int, seeds: int, steps: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Blackjack, against its exact optimum.")
-    parser.add_argument("--out", type=Path, default=Path("results/blackjack.json"))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=200_000)
-    given = parser.parse_args()
+    given = options(__doc__, "results/blackjack.json", seeds=5, seed=0, steps=200_000)
     document = learn(given.seed, given.seeds, given.steps)
     print(f"best {document['best']}, learned {document['learned']}")
-    write_text(given.out, json.dumps(document, indent=1) + "\n")
+    write(given.out, document, indent=1)

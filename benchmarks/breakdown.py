@@ -7,13 +7,10 @@ One seed of Gaussian/UCB on the Chain of length 100, width 256, one update of 32
 programs counts. Parts that the compiler fuses when they stand together cost a little less there. Takes about a minute.
 """
 
-import argparse
 import dataclasses
-import json
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -21,9 +18,9 @@ import jax.numpy as jnp
 import optax
 
 import uppertail as ut
+from common import options, write
 from contest import machine
 from contest.load import Load
-from uppertail.records import write_text
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware
@@ -132,12 +129,9 @@ def breakdown(hidden_layers: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Where the time of training goes.")
-    parser.add_argument("--out", type=Path, default=Path("results/breakdown.json"))
-    parser.add_argument("--hidden_layers", type=int, nargs="*", default=[1, 2, 3])
-    given = parser.parse_args()
+    given = options(__doc__, "results/breakdown.json", hidden_layers=[1, 2, 3])
     found = {str(layers): breakdown(layers) for layers in given.hidden_layers}
     for layers, microseconds_of in found.items():
         print(f"{layers} hidden layers: {microseconds_of}")
     document = {"microseconds": found, "small_products_gflops": round(machine.small_products(32, 256, 2), 1)}
-    write_text(given.out, json.dumps({**document, "hardware": hardware()}, indent=2) + "\n")
+    write(given.out, {**document, "hardware": hardware()})

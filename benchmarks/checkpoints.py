@@ -5,9 +5,7 @@ Usage: python benchmarks/checkpoints.py [--out results/checkpoints.json]
 The Chain of length 100, 10 seeds, a replay buffer of 50,000, width 256, two hidden layers. Takes half a minute.
 """
 
-import argparse
 import dataclasses
-import json
 import os
 import statistics
 import tempfile
@@ -16,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from common import options, write
 from uppertail import UCB, Chain, Checkpoints, Gaussian, Settings
 from uppertail.training.checkpoints import tensors
 from uppertail.training.method import Method
@@ -73,11 +72,8 @@ def measure(folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Size of a checkpoint, and seconds to make it and to go back to it.")
-    parser.add_argument("--out", type=Path, default=Path("results/checkpoints.json"))
-    out = parser.parse_args().out
+    out = options(__doc__, "results/checkpoints.json").out
     with tempfile.TemporaryDirectory() as temporary:
         results = measure(Path(temporary))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(results, indent=2) + "\n")
+    write(out, results)
     print({name: results[name] for name in ("bytes", "bytes_of_parts", "median_seconds")})

@@ -9,17 +9,13 @@ benchmarks/peers.py. On two CPU cores CartPole and MountainCar take about five m
 the swing-up half an hour.
 """
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import common  # noqa: F401 - for `reproduction`
 import uppertail as ut
+from common import options, write
 from reproduction.form import PARTS, paper_gaussian, paper_settings, paper_ucb
-from uppertail.records import write_text
 from uppertail.training.drive import drive
 from uppertail.training.method import Method
 from uppertail.training.run import Run
@@ -100,17 +96,11 @@ def solve(env: str, seed: int, seeds: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Classic control, by return distributions.")
-    parser.add_argument("--out", type=Path, default=Path("results/classic_control"))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--envs", nargs="+", choices=TASKS, default=list(TASKS))
-    given = parser.parse_args()
+    given = options(__doc__, "results/classic_control", seeds=5, seed=0, envs=TASKS)
     for env in given.envs:
         path = given.out / f"{env}-seeds-{given.seed}-to-{given.seed + given.seeds - 1}.json"
         if path.exists():
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
         cell = solve(env, given.seed, given.seeds)
-        write_text(path, json.dumps(cell, indent=2) + "\n")
+        write(path, cell)
         print(f"{env}: {cell['seeds_solved']} of {given.seeds} seeds above {cell['solved_above']}", flush=True)

@@ -8,15 +8,15 @@ UpperTail's network is one per action, so twice as large as DQN's here. Neither 
 short run (both) is counted. Takes about five minutes.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from uppertail.records import write_text
+from common import options, write
 
 REPETITIONS = 5
 LOAD = {"batch_size": 32, "rollout_steps": 16, "updates_per_rollout": 1, "width": 256, "hidden_layers": 2}
@@ -53,8 +53,8 @@ def measure(python: str, steps: int) -> dict[str, Any]:
     for repetition in range(REPETITIONS):
         last = peer(python, steps)
         rates.setdefault("Stable-Baselines3 DQN", []).append(last["steps_per_second"])
-        for label, options in OURS.items():
-            own = ours(options, steps, repetition)
+        for label, changed in OURS.items():
+            own = ours(changed, steps, repetition)
             rates.setdefault(label, []).append(round(own["steps_per_second"], 1))
         print({label: values[-1] for label, values in rates.items()}, flush=True)
     medians = {label: statistics.median(values) for label, values in rates.items()}
@@ -69,9 +69,7 @@ def measure(python: str, steps: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Environment steps per second beside Stable-Baselines3's DQN.")
-    parser.add_argument("--peer", required=True, help="Python of an environment made from benchmarks/peers.txt")
-    parser.add_argument("--out", type=Path, default=Path("results/host_loop.json"))
-    parser.add_argument("--steps", type=int, default=6_000)
-    given = parser.parse_args()
-    write_text(given.out, json.dumps(measure(given.peer, given.steps), indent=2) + "\n")
+    given = options(__doc__, "results/host_loop.json", peer="", steps=6_000)
+    if not given.peer:
+        sys.exit("Which peer? --peer PYTHON, of an environment made from benchmarks/peers.txt")
+    write(given.out, measure(given.peer, given.steps))

@@ -10,7 +10,6 @@ summary.json without its times, and every array of the last checkpoint must be t
 bit. Takes five to ten seconds a kill on two CPU cores.
 """
 
-import argparse
 import json
 import random
 import shutil
@@ -21,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from common import options, write
 from uppertail import records
 from uppertail.training.checkpoints import file as checkpoint
 from uppertail.training.checkpoints.file import UnusableCheckpointError
@@ -131,14 +131,9 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Kills a run at random moments, resumes it, and compares its end.")
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0, help="of the delays")
-    parser.add_argument("--out", type=Path, default=Path("results/kills.json"))
-    options = parser.parse_args()
+    given = options(__doc__, "results/kills.json", kills=100, seed=0)  # the seed is that of the delays
     with tempfile.TemporaryDirectory() as temporary:
-        results = measure(options.kills, options.seed, Path(temporary))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(results, indent=2) + "\n")
+        results = measure(given.kills, given.seed, Path(temporary))
+    write(given.out, results)
     print({name: value for name, value in results.items() if name not in ("all", "hardware", "setting")})
-    sys.exit(results["exact_resumes"] != options.kills or results["damaged_checkpoints"] > 0)
+    sys.exit(results["exact_resumes"] != given.kills or results["damaged_checkpoints"] > 0)

@@ -11,17 +11,14 @@ below its mark, or at its limit of steps; files that are there already are kept.
 sb3-contrib's QR-DQN in the same environments: benchmarks/minigrid_peers.py.
 """
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import uppertail as ut
+from common import options, write
 from minigrid_marks import LAST, SHARE, STEPS, own_returns, solved_at
 from minigrid_tasks import IDS, PREFIX, VERSION, Best, best
-from uppertail.records import write_text
 
 C = 0.45
 """UCB's c. What was never tried then looks worth 0.59 of the prize, which a way of 11 steps is worth, too: a longer one
@@ -92,19 +89,11 @@ def solve(name: str, seed: int, seeds: int, steps: int, c: float) -> dict[str, A
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="MiniGrid, by return distributions.")
-    parser.add_argument("--out", type=Path, default=Path("results/minigrid"))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--c", type=float, default=C)
-    parser.add_argument("--envs", nargs="+", choices=IDS, default=list(IDS))
-    given = parser.parse_args()
+    given = options(__doc__, "results/minigrid", seeds=5, seed=0, steps=STEPS, c=C, envs=dict.fromkeys(IDS))
     for name in given.envs:
         path = given.out / f"{name}-seeds-{given.seed}-to-{given.seed + given.seeds - 1}.json"
         if path.exists():
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
         cell = solve(name, given.seed, given.seeds, given.steps, given.c)
-        write_text(path, json.dumps(cell) + "\n")
+        write(path, cell, indent=None)
         print(f"{name}: solved at steps {cell['solved_step']} of {cell['env_steps']}", flush=True)

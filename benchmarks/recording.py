@@ -4,16 +4,15 @@ Writes results/recording.json: seconds of processor time from the first chunk to
 size of what was recorded. Processor time, because a machine that others use takes none of it away.
 """
 
-import argparse
 import io
 import json
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
 
 import uppertail as ut
+from common import options, write
 from uppertail.training.process.hardware import hardware
 
 clock = time.process_time
@@ -21,13 +20,7 @@ clock = time.process_time
 
 def main() -> None:
     """Runs the benchmark."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--length", type=int, default=100)
-    options.add_argument("--seeds", type=int, default=2)
-    options.add_argument("--episodes", type=int, default=400)
-    options.add_argument("--repetitions", type=int, default=3)
-    options.add_argument("--out", type=Path, default=Path("results/recording.json"))
-    asked = options.parse_args()
+    asked = options(__doc__, "results/recording.json", length=100, seeds=2, episodes=400, repetitions=3)
     settings = ut.Settings(seeds=asked.seeds, seed=100, episodes=asked.episodes)
     seconds: dict[str, list[float]] = {"without": [], "with": []}
     size = 0
@@ -53,8 +46,7 @@ def main() -> None:
         "bytes": size,
         "hardware": hardware(),
     }
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(json.dumps(document, indent=2) + "\n")
+    write(asked.out, document)
     print(json.dumps(document, indent=2))
 
 

@@ -6,8 +6,6 @@ Gaussian/UCB with two hidden layers and one update of 32 per 16 steps; all but o
 point is the median of three turns, taken one after another for each point. Takes about eight minutes on two CPU cores.
 """
 
-import argparse
-import json
 import statistics
 from pathlib import Path
 from typing import Any
@@ -15,11 +13,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 import uppertail as ut
+from common import options, write
 from contest import machine
 from contest.contestants import Ours
 from contest.load import Load
 from uppertail.analysis.figures import COLOURS, save
-from uppertail.records import write_text
 from uppertail.training.process.hardware import hardware
 
 SEEDS, TURNS, SECONDS = 4, 3, 1.5
@@ -67,11 +65,7 @@ def draw(stem: Path, rows: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="How the cost of training grows.")
-    parser.add_argument("--out", type=Path, default=Path("results/scaling"))
-    out: Path = parser.parse_args().out
-    out.mkdir(parents=True, exist_ok=True)
+    out: Path = options(__doc__, "results/scaling").out
     measured = [point(axis, value) for axis, values in AXES.items() for value in values]
-    document = {"seeds_elsewhere": SEEDS, "turns": TURNS, "rows": measured, "hardware": hardware()}
-    write_text(out / "scaling.json", json.dumps(document, indent=2) + "\n")
+    write(out / "scaling.json", {"seeds_elsewhere": SEEDS, "turns": TURNS, "rows": measured, "hardware": hardware()})
     draw(out / "scaling", measured)

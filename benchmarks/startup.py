@@ -6,7 +6,6 @@ Ten seeds on the Chain of length 100, two hidden layers. The first step is where
 less the time that the 1,024 environment steps of each seed before it took. Takes about two minutes.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -16,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from uppertail.records import write_text
+from common import options, write
 
 COMMAND = ["uppertail", "train", "--env=Chain", "--env.length=100", "--seeds=10", "--steps=1024", "--episodes=100000"]
 
@@ -65,8 +64,5 @@ def measure(repetitions: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Seconds from the shell to the first environment step.")
-    parser.add_argument("--out", type=Path, default=Path("results/startup.json"))
-    parser.add_argument("--repetitions", type=int, default=5)
-    given = parser.parse_args()
-    write_text(given.out, json.dumps(measure(given.repetitions), indent=2) + "\n")
+    given = options(__doc__, "results/startup.json", repetitions=5)
+    write(given.out, measure(given.repetitions))

@@ -7,10 +7,7 @@ is followed through that table exactly, from each state in which an episode may 
 on one CPU core.
 """
 
-import argparse
 import dataclasses
-import json
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -18,10 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import common  # noqa: F401 - for `reproduction`
 import uppertail as ut
+from common import options, write
 from reproduction.form import PARTS, paper_gaussian, paper_settings, paper_ucb
-from uppertail.records import write_text
 
 ENVIRONMENTS = {
     "FrozenLake-8x8": ut.Gym("FrozenLake-v1", kwargs={"map_name": "8x8", "is_slippery": False}, max_episode_steps=200),
@@ -121,20 +117,14 @@ def solve(builder: ut.Gym, family: ut.Gaussian, settings: ut.Settings) -> dict[s
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Holds learned greedy policies against the exact optimum.")
-    parser.add_argument("--out", type=Path, default=Path("results/tabular"))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=["chosen"])
-    given = parser.parse_args()
+    given = options(__doc__, "results/tabular", seeds=5, seed=0, variants=["chosen"])
     for variant in given.variants:
         family, changed = VARIANTS[variant]
         settings = dataclasses.replace(SETTINGS, seeds=given.seeds, seed=given.seed, **changed)
         for name, builder in ENVIRONMENTS.items():
             path = given.out / variant / f"{name}-seeds-{given.seed}-to-{given.seed + given.seeds - 1}.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
             cell = solve(builder, family, settings)
-            write_text(path, json.dumps(cell, indent=2) + "\n")
+            write(path, cell)
             print(
                 f"{variant}, {name}: {cell['seeds_at_the_optimum']} of {given.seeds} seeds at the optimum", flush=True
             )

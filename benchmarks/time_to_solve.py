@@ -7,7 +7,6 @@ return of its last 50 episodes has reached 0.9. Cold has no compiled program on 
 about three minutes.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -17,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from uppertail.records import write_text
+from common import options, write
 from uppertail.training.process.hardware import hardware
 
 SEEDS = 10
@@ -63,8 +62,5 @@ def measure(repetitions: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Seconds from the shell until ten seeds have solved the Chain of 100.")
-    parser.add_argument("--out", type=Path, default=Path("results/time_to_solve.json"))
-    parser.add_argument("--repetitions", type=int, default=5)
-    given = parser.parse_args()
-    write_text(given.out, json.dumps(measure(given.repetitions), indent=2) + "\n")
+    given = options(__doc__, "results/time_to_solve.json", repetitions=5)
+    write(given.out, measure(given.repetitions))
