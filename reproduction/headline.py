@@ -6,20 +6,18 @@ report if `pip install '.[report]'` was.
 
 import argparse
 import importlib.util
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from reproduction.rows import rows_table
 from uppertail import cli, records
 from uppertail.analysis.curves import learning_curves
 from uppertail.errors import InputError
-from uppertail.records import Episodes, episode_text, median_episode
+from uppertail.records import episode_text, median_episode
 
 METHODS = {"Gaussian": "UCB", "Categorical": "UCB", "GaussianMixture": "UCB", "PointMass": "EpsilonGreedy"}
 """Return distribution to exploration policy; everything else is the default of `uppertail train`."""
@@ -44,9 +42,9 @@ def main(folder: Path, methods: Mapping[str, str], run: Sequence[str], quiet: bo
         words = ["train", *run, "--distribution", distribution, "--policy", policy, "--out", str(out)]
         code = cli.main([*words, *["--quiet"] * quiet])
         if (out / records.SUMMARY).exists():
-            rows.append({"method": label, **_numbers(json.loads((out / records.SUMMARY).read_text()))})
-            with np.load(out / records.EPISODES) as arrays:
-                curves[label] = Episodes.of_arrays(dict(arrays))
+            found = records.RunFolder(out)
+            rows.append({"method": label, **_numbers(found.summary)})
+            curves[label] = found.episodes
         if code:
             break
     if rows and not quiet:
