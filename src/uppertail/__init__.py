@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         XMiniGrid,
     )
     from uppertail.errors import InputError
+    from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
     from uppertail.networks import (
-        BayesianLast,
         Dropout,
         EncodedNetwork,
         Ensemble,
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
         Memoryless,
         Thompson,
     )
-    from uppertail.replay import Distinct, Prioritized, Replay, Sample, Uniform
-    from uppertail.targets import Graph, Online, Periodic, RunningMean, Target
+    from uppertail.replay import Prioritized, Replay, Sample, Uniform
+    from uppertail.targets import Online, Periodic, RunningMean, Target
     from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingFailedError, TrainingResult
     from uppertail.training.settings import Settings
@@ -67,6 +67,7 @@ _HOMES = {
     "uppertail.encodings": ("Numbers", "ObservationSpace", "Pixels", "States"),
     "uppertail.types": ("TimeStep",),
     "uppertail.errors": ("InputError",),
+    "uppertail.learners": ("LearnerBuilder",),
     "uppertail.networks": ("EncodedNetwork", "Network", "NetworkBuilder"),
     "uppertail.policies": ("ExplorationPolicy", "Greedy", "Memoryless"),
     "uppertail.replay": ("Replay", "Sample"),

@@ -90,6 +90,15 @@ PARTS = {
             "EpsilonGreedy": "uppertail.policies",
         },
     ),
+    "learner": Part(
+        "uppertail.learners.LearnerBuilder",
+        "how return distributions are learned",
+        "LeastSquares",
+        {
+            "LeastSquares": "uppertail.learners",
+            "GradientDescent": "uppertail.learners",
+        },
+    ),
     "network": Part(
         "uppertail.networks.NetworkBuilder",
         "the network that gives the distributions of a state",
@@ -99,15 +108,13 @@ PARTS = {
             "Ensemble": "uppertail.networks",
             "Dropout": "uppertail.networks",
             "Variational": "uppertail.networks",
-            "BayesianLast": "uppertail.networks",
         },
     ),
     "replay": Part(
         "uppertail.replay.Replay",
         "what is kept of the past, and drawn from it",
-        "Distinct",
+        "Uniform",
         {
-            "Distinct": "uppertail.replay",
             "Uniform": "uppertail.replay",
             "Prioritized": "uppertail.replay",
         },
@@ -115,12 +122,11 @@ PARTS = {
     "target": Part(
         "uppertail.targets.Target",
         "what the targets are made with",
-        "Graph",
+        "Online",
         {
             "Online": "uppertail.targets",
             "RunningMean": "uppertail.targets",
             "Periodic": "uppertail.targets",
-            "Graph": "uppertail.targets",
         },
     ),
 }

@@ -20,6 +20,8 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
 
     Attributes:
         has_density: whether a draw of one distribution has a likelihood under another; a point mass's has none.
+        is_linear: whether weighted means of its `coordinates` are distributions of the family again, which is what
+            least squares needs (`--learner LeastSquares`).
 
     Examples:
         >>> import uppertail as ut
@@ -29,6 +31,7 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
     """
 
     has_density: ClassVar[bool] = True
+    is_linear: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -83,3 +86,16 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
     @abc.abstractmethod
     def loss(self, target: Params, prediction: Params) -> Float[Array, ""]:
         """L(q, p) between the backed-up target q and the prediction p (appendix, Loss)."""
+
+    def coordinates(self, z: Params) -> Float[Array, " outputs"]:
+        """The parameters as a vector that least squares can average; only where `is_linear`."""
+        raise TypeError(f"{type(self).__name__} has no coordinates of {z}.")
+
+    def from_coordinates(self, vector: Float[Array, " outputs"]) -> Params:
+        """The valid distribution nearest to these coordinates; only where `is_linear`."""
+        raise TypeError(f"{type(self).__name__} has no coordinates like {vector}.")
+
+    @property
+    def is_mean(self) -> tuple[bool, ...]:
+        """Which coordinates are the mean return, apart from its spread; none by default."""
+        return (False,) * self.num_outputs

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -50,6 +50,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         1.0
     """
 
+    is_linear: ClassVar[bool] = True
     bins: int = 7
     low: float | None = None
     high: float | None = None
@@ -146,6 +147,14 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         probabilities = jnp.exp(target.log_probabilities)
         log_prediction = jnp.where(probabilities > 0, prediction.log_probabilities, 0.0)
         return -jnp.sum(probabilities * log_prediction)
+
+    def coordinates(self, z: CategoricalReturn) -> Float[Array, " bins"]:
+        """The probabilities: their weighted means are mixtures."""
+        return jnp.exp(z.log_probabilities)
+
+    def from_coordinates(self, vector: Float[Array, " bins"]) -> CategoricalReturn:
+        mass = jnp.maximum(vector, 0.0)
+        return CategoricalReturn(jnp.log(mass / jnp.sum(mass)))
 
     def _project(self, points: Float[Array, " points"], mass: Float[Array, " points"]) -> CategoricalReturn:
         """Shares the mass of each point between its neighbouring centres: the operator Psi, a triangular kernel."""

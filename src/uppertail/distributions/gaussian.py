@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Self
+from typing import ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,7 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
         (1.0, 5e-05)
     """
 
+    is_linear: ClassVar[bool] = True
     std_bias: float = 1.0
     terminal_std: float = 1e-4
     beta: float = 0.5
@@ -104,6 +105,17 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
         if self.distance not in WEIGHTED:
             return distance
         return jax.lax.stop_gradient(p.std ** (2 * self.beta)) * distance
+
+    def coordinates(self, z: GaussianReturn) -> Float[Array, "2"]:
+        """The mean and the variance, which backups move linearly, and of which independent causes add up."""
+        return jnp.stack([z.mean, z.std**2])
+
+    def from_coordinates(self, vector: Float[Array, "2"]) -> GaussianReturn:
+        return GaussianReturn(vector[0], jnp.sqrt(jnp.maximum(vector[1], (self.unit * self.terminal_std) ** 2)))
+
+    @property
+    def is_mean(self) -> tuple[bool, ...]:
+        return True, False
 
 
 def gaussian_log_density(

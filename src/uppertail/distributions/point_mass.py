@@ -36,6 +36,7 @@ class PointMass(ReturnDistribution[PointMassReturn]):
     """
 
     has_density: ClassVar[bool] = False
+    is_linear: ClassVar[bool] = True
     scale: float | None = None
 
     def __post_init__(self) -> None:
@@ -83,3 +84,9 @@ class PointMass(ReturnDistribution[PointMassReturn]):
     def loss(self, target: PointMassReturn, prediction: PointMassReturn) -> Float[Array, ""]:
         """Half the squared error, in units of the scale."""
         return 0.5 * (target.mean / self.unit - prediction.mean / self.unit) ** 2
+
+    def coordinates(self, z: PointMassReturn) -> Float[Array, "1"]:
+        return z.mean[None]
+
+    def from_coordinates(self, vector: Float[Array, "1"]) -> PointMassReturn:
+        return PointMassReturn(vector[0])

@@ -2,7 +2,8 @@
 
 import abc
 
-from jaxtyping import Array, Float, PRNGKeyArray
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.types import PyTree
 
@@ -28,6 +29,14 @@ class Encoding(abc.ABC):
     def is_one_hot(self) -> bool:
         """Whether a state is a feature of its own, and every other feature is 0; False by default."""
         return False
+
+    def index(self, encoder: PyTree, observation: Array) -> Int[Array, ""]:
+        """Which feature of an observation is 1; only where `is_one_hot`."""
+        raise TypeError(f"{type(self).__name__} has no index of {observation} with {encoder}.")
+
+    def features(self, encoder: PyTree, observation: Array) -> Float[Array, " features"]:
+        """The features of one observation, whose squares sum to about 1; for least squares."""
+        return self.project(encoder, jnp.eye(self.num_features), observation)
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray) -> PyTree:

@@ -58,7 +58,7 @@ class Hashed(Encoding):
 
     def observe(self, encoder: Table, observations: Int[Array, " batch"]) -> Table:
         def enter(table: Table, observation: Int[Array, ""]) -> tuple[Table, None]:
-            place = self._place(table, observation)
+            place = self.index(table, observation)
             before = table[place]
             return table.at[place].set(jnp.where(_free(before), _halves(observation), before)), None
 
@@ -67,7 +67,7 @@ class Hashed(Encoding):
     def project(
         self, encoder: Table, weight: Float[Array, "features outputs"], observation: Int[Array, ""]
     ) -> Float[Array, " outputs"]:
-        return weight[self._place(encoder, observation)]
+        return weight[self.index(encoder, observation)]
 
     def remark(self, encoder: Float[Array, "seeds places 2"]) -> str | None:
         """A note if the table is so full that some observations found no place."""
@@ -79,12 +79,12 @@ class Hashed(Encoding):
             f"one with another: with a larger --env.hash_size, such as {4 * self.places}, fewer do."
         )
 
-    def _place(self, table: Table, observation: Int[Array, ""]) -> Int[Array, ""]:
+    def index(self, encoder: Table, observation: Int[Array, ""]) -> Int[Array, ""]:
         """The first of an observation's places that holds it or is free, by double hashing; if none is, its first."""
         own = observation.astype(jnp.uint32)
         tried = own + (own >> 15 | 1) * jnp.arange(TRIED, dtype=jnp.uint32)
         places = (tried & jnp.uint32(self.places - 1)).astype(jnp.int32)
-        held = table[places]
+        held = encoder[places]
         return places[jnp.argmax(_free(held) | jnp.all(held == _halves(observation)[None], axis=-1))]
 
 

@@ -77,13 +77,13 @@ class RandomFeatures(Encoding):
     def project(
         self, encoder: Waves, weight: Float[Array, "features outputs"], observation: Float[Array, " entries"]
     ) -> Float[Array, " outputs"]:
-        return self.features(encoder, observation) @ weight
+        return self.norm * math.pi / math.sqrt(8 * self.count) * (self.features(encoder, observation) @ weight)
 
     def features(self, encoder: Waves, observation: Float[Array, " entries"]) -> Float[Array, " features"]:
-        """The features of one observation; the mean of |cos| is 2 / pi."""
+        """sqrt(2 / n) cos(w'x + b): their products are the kernel; the mean of |cos| is 2 / pi."""
         drawn = jax.lax.stop_gradient(encoder)
         scaled = self.vector.scaled(drawn.bounds, observation)
-        return self.norm * math.pi / (2 * self.count) * cosine(scaled @ drawn.frequencies + drawn.phases)
+        return math.sqrt(2 / self.count) * cosine(scaled @ drawn.frequencies + drawn.phases)
 
 
 def cosine(x: Float[Array, " angles"]) -> Float[Array, " angles"]:

@@ -56,6 +56,10 @@ class OneHot(OfStates):
     def is_one_hot(self) -> bool:
         return True
 
+    def index(self, encoder: tuple[()], observation: Int[Array, ""]) -> Int[Array, ""]:
+        del encoder
+        return observation
+
     def project(
         self, encoder: tuple[()], weight: Float[Array, "features outputs"], observation: Int[Array, ""]
     ) -> Float[Array, " outputs"]:

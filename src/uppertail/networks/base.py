@@ -1,19 +1,15 @@
 """The contracts of a network and of its builder."""
 
 import abc
-from collections.abc import Callable
 from typing import Any, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.types import PyTree
-
-RowLoss = Callable[[PyTree, Int[Array, ""], PyTree], Float[Array, ""]]
-"""The loss of one row of a minibatch: (network, action, row) -> loss. The network has that action."""
 
 
 class Network(eqx.Module):
@@ -43,6 +39,21 @@ class Network(eqx.Module):
     def outputs(self, observation: Array) -> Float[Array, "*members actions outputs"]:
         """The outputs for one observation; an ensemble puts a leading axis of its members before the actions."""
 
+    def returns(self, family: Any, observation: Array) -> PyTree:
+        """The return distributions of one observation, with leading axes [members, actions]; no members: one.
+
+        Args:
+            family: the family of return distributions that the outputs stand for.
+            observation: one observation.
+        """
+        outputs = self.outputs(observation)
+        return jax.vmap(jax.vmap(family.from_outputs))(outputs[None] if self.members is None else outputs)
+
+    def evidence(self, observation: Array) -> Float[Array, " actions"] | None:
+        """The share of the wide start that is left for each action, from 1 (never seen) to 0; None: not known."""
+        del observation
+        return None
+
     def observe(self, observations: Array) -> Self:
         """The network after it has seen a batch of observations (one leading axis), before it learns from them.
 
@@ -60,11 +71,6 @@ class Network(eqx.Module):
         del other
         return self
 
-    def took(self, observations: Array, actions: Int[Array, " batch"]) -> Self:
-        """The network after it has seen which actions were taken where (one leading axis), before it learns of them."""
-        del observations, actions
-        return self
-
     def redrawn(self, key: PRNGKeyArray) -> Self:
         """The network that one update learns with: with fresh draws of its weights, where these are random."""
         del key
@@ -80,25 +86,16 @@ class Network(eqx.Module):
         del extra
         return jnp.ones(self.members or 1)
 
+    def penalty(self) -> Float[Array, ""]:
+        """What is added to the mean loss of a minibatch, such as a divergence from a prior; 0 by default."""
+        return jnp.zeros(())
+
     def remark(self) -> str | None:
         """A note for the user at a run's end, about what was observed; None: nothing to note.
 
         It is called on the networks of all seeds, whose arrays have a leading axis of seeds.
         """
         return None
-
-    def loss_and_gradient(
-        self, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
-    ) -> tuple[Float[Array, ""], Float[Array, " batch"], Self]:
-        """The weighted mean of the rows' losses, the loss of each row, and the gradient of the mean.
-
-        Args:
-            loss: the loss of one row.
-            actions: the action of each row.
-            rows: a tree of arrays, with a leading axis of rows.
-            weights: the weight of each row; 1 each for a plain mean.
-        """
-        return of_all_rows(self, loss, actions, rows, weights)
 
 
 class NetworkBuilder(abc.ABC):
@@ -138,16 +135,3 @@ class NetworkBuilder(abc.ABC):
     def members(self) -> int | None:
         """How many members its networks have; None for single networks."""
         return None
-
-
-def of_all_rows(
-    network: PyTree, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
-) -> PyTree:
-    """Computes `Network.loss_and_gradient` with every row through the whole network."""
-
-    def mean(network: PyTree) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
-        losses = jax.vmap(loss, in_axes=(None, 0, 0))(network, actions, rows)
-        return jnp.mean(weights * losses), losses
-
-    (total, losses), gradient = jax.value_and_grad(mean, has_aux=True)(network)
-    return total, losses, gradient

@@ -10,7 +10,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.encoded import EncodedNetwork
 from uppertail.networks.per_action import perceptrons_of
 from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
@@ -55,11 +54,11 @@ class Dropout(Perceptrons):
         network = perceptrons_of(self, key, encoding, num_actions, num_outputs)
         shapes = (num_actions, self.members, self.width)
         masks = tuple(jnp.ones(shapes) for _ in range(self.hidden_layers))
-        drawn = DropoutNetwork(network.own, masks, network.encoder, network.form, self.rate)
+        drawn = DropoutNetwork((network.weights, network.biases), masks, network.encoder, network.form, self.rate)
         return drawn.redrawn(jax.random.fold_in(key, num_actions + 1))
 
 
-class DropoutNetwork(EncodedNetwork, DividedNetwork):
+class DropoutNetwork(EncodedNetwork):
     """The perceptrons of all actions, and which of their units each member has.
 
     Args:
@@ -106,15 +105,3 @@ class DropoutNetwork(EncodedNetwork, DividedNetwork):
         """All draws are of one network: together they learn as much as one."""
         del extra
         return jnp.full(self.members, 1 / self.members)
-
-    @property
-    def own(self) -> PyTree:
-        return self.learned, self.masks
-
-    @property
-    def shared(self) -> PyTree:
-        return self.encoder
-
-    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
-        learned, masks = own
-        return dataclasses.replace(self, learned=learned, masks=masks, encoder=shared)

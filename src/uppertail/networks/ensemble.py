@@ -11,11 +11,9 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.encoded import EncodedNetwork
 from uppertail.networks.per_action import PerActionNetwork, perceptrons_of
 from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
-from uppertail.networks.starts import InputStart
 from uppertail.types import PyTree
 
 Prior = Literal["auto", "network", "table"]
@@ -31,8 +29,6 @@ class Ensemble(Perceptrons):
     Its other settings are those of `Perceptrons`.
 
     Args:
-        input_init: how the first layer of what is learned starts: glorot; zero, where only the priors differ; or auto:
-            zero for one-hot states and random features, glorot for all else.
         members: how many members there are, at least 2.
         prior: what the prior functions are. network: a network of the same shape, as published. table: an independent
             standard normal number for each output of each state, which takes one-hot states. auto: table for one-hot
@@ -51,7 +47,6 @@ class Ensemble(Perceptrons):
         (4, 3, 2)
     """
 
-    input_init: InputStart = "auto"
     members: int = 10  # pyright: ignore[reportIncompatibleMethodOverride]
     prior: Prior = "auto"
     prior_scale: float = 1.0
@@ -71,26 +66,24 @@ class Ensemble(Perceptrons):
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "EnsembleNetwork":
         learned_key, prior_key = jax.random.split(key)
 
-        def member(key: PRNGKeyArray, settings: Perceptrons) -> PerActionNetwork:
-            return perceptrons_of(settings, key, encoding, num_actions, num_outputs)
+        def member(key: PRNGKeyArray) -> PerActionNetwork:
+            return perceptrons_of(self, key, encoding, num_actions, num_outputs)
 
-        def members(key: PRNGKeyArray, settings: Perceptrons) -> tuple[PyTree, PyTree]:
-            own = jax.vmap(lambda key: member(key, settings).own, out_axes=1)
-            return own(jax.random.split(key, self.members)), member(key, settings).shared
+        def members(key: PRNGKeyArray) -> tuple[PyTree, PyTree]:
+            own = jax.vmap(lambda key: (member(key).weights, member(key).biases), out_axes=1)
+            return own(jax.random.split(key, self.members)), member(key).encoder
 
-        def priors(key: PRNGKeyArray) -> tuple[PyTree, PyTree, float]:
+        def priors(key: PRNGKeyArray) -> tuple[PyTree, PyTree]:
             if self.has_table(encoding):
                 shape = (num_actions, self.members, encoding.num_features, num_outputs)
                 encoder = encoding.init(jax.random.fold_in(key, num_actions))
-                return ((jax.random.normal(key, shape),), ()), encoder, 1.0
-            nowhere_zero = dataclasses.replace(self, input_init="glorot", output_init="glorot")
-            return *members(key, nowhere_zero), form.input_gain
+                return ((jax.random.normal(key, shape),), ()), encoder
+            return members(key)
 
-        form = member(key, self).form
-        learned, encoder = members(learned_key, self)
-        prior, prior_encoder, gain = priors(prior_key)
-        prior_form = dataclasses.replace(form, input_gain=gain)
-        return EnsembleNetwork(learned, prior, encoder, prior_encoder, form, prior_form, self.prior_scale, self.share)
+        form = member(key).form
+        learned, encoder = members(learned_key)
+        prior, prior_encoder = priors(prior_key)
+        return EnsembleNetwork(learned, prior, encoder, prior_encoder, form, self.prior_scale, self.share)
 
     def has_table(self, encoding: Encoding) -> bool:
         """Whether the prior functions are tables.
@@ -106,7 +99,7 @@ class Ensemble(Perceptrons):
         return self.prior != "network" and encoding.is_one_hot
 
 
-class EnsembleNetwork(EncodedNetwork, DividedNetwork):
+class EnsembleNetwork(EncodedNetwork):
     """The perceptrons of all members, computed in one batched product.
 
     Args:
@@ -114,8 +107,7 @@ class EnsembleNetwork(EncodedNetwork, DividedNetwork):
         prior: those of the prior functions, likewise, which no gradient reaches.
         encoder: the encoding's own arrays, shared by all members.
         prior_encoder: the same for the prior functions.
-        form: how outputs follow from what is learned.
-        prior_form: how they follow from the prior functions.
+        form: how outputs follow from these; a prior of one layer is a table.
         prior_scale: what a prior function is multiplied by.
         share: probability that a member learns from a transition.
     """
@@ -125,7 +117,6 @@ class EnsembleNetwork(EncodedNetwork, DividedNetwork):
     encoder: PyTree
     prior_encoder: PyTree
     form: Perceptron = eqx.field(static=True)
-    prior_form: Perceptron = eqx.field(static=True)
     prior_scale: float = eqx.field(static=True)
     share: float = eqx.field(static=True)
 
@@ -145,7 +136,7 @@ class EnsembleNetwork(EncodedNetwork, DividedNetwork):
         learned = of_members(self.form, self.encoder, self.learned, observation)
         if self.prior_scale == 0:
             return learned
-        prior = of_members(self.prior_form, self.prior_encoder, self.prior, observation)
+        prior = of_members(self.form, self.prior_encoder, self.prior, observation)
         return learned + self.prior_scale * jax.lax.stop_gradient(prior)
 
     def observe(self, observations: Array) -> Self:
@@ -161,18 +152,6 @@ class EnsembleNetwork(EncodedNetwork, DividedNetwork):
 
     def member_weights(self, extra: Bool[Array, " members"]) -> Float[Array, " members"]:
         return extra.astype(jnp.float32)
-
-    @property
-    def own(self) -> PyTree:
-        return self.learned, self.prior
-
-    @property
-    def shared(self) -> PyTree:
-        return self.encoder, self.prior_encoder
-
-    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
-        (learned, prior), (encoder, prior_encoder) = own, shared
-        return dataclasses.replace(self, learned=learned, prior=prior, encoder=encoder, prior_encoder=prior_encoder)
 
 
 def of_members(

@@ -10,11 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
-from uppertail.networks.by_action import DividedNetwork
 from uppertail.networks.encoded import EncodedNetwork
 from uppertail.networks.layers import Activation, Normalization
 from uppertail.networks.perceptrons import Perceptron, Perceptrons
-from uppertail.networks.starts import InputStart, first_layer, start_layer
 from uppertail.types import PyTree
 
 
@@ -22,17 +20,7 @@ from uppertail.types import PyTree
 class PerAction(Perceptrons):
     """A multilayer perceptron for each action.
 
-    Its other settings are those of `Perceptrons`.
-
-    Args:
-        bias: whether the layers have biases. See docs/decisions for why they do not.
-        input_init: how the weights of the first layer start: glorot; or zero, where all states begin exactly alike, and
-            one-hot states stay exactly as they began until they are learned from, whatever is learned of others; or
-            auto: zero for one-hot states and random features, glorot for all else.
-        output_init: how the weights of the last layer start: glorot; or zero, where all states begin exactly alike.
-        input_gain: how many times larger a step of the first layer's weights counts, above 0; nothing else changes. A
-            one-hot state is in a minibatch so rarely that its own row has to learn faster than what all states share.
-            null: 30 for one-hot states and random features, 1 for all else.
+    Its settings are those of `Perceptrons`.
 
     Examples:
         >>> import jax
@@ -44,8 +32,6 @@ class PerAction(Perceptrons):
         (3, 2)
     """
 
-    input_init: InputStart = "auto"
-
     def __post_init__(self) -> None:
         self.require_layers()
 
@@ -53,12 +39,11 @@ class PerAction(Perceptrons):
         return perceptrons_of(self, key, encoding, num_actions, num_outputs)
 
 
-class PerActionNetwork(EncodedNetwork, DividedNetwork):
+class PerActionNetwork(EncodedNetwork):
     """A multilayer perceptron for each action; the leading axis of every weight and bias is the action.
 
     `biases` is empty for a network without biases: then, with one-hot states, no parameter is shared by all states.
-    `encoder`, shared by all actions, holds the encoding's own arrays. The first weights count `input_gain` times: they
-    are kept divided by it.
+    `encoder`, shared by all actions, holds the encoding's own arrays.
     """
 
     weights: tuple[Float[Array, "actions _inputs _outputs"], ...]
@@ -67,7 +52,6 @@ class PerActionNetwork(EncodedNetwork, DividedNetwork):
     encoding: Encoding = eqx.field(static=True)
     activation: Activation = eqx.field(static=True, default="elu")
     normalization: Normalization = eqx.field(static=True, default="none")
-    input_gain: float = eqx.field(static=True, default=1.0)
 
     @classmethod
     def init(
@@ -96,34 +80,14 @@ class PerActionNetwork(EncodedNetwork, DividedNetwork):
         biases = tuple(jnp.zeros((num_actions, outputs)) for _, outputs in shapes) if bias else ()
         return cls(weights, biases, encoder, encoding)
 
-    @property
-    def num_actions(self) -> int:
-        """How many networks there are."""
-        return self.weights[0].shape[0]
-
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         perceptrons = jax.vmap(self.form.outputs, in_axes=(None, 0, 0, None))
         return perceptrons(self.encoder, self.weights, self.biases, observation)
 
     @property
-    def own(self) -> PyTree:
-        """The arrays that belong to one action each; their leading axis is the action."""
-        return self.weights, self.biases
-
-    @property
-    def shared(self) -> PyTree:
-        """The arrays that belong to all actions."""
-        return self.encoder
-
-    def rebuild(self, own: PyTree, shared: PyTree) -> Self:
-        """A network of this kind from other arrays."""
-        weights, biases = own
-        return dataclasses.replace(self, weights=weights, biases=biases, encoder=shared)
-
-    @property
     def form(self) -> Perceptron:
         """How the outputs of one action follow from its arrays."""
-        return Perceptron(self.encoding, self.activation, self.normalization, self.input_gain)
+        return Perceptron(self.encoding, self.activation, self.normalization)
 
 
 def perceptrons_of(
@@ -133,19 +97,4 @@ def perceptrons_of(
     encoder = encoding.init(jax.random.fold_in(key, num_actions))
     sizes = (encoding.num_features, *(settings.width,) * settings.hidden_layers, num_outputs)
     network = PerActionNetwork.init(key, encoding, sizes, num_actions, settings.bias, encoder)
-    start, gain = first_layer(
-        settings.input_init,
-        settings.input_gain,
-        encoding,
-        settings.output_init,
-        settings.activation,
-        settings.normalization,
-    )
-    first, *hidden, last = network.weights
-    return dataclasses.replace(
-        network,
-        weights=(start_layer(first, start) / gain, *hidden, start_layer(last, settings.output_init)),
-        activation=settings.activation,
-        normalization=settings.normalization,
-        input_gain=gain,
-    )
+    return dataclasses.replace(network, activation=settings.activation, normalization=settings.normalization)

@@ -8,7 +8,6 @@ from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.base import NetworkBuilder
 from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
-from uppertail.networks.starts import InputStart, Start, require_starts
 from uppertail.schema import settle
 from uppertail.types import PyTree
 
@@ -29,10 +28,6 @@ class Perceptrons(NetworkBuilder):
         bias: whether the layers have biases.
         activation: function of the hidden units: elu (the paper's), relu, tanh or silu.
         normalization: normalization of the hidden units before it: none, layer or rms.
-        input_init: how the weights of the first layer start: glorot, so that members differ everywhere; or zero.
-        output_init: how the weights of the last layer start: glorot, or zero.
-        input_gain: how many times larger a step of the first layer's weights counts, above 0; null: 30 for one-hot
-            states and random features, 1 for all else.
 
     Examples:
         >>> import uppertail as ut
@@ -48,9 +43,6 @@ class Perceptrons(NetworkBuilder):
     bias: bool = False
     activation: Activation = "elu"
     normalization: Normalization = "none"
-    input_init: InputStart = "glorot"
-    output_init: Start = "glorot"
-    input_gain: float | None = None
 
     def require_layers(self) -> None:
         """Checks the settings of the layers.
@@ -64,9 +56,6 @@ class Perceptrons(NetworkBuilder):
                 raise InputError(f"{name} is {getattr(self, name)}: use a whole number, 1 or more.")
         if self.hidden_layers > MOST_LAYERS:
             raise InputError(f"hidden_layers is {self.hidden_layers}: use {MOST_LAYERS} at most.")
-        require_starts(self.input_init, self.output_init, self.activation, self.normalization)
-        if self.input_gain is not None and self.input_gain <= 0:
-            raise InputError(f"input_gain is {self.input_gain}: use a number above 0; 1 has all layers learn alike.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,13 +66,11 @@ class Perceptron:
         encoding: turns an observation into the input of the first layer.
         activation: what hidden units go through.
         normalization: what is done to hidden units before that.
-        input_gain: what the first layer's weights, which are kept divided by it, are multiplied by.
     """
 
     encoding: Encoding
     activation: Activation
     normalization: Normalization
-    input_gain: float
 
     def outputs(
         self, encoder: PyTree, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
@@ -98,7 +85,7 @@ class Perceptron:
             masks: factors for the units of each hidden layer; empty for none.
         """
         if len(weights) == 1:
-            hidden = self.input_gain * self.encoding.project(encoder, weights[0], observation)
+            hidden = self.encoding.project(encoder, weights[0], observation)
         else:
             hidden = self.features(encoder, weights, biases, observation, masks) @ weights[-1]
         return hidden + biases[-1] if biases else hidden
@@ -108,7 +95,7 @@ class Perceptron:
     ) -> Float[Array, " units"]:
         """The units of the last hidden layer, from the same arguments."""
         activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]
-        hidden = self.input_gain * self.encoding.project(encoder, weights[0], observation)
+        hidden = self.encoding.project(encoder, weights[0], observation)
         for layer in range(len(weights) - 1):
             hidden = hidden if layer == 0 else hidden @ weights[layer]
             hidden = activate(normalize(hidden + biases[layer] if biases else hidden))

@@ -7,11 +7,10 @@ from typing import Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.base import RowLoss, of_all_rows
 from uppertail.networks.encoded import EncodedNetwork
 from uppertail.networks.ensemble import of_members
 from uppertail.networks.per_action import perceptrons_of
@@ -62,23 +61,23 @@ class Variational(Perceptrons):
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "VariationalNetwork":
         network = perceptrons_of(self, key, encoding, num_actions, num_outputs)
-        first, *later = (_glorot_std(weight) for weight in network.weights)
-        scales = (first / network.input_gain, *later)
+        own = network.weights, network.biases
+        scales = tuple(map(_glorot_std, network.weights))
         unit = scales, scales[: len(network.biases)]
         start = jax.tree.map(
-            lambda mean, scale: jnp.full_like(mean, _inverse_softplus(self.start_std * scale)), network.own, unit
+            lambda mean, scale: jnp.full_like(mean, _inverse_softplus(self.start_std * scale)), own, unit
         )
-        leaves, structure = jax.tree.flatten(network.own)
+        leaves, structure = jax.tree.flatten(own)
         keys = jax.random.split(jax.random.fold_in(key, num_actions + 1), len(leaves))
         noise = [
             jax.random.normal(k, (num_actions, self.members, *leaf.shape[1:]))
             for k, leaf in zip(keys, leaves, strict=True)
         ]
         return VariationalNetwork(
-            mean=network.own,
+            mean=own,
             raw_std=start,
             noise=jax.tree.unflatten(structure, noise),
-            seen=jnp.ones(()),
+            seen=jnp.zeros(()),
             encoder=network.encoder,
             form=network.form,
             prior=jax.tree.map(lambda scale: self.prior_std * scale, unit),
@@ -128,9 +127,9 @@ class VariationalNetwork(EncodedNetwork):
 
         return jax.tree.map(draw, self.mean, self.raw_std, self.noise)
 
-    def took(self, observations: Array, actions: Int[Array, " batch"]) -> Self:
-        del observations
-        return dataclasses.replace(self, seen=self.seen + actions.shape[0])
+    def observe(self, observations: Array) -> Self:
+        encoder = self.encoding.observe(self.encoder, observations)
+        return dataclasses.replace(self, encoder=encoder, seen=self.seen + observations.shape[0])
 
     def redrawn(self, key: PRNGKeyArray) -> Self:
         """The same noise with random signs for the units before and behind each weight: as likely, and uncorrelated."""
@@ -153,14 +152,8 @@ class VariationalNetwork(EncodedNetwork):
 
         return sum(jax.tree.leaves(jax.tree.map(of_layer, self.mean, self.raw_std, self.prior)), jnp.zeros(()))
 
-    def loss_and_gradient(
-        self, loss: RowLoss, actions: Int[Array, " batch"], rows: PyTree, weights: Float[Array, " batch"]
-    ) -> tuple[Float[Array, ""], Float[Array, " batch"], Self]:
-        """As every network, with the divergence from the prior added to the mean of the rows' losses."""
-        total, losses, gradient = of_all_rows(self, loss, actions, rows, weights)
-        divergence, slope = jax.value_and_grad(VariationalNetwork.divergence)(self)
-        share = self.kl / self.seen
-        return total + share * divergence, losses, jax.tree.map(lambda g, s: g + share * s, gradient, slope)
+    def penalty(self) -> Float[Array, ""]:
+        return self.kl / jax.lax.stop_gradient(self.seen) * self.divergence()
 
 
 def _glorot_std(weight: Float[Array, "actions _inputs _outputs"]) -> float:

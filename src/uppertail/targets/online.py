@@ -18,12 +18,12 @@ class Online(Target):
         >>> from uppertail.encodings import OneHot
         >>> network = ut.PerAction(width=8).init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=2)
         >>> target = ut.Online()
-        >>> target.network(target.init(network, ut.Gaussian().terminal()), network) is network
+        >>> target.network(target.init(network), network) is network
         True
     """
 
-    def init(self, online: Network, z: PyTree) -> tuple[()]:
-        del online, z
+    def init(self, online: Network) -> tuple[()]:
+        del online
         return ()
 
     def network(self, state: tuple[()], online: AnyNetwork) -> AnyNetwork:

@@ -37,7 +37,7 @@ class Periodic(Target):
         ...     def outputs(self, observation):
         ...         return self.weight
         >>> target = ut.Periodic(every=2)
-        >>> state = target.init(Number(jnp.array(0.0)), None)
+        >>> state = target.init(Number(jnp.array(0.0)))
         >>> for number in (1.0, 2.0, 3.0):
         ...     state = target.after_rollout(state, Number(jnp.array(number)))
         ...     print(float(target.network(state, Number(jnp.array(number))).weight))
@@ -53,8 +53,7 @@ class Periodic(Target):
         if self.every < 1:
             raise InputError(f"every is {self.every}: use a whole number of rollouts, 1 or more.")
 
-    def init(self, online: Network, z: PyTree) -> NetworkCopy:
-        del z
+    def init(self, online: Network) -> NetworkCopy:
         return NetworkCopy(jax.tree.map(jnp.copy, online), jnp.zeros((), jnp.int32))
 
     def network(self, state: NetworkCopy, online: AnyNetwork) -> AnyNetwork:

@@ -29,7 +29,7 @@ class RunningMean(Target):
         ...     def outputs(self, observation):
         ...         return self.weight
         >>> target = ut.RunningMean(decay=0.5)
-        >>> state = target.init(Number(jnp.array(0.0)), None)
+        >>> state = target.init(Number(jnp.array(0.0)))
         >>> for number in (1.0, 1.0, 1.0):
         ...     state = target.after_update(state, Number(jnp.array(number)))
         ...     print(float(target.network(state, Number(jnp.array(number))).weight))
@@ -45,8 +45,7 @@ class RunningMean(Target):
         if not 0 <= self.decay < 1:
             raise InputError(f"decay is {self.decay}: use a number in [0, 1), for example 0.99.")
 
-    def init(self, online: Network, z: PyTree) -> Network:
-        del z
+    def init(self, online: Network) -> Network:
         kind = type(online)
         if kind.observe is not Network.observe and kind.with_observed is Network.with_observed:
             raise InputError(

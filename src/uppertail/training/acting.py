@@ -38,21 +38,15 @@ class Actor:
         agent: the algorithm.
         policy: the policy that acts; the agent's own in training.
         num_actions: number of discrete actions.
-
-    Raises:
-        InputError: the policy needs members, and the agent's network has none.
     """
 
     agent: Agent
     policy: ExplorationPolicy
     num_actions: int
 
-    def __post_init__(self) -> None:
-        self.agent.require_members(self.policy)
-
     def begin(self, key: PRNGKeyArray) -> PyTree:
         """The policy's memory at the start of an episode."""
-        return self.policy.begin(jax.random.fold_in(key, BEGIN), self.agent.network.members or 1, self.num_actions)
+        return self.policy.begin(jax.random.fold_in(key, BEGIN), self.agent.members or 1, self.num_actions)
 
     def first(self, key: PRNGKeyArray, network: Network, observation: Array) -> Decision:
         """The first decision of an episode."""
@@ -72,7 +66,7 @@ class Actor:
     def _decide(self, key: PRNGKeyArray, z: PyTree, memory: PyTree) -> Decision:
         action = self.policy.select(key, memory, self.agent.family, z)
         after = self.policy.advance(jax.random.fold_in(key, ADVANCE), memory, action)
-        return Decision(action, after, self.agent.explores(z, action))
+        return Decision(action, after, self.agent.is_exploratory(z, action))
 
 
 class StartKeys(NamedTuple):

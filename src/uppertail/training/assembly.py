@@ -7,6 +7,7 @@ from uppertail.agent import Agent
 from uppertail.encodings import Encoding
 from uppertail.environments import EnvironmentBuilder, HostBuilder
 from uppertail.errors import InputError
+from uppertail.learners import Gradients
 from uppertail.training.drivers.base import World
 from uppertail.training.drivers.compiled import CompiledWorld
 from uppertail.training.drivers.host_world import HostWorld
@@ -54,28 +55,23 @@ def loop_of(method: Method, encoding: Encoding, settings: Settings, counted: tup
         settings: how long, on how much data.
         counted: number of states and of actions whose visits are counted; None: they are not counted.
     """
-    agent = Agent(
-        family=method.distribution,
-        policy=method.policy,
-        network=method.network,
-        target=method.target,
-        encoding=encoding,
-        discount=settings.discount,
-        optimizer=optimizer_of(settings),
-        loss_samples=settings.loss_samples,
+    learner = method.learner
+    members = method.network.members if learner.uses_gradients else learner.members
+    agent = Agent(method.distribution, method.policy, encoding, settings.discount, members, settings.loss_samples)
+    gradients = Gradients(
+        method.network,
+        method.replay,
+        method.target,
+        optimizer_of(settings),
+        settings.rollout_steps,
+        settings.updates_per_rollout,
+        settings.batch_size,
+        settings.replay_size,
+        settings.on_policy,
+        settings.replay_start,
     )
     return Loop(
-        agent=agent,
-        replay=method.replay,
-        rollout_steps=settings.rollout_steps,
-        updates_per_rollout=settings.updates_per_rollout,
-        batch_size=settings.batch_size,
-        replay_size=settings.replay_size,
-        episodes=settings.episodes,
-        steps=settings.steps,
-        on_policy=settings.on_policy,
-        replay_start=settings.replay_start,
-        counted=counted,
+        learner.build(agent, gradients), settings.rollout_steps, settings.episodes, settings.steps, counted
     )
 
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from uppertail.agent import Metrics
+from uppertail.learners import Metrics
 from uppertail.records import FINAL_WINDOW, Episodes
 from uppertail.schema import MismatchError
 from uppertail.training.loop import StepRecord

@@ -5,10 +5,11 @@ from typing import Any, Self
 
 from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.errors import InputError
+from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.networks import NetworkBuilder, PerAction
 from uppertail.policies import UCB, ExplorationPolicy
-from uppertail.replay import Distinct, Replay
-from uppertail.targets import Graph, Target
+from uppertail.replay import Replay, Uniform
+from uppertail.targets import Online, Target
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
@@ -18,6 +19,7 @@ SHORT_FORMS = ("width", "hidden_layers", "bias")
 KINDS: dict[str, type] = {
     "distribution": ReturnDistribution,
     "policy": ExplorationPolicy,
+    "learner": LearnerBuilder,
     "network": NetworkBuilder,
     "replay": Replay,
     "target": Target,
@@ -32,16 +34,18 @@ class Method:
     Args:
         distribution: the family of return distributions.
         policy: the exploration policy.
+        learner: how return distributions are learned; the parts below are those of GradientDescent.
         network: builds the network.
         replay: the replay buffer.
-        target: which network, or which memory, the learner bootstraps from.
+        target: which network gives the bootstrap.
     """
 
     distribution: ReturnDistribution[Any] = dataclasses.field(default_factory=Gaussian)
     policy: ExplorationPolicy = dataclasses.field(default_factory=UCB)
+    learner: LearnerBuilder = dataclasses.field(default_factory=LeastSquares)
     network: NetworkBuilder = dataclasses.field(default_factory=PerAction)
-    replay: Replay = dataclasses.field(default_factory=Distinct)
-    target: Target = dataclasses.field(default_factory=Graph)
+    replay: Replay = dataclasses.field(default_factory=Uniform)
+    target: Target = dataclasses.field(default_factory=Online)
 
     @classmethod
     def of(cls, **parts: Any) -> Self:

@@ -163,13 +163,13 @@ class Run:
 
     def start_returns(self, state: State) -> StartReturn:
         """Mean and sd of the return where each seed's run starts."""
-        networks = self.driver.gather(state, lambda run: run.agent.network)
+        networks = self.driver.gather(state, lambda run: run.learned.network)
         return self._start(networks)
 
     @functools.cached_property
     def _start(self) -> Callable[[Network], StartReturn]:
         return start_moments(
-            self.loop.agent, self.template.agent.network, self.world.start_observations(), self.ledger.seconds
+            self.loop.agent, self.template.learned.network, self.world.start_observations(), self.ledger.seconds
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, builder_of
 from uppertail.errors import InputError
+from uppertail.learners import LearnerBuilder
 from uppertail.locks import locked
 from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
@@ -34,6 +35,7 @@ def train(
     replay: Replay | None = None,
     target: Target | None = None,
     record: str | None = None,
+    learner: LearnerBuilder | None = None,
 ) -> TrainingResult:
     """Trains all seeds side by side; seed k follows the run of seed k alone.
 
@@ -44,10 +46,12 @@ def train(
         settings: how long, on how much data, with how many seeds.
         on_chunk: called with the progress after each chunk of steps; a `Stop` that it returns stops the run.
         checkpoints: where the run's state is saved; the same call again goes on from there.
-        network: builds the network; PerAction if left out.
-        replay: the replay buffer; Distinct if left out.
-        target: which network, or which memory, the learner bootstraps from; Graph if left out.
+        network: builds the network of GradientDescent; PerAction if left out.
+        replay: its replay buffer; Uniform if left out.
+        target: which network gives its bootstrap; Online if left out.
         record: distributions, for return distributions at moments of the run (`result.distributions`).
+        learner: how return distributions are learned; LeastSquares if left out, GradientDescent if a part or setting
+            of gradient descent is given.
 
     Raises:
         InputError: an argument is of another kind, the distribution cannot represent the environment's returns, or the
@@ -66,7 +70,8 @@ def train(
         if not isinstance(value, kind | None):
             raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
     require_type("on_chunk", on_chunk, OnChunk)
-    method = Method.of(distribution=distribution, policy=policy, network=network, replay=replay, target=target)
+    parts = {"network": network, "replay": replay, "target": target}
+    method = Method.of(distribution=distribution, policy=policy, learner=learner, **parts)
     builder = builder_of(environment)
     with in_32_bits(), contextlib.ExitStack() as lock:
         run = Run(builder, method, settings or Settings(), checkpoints.asked() if checkpoints else None, record)

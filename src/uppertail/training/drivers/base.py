@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from uppertail.agent import Metrics
+from uppertail.learners import Metrics
 from uppertail.encodings import ObservationSpace
 from uppertail.environments import Environment
 from uppertail.errors import InputError

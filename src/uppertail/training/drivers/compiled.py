@@ -9,8 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Key, PRNGKeyArray
 
-from uppertail.agent import Metrics
 from uppertail.environments import Environment, EnvironmentBuilder, require_tables_fit, returns_of
+from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import start_keys

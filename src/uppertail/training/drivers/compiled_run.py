@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from uppertail.agent import Metrics
 from uppertail.environments import Environment
+from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import Actor, StepKeys, iteration_keys, play_keys, start_keys, step_keys
@@ -31,14 +31,13 @@ class CompiledRun:
 
     def init(self, run_key: PRNGKeyArray, environment: Environment) -> RunState:
         """A run before its first step."""
-        keys, agent = start_keys(run_key), self.loop.agent
-        agent_state = agent.init(keys.network, environment.num_actions)
+        keys = start_keys(run_key)
         environment_state, first = environment.reset(keys.reset)
-        agent_state = agent.observe(agent_state, first.observation[None])
-        decision = self._actor(environment).first(keys.action, agent_state.network, first.observation)
+        learned = self.loop.learner.init(keys.network, first.observation[None], environment.num_actions)
+        decision = self._actor(environment).first(keys.action, learned.network, first.observation)
         zero = jnp.zeros((), jnp.int32)
         episode = Episode(environment_state, first.observation, decision.action, jnp.zeros(()), zero, decision.memory)
-        return self.loop.begin(agent_state, first.observation, episode)
+        return self.loop.begin(learned, episode)
 
     def chunk(
         self, run_key: PRNGKeyArray, environment: Environment, run: RunState, iterations: int
@@ -72,7 +71,7 @@ class CompiledRun:
     ) -> tuple[RunState, StepRecord, Metrics]:
         """One rollout and its updates."""
         act_key, learn_key = iteration_keys(run_key, run.iteration)
-        episode, fresh, records = self.rollout(act_key, environment, run.agent.network, run.episode)
+        episode, fresh, records = self.rollout(act_key, environment, run.learned.network, run.episode)
         run, metrics = self.loop.learn(learn_key, run, episode, fresh, records.ended)
         return run, records, metrics
 

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Key
 
-from uppertail.agent import Metrics
 from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all
+from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers import evaluation
@@ -77,12 +77,12 @@ class HostDriver(Driver):
     ) -> tuple[list[RunState], StepRecord, Metrics]:
         del finished  # environments of finished seeds go on with the others
         programs = self.programs
-        _ = programs.begin_rollout, programs.outputs, programs.choose, programs.learn  # compiled before timing
+        _ = programs.begin_rollout, programs.returns, programs.choose, programs.learn  # compiled before timing
         began = time.perf_counter()
         done: list[tuple[StepRecord, Metrics]] = []
         try:
             for _ in range(self.iterations):
-                fresh, record = self._roll_out(self.groups.join([run.agent.network for run in state]))
+                fresh, record = self._roll_out(self.groups.join([run.learned.network for run in state]))
                 self._reconsider(np.asarray(fresh.reward))
                 state, metrics = self._learn(state, fresh, record)
                 done.append((record, metrics))
@@ -155,8 +155,8 @@ class HostDriver(Driver):
                 rollouts.step()
             where = np.stack([rollouts.where for rollouts in self.rollouts])
             begins = np.stack([rollouts.begins for rollouts in self.rollouts]) if programs.policy_remembers else ()
-            outputs = programs.outputs(leaves, where)
-            choice, memory, step = programs.choose(key, step, outputs, self.memory, begins)
+            z = programs.returns(leaves, where)
+            choice, memory, step = programs.choose(key, step, z, self.memory, begins)
             self.memory = self._keep_memory(memory, short)
             actions, exploratory = np.asarray(choice).swapaxes(0, 1)
             for row, rollouts in enumerate(self.rollouts):

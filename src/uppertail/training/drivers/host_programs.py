@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key, PRNGKeyArray
 
-from uppertail.agent import Metrics
+from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import (
@@ -91,18 +91,18 @@ class HostPrograms:
     # 512 bytes each, in the thread that calls it; it hands parts of larger ones to other threads, which takes longer.
 
     @functools.cached_property
-    def outputs(self) -> Any:
-        """Computes the networks' outputs for the observations of all seeds.
+    def returns(self) -> Any:
+        """Computes the return distributions of the observations of all seeds.
 
         It takes the networks' leaves: to take a network apart at every step would be a quarter of a step's time.
         """
-        return self.compiled(self._all_outputs, jax.tree.leaves(self.template.agent.network), self.first)
+        return self.compiled(self._all_returns, jax.tree.leaves(self.template.learned.network), self.first)
 
-    def _all_outputs(self, leaves: list[Array], observations: Array) -> Array:
-        def of_seed(network: Network, observations: Array) -> Array:
-            return jax.vmap(network.outputs)(observations)
+    def _all_returns(self, leaves: list[Array], observations: Array) -> PyTree:
+        def of_seed(network: Network, observations: Array) -> PyTree:
+            return jax.vmap(self.loop.agent.returns_by_member, in_axes=(None, 0))(network, observations)
 
-        networks = jax.tree.unflatten(jax.tree.structure(self.template.agent.network), leaves)
+        networks = jax.tree.unflatten(jax.tree.structure(self.template.learned.network), leaves)
         return over_seeds(of_seed, len(self.first))(networks, observations)
 
     @functools.cached_property
@@ -112,22 +112,21 @@ class HostPrograms:
         It returns one row of actions and one that says which are not greedy, the policy's memory, and the next step.
         `begins` says where an episode begins; it is () for a policy without memory.
         """
-        agent = self.loop.agent
+        envs = self.first.shape[1]
 
         def choose(
-            rollout_key: PRNGKeyArray, step: Array, outputs: Array, memory: PyTree, begins: PyTree
+            rollout_key: PRNGKeyArray, step: Array, z: PyTree, memory: PyTree, begins: PyTree
         ) -> tuple[Array, PyTree, Array]:
-            z = jax.vmap(agent.returns_of_outputs)(outputs)
-            keys = environment_keys(step_keys(rollout_key, step).action, outputs.shape[0])
-            starts = begins if self.policy_remembers else jnp.zeros(outputs.shape[0], bool)
+            keys = environment_keys(step_keys(rollout_key, step).action, envs)
+            starts = begins if self.policy_remembers else jnp.zeros(envs, bool)
             decision = jax.vmap(self.actor.from_returns)(keys, z, memory, starts)
             explores = decision.exploratory.astype(decision.action.dtype)
             return jnp.stack([decision.action, explores]), decision.memory, step + 1
 
         step = np.zeros(len(self.first), np.int32)
-        outputs = jax.eval_shape(self._all_outputs, jax.tree.leaves(self.template.agent.network), self.first)
+        z: PyTree = jax.eval_shape(self._all_returns, jax.tree.leaves(self.template.learned.network), self.first)
         begins = np.zeros(self.first.shape[:2], bool) if self.policy_remembers else ()
-        arguments = (self.keys, step, outputs, self.template.episode.memory, begins)
+        arguments = (self.keys, step, z, self.template.episode.memory, begins)
         return self.compiled(over_seeds(choose, len(self.first)), *arguments)
 
     @functools.cached_property
@@ -168,12 +167,12 @@ class HostPrograms:
 
     def _init(self, run_key: PRNGKeyArray, observations: Array) -> RunState:
         """A run before its first step, with the first action of each environment."""
-        keys, agent = start_keys(run_key), self.loop.agent
-        agent_state = agent.observe(agent.init(keys.network, self.num_actions), observations)
-        decision = self._first(agent_state.network, keys.action, observations)
+        keys = start_keys(run_key)
+        learned = self.loop.learner.init(keys.network, observations, self.num_actions)
+        decision = self._first(learned.network, keys.action, observations)
         zeros = jnp.zeros(observations.shape[0])
         episode = Episode((), observations, decision.action, zeros, zeros.astype(jnp.int32), decision.memory)
-        return self.loop.begin(agent_state, observations[0], episode)
+        return self.loop.begin(learned, episode)
 
     def _first(self, network: Network, key: PRNGKeyArray, observations: Array) -> Decision:
         """The first decision of an episode in each of a seed's environments."""

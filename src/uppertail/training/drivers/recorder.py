@@ -61,7 +61,7 @@ class Recorder:
     ) -> None:
         self.loop, self.groups = loop, groups
         self.table = isinstance(environments, FiniteMDP)
-        parts = max(1, loop.agent.network.members or 1) * loop.agent.family.num_outputs + 4
+        parts = max(1, loop.agent.members or 1) * loop.agent.family.num_outputs + 4
         most = max(1, NUMBERS // (MOMENTS * first.shape[0] * num_actions * parts))
         states = loop.counted[0] if loop.counted else 1
         self.all_states = loop.counted is not None and states <= most

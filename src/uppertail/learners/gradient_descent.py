@@ -1,0 +1,211 @@
+"""Networks that learn by gradient steps on fresh and replayed data: the paper's learner (Section 4, appendix)."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from uppertail.agent import Agent
+from uppertail.learners.base import Learner, LearnerBuilder, LearnerState, Metrics
+from uppertail.networks import Network, NetworkBuilder
+from uppertail.replay import Replay, Sample
+from uppertail.targets import Target
+from uppertail.types import POLICY_CHOICE, PyTree, Transition
+
+OnPolicy = Literal["fresh", "all", "none"]
+"""The names of `Settings.on_policy`."""
+
+KEEPS_NEXT_ACTION: dict[OnPolicy, tuple[bool, bool]] = {
+    "fresh": (True, False),
+    "all": (True, True),
+    "none": (False, False),
+}
+"""Whether fresh data and whether replayed data keep the next action that was taken."""
+
+
+@runtime_checkable
+class Optimizer(Protocol):
+    """What turns gradients into updates: any transformation of optax."""
+
+    @property
+    def init(self) -> Callable[..., optax.OptState]:
+        """Makes its state before the first update."""
+        ...
+
+    @property
+    def update(self) -> Callable[..., Any]:
+        """Turns a gradient, a state and a network into a step and the next state."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradients:
+    """Parts and settings of learning by gradients; those of `Settings` have the same names.
+
+    Args:
+        network: builds the network.
+        replay: the replay buffer.
+        target: the network that bootstraps.
+        optimizer: turns gradients into updates.
+        rollout_steps: environment steps between updates.
+        updates_per_rollout: updates after each rollout.
+        batch_size: transitions per update, half of them fresh.
+        replay_size: transitions that the replay buffer holds.
+        on_policy: which data keep the next action that was taken.
+        replay_start: transitions stored before replay is used.
+    """
+
+    network: NetworkBuilder
+    replay: Replay
+    target: Target
+    optimizer: Optimizer
+    rollout_steps: int
+    updates_per_rollout: int
+    batch_size: int
+    replay_size: int
+    on_policy: OnPolicy = "fresh"
+    replay_start: int = 0
+
+    @property
+    def fresh_count(self) -> int:
+        """How many transitions of a minibatch are fresh once replay has started."""
+        return min(self.rollout_steps, self.batch_size // 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientDescent(LearnerBuilder):
+    """A network that learns by gradient steps; its parts are --network, --replay and --target.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
+        >>> result = ut.train(ut.Toy(), settings=small, learner=ut.GradientDescent())
+        >>> result.record.learner["name"]
+        'GradientDescent'
+    """
+
+    @property
+    def uses_gradients(self) -> bool:
+        return True
+
+    def build(self, agent: Agent, gradients: Gradients) -> "GradientLearner":
+        return GradientLearner(agent, gradients)
+
+
+class GradientMemory(NamedTuple):
+    """The state of the optimizer, of the target and of the replay buffer."""
+
+    optimizer: optax.OptState
+    target: PyTree
+    buffer: PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientLearner(Learner):
+    """Half fresh, half replayed data, and a gradient step for each minibatch of them.
+
+    Args:
+        own: the policy, the family and the discount that it learns for.
+        gradients: its parts and settings.
+    """
+
+    own: Agent
+    gradients: Gradients
+
+    @property
+    def agent(self) -> Agent:
+        return self.own
+
+    @property
+    def updates(self) -> int:
+        return self.gradients.updates_per_rollout
+
+    def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
+        parts, agent = self.gradients, self.agent
+        network = parts.network.init(key, agent.encoding, num_actions, agent.family.num_outputs)
+        network = network.observe(observations)
+        no, zero, observation = jnp.zeros((), bool), jnp.zeros((), jnp.int32), observations[0]
+        extra = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(network.extra, jax.random.key(0))
+        )
+        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extra)
+        buffer = parts.replay.init(parts.replay_size, example)
+        memory = GradientMemory(parts.optimizer.init(_tree(network)), parts.target.init(network), buffer)
+        return LearnerState(network, memory)
+
+    def learn(
+        self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]
+    ) -> tuple[LearnerState, Metrics]:
+        parts, memory = self.gradients, state.memory
+        extra_keys = jax.random.split(jax.random.fold_in(key, parts.updates_per_rollout), parts.rollout_steps)
+        fresh = fresh._replace(extra=jax.vmap(state.network.extra)(extra_keys))
+        memory = memory._replace(buffer=parts.replay.add(memory.buffer, fresh))
+        network = state.network.observe(fresh.observation)
+        replayable = (iteration + 1) * parts.rollout_steps >= parts.replay_start
+
+        def update(state: LearnerState, key: PRNGKeyArray) -> tuple[LearnerState, Metrics]:
+            batch_key, update_key = jax.random.split(key)
+            batch = self.minibatch(batch_key, fresh, state.memory.buffer, replayable)
+            return self.update(state, update_key, batch)
+
+        keys = jax.random.split(key, parts.updates_per_rollout)
+        state, metrics = jax.lax.scan(update, LearnerState(network, memory), keys)
+        target = parts.target.after_rollout(state.memory.target, state.network)
+        return state._replace(memory=state.memory._replace(target=target)), metrics
+
+    def update(self, state: LearnerState, key: PRNGKeyArray, batch: Sample) -> tuple[LearnerState, Metrics]:
+        """One gradient step on a minibatch with fixed targets."""
+        parts, (optimizer, target, buffer), size = self.gradients, state.memory, batch.weights.shape[0]
+        draw_of_weights = jax.random.fold_in(key, size)
+        learning = state.network.redrawn(draw_of_weights)
+        bootstrapping = parts.target.network(target, state.network).redrawn(draw_of_weights)
+        keys = jax.random.split(key, (size, 2))
+
+        def mean_loss(network: Network) -> tuple[Array, tuple[Array, Array]]:
+            in_axes = (None, None, 0, 0)
+            by_member, beyond = jax.vmap(self.agent.loss, in_axes)(network, bootstrapping, keys, batch.transitions)
+            losses = jnp.sum(jax.vmap(network.member_weights)(batch.transitions.extra) * by_member, axis=1)
+            return jnp.mean(batch.weights * losses) + network.penalty(), (losses, beyond)
+
+        (loss, (losses, beyond)), gradient = jax.value_and_grad(mean_loss, has_aux=True)(learning)
+        steps, optimizer = parts.optimizer.update(_tree(gradient), optimizer, _tree(state.network))
+        network: Any = optax.apply_updates(_tree(state.network), steps)
+        buffer = parts.replay.update(buffer, batch.indices, losses[parts.fresh_count :])
+        memory = GradientMemory(optimizer, parts.target.after_update(target, network), buffer)
+        metrics = Metrics(loss, optax.tree.norm(gradient), jnp.mean(beyond, dtype=jnp.float32))
+        return LearnerState(network, memory), metrics
+
+    def minibatch(self, key: PRNGKeyArray, fresh: Transition, buffer: PyTree, replayable: Array) -> Sample:
+        """Fresh data on-policy and an equal amount of replay off-policy (Implementation Details).
+
+        Until replay starts, its half is fresh data, too: it goes on through the same permutation, then around again.
+        Indices are those of the replayed half alone.
+        """
+        parts = self.gradients
+        fresh_key, replay_key = jax.random.split(key)
+        order = jax.random.permutation(fresh_key, parts.rollout_steps)
+        chosen = order[jnp.arange(parts.batch_size) % parts.rollout_steps]
+        keeps_fresh, keeps_replayed = KEEPS_NEXT_ACTION[parts.on_policy]
+        new = _with_next_action(jax.tree.map(lambda leaf: leaf[chosen], fresh), keeps_fresh)
+        drawn = parts.replay.sample(buffer, replay_key, parts.batch_size - parts.fresh_count)
+        old, count = _with_next_action(drawn.transitions, keeps_replayed), parts.fresh_count
+        second_half = jax.tree.map(lambda n, o: jnp.where(replayable, o, n[count:]), new, old)
+        transitions = jax.tree.map(lambda n, second: jnp.concatenate([n[:count], second]), new, second_half)
+        weights = jnp.concatenate([jnp.ones(count), jnp.where(replayable, drawn.weights, 1.0)])
+        indices = jnp.where(replayable, drawn.indices, jnp.iinfo(jnp.int32).max)  # beyond every buffer: no update
+        return Sample(transitions, indices, weights)
+
+
+def _with_next_action(transitions: Transition, keeps: bool) -> Transition:
+    """The transitions with the next action that was taken, or with the policy's choice in its place."""
+    chosen = jnp.full_like(transitions.next_action, POLICY_CHOICE)
+    return transitions if keeps else transitions._replace(next_action=chosen)
+
+
+def _tree(network: PyTree) -> PyTree:
+    """The same tree of arrays; optax's types do not know that a module is one."""
+    return network

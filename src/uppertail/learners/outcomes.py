@@ -1,0 +1,91 @@
+"""The distinct outcomes of each (state, action) pair of a table, and how often each was seen."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+NONE = -1
+"""The index of an outcome or a pair that is not there."""
+
+
+class Outcomes(NamedTuple):
+    """Linked lists: each pair points to its newest outcome, and each outcome to an earlier one of its pair.
+
+    Two transitions have the same outcome if they lead to the same state, and both or neither terminated there. Rewards
+    are averaged, since backups are linear in them. Where no slot is left, an outcome counts as the newest of its pair.
+
+    Args:
+        newest: each pair's newest outcome; NONE: the pair was never seen.
+        order: the pairs in the order in which they were first seen; NONE beyond the last.
+        pairs: how many pairs were seen.
+        earlier: each outcome's predecessor in the list of its pair; NONE: it is the last.
+        next_state: the state that an outcome leads to.
+        reward: mean reward on the way there.
+        reward_squares: sum of the squared deviations of the rewards from it.
+        terminated: whether the episode terminated there.
+        count: how often the outcome was seen.
+        size: how many outcomes there are.
+    """
+
+    newest: Int[Array, " pairs"]
+    order: Int[Array, " pairs"]
+    pairs: Int[Array, ""]
+    earlier: Int[Array, " outcomes"]
+    next_state: Int[Array, " outcomes"]
+    reward: Float[Array, " outcomes"]
+    reward_squares: Float[Array, " outcomes"]
+    terminated: Bool[Array, " outcomes"]
+    count: Float[Array, " outcomes"]
+    size: Int[Array, ""]
+
+    @classmethod
+    def none(cls, pairs: int, most: int) -> "Outcomes":
+        """No outcome of any pair, and room for this many."""
+        nothing, zero = jnp.full(most, NONE), jnp.zeros((), jnp.int32)
+        return cls(
+            newest=jnp.full(pairs, NONE),
+            order=jnp.full(pairs, NONE),
+            pairs=zero,
+            earlier=nothing,
+            next_state=jnp.zeros(most, jnp.int32),
+            reward=jnp.zeros(most),
+            reward_squares=jnp.zeros(most),
+            terminated=jnp.zeros(most, bool),
+            count=jnp.zeros(most),
+            size=zero,
+        )
+
+    def add(
+        self, pair: Int[Array, ""], next_state: Int[Array, ""], reward: Float[Array, ""], terminated: Bool[Array, ""]
+    ) -> "Outcomes":
+        """The outcomes after one more transition. Each array is written once, where it was read: no copies."""
+
+        def differs(slot: Int[Array, ""]) -> Bool[Array, ""]:
+            same = (self.next_state[slot] == next_state) & (self.terminated[slot] == terminated)
+            return (slot != NONE) & ~same
+
+        head, most = self.newest[pair], self.count.shape[0]
+        found = jax.lax.while_loop(differs, lambda slot: self.earlier[slot], head)
+        joins = (found != NONE) | ((self.size == most) & (head != NONE))
+        slot = jnp.where(found != NONE, found, jnp.where(joins, head, self.size))  # beyond the last: dropped
+        before = jnp.where(joins, self.count[slot], 0.0)
+        error = jnp.where(joins, reward - self.reward[slot], 0.0)
+        squares = jnp.where(joins, self.reward_squares[slot], 0.0)
+        first = head == NONE
+        fits = slot < most
+        return Outcomes(
+            newest=self.newest.at[pair].set(jnp.where(joins | ~fits, head, slot)),
+            order=self.order.at[jnp.where(first & fits, self.pairs, self.order.shape[0])].set(pair, mode="drop"),
+            pairs=self.pairs + (first & fits),
+            earlier=self.earlier.at[slot].set(jnp.where(joins, self.earlier[slot], head), mode="drop"),
+            next_state=self.next_state.at[slot].set(next_state, mode="drop"),
+            reward=self.reward.at[slot].set(reward - error * before / (before + 1.0), mode="drop"),
+            reward_squares=self.reward_squares.at[slot].set(
+                squares + error**2 * before / (before + 1.0), mode="drop"
+            ),
+            terminated=self.terminated.at[slot].set(terminated, mode="drop"),
+            count=self.count.at[slot].set(before + 1.0, mode="drop"),
+            size=self.size + (~joins & fits),
+        )

@@ -1,0 +1,81 @@
+"""What all least squares share: targets in the family's coordinates, the wide start, and how much it counts."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from uppertail.agent import Agent
+from uppertail.policies import Greedy
+from uppertail.types import PyTree, Transition
+
+MOST = 1.0
+"""The largest lambda of the spread that noise can lead to."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Regression:
+    """Ridge regression of backed-up targets toward the wide start: theta = (sum phi phi' + lambda I)^-1 sum phi (y - y0).
+
+    Args:
+        agent: the policy, the family and the discount.
+        spread_prior_count: lambda of every coordinate but the mean: how many transitions the start counts as.
+        mean_prior_count: lambda of the mean.
+        greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's, as the spread.
+        most_sweeps: the most sweeps over the data after a rollout.
+        tolerance: the change of a coordinate below which sweeps end, as a share of the largest one of the start.
+    """
+
+    agent: Agent
+    spread_prior_count: float
+    mean_prior_count: float
+    greedy_mean: bool
+    most_sweeps: int
+    tolerance: float
+
+    @property
+    def start(self) -> Float[Array, " outputs"]:
+        """y0: the coordinates of the family's wide start."""
+        family = self.agent.family
+        return family.coordinates(family.from_outputs(jnp.zeros(family.num_outputs)))
+
+    def prior_counts(self, noise: Float[Array, "*pairs"]) -> Float[Array, "*pairs outputs"]:
+        """lambda of each coordinate.
+
+        Args:
+            noise: variance of the targets, in units of return squared.
+        """
+        family = self.agent.family
+        start = family.std(family.from_coordinates(self.start))
+        spread = jnp.clip(noise / start**2, self.spread_prior_count, MOST)[..., None]
+        return jnp.where(np.array(family.is_mean), self.mean_prior_count, spread)
+
+    def targets(
+        self, key: PRNGKeyArray, next_values: Float[Array, "batch actions outputs"], transitions: Transition
+    ) -> Float[Array, "batch outputs"]:
+        """y = r + discount * Z(s', a') in coordinates, for a batch of transitions.
+
+        All states share the key: a policy that draws makes the same draws everywhere, so that sweeps can converge.
+
+        Args:
+            key: randomness of the policy's next action.
+            next_values: coordinates at s'.
+            transitions: rewards and terminations; a' is the policy's choice.
+        """
+        family = self.agent.family
+        z_next: PyTree = jax.vmap(jax.vmap(family.from_coordinates))(next_values)
+        targets = self._coordinates(self.agent, key, z_next, transitions)
+        if not (self.greedy_mean and any(family.is_mean)):
+            return targets
+        greedy = self._coordinates(dataclasses.replace(self.agent, policy=Greedy()), key, z_next, transitions)
+        return jnp.where(np.array(family.is_mean), greedy, targets)
+
+    def _coordinates(
+        self, agent: Agent, key: PRNGKeyArray, z_next: PyTree, transitions: Transition
+    ) -> Float[Array, "batch outputs"]:
+        def of_one(z_next: PyTree, transition: Transition) -> Float[Array, " outputs"]:
+            return agent.family.coordinates(agent.back_up(agent.bootstrap(key, z_next, transition), transition))
+
+        return jax.vmap(of_one)(z_next, transitions)
