@@ -32,8 +32,7 @@ from same_bytes_runs import HERE, FailedError, train
 
 NEWER_OPTIONS = {
     "train": (
-        "--replay=Uniform --target=Online --adam_betas=[0.9,0.999] --adam_epsilon=1e-8 --network.input_init=glorot "
-        "--network.input_gain=1"
+        "--replay=Uniform --target=Online --adam_betas=[0.9,0.999] --adam_epsilon=1e-8"
     ),
     "--distribution=GaussianMixture": "--distribution.distance=l2",
 }

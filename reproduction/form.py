@@ -10,7 +10,7 @@ from uppertail.targets import Online
 from uppertail.training.settings import Settings
 
 PARTS: dict[str, Any] = {
-    "network": PerAction(input_init="glorot", input_gain=1.0),
+    "network": PerAction(),
     "replay": Uniform(),
     "target": Online(),
 }

@@ -34,7 +34,7 @@ from uppertail.training.process.hardware import hardware
 from uppertail.types import PyTree
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)
-NETWORK = Ensemble(width=64, hidden_layers=1, input_init="glorot", input_gain=1.0, members=10)
+NETWORK = Ensemble(width=64, hidden_layers=1, members=10)
 ENVIRONMENTS: dict[str, tuple[EnvironmentBuilder, int]] = {
     "Toy": (Toy(), 64_000),
     "Chain 7, slip 0.1": (Chain(length=7, slip=0.1), 128_000),

@@ -94,13 +94,11 @@ _HOME_OF = {
 
 __all__ = [
     "UCB",
-    "BayesianLast",
     "CartpoleSwingup",
     "Categorical",
     "Chain",
     "Checkpoints",
     "DeepSea",
-    "Distinct",
     "DoubleUCB",
     "Dropout",
     "EncodedNetwork",
@@ -115,7 +113,6 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "Given",
-    "Graph",
     "Greedy",
     "Gym",
     "Gymnax",

@@ -15,12 +15,14 @@ class Part(NamedTuple):
         meaning: what it is, for help.
         default: the kind that is used by default.
         kinds: the module of each built-in kind.
+        optional: whether a run may be without it; then it is left out unless it, or one of its settings, is named.
     """
 
     contract: str
     meaning: str
     default: str
     kinds: dict[str, str]
+    optional: bool = False
 
     @property
     def choices(self) -> str:
@@ -92,16 +94,17 @@ PARTS = {
     ),
     "learner": Part(
         "uppertail.learners.LearnerBuilder",
-        "how return distributions are learned",
+        "how return distributions are learned (null: LeastSquares where it can, else GradientDescent)",
         "LeastSquares",
         {
             "LeastSquares": "uppertail.learners",
             "GradientDescent": "uppertail.learners",
         },
+        optional=True,
     ),
     "network": Part(
         "uppertail.networks.NetworkBuilder",
-        "the network that gives the distributions of a state",
+        "the network of GradientDescent",
         "PerAction",
         {
             "PerAction": "uppertail.networks",
@@ -109,25 +112,28 @@ PARTS = {
             "Dropout": "uppertail.networks",
             "Variational": "uppertail.networks",
         },
+        optional=True,
     ),
     "replay": Part(
         "uppertail.replay.Replay",
-        "what is kept of the past, and drawn from it",
+        "the replay buffer of GradientDescent",
         "Uniform",
         {
             "Uniform": "uppertail.replay",
             "Prioritized": "uppertail.replay",
         },
+        optional=True,
     ),
     "target": Part(
         "uppertail.targets.Target",
-        "what the targets are made with",
+        "the network that GradientDescent bootstraps from",
         "Online",
         {
             "Online": "uppertail.targets",
             "RunningMean": "uppertail.targets",
             "Periodic": "uppertail.targets",
         },
+        optional=True,
     ),
 }
 """Each part by the name of its option."""

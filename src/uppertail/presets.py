@@ -24,11 +24,10 @@ class Preset(NamedTuple):
 PRESETS = {
     "paper": Preset(
         {
+            "learner": "GradientDescent",
             "width": 256,
             "hidden_layers": 2,
             "bias": "true",
-            "replay": "Uniform",
-            "target": "Online",
             "on_policy": "fresh",
             "learning_rate": 5e-4,
             "adam_betas": "[0.9, 0.999]",
@@ -40,18 +39,7 @@ PRESETS = {
             ("distribution", "Gaussian"): {"distance": "cross_entropy", "beta": 0.0},
             ("distribution", "GaussianMixture"): {"distance": "l2"},
             ("policy", "UCB"): {"low": 1.7, "high": 2.3},
-            ("network", "PerAction"): {"input_init": "glorot", "input_gain": 1.0},
         },
-    ),
-    "stochastic": Preset(
-        {
-            "replay": "Uniform",
-            "target": "Online",
-            "learning_rate": 3e-3,
-            "learning_rate_end": 0.0,
-            "episodes": 1_000_000,
-        },
-        {},
     ),
     "minigrid": Preset(
         {"env": "Gym", "discount": 0.95, "steps": 60_000, "episodes": 1_000_000},
@@ -68,8 +56,6 @@ PRESETS = {
     ),
 }
 """`paper`: deeper networks with biases, c drawn for each decision, the paper's losses, plain Adam and replay.
-`stochastic`: all outcomes are replayed, nothing is remembered from a single one, and smaller steps fall to 0 at the end
-of `--steps`, so that the environment's chance averages (docs/decisions/0014).
 `minigrid`: the whole grid in view, each of its states told apart, one layout for each seed, the goal paid the same at
 any time, and c for ways of about 11 steps (docs/minigrid.md).
 """

@@ -9,7 +9,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args, get_origin
 
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import ArgumentParser
 
 from uppertail.cli.asked import Asked, content_of, of_arguments, of_mapping
 from uppertail.errors import InputError, message_of, printable, short_text
@@ -37,10 +37,10 @@ def check(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Ma
     actions = {
         name.removeprefix("--"): action for action in parser._actions for name in (action.dest, *action.option_strings)
     }
-    parts = [name for name in PARTS if isinstance(parser.get_defaults().get(name), dict | Namespace)]
+    parts = [name for name in PARTS if name in actions]
     asked = [each for config in configs for each in of_mapping(config, parts)]
     asked += of_arguments(arguments, parts, actions)
-    kinds: dict[str, Any] = {name: _class_of(name, [each for each in asked if each.option == name]) for name in parts}
+    kinds: dict[str, Any] = {name: _class_of(name, asked) for name in parts}
     for name, kind in kinds.items():
         if kind is not None:
             parser.set_defaults({name: {"class_path": f"{kind.__module__}.{kind.__qualname__}"}})
@@ -66,12 +66,18 @@ def check(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Ma
 def _class_of(option: str, asked: Sequence[Asked]) -> Any:
     """The class of a part that is asked for last, by default the usual one; None where only the parser can tell.
 
+    A part that a run may be without has the usual class only if one of its settings is asked for.
+
     Raises:
         InputError: there is none of this name.
     """
     part = PARTS[option]
     use = f"use {part.choices}, or the import path of your own class."
-    name = asked[-1].value if asked else part.default
+    named = [each.value for each in asked if each.option == option]
+    name = named[-1] if named else part.default
+    has_settings = any(each.option.startswith(f"{option}.") for each in asked)
+    if part.optional and not has_settings and (not named or name in (None, "null")):
+        return None
     if not isinstance(name, str):
         raise InputError(f"{option} is {'null' if name is None else short_text(name)}: {use}")
     shown = printable(name[:SHOWN])

@@ -49,13 +49,14 @@ def add_parts(parser: ArgumentParser, light: bool, options: Sequence[str] = tupl
             f"{part.meaning}: {part.choices}, or the import path of your own class; its settings: --{option}.NAME VALUE"
         )
         if light:
-            parser.add_argument(f"--{option}", type=str, default=part.default, help=text)
+            parser.add_argument(f"--{option}", type=str, default=None if part.optional else part.default, help=text)
             parser.add_argument(
                 f"--{option}.help", metavar="CLASS", default=argparse.SUPPRESS, help="list the settings of one of these"
             )
         else:
             kind = part.load()
-            parser.add_argument(f"--{option}", type=kind, default={"class_path": part.default_path}, help=text)
+            default = None if part.optional else {"class_path": part.default_path}
+            parser.add_argument(f"--{option}", type=kind | None if part.optional else kind, default=default, help=text)
 
 
 def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:

@@ -105,8 +105,7 @@ def parser(light: bool = False) -> ArgumentParser:
         "--preset",
         type=str | None,
         default=None,
-        help="a set of options: paper (the paper's own form), stochastic (for environments with chance; needs "
-        "--steps) or minigrid (needs --env.id); options given beside it win",
+        help="a set of options: paper (the paper's own form) or minigrid (needs --env.id); options given beside it win",
     )
     add_parts(options, light)
     options.add_class_arguments(Settings, None)

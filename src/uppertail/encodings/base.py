@@ -38,6 +38,11 @@ class Encoding(abc.ABC):
         """The features of one observation, whose squares sum to about 1; for least squares."""
         return self.project(encoder, jnp.eye(self.num_features), observation)
 
+    @property
+    def has_features(self) -> bool:
+        """Whether its features are fixed, so that least squares can use them; False where they are learned."""
+        return True
+
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray) -> PyTree:
         """The encoder before the first observation."""

@@ -37,6 +37,10 @@ class Image(Encoding):
     peak: float = 255.0
 
     @property
+    def has_features(self) -> bool:
+        return False
+
+    @property
     def num_layers(self) -> int:
         """Number of convolutions."""
         halvings = math.ceil(math.log2(max(self.height, self.width) / SMALL))

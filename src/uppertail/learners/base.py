@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
+from uppertail.encodings import Encoding
 from uppertail.networks import Network
 from uppertail.types import PyTree, Transition
 
@@ -85,6 +86,16 @@ class LearnerBuilder(abc.ABC):
     def uses_gradients(self) -> bool:
         """Whether the network, replay buffer, target and step sizes of a run mean anything to it."""
         return False
+
+    def rollout_steps(self, encoding: Encoding, num_envs: int) -> int:
+        """Environment steps between updates, where the user leaves them open: 16, or a few more for many environments.
+
+        Args:
+            encoding: how observations enter the network.
+            num_envs: environments of each seed side by side, of which it is a multiple.
+        """
+        del encoding
+        return -(-16 // num_envs) * num_envs
 
     @abc.abstractmethod
     def build(self, agent: Agent, gradients: Any) -> Learner:

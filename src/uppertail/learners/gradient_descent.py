@@ -168,7 +168,8 @@ class GradientLearner(Learner):
         def mean_loss(network: Network) -> tuple[Array, tuple[Array, Array]]:
             in_axes = (None, None, 0, 0)
             by_member, beyond = jax.vmap(self.agent.loss, in_axes)(network, bootstrapping, keys, batch.transitions)
-            losses = jnp.sum(jax.vmap(network.member_weights)(batch.transitions.extra) * by_member, axis=1)
+            weights = jax.vmap(network.member_weights, axis_size=size)(batch.transitions.extra)
+            losses = jnp.sum(weights * by_member, axis=1)
             return jnp.mean(batch.weights * losses) + network.penalty(), (losses, beyond)
 
         (loss, (losses, beyond)), gradient = jax.value_and_grad(mean_loss, has_aux=True)(learning)

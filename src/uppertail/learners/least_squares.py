@@ -5,12 +5,16 @@ import math
 from typing import Any
 
 from uppertail.agent import Agent
+from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners.base import Learner, LearnerBuilder
 from uppertail.learners.dense import FeatureLearner
 from uppertail.learners.regression import Regression
 from uppertail.learners.table import TableLearner
 from uppertail.schema import settle
+
+TABLE_STEPS, FEATURE_STEPS = 4, 32
+"""Environment steps between two solutions, where the user leaves them open."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +49,11 @@ class LeastSquares(LearnerBuilder):
         for name in ("sweeps", "outcomes_per_pair"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: use a whole number, 1 or more.")
+
+    def rollout_steps(self, encoding: Encoding, num_envs: int) -> int:
+        """A table is cheap to solve, so it is solved after every few steps."""
+        steps = TABLE_STEPS if encoding.is_one_hot else FEATURE_STEPS
+        return -(-steps // num_envs) * num_envs
 
     def build(self, agent: Agent, gradients: Any) -> Learner:
         del gradients

@@ -55,29 +55,28 @@ def loop_of(method: Method, encoding: Encoding, settings: Settings, counted: tup
         settings: how long, on how much data.
         counted: number of states and of actions whose visits are counted; None: they are not counted.
     """
-    learner = method.learner
-    members = method.network.members if learner.uses_gradients else learner.members
+    learner, network, steps = method.learner, method.network, settings.rollout_steps
+    assert learner is not None and steps is not None  # `resolved` has filled them in
+    members = network.members if network else learner.members
     agent = Agent(method.distribution, method.policy, encoding, settings.discount, members, settings.loss_samples)
     gradients = Gradients(
-        method.network,
+        network,
         method.replay,
         method.target,
         optimizer_of(settings),
-        settings.rollout_steps,
+        steps,
         settings.updates_per_rollout,
         settings.batch_size,
         settings.replay_size,
         settings.on_policy,
         settings.replay_start,
     )
-    return Loop(
-        learner.build(agent, gradients), settings.rollout_steps, settings.episodes, settings.steps, counted
-    )
+    return Loop(learner.build(agent, gradients), steps, settings.episodes, settings.steps, counted)
 
 
 def optimizer_of(settings: Settings) -> Adam:
     """The optimizer of a run."""
-    rollouts = 0 if settings.steps is None else math.ceil(settings.steps / settings.rollout_steps)
+    rollouts = 0 if settings.steps is None else math.ceil(settings.steps / (settings.rollout_steps or 1))
     return Adam(
         settings.learning_rate,
         settings.learning_rate_end,

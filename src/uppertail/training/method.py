@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, Self
 
 from uppertail.distributions import Gaussian, ReturnDistribution
+from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.networks import NetworkBuilder, PerAction
@@ -12,6 +13,27 @@ from uppertail.replay import Replay, Uniform
 from uppertail.targets import Online, Target
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
+
+OF_GRADIENTS = {"network": PerAction, "replay": Uniform, "target": Online}
+"""The parts of gradient descent, with their defaults."""
+
+GRADIENT_SETTINGS = (
+    "learning_rate",
+    "learning_rate_end",
+    "gradient_clip",
+    "adam_betas",
+    "adam_epsilon",
+    "width",
+    "hidden_layers",
+    "bias",
+    "batch_size",
+    "replay_size",
+    "updates_per_rollout",
+    "on_policy",
+    "replay_start",
+    "loss_samples",
+)
+"""The settings of a run that belong to gradient descent."""
 
 SHORT_FORMS = ("width", "hidden_layers", "bias")
 """Settings of the network that `Settings` also has."""
@@ -34,7 +56,8 @@ class Method:
     Args:
         distribution: the family of return distributions.
         policy: the exploration policy.
-        learner: how return distributions are learned; the parts below are those of GradientDescent.
+        learner: how return distributions are learned; None: `resolved` chooses. The parts below are those of
+            GradientDescent, and None for all other learners.
         network: builds the network.
         replay: the replay buffer.
         target: which network gives the bootstrap.
@@ -42,10 +65,10 @@ class Method:
 
     distribution: ReturnDistribution[Any] = dataclasses.field(default_factory=Gaussian)
     policy: ExplorationPolicy = dataclasses.field(default_factory=UCB)
-    learner: LearnerBuilder = dataclasses.field(default_factory=LeastSquares)
-    network: NetworkBuilder = dataclasses.field(default_factory=PerAction)
-    replay: Replay = dataclasses.field(default_factory=Uniform)
-    target: Target = dataclasses.field(default_factory=Online)
+    learner: LearnerBuilder | None = None
+    network: NetworkBuilder | None = None
+    replay: Replay | None = None
+    target: Target | None = None
 
     @classmethod
     def of(cls, **parts: Any) -> Self:
@@ -75,6 +98,35 @@ class Method:
         return dataclasses.replace(self, distribution=self.distribution.fit(returns))
 
 
+def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Method, Settings]:
+    """The method and settings of a run, with its learner chosen and what belongs to it filled in.
+
+    Least squares learns wherever it can: from states and vectors, with a family whose parameters can be averaged. A
+    part or setting of gradient descent that is given asks for gradient descent.
+
+    Raises:
+        InputError: a part or setting is given that means nothing to the learner.
+    """
+    parts = [name for name in OF_GRADIENTS if getattr(method, name) is not None]
+    asked = [*parts, *(name for name in GRADIENT_SETTINGS if getattr(settings, name) != getattr(Settings(), name))]
+    learner = method.learner
+    if learner is None:
+        can = method.distribution.is_linear and encoding.has_features and not method.policy.needs_members
+        learner = LeastSquares() if can and not asked else GradientDescent()
+    rollout_steps = settings.rollout_steps or learner.rollout_steps(encoding, settings.num_envs)
+    settings = dataclasses.replace(settings, rollout_steps=rollout_steps)
+    method = dataclasses.replace(method, learner=learner)
+    if learner.uses_gradients:
+        filled = {name: getattr(method, name) or default() for name, default in OF_GRADIENTS.items()}
+        return with_short_forms(dataclasses.replace(method, **filled), settings)
+    if asked:
+        raise InputError(
+            f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does without: leave it "
+            "out, or use --learner GradientDescent."
+        )
+    return method, settings
+
+
 def with_short_forms(method: Method, settings: Settings) -> tuple[Method, Settings]:
     """The method whose network has the settings' width, depth and biases, and the settings with the network's.
 
@@ -82,6 +134,7 @@ def with_short_forms(method: Method, settings: Settings) -> tuple[Method, Settin
         InputError: the network has no such setting, or another value was given for it.
     """
     network, kind = method.network, type(method.network).__name__
+    assert network is not None
     fields = {field.name: field.default for field in dataclasses.fields(network)}  # pyright: ignore[reportArgumentType]
     asked = {name: value for name in SHORT_FORMS if (value := getattr(settings, name)) is not None}
     for name, value in asked.items():

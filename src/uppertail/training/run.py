@@ -21,7 +21,7 @@ from uppertail.training.drivers.base import Played, State
 from uppertail.training.drivers.recorder import Recorder, table_shape
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, RunState
-from uppertail.training.method import Method, with_short_forms
+from uppertail.training.method import Method, resolved
 from uppertail.training.process import threads
 from uppertail.training.process.jax_settings import require_working
 from uppertail.training.process.memory import SMALLER
@@ -68,15 +68,15 @@ class Run:
             threads.run_inline()  # too late once `require_working` has started JAX
         require_working()
         require_record(record)
-        method, self.settings = with_short_forms(method, settings)
         self.builder = builder
-        self.ledger = Ledger(self.settings, builder.success_return)
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
-        self.world = world_of(builder, self.keys, seeds.tolist(), self.settings)
+        self.world = world_of(builder, self.keys, seeds.tolist(), settings)
         try:
             self._table = table_shape(self.world.observations, self.world.num_actions) if record else None
-            self._asked_method, self._encoding = method, self.world.observations.encoding(builder.preferences)
+            self._encoding = self.world.observations.encoding(builder.preferences)
+            self._asked_method, self.settings = resolved(method, settings, self._encoding)
+            self.ledger = Ledger(self.settings, builder.success_return)
             self._fit(self._return_range((before or {}).get("measured_returns")))
             self.notes = [*_note(builder), *traps(self.method, self._encoding)]
             self.driver = self.world.driver(self.loop, self.ledger.seconds)
@@ -150,7 +150,7 @@ class Run:
 
     def asked(self) -> dict[str, Any]:
         """The parts and settings of the run: the distribution as it is fitted, and the returns it was fitted to."""
-        described_parts = {name: describe(part) for name, part in self.parts.items()}
+        described_parts = {name: part and describe(part) for name, part in self.parts.items()}
         described_parts["settings"].pop("name")
         measured = None if self.returns.known else [self.returns.low, self.returns.high]
         return {**described_parts, "measured_returns": measured}

@@ -36,7 +36,8 @@ class Settings:
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
         batch_size: transitions per update: half of it fresh data, the rest replay.
         replay_size: transitions that the replay buffer holds.
-        rollout_steps: environment steps between updates, taken with a fixed policy.
+        rollout_steps: environment steps between updates, taken with a fixed policy; null: 4 for tables by least squares, 32
+            for vectors by least squares, 16 else.
         updates_per_rollout: updates after each rollout.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.
@@ -59,17 +60,17 @@ class Settings:
     steps: int | None = None
     num_envs: int = 1
     discount: float = 0.995
-    learning_rate: float = 1e-2
+    learning_rate: float = 1e-3
     learning_rate_end: float | None = None
     gradient_clip: float = 1.0
     adam_betas: tuple[float, float] = (0.0, 0.9)
-    adam_epsilon: float = 0.1
+    adam_epsilon: float = 1e-4
     width: int | None = None
     hidden_layers: int | None = None
     bias: bool | None = None
-    batch_size: int = 256
+    batch_size: int = 32
     replay_size: int = 50_000
-    rollout_steps: int = 16
+    rollout_steps: int | None = None
     updates_per_rollout: int = 4
     on_policy: OnPolicy = "none"
     replay_start: int = 0
@@ -77,9 +78,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("seeds", "episodes", "num_envs", "rollout_steps", "updates_per_rollout"):
+        for name in ("seeds", "episodes", "num_envs", "updates_per_rollout"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "use 1 or more")
-        for name in ("width", "hidden_layers"):
+        for name in ("width", "hidden_layers", "rollout_steps"):
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "use 1 or more, or leave it out")
         _require(self.seed >= 0, "seed", self.seed, "use 0 or more")
@@ -93,7 +94,7 @@ class Settings:
         )
         _require(self.steps is None or self.steps >= 1, "steps", self.steps, "use 1 or more, or leave it out")
         _require(
-            self.rollout_steps % self.num_envs == 0,
+            self.rollout_steps is None or self.rollout_steps % self.num_envs == 0,
             "num_envs",
             self.num_envs,
             f"use a divisor of rollout_steps ({self.rollout_steps}), such as {self._largest_divisor()}",
@@ -119,7 +120,7 @@ class Settings:
         _require(self.adam_epsilon > 0, "adam_epsilon", self.adam_epsilon, "use a number above 0")
         _require(self.batch_size >= 2, "batch_size", self.batch_size, "use 2 or more: fresh data and replay")
         _require(
-            self.replay_size >= self.rollout_steps,
+            self.replay_size >= (self.rollout_steps or 1),
             "replay_size",
             self.replay_size,
             f"use at least the {self.rollout_steps} steps of a rollout",
@@ -134,7 +135,8 @@ class Settings:
 
     def _largest_divisor(self) -> int:
         """The largest number of environments up to what was asked for that divides a rollout."""
-        return next(n for n in range(min(self.num_envs, self.rollout_steps), 0, -1) if self.rollout_steps % n == 0)
+        steps = self.rollout_steps or 1
+        return next(n for n in range(min(self.num_envs, steps), 0, -1) if steps % n == 0)
 
 
 def _require(holds: bool, name: str, value: object, remedy: str) -> None:

@@ -84,7 +84,7 @@ class Header:
         if self.seconds.keys() != TIMES or min(self.seconds.values()) < 0:
             raise MismatchError(f"seconds is {short_text(self.seconds)}")
         for name, part in self.asked.items():
-            if not (_is_range(part) if name == "measured_returns" else isinstance(part, Mapping)):
+            if not (_is_range(part) if name == "measured_returns" else isinstance(part, Mapping | None)):
                 raise MismatchError(f"asked has {name} {short_text(part)}")
 
     def json(self) -> str:

@@ -72,7 +72,7 @@ class Recorder:
         self._probes = self.groups.split((environments if self.table else None, first))
 
         def compiled(group: Group, probe: PyTree) -> Any:
-            run = group.part_of(template._replace(replay=(), episode=()))
+            run = group.part_of(_without_data(template))
             return seconds.compiled(over_seeds(self._capture, group.size), probe, run)
 
         self._programs = groups.programs(compiled, self._probes)
@@ -100,8 +100,7 @@ class Recorder:
             self._take(place, run, self.iteration)
 
     def _take(self, place: int, run: RunState, iteration: int) -> None:
-        bare = run._replace(replay=(), episode=())
-        found = self._programs[place](self._probes[place], bare)
+        found = self._programs[place](self._probes[place], _without_data(run))
         self._taken.setdefault(iteration, {})[place] = jax.tree.map(np.asarray, found)
 
     def distributions(self, env_steps: list[int]) -> Distributions:
@@ -165,6 +164,11 @@ class Recorder:
             return jnp.where(over, -1, environment.next_state[where]), state
 
         return jax.lax.scan(step, environment.start_state[0], length=self.count)[1]
+
+
+def _without_data(run: RunState) -> RunState:
+    """The part of a run's state that is recorded from."""
+    return run._replace(learned=run.learned._replace(memory=()), episode=())
 
 
 def table_shape(observations: object, num_actions: int) -> tuple[int, int] | None:
