@@ -9,7 +9,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args, get_origin
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, Namespace
 
 from uppertail.cli.asked import Asked, content_of, of_arguments, of_mapping
 from uppertail.errors import InputError, message_of, printable, short_text
@@ -37,7 +37,12 @@ def check(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Ma
     actions = {
         name.removeprefix("--"): action for action in parser._actions for name in (action.dest, *action.option_strings)
     }
-    parts = [name for name in PARTS if name in actions]
+    defaults = parser.get_defaults()
+    parts = [
+        name
+        for name, part in PARTS.items()
+        if name in actions and (part.optional or isinstance(defaults.get(name), dict | Namespace))
+    ]
     asked = [each for config in configs for each in of_mapping(config, parts)]
     asked += of_arguments(arguments, parts, actions)
     kinds: dict[str, Any] = {name: _class_of(name, asked) for name in parts}
