@@ -107,11 +107,12 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
         return jax.lax.stop_gradient(p.std ** (2 * self.beta)) * distance
 
     def coordinates(self, z: GaussianReturn) -> Float[Array, "2"]:
-        """The mean and the variance, which backups move linearly, and of which independent causes add up."""
-        return jnp.stack([z.mean, z.std**2])
+        return jnp.stack([z.mean, z.std])
 
     def from_coordinates(self, vector: Float[Array, "2"]) -> GaussianReturn:
-        return GaussianReturn(vector[0], jnp.sqrt(jnp.maximum(vector[1], (self.unit * self.terminal_std) ** 2)))
+        """No mean beyond twice the range of the returns, no spread above the start's: regression can extrapolate."""
+        std = jnp.clip(vector[1], self.unit * self.terminal_std, self.unit * jax.nn.softplus(self.std_bias))
+        return GaussianReturn(jnp.clip(vector[0], -2 * self.unit, 2 * self.unit), std)
 
     @property
     def is_mean(self) -> tuple[bool, ...]:

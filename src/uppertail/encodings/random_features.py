@@ -13,6 +13,9 @@ from uppertail.encodings.vector import Bounds, Vector
 from uppertail.errors import InputError
 from uppertail.schema import settle
 
+SCALES = (0.5, 1.0, 2.0)
+"""The length scales of equally many features each, in units of the one that is asked for."""
+
 
 class Waves(NamedTuple):
     """The frequencies and phases that a run draws once, and the bounds of what it observed."""
@@ -64,9 +67,9 @@ class RandomFeatures(Encoding):
     def init(self, key: PRNGKeyArray) -> Waves:
         frequency_key, phase_key = jax.random.split(key)
         entries = self.vector.num_features
-        spread = 1.0 / (self.length_scale * math.sqrt(entries))
+        scales = self.length_scale * jnp.array(SCALES)[jnp.arange(self.count) % len(SCALES)]
         return Waves(
-            spread * jax.random.normal(frequency_key, (entries, self.count)),
+            jax.random.normal(frequency_key, (entries, self.count)) / (scales * math.sqrt(entries)),
             jax.random.uniform(phase_key, (self.count,), maxval=2 * math.pi),
             self.vector.init(phase_key),
         )

@@ -82,6 +82,7 @@ class FeatureLearner(Learner):
             encoder=encoding.init(key),
             encoding=encoding,
             prior_count=self.regression.spread_prior_count,
+            regression=self.regression,
         )
         data = Data(
             observation=jnp.zeros((rows, entries)),

@@ -27,6 +27,8 @@ class LeastSquares(LearnerBuilder):
         spread_prior_count: lambda of the spread, above 0: how many transitions the wide start counts as.
         mean_prior_count: the same for the mean.
         greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's.
+        spread_power: what a spread beside a mean is raised to before it is averaged: 2 averages variances, 1 standard
+            deviations; null: 2 for tables, 1 for vectors.
         sweeps: the most sweeps over all data after each rollout.
         tolerance: sweeps end when no coordinate changes by more than this share of the start.
         outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average.
@@ -36,6 +38,7 @@ class LeastSquares(LearnerBuilder):
     spread_prior_count: float = 1e-6
     mean_prior_count: float = 0.01
     greedy_mean: bool = True
+    spread_power: float | None = None
     sweeps: int = 100
     tolerance: float = 1e-4
     outcomes_per_pair: int = 4
@@ -69,6 +72,7 @@ class LeastSquares(LearnerBuilder):
             self.mean_prior_count,
             self.greedy_mean,
             self.sweeps,
+            self.spread_power or (2.0 if agent.encoding.is_one_hot else 1.0),
             self.tolerance,
         )
         if agent.encoding.is_one_hot:

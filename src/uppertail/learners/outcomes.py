@@ -43,18 +43,17 @@ class Outcomes(NamedTuple):
     @classmethod
     def none(cls, pairs: int, most: int) -> "Outcomes":
         """No outcome of any pair, and room for this many."""
-        nothing, zero = jnp.full(most, NONE), jnp.zeros((), jnp.int32)
         return cls(
             newest=jnp.full(pairs, NONE),
             order=jnp.full(pairs, NONE),
-            pairs=zero,
-            earlier=nothing,
+            pairs=jnp.zeros((), jnp.int32),
+            earlier=jnp.full(most, NONE),
             next_state=jnp.zeros(most, jnp.int32),
             reward=jnp.zeros(most),
             reward_squares=jnp.zeros(most),
             terminated=jnp.zeros(most, bool),
             count=jnp.zeros(most),
-            size=zero,
+            size=jnp.zeros((), jnp.int32),
         )
 
     def add(

@@ -25,6 +25,7 @@ class Regression:
         mean_prior_count: lambda of the mean.
         greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's, as the spread.
         most_sweeps: the most sweeps over the data after a rollout.
+        spread_power: what a spread beside a mean is raised to before it is averaged: 2: its variance.
         tolerance: the change of a coordinate below which sweeps end, as a share of the largest one of the start.
     """
 
@@ -33,13 +34,32 @@ class Regression:
     mean_prior_count: float
     greedy_mean: bool
     most_sweeps: int
+    spread_power: float
     tolerance: float
 
     @property
     def start(self) -> Float[Array, " outputs"]:
         """y0: the coordinates of the family's wide start."""
         family = self.agent.family
-        return family.coordinates(family.from_outputs(jnp.zeros(family.num_outputs)))
+        return self.vector(family.from_outputs(jnp.zeros(family.num_outputs)))
+
+    @property
+    def powers(self) -> Float[np.ndarray, " outputs"]:
+        """What each coordinate of the family is raised to."""
+        is_mean = np.array(self.agent.family.is_mean)
+        return np.where(is_mean.any() & ~is_mean, self.spread_power, 1.0).astype(np.float32)
+
+    def vector(self, z: PyTree) -> Float[Array, " outputs"]:
+        """The coordinates of one distribution that are averaged."""
+        plain = self.agent.family.coordinates(z)
+        return plain**self.powers if (self.powers != 1).any() else plain
+
+    def distribution(self, vector: Float[Array, " outputs"]) -> PyTree:
+        """The valid distribution nearest to these coordinates."""
+        if (self.powers == 1).all():
+            return self.agent.family.from_coordinates(vector)
+        roots = jnp.where(self.powers == 1, vector, jnp.maximum(vector, 0.0) ** (1 / self.powers))
+        return self.agent.family.from_coordinates(roots)
 
     def prior_counts(self, noise: Float[Array, "*pairs"]) -> Float[Array, "*pairs outputs"]:
         """lambda of each coordinate.
@@ -48,7 +68,7 @@ class Regression:
             noise: variance of the targets, in units of return squared.
         """
         family = self.agent.family
-        start = family.std(family.from_coordinates(self.start))
+        start = family.std(self.distribution(self.start))
         spread = jnp.clip(noise / start**2, self.spread_prior_count, MOST)[..., None]
         return jnp.where(np.array(family.is_mean), self.mean_prior_count, spread)
 
@@ -65,7 +85,7 @@ class Regression:
             transitions: rewards and terminations; a' is the policy's choice.
         """
         family = self.agent.family
-        z_next: PyTree = jax.vmap(jax.vmap(family.from_coordinates))(next_values)
+        z_next: PyTree = jax.vmap(jax.vmap(self.distribution))(next_values)
         targets = self._coordinates(self.agent, key, z_next, transitions)
         if not (self.greedy_mean and any(family.is_mean)):
             return targets
@@ -76,6 +96,6 @@ class Regression:
         self, agent: Agent, key: PRNGKeyArray, z_next: PyTree, transitions: Transition
     ) -> Float[Array, "batch outputs"]:
         def of_one(z_next: PyTree, transition: Transition) -> Float[Array, " outputs"]:
-            return agent.family.coordinates(agent.back_up(agent.bootstrap(key, z_next, transition), transition))
+            return self.vector(agent.back_up(agent.bootstrap(key, z_next, transition), transition))
 
         return jax.vmap(of_one)(z_next, transitions)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.learners.base import Learner, LearnerState, Metrics
@@ -23,10 +23,17 @@ NOISE_COUNT = 0.1
 
 
 class TableMemory(NamedTuple):
-    """All outcomes that were seen, and the variance of the targets of the noisiest pair, in squared units of return."""
+    """What a table keeps beside its values.
+
+    Args:
+        outcomes: all outcomes that were seen.
+        noise: variance of the targets of the noisiest pair, in squared units of return.
+        change: the largest change of a coordinate in the last sweep; sweeps go on while it is not small.
+    """
 
     outcomes: Outcomes
     noise: Float[Array, ""]
+    change: Float[Array, ""]
 
 
 class Targets(NamedTuple):
@@ -92,9 +99,10 @@ class TableLearner(Learner):
             encoder=encoding.init(key),
             encoding=encoding,
             prior_count=regression.spread_prior_count,
+            regression=regression,
         )
         outcomes = Outcomes.none(pairs, self.outcomes_per_pair * pairs)
-        return LearnerState(network.observe(observations), TableMemory(outcomes, jnp.zeros(())))
+        return LearnerState(network.observe(observations), TableMemory(outcomes, jnp.zeros(()), jnp.zeros(())))
 
     def learn(
         self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]
@@ -110,50 +118,64 @@ class TableLearner(Learner):
 
         outcomes, _ = jax.lax.scan(add, state.memory.outcomes, (pairs, nexts, fresh.reward, fresh.terminated))
         counts = network.counts.at[states, fresh.action].add(1.0)
-        swept = self.solve(key, network.values, state.memory.noise, outcomes)
+        before = Sweep(network.values, state.memory.noise, state.memory.change, jnp.zeros((), jnp.int32))
+        swept = self.solve(key, before, outcomes, pairs[::-1])
         network = dataclasses.replace(network, values=swept.values, counts=counts)
+        memory = TableMemory(outcomes, swept.noise, swept.change)
         report = swept.change[None]
-        memory = TableMemory(outcomes, swept.noise)
         return LearnerState(network, memory), Metrics(report, swept.number[None].astype(jnp.float32), 0.0 * report)
 
-    def solve(
-        self,
-        key: PRNGKeyArray,
-        values: Float[Array, "states actions outputs"],
-        noise: Float[Array, ""],
-        outcomes: Outcomes,
-    ) -> Sweep:
-        """Sweeps over all pairs that were seen until no value changes, or the most sweeps are made."""
+    def solve(self, key: PRNGKeyArray, before: Sweep, outcomes: Outcomes, fresh: Int[Array, " fresh"]) -> Sweep:
+        """Backs up the fresh pairs and, if one of them changes, sweeps over all pairs until none does.
+
+        Args:
+            key: randomness of the policy's next actions.
+            before: the values before, and the change at which the last sweeps ended.
+            outcomes: all outcomes that were seen.
+            fresh: the pairs of the rollout, the newest first.
+        """
         regression, blocks = self.regression, -(-outcomes.pairs // BLOCK)
-
-        def sweep(before: Sweep) -> Sweep:
-            def block(number: Int[Array, ""], carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-                values, noise, change = carry
-                places = outcomes.pairs - 1 - number * BLOCK - jnp.arange(BLOCK)
-                there, pairs = places >= 0, outcomes.order[jnp.maximum(places, 0)]
-                targets = self.summed(key, values, outcomes, pairs)
-                new = regression.start + targets.deviations / (targets.count[:, None] + self.prior(before, targets))
-                here = jnp.divmod(pairs, values.shape[1])
-                moved = jnp.max(jnp.where(there[:, None], jnp.abs(new - values[here]), 0.0))
-                values = values.at[jnp.where(there, here[0], values.shape[0]), here[1]].set(new, mode="drop")
-                noisiest = jnp.max(jnp.where(there, targets.squares / jnp.maximum(targets.count, 1.0), 0.0))
-                return values, jnp.maximum(noise, noisiest), jnp.maximum(change, moved)
-
-            zero = jnp.zeros(())
-            swept = jax.lax.fori_loop(0, blocks, block, (before.values, zero, zero))
-            return Sweep(*swept, before.number + 1)
-
         tolerance = regression.tolerance * jnp.max(jnp.abs(regression.start))
 
-        def goes_on(sweep: Sweep) -> Array:
+        def sweep(before: Sweep) -> Sweep:
+            def block(number: Int[Array, ""], after: Sweep) -> Sweep:
+                places = outcomes.pairs - 1 - number * BLOCK - jnp.arange(BLOCK)
+                pairs = outcomes.order[jnp.maximum(places, 0)]
+                return self.back_up(key, after, before.noise, outcomes, jnp.where(places >= 0, pairs, NONE))
+
+            nothing = Sweep(before.values, jnp.zeros(()), jnp.zeros(()), before.number + 1)
+            return jax.lax.fori_loop(0, blocks, block, nothing)
+
+        def goes_on(sweep: Sweep) -> Bool[Array, ""]:
             return (sweep.change > tolerance) & (sweep.number < regression.most_sweeps)
 
-        return jax.lax.while_loop(goes_on, sweep, Sweep(values, noise, jnp.full((), jnp.inf), jnp.zeros((), jnp.int32)))
+        return jax.lax.while_loop(goes_on, sweep, self.back_up(key, before, before.noise, outcomes, fresh))
 
-    def prior(self, sweep: Sweep, targets: Targets) -> Float[Array, "block outputs"]:
+    def back_up(
+        self, key: PRNGKeyArray, sweep: Sweep, noise: Float[Array, ""], outcomes: Outcomes, pairs: Int[Array, " block"]
+    ) -> Sweep:
+        """The values after these pairs, all at once, took the mean of their start and of the targets of their outcomes.
+
+        Args:
+            key: randomness of the policy's next actions.
+            sweep: the values before, and noise and change of the sweep so far.
+            noise: that of the noisiest pair, by the sweep before.
+            outcomes: all outcomes that were seen.
+            pairs: which pairs; NONE: no pair.
+        """
+        regression, values = self.regression, sweep.values
+        there, here = pairs != NONE, jnp.divmod(jnp.maximum(pairs, 0), values.shape[1])
+        targets = self.summed(key, values, outcomes, jnp.maximum(pairs, 0))
+        new = regression.start + targets.deviations / (targets.count[:, None] + self.prior(noise, targets))
+        moved = jnp.max(jnp.where(there[:, None], jnp.abs(new - values[here]), 0.0))
+        noisiest = jnp.max(jnp.where(there, targets.squares / jnp.maximum(targets.count, 1.0), 0.0))
+        values = values.at[jnp.where(there, here[0], values.shape[0]), here[1]].set(new, mode="drop")
+        return Sweep(values, jnp.maximum(sweep.noise, noisiest), jnp.maximum(sweep.change, moved), sweep.number)
+
+    def prior(self, noise: Float[Array, ""], targets: Targets) -> Float[Array, "block outputs"]:
         """lambda of each pair: its noise as its own targets show it, and for the first of them the noisiest pair's."""
         freedom = jnp.maximum(targets.count - 1.0, 0.0) + NOISE_COUNT
-        return self.regression.prior_counts((targets.squares + NOISE_COUNT * sweep.noise) / freedom)
+        return self.regression.prior_counts((targets.squares + NOISE_COUNT * noise) / freedom)
 
     def summed(
         self,
@@ -163,7 +185,7 @@ class TableLearner(Learner):
         pairs: Int[Array, " block"],
     ) -> Targets:
         """The targets of all transitions of each pair, summed over its distinct outcomes."""
-        family = self.agent.family
+        family, regression = self.agent.family, self.regression
 
         def step(carry: tuple[Array, Targets]) -> tuple[Array, Targets]:
             slots, total = carry
@@ -176,8 +198,8 @@ class TableLearner(Learner):
                 next_observation=slots,
                 next_action=jnp.full_like(slots, POLICY_CHOICE),
             )
-            targets = self.regression.targets(key, values[outcomes.next_state[slots]], row)
-            mean = jax.vmap(lambda each: family.mean(family.from_coordinates(each)))(targets)
+            targets = regression.targets(key, values[outcomes.next_state[slots]], row)
+            mean = jax.vmap(lambda each: family.mean(regression.distribution(each)))(targets)
             count = jnp.where(there, outcomes.count[slots], 0.0)
             both = total.count + count
             error = mean - total.mean
@@ -185,7 +207,7 @@ class TableLearner(Learner):
             squares = jnp.where(there, outcomes.reward_squares[slots], 0.0) + error**2 * total.count * share
             after = Targets(
                 count=both,
-                deviations=total.deviations + count[:, None] * (targets - self.regression.start),
+                deviations=total.deviations + count[:, None] * (targets - regression.start),
                 mean=total.mean + share * error,
                 squares=total.squares + squares,
             )

@@ -20,14 +20,17 @@ class LinearReturns(EncodedNetwork):
         start: coordinates of the wide start.
         encoder: the encoding's own arrays.
         encoding: turns an observation into features.
+        regression: turns coordinates into distributions.
     """
 
     start: eqx.AbstractVar[Float[Array, " outputs"]]
     encoder: eqx.AbstractVar[PyTree]
     encoding: eqx.AbstractVar[Encoding]
+    regression: eqx.AbstractVar[Any]
 
     def returns(self, family: Any, observation: Array) -> PyTree:
-        return jax.vmap(jax.vmap(family.from_coordinates))(self.outputs(observation)[None])
+        del family  # the regression knows it
+        return jax.vmap(jax.vmap(self.regression.distribution))(self.outputs(observation)[None])
 
     @abc.abstractmethod
     def evidence(self, observation: Array) -> Float[Array, " actions"]:
@@ -44,6 +47,7 @@ class TableReturns(LinearReturns):
         encoder: the encoding's own arrays.
         encoding: gives the index of an observation.
         prior_count: lambda of the spread.
+        regression: turns coordinates into distributions.
     """
 
     values: Float[Array, "states actions outputs"]
@@ -52,6 +56,7 @@ class TableReturns(LinearReturns):
     encoder: PyTree
     encoding: Any = eqx.field(static=True)
     prior_count: float = eqx.field(static=True)
+    regression: Any = eqx.field(static=True)
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         return self.values[self.encoding.index(self.encoder, observation)]
@@ -71,6 +76,7 @@ class FeatureReturns(LinearReturns):
         encoder: the encoding's own arrays.
         encoding: turns an observation into features.
         prior_count: lambda of the spread.
+        regression: turns coordinates into distributions.
     """
 
     weights: Float[Array, "actions features outputs"]
@@ -79,6 +85,7 @@ class FeatureReturns(LinearReturns):
     encoder: PyTree
     encoding: Any = eqx.field(static=True)
     prior_count: float = eqx.field(static=True)
+    regression: Any = eqx.field(static=True)
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         features = self.encoding.features(self.encoder, observation)
