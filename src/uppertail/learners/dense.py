@@ -167,7 +167,7 @@ class FeatureLearner(Learner):
             def of_action(gram: Array) -> Array:
                 return cho_factor(gram + jnp.maximum(prior, PRECISION * jnp.trace(gram)) * eye, lower=True)[0]
 
-            return jax.vmap(of_action)(data.gram)
+            return jax.lax.map(of_action, data.gram)
 
         mean, spread = factor(jnp.asarray(regression.mean_prior_count)), factor(jnp.max(priors))
         is_mean = jnp.array(self.agent.family.is_mean)
@@ -176,7 +176,7 @@ class FeatureLearner(Learner):
             def of_action(mean: Array, spread: Array, sums: Array) -> Array:
                 return jnp.where(is_mean, cho_solve((mean, True), sums), cho_solve((spread, True), sums))
 
-            return jax.vmap(of_action)(mean, spread, sums)
+            return jax.lax.map(lambda each: of_action(*each), (mean, spread, sums))
 
         tolerance = regression.tolerance * jnp.max(jnp.abs(regression.start))
 
