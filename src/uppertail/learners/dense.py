@@ -207,6 +207,7 @@ class FeatureLearner(Learner):
         """b: sum of weight * phi (y - y0) over the transitions of each action; and the targets' mean squared error."""
         regression, (actions, count, outputs) = self.regression, weights.shape
         flat = jnp.moveaxis(weights, 0, 1).reshape(count, actions * outputs)
+        low, high = self.bounds(data)
 
         def block(number: Int[Array, ""], carry: tuple[Array, Array]) -> tuple[Array, Array]:
             sums, squares = carry
@@ -214,6 +215,7 @@ class FeatureLearner(Learner):
             features, weight, action = (_rows(each, start) for each in (data.features, data.weight, data.action))
             weight = weight * (start + jnp.arange(BLOCK) >= number * BLOCK)
             after = regression.start + (_rows(data.next_features, start) @ flat).reshape(-1, actions, outputs)
+            after = jnp.clip(after, low, high)
             rows = Transition(
                 action,
                 action,
@@ -230,6 +232,16 @@ class FeatureLearner(Learner):
         zero = (jnp.zeros((count, actions * outputs)), jnp.zeros(()))
         sums, squares = jax.lax.fori_loop(0, -(-data.size // BLOCK), block, zero)
         return jnp.moveaxis(sums.reshape(count, actions, outputs), 1, 0), squares
+
+    def bounds(self, data: Data) -> tuple[Float[Array, " outputs"], Float[Array, " outputs"]]:
+        """The lowest and highest coordinates that are possible: a linear function extrapolates beyond them.
+
+        No return is beyond what the rewards so far would add up to for ever, no spread wider than the start's.
+        """
+        start, horizon = self.regression.start, 1.0 / max(1.0 - self.agent.discount, 1e-6)
+        worst, best = (horizon * jnp.minimum(jnp.min(data.reward), 0.0), horizon * jnp.maximum(jnp.max(data.reward), 0.0))
+        is_spread = jnp.array(self.regression.is_spread)
+        return jnp.where(is_spread, 0.0, jnp.minimum(worst, start)), jnp.where(is_spread, start, jnp.maximum(best, start))
 
     def _start(self, number: Int[Array, ""]) -> Int[Array, ""]:
         """The first row of a block; the last one begins earlier, so that it fits."""

@@ -81,9 +81,7 @@ class Outcomes(NamedTuple):
             earlier=self.earlier.at[slot].set(jnp.where(joins, self.earlier[slot], head), mode="drop"),
             next_state=self.next_state.at[slot].set(next_state, mode="drop"),
             reward=self.reward.at[slot].set(reward - error * before / (before + 1.0), mode="drop"),
-            reward_squares=self.reward_squares.at[slot].set(
-                squares + error**2 * before / (before + 1.0), mode="drop"
-            ),
+            reward_squares=self.reward_squares.at[slot].set(squares + error**2 * before / (before + 1.0), mode="drop"),
             terminated=self.terminated.at[slot].set(terminated, mode="drop"),
             count=self.count.at[slot].set(before + 1.0, mode="drop"),
             size=self.size + (~joins & fits),

@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.policies import Greedy
@@ -46,8 +46,13 @@ class Regression:
     @property
     def powers(self) -> Float[np.ndarray, " outputs"]:
         """What each coordinate of the family is raised to."""
+        return np.where(self.is_spread, self.spread_power, 1.0).astype(np.float32)
+
+    @property
+    def is_spread(self) -> Bool[np.ndarray, " outputs"]:
+        """Which coordinates are a spread beside a mean."""
         is_mean = np.array(self.agent.family.is_mean)
-        return np.where(is_mean.any() & ~is_mean, self.spread_power, 1.0).astype(np.float32)
+        return is_mean.any() & ~is_mean
 
     def vector(self, z: PyTree) -> Float[Array, " outputs"]:
         """The coordinates of one distribution that are averaged."""

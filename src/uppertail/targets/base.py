@@ -8,6 +8,7 @@ from uppertail.types import PyTree
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
+
 class Target(abc.ABC):
     """Gives Z(s', a') for the targets r + discount * Z(s', a'); the network that acts is always the online network.
 

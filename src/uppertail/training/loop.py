@@ -14,6 +14,7 @@ from uppertail.networks import Network
 from uppertail.training.seen import Seen
 from uppertail.types import PyTree, Transition
 
+
 class Episode(NamedTuple):
     """The episode in progress: its current state, the action already chosen there, and the policy's memory."""
 
