@@ -31,9 +31,7 @@ from same_bytes_cases import CASES, RESUMED, command
 from same_bytes_runs import HERE, FailedError, train
 
 NEWER_OPTIONS = {
-    "train": (
-        "--replay=Uniform --target=Online --adam_betas=[0.9,0.999] --adam_epsilon=1e-8"
-    ),
+    "train": ("--replay=Uniform --target=Online --adam_betas=[0.9,0.999] --adam_epsilon=1e-8"),
     "--distribution=GaussianMixture": "--distribution.distance=l2",
 }
 """What AFTER alone is told, so that it does what BEFORE did without being told: `{"--policy=UCB": "--policy.new=1"}`

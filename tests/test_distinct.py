@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given, settings
+from uppertail.replay.distinct import PairBuffer
+from uppertail.replay.fingerprints import fingerprints
 
 from uppertail.errors import InputError
 from uppertail.replay import Distinct, Replay, Sample, Uniform
-from uppertail.replay.distinct import PairBuffer
-from uppertail.replay.fingerprints import fingerprints
 from uppertail.types import Transition
 
 CAPACITY = 6

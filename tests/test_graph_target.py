@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from uppertail.replay.fingerprints import fingerprints
+from uppertail.targets.pair_table import DIFFERS, PairTable, empty, enter, find
 
 from uppertail.agent import Agent, AgentState
 from uppertail.distributions import Gaussian
@@ -16,9 +18,7 @@ from uppertail.encodings import OneHot
 from uppertail.errors import InputError
 from uppertail.networks import PerAction
 from uppertail.policies import UCB
-from uppertail.replay.fingerprints import fingerprints
 from uppertail.targets import Graph
-from uppertail.targets.pair_table import DIFFERS, PairTable, empty, enter, find
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 STATES, ACTIONS, DISCOUNT, C = 6, 2, 0.9, 2.0

@@ -1,4 +1,4 @@
-"""The method: act optimistically on the distribution of the return, and learn it from its own backups (Sections 4, 5)."""
+"""The method: act optimistically on the return distribution, and learn it from its own backups (Sections 4, 5)."""
 
 import dataclasses
 from typing import Any

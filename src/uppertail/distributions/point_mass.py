@@ -25,6 +25,8 @@ class PointMass(ReturnDistribution[PointMassReturn]):
 
     Args:
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
+        start: the value of what was never tried, in units of the scale. Above 1 it is optimistic, and the greedy policy
+            explores: with a constant c, UCB on a Gaussian backs up exactly like a value that starts at c * 1.313.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -38,6 +40,7 @@ class PointMass(ReturnDistribution[PointMassReturn]):
     has_density: ClassVar[bool] = False
     is_linear: ClassVar[bool] = True
     scale: float | None = None
+    start: float = 0.0
 
     def __post_init__(self) -> None:
         settle(self)
@@ -60,7 +63,7 @@ class PointMass(ReturnDistribution[PointMassReturn]):
         return dataclasses.replace(self, scale=range_of(returns)) if self.scale is None else self
 
     def from_outputs(self, outputs: Float[Array, "1"]) -> PointMassReturn:
-        return PointMassReturn(self.unit * outputs[0])
+        return PointMassReturn(self.unit * (outputs[0] + self.start))
 
     def terminal(self) -> PointMassReturn:
         return PointMassReturn(jnp.zeros(()))

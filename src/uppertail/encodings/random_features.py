@@ -43,8 +43,8 @@ class RandomFeatures(Encoding):
     """
 
     vector: Vector
-    count: int = 512
-    length_scale: float = 0.2
+    count: int = 300
+    length_scale: float = 1.0
     norm: float = 1.0
 
     def __post_init__(self) -> None:

@@ -28,7 +28,7 @@ class Preferences:
     Args:
         states: how integer states enter the network.
         scaling: the bounds by which numbers are brought to [-1, 1]: declared ones, those observed so far, or auto
-            (declared where there are some).
+            (observed ones where numbers are continuous, else declared ones).
         features: whether numbers become random features, stay scaled, or auto (random where they are continuous).
         num_features: how many random features.
         length_scale: distance at which observations begin to differ in their random features.
@@ -38,8 +38,8 @@ class Preferences:
     states: StateEncoding = "one_hot"
     scaling: Scaling = "auto"
     features: Features = "auto"
-    num_features: int = 512
-    length_scale: float = 0.2
+    num_features: int = 300
+    length_scale: float = 1.0
     feature_norm: float = 1.0
 
 
@@ -129,7 +129,7 @@ class Numbers(ObservationSpace):
                 f"The observations have no bounds at {np.flatnonzero(~bounded).tolist()}, and scaling is declared: "
                 "use auto or running, or wrap the environment so that its Box has bounds."
             )
-        if scaling == "running":
+        if scaling == "running" or (scaling == "auto" and self.continuous):
             bounded[:] = False
         low, high = np.where(bounded, self.low, -np.inf), np.where(bounded, self.high, np.inf)
         return Vector(tuple(low.tolist()), tuple(high.tolist()))

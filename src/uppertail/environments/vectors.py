@@ -11,8 +11,8 @@ class VectorBuilder(EnvironmentBuilder):
     """Builds environments whose observations are vectors of numbers.
 
     Args:
-        scaling: by which bounds other observations are brought to [-1, 1]: auto (those declared, else those seen so
-            far), declared or running (those seen so far).
+        scaling: by which bounds other observations are brought to [-1, 1]: auto (those seen so far for a Box, else
+            those declared), declared or running (those seen so far).
         features: how numbers enter the network: random (features that only near observations share), scaled (as they
             are; add --bias true) or auto (random where there is a Box).
         num_features: how many random features.
@@ -23,8 +23,8 @@ class VectorBuilder(EnvironmentBuilder):
 
     scaling: Scaling = "auto"
     features: Features = "auto"
-    num_features: int = 512
-    length_scale: float = 0.2
+    num_features: int = 300
+    length_scale: float = 1.0
     feature_norm: float = 1.0
 
     @property

@@ -1,7 +1,8 @@
 """How a run's data become return distributions: least squares in closed form, or gradient steps of a network."""
 
 from uppertail.learners.base import Learner, LearnerBuilder, LearnerState, Metrics
-from uppertail.learners.gradient_descent import GradientDescent, Gradients, OnPolicy, Optimizer
+from uppertail.learners.gradient_descent import GradientDescent
+from uppertail.learners.gradients import Gradients, OnPolicy, Optimizer
 from uppertail.learners.least_squares import LeastSquares
 
 __all__ = [

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
-from uppertail.networks import Network
+from uppertail.learners.gradients import Gradients
 from uppertail.types import PyTree, Transition
 
 
@@ -98,12 +98,12 @@ class LearnerBuilder(abc.ABC):
         return -(-16 // num_envs) * num_envs
 
     @abc.abstractmethod
-    def build(self, agent: Agent, gradients: Any) -> Learner:
+    def build(self, agent: Agent, gradients: Gradients | None) -> Learner:
         """The learner of an agent.
 
         Args:
             agent: the policy, the family and the discount that it learns for.
-            gradients: the run's `Gradients`: parts and settings of learning by gradients.
+            gradients: parts and settings of learning by gradients; None for a learner that has none.
 
         Raises:
             InputError: it cannot learn this family or these observations.

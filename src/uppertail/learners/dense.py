@@ -126,14 +126,17 @@ class FeatureLearner(Learner):
         new = (fresh.observation, fresh.action, fresh.reward, fresh.terminated, fresh.next_observation)
         old = data[: len(new)]
         stored = [each.at[rows].set(value) for each, value in zip(old, new, strict=True)]
-        return Data(
-            *stored,
-            data.features.at[rows].set(features),
-            data.next_features.at[rows].set(next_features),
-            data.weight.at[rows].set(ones),
-            data.added + count,
-            gram,
-            data.noise,
+        return data._replace(
+            observation=stored[0],
+            action=stored[1],
+            reward=stored[2],
+            terminated=stored[3],
+            next_observation=stored[4],
+            features=data.features.at[rows].set(features),
+            next_features=data.next_features.at[rows].set(next_features),
+            weight=data.weight.at[rows].set(ones),
+            added=data.added + count,
+            gram=gram,
         )
 
     def with_features(self, data: Data, encoder: PyTree, changed: Bool[Array, ""]) -> Data:
@@ -239,9 +242,10 @@ class FeatureLearner(Learner):
         No return is beyond what the rewards so far would add up to for ever, no spread wider than the start's.
         """
         start, horizon = self.regression.start, 1.0 / max(1.0 - self.agent.discount, 1e-6)
-        worst, best = (horizon * jnp.minimum(jnp.min(data.reward), 0.0), horizon * jnp.maximum(jnp.max(data.reward), 0.0))
+        worst = jnp.minimum(horizon * jnp.minimum(jnp.min(data.reward), 0.0), start)
+        best = jnp.maximum(horizon * jnp.maximum(jnp.max(data.reward), 0.0), start)
         is_spread = jnp.array(self.regression.is_spread)
-        return jnp.where(is_spread, 0.0, jnp.minimum(worst, start)), jnp.where(is_spread, start, jnp.maximum(best, start))
+        return jnp.where(is_spread, 0.0, worst), jnp.where(is_spread, start, best)
 
     def _start(self, number: Int[Array, ""]) -> Int[Array, ""]:
         """The first row of a block; the last one begins earlier, so that it fits."""

@@ -1,8 +1,7 @@
 """Networks that learn by gradient steps on fresh and replayed data: the paper's learner (Section 4, appendix)."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +9,12 @@ import optax
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
+from uppertail.errors import InputError
 from uppertail.learners.base import Learner, LearnerBuilder, LearnerState, Metrics
-from uppertail.networks import Network, NetworkBuilder
-from uppertail.replay import Replay, Sample
-from uppertail.targets import Target
+from uppertail.learners.gradients import Gradients, OnPolicy
+from uppertail.networks import Network
+from uppertail.replay import Sample
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
-
-OnPolicy = Literal["fresh", "all", "none"]
-"""The names of `Settings.on_policy`."""
 
 KEEPS_NEXT_ACTION: dict[OnPolicy, tuple[bool, bool]] = {
     "fresh": (True, False),
@@ -25,55 +22,6 @@ KEEPS_NEXT_ACTION: dict[OnPolicy, tuple[bool, bool]] = {
     "none": (False, False),
 }
 """Whether fresh data and whether replayed data keep the next action that was taken."""
-
-
-@runtime_checkable
-class Optimizer(Protocol):
-    """What turns gradients into updates: any transformation of optax."""
-
-    @property
-    def init(self) -> Callable[..., optax.OptState]:
-        """Makes its state before the first update."""
-        ...
-
-    @property
-    def update(self) -> Callable[..., Any]:
-        """Turns a gradient, a state and a network into a step and the next state."""
-        ...
-
-
-@dataclasses.dataclass(frozen=True)
-class Gradients:
-    """Parts and settings of learning by gradients; those of `Settings` have the same names.
-
-    Args:
-        network: builds the network.
-        replay: the replay buffer.
-        target: the network that bootstraps.
-        optimizer: turns gradients into updates.
-        rollout_steps: environment steps between updates.
-        updates_per_rollout: updates after each rollout.
-        batch_size: transitions per update, half of them fresh.
-        replay_size: transitions that the replay buffer holds.
-        on_policy: which data keep the next action that was taken.
-        replay_start: transitions stored before replay is used.
-    """
-
-    network: NetworkBuilder
-    replay: Replay
-    target: Target
-    optimizer: Optimizer
-    rollout_steps: int
-    updates_per_rollout: int
-    batch_size: int
-    replay_size: int
-    on_policy: OnPolicy = "fresh"
-    replay_start: int = 0
-
-    @property
-    def fresh_count(self) -> int:
-        """How many transitions of a minibatch are fresh once replay has started."""
-        return min(self.rollout_steps, self.batch_size // 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +40,9 @@ class GradientDescent(LearnerBuilder):
     def uses_gradients(self) -> bool:
         return True
 
-    def build(self, agent: Agent, gradients: Gradients) -> "GradientLearner":
+    def build(self, agent: Agent, gradients: Gradients | None) -> "GradientLearner":
+        if gradients is None:
+            raise InputError("GradientDescent needs a network, a replay buffer and a target: give them.")
         return GradientLearner(agent, gradients)
 
 

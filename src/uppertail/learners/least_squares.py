@@ -2,16 +2,22 @@
 
 import dataclasses
 import math
-from typing import Any
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners.base import Learner, LearnerBuilder
 from uppertail.learners.dense import FeatureLearner
+from uppertail.learners.gradients import Gradients
 from uppertail.learners.regression import Regression
 from uppertail.learners.table import TableLearner
 from uppertail.schema import settle
+
+TABLE_SWEEPS, FEATURE_SWEEPS = 1_000, 15
+"""The most sweeps after a rollout, where the user leaves them open."""
+
+TABLE_PRIOR, FEATURE_PRIOR = 1e-6, 3e-3
+"""How many transitions the wide start counts as, where the user leaves it open and there is no noise."""
 
 TABLE_STEPS, FEATURE_STEPS = 4, 32
 """Environment steps between two solutions, where the user leaves them open."""
@@ -24,22 +30,23 @@ class LeastSquares(LearnerBuilder):
     theta = (sum phi phi' + lambda I)^-1 sum phi (y - y0), with y the backed-up targets, computed anew in each sweep.
 
     Args:
-        spread_prior_count: lambda of the spread, above 0: how many transitions the wide start counts as.
-        mean_prior_count: the same for the mean.
+        spread_prior_count: lambda of the spread, above 0: how many transitions the wide start counts as. In a table it is
+            the least, and the noise of a pair's own targets raises it. null: 1e-6 for tables, 3e-3 for vectors.
+        mean_prior_count: lambda of the mean, above 0.
         greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's.
         spread_power: what a spread beside a mean is raised to before it is averaged: 2 averages variances, 1 standard
             deviations; null: 2 for tables, 1 for vectors.
-        sweeps: the most sweeps over all data after each rollout.
+        sweeps: the most sweeps over all data after each rollout; null: 1,000 for tables, 15 for vectors.
         tolerance: sweeps end when no coordinate changes by more than this share of the start.
         outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average.
         transitions: for vectors: how many are kept.
     """
 
-    spread_prior_count: float = 1e-6
-    mean_prior_count: float = 0.01
+    spread_prior_count: float | None = None
+    mean_prior_count: float = 1e-3
     greedy_mean: bool = True
     spread_power: float | None = None
-    sweeps: int = 100
+    sweeps: int | None = None
     tolerance: float = 1e-4
     outcomes_per_pair: int = 4
     transitions: int = 16_384
@@ -47,18 +54,20 @@ class LeastSquares(LearnerBuilder):
     def __post_init__(self) -> None:
         settle(self)
         for name in ("spread_prior_count", "mean_prior_count"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name} is {getattr(self, name)}: use a number above 0, for example 0.1.")
-        for name in ("sweeps", "outcomes_per_pair"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: use a whole number, 1 or more.")
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
+        for name in ("sweeps", "outcomes_per_pair", "transitions"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}: use a whole number, 1 or more.")
 
     def rollout_steps(self, encoding: Encoding, num_envs: int) -> int:
         """A table is cheap to solve, so it is solved after every few steps."""
         steps = TABLE_STEPS if encoding.is_one_hot else FEATURE_STEPS
         return -(-steps // num_envs) * num_envs
 
-    def build(self, agent: Agent, gradients: Any) -> Learner:
+    def build(self, agent: Agent, gradients: Gradients | None) -> Learner:
         del gradients
         if not agent.family.is_linear:
             name = type(agent.family).__name__
@@ -68,10 +77,10 @@ class LeastSquares(LearnerBuilder):
             )
         regression = Regression(
             agent,
-            self.spread_prior_count,
+            self.spread_prior_count or (TABLE_PRIOR if agent.encoding.is_one_hot else FEATURE_PRIOR),
             self.mean_prior_count,
             self.greedy_mean,
-            self.sweeps,
+            self.sweeps or (TABLE_SWEEPS if agent.encoding.is_one_hot else FEATURE_SWEEPS),
             self.spread_power or (2.0 if agent.encoding.is_one_hot else 1.0),
             self.tolerance,
         )

@@ -25,7 +25,7 @@ class Outcomes(NamedTuple):
         reward: mean reward on the way there.
         reward_squares: sum of the squared deviations of the rewards from it.
         terminated: whether the episode terminated there.
-        count: how often the outcome was seen.
+        visits: how often the outcome was seen.
         size: how many outcomes there are.
     """
 
@@ -37,7 +37,7 @@ class Outcomes(NamedTuple):
     reward: Float[Array, " outcomes"]
     reward_squares: Float[Array, " outcomes"]
     terminated: Bool[Array, " outcomes"]
-    count: Float[Array, " outcomes"]
+    visits: Float[Array, " outcomes"]
     size: Int[Array, ""]
 
     @classmethod
@@ -52,7 +52,7 @@ class Outcomes(NamedTuple):
             reward=jnp.zeros(most),
             reward_squares=jnp.zeros(most),
             terminated=jnp.zeros(most, bool),
-            count=jnp.zeros(most),
+            visits=jnp.zeros(most),
             size=jnp.zeros((), jnp.int32),
         )
 
@@ -65,11 +65,11 @@ class Outcomes(NamedTuple):
             same = (self.next_state[slot] == next_state) & (self.terminated[slot] == terminated)
             return (slot != NONE) & ~same
 
-        head, most = self.newest[pair], self.count.shape[0]
+        head, most = self.newest[pair], self.visits.shape[0]
         found = jax.lax.while_loop(differs, lambda slot: self.earlier[slot], head)
         joins = (found != NONE) | ((self.size == most) & (head != NONE))
         slot = jnp.where(found != NONE, found, jnp.where(joins, head, self.size))  # beyond the last: dropped
-        before = jnp.where(joins, self.count[slot], 0.0)
+        before = jnp.where(joins, self.visits[slot], 0.0)
         error = jnp.where(joins, reward - self.reward[slot], 0.0)
         squares = jnp.where(joins, self.reward_squares[slot], 0.0)
         first = head == NONE
@@ -83,6 +83,6 @@ class Outcomes(NamedTuple):
             reward=self.reward.at[slot].set(reward - error * before / (before + 1.0), mode="drop"),
             reward_squares=self.reward_squares.at[slot].set(squares + error**2 * before / (before + 1.0), mode="drop"),
             terminated=self.terminated.at[slot].set(terminated, mode="drop"),
-            count=self.count.at[slot].set(before + 1.0, mode="drop"),
+            visits=self.visits.at[slot].set(before + 1.0, mode="drop"),
             size=self.size + (~joins & fits),
         )

@@ -17,7 +17,7 @@ MOST = 1.0
 
 @dataclasses.dataclass(frozen=True)
 class Regression:
-    """Ridge regression of backed-up targets toward the wide start: theta = (sum phi phi' + lambda I)^-1 sum phi (y - y0).
+    """Ridge regression of backed-up targets: theta = (sum phi phi' + lambda I)^-1 sum phi (y - y0).
 
     Args:
         agent: the policy, the family and the discount.

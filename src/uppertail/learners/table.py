@@ -40,13 +40,13 @@ class Targets(NamedTuple):
     """The targets of all transitions of each pair.
 
     Args:
-        count: how many transitions there are.
+        visits: how many transitions there are.
         deviations: their coordinates less the start's, summed.
         mean: mean over transitions of the mean return.
         squares: summed squared deviations from it.
     """
 
-    count: Float[Array, " block"]
+    visits: Float[Array, " block"]
     deviations: Float[Array, "block outputs"]
     mean: Float[Array, " block"]
     squares: Float[Array, " block"]
@@ -166,15 +166,15 @@ class TableLearner(Learner):
         regression, values = self.regression, sweep.values
         there, here = pairs != NONE, jnp.divmod(jnp.maximum(pairs, 0), values.shape[1])
         targets = self.summed(key, values, outcomes, jnp.maximum(pairs, 0))
-        new = regression.start + targets.deviations / (targets.count[:, None] + self.prior(noise, targets))
+        new = regression.start + targets.deviations / (targets.visits[:, None] + self.prior(noise, targets))
         moved = jnp.max(jnp.where(there[:, None], jnp.abs(new - values[here]), 0.0))
-        noisiest = jnp.max(jnp.where(there, targets.squares / jnp.maximum(targets.count, 1.0), 0.0))
+        noisiest = jnp.max(jnp.where(there, targets.squares / jnp.maximum(targets.visits, 1.0), 0.0))
         values = values.at[jnp.where(there, here[0], values.shape[0]), here[1]].set(new, mode="drop")
         return Sweep(values, jnp.maximum(sweep.noise, noisiest), jnp.maximum(sweep.change, moved), sweep.number)
 
     def prior(self, noise: Float[Array, ""], targets: Targets) -> Float[Array, "block outputs"]:
         """lambda of each pair: its noise as its own targets show it, and for the first of them the noisiest pair's."""
-        freedom = jnp.maximum(targets.count - 1.0, 0.0) + NOISE_COUNT
+        freedom = jnp.maximum(targets.visits - 1.0, 0.0) + NOISE_COUNT
         return self.regression.prior_counts((targets.squares + NOISE_COUNT * noise) / freedom)
 
     def summed(
@@ -200,13 +200,13 @@ class TableLearner(Learner):
             )
             targets = regression.targets(key, values[outcomes.next_state[slots]], row)
             mean = jax.vmap(lambda each: family.mean(regression.distribution(each)))(targets)
-            count = jnp.where(there, outcomes.count[slots], 0.0)
-            both = total.count + count
+            count = jnp.where(there, outcomes.visits[slots], 0.0)
+            both = total.visits + count
             error = mean - total.mean
             share = count / jnp.maximum(both, 1.0)
-            squares = jnp.where(there, outcomes.reward_squares[slots], 0.0) + error**2 * total.count * share
+            squares = jnp.where(there, outcomes.reward_squares[slots], 0.0) + error**2 * total.visits * share
             after = Targets(
-                count=both,
+                visits=both,
                 deviations=total.deviations + count[:, None] * (targets - regression.start),
                 mean=total.mean + share * error,
                 squares=total.squares + squares,

@@ -23,7 +23,7 @@ PER_SEED: dict[str, Any] = {
 """The entries with a value for each seed."""
 
 KINDS: dict[str, Any] = {
-    **dict.fromkeys(PARTS, dict[str, Any]),
+    **{name: dict[str, Any] | None if part.optional else dict[str, Any] for name, part in PARTS.items()},
     "settings": dict[str, Any],
     "measured_returns": tuple[float, float] | None,
     "seeds": int,
@@ -67,7 +67,8 @@ def _require_sound(summary: Any) -> None:
     for name, kind in KINDS.items():
         _require(summary, name, kind)
     for name in PARTS:
-        _require(summary[name], "name", str)
+        if summary[name] is not None:
+            _require(summary[name], "name", str)
     _require(summary["settings"], "seed", int)
     _require(summary["settings"], "discount", float)
     count, seed = summary["seeds"], summary["settings"]["seed"]

@@ -4,7 +4,6 @@ import dataclasses
 
 from uppertail.networks import Network
 from uppertail.targets.base import AnyNetwork, Target
-from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)

@@ -55,28 +55,34 @@ def loop_of(method: Method, encoding: Encoding, settings: Settings, counted: tup
         settings: how long, on how much data.
         counted: number of states and of actions whose visits are counted; None: they are not counted.
     """
-    learner, network, steps = method.learner, method.network, settings.rollout_steps
-    assert learner is not None and steps is not None  # `resolved` has filled them in
-    members = network.members if network else learner.members
+    network, steps = method.network, settings.steps_per_rollout
+    members = network.members if network else method.chosen_learner.members
     agent = Agent(method.distribution, method.policy, encoding, settings.discount, members, settings.loss_samples)
-    gradients = Gradients(
-        network,
+    learner = method.chosen_learner.build(agent, _gradients(method, settings))
+    return Loop(learner, steps, settings.episodes, settings.steps, counted)
+
+
+def _gradients(method: Method, settings: Settings) -> Gradients | None:
+    """The parts and settings of gradient descent; None where the learner is another."""
+    if method.network is None or method.replay is None or method.target is None:
+        return None
+    return Gradients(
+        method.network,
         method.replay,
         method.target,
         optimizer_of(settings),
-        steps,
+        settings.steps_per_rollout,
         settings.updates_per_rollout,
         settings.batch_size,
         settings.replay_size,
         settings.on_policy,
         settings.replay_start,
     )
-    return Loop(learner.build(agent, gradients), steps, settings.episodes, settings.steps, counted)
 
 
 def optimizer_of(settings: Settings) -> Adam:
     """The optimizer of a run."""
-    rollouts = 0 if settings.steps is None else math.ceil(settings.steps / (settings.rollout_steps or 1))
+    rollouts = 0 if settings.steps is None else math.ceil(settings.steps / settings.steps_per_rollout)
     return Adam(
         settings.learning_rate,
         settings.learning_rate_end,

@@ -61,7 +61,7 @@ def _train(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> Trai
         while not over:
             steps_before = ledger.step
             if recorder:
-                recorder.iteration = ledger.step // run.settings.rollout_steps
+                recorder.iteration = ledger.step // run.settings.steps_per_rollout
             state, records, metrics = driver.advance(state, ledger.finished)
             ledger.failed = None if driver.failure is None else str(driver.failure)
             answer = on_chunk(ledger.extend(records, metrics, run.start_returns(state)))
@@ -83,7 +83,7 @@ def _train(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> Trai
 def _take_all(recorder: Recorder | None, run: Run, state: State) -> None:
     """Records the run at its beginning, and at its end."""
     if recorder:
-        recorder.iteration = run.ledger.step // run.settings.rollout_steps
+        recorder.iteration = run.ledger.step // run.settings.steps_per_rollout
         recorder.take_all(state)
 
 

@@ -152,7 +152,7 @@ class Ledger:
         if not bad.any():
             return None
         iteration, row = np.argwhere(bad.T)[0]
-        return self.settings.seed + int(row), self.step + int(iteration + 1) * self.settings.rollout_steps
+        return self.settings.seed + int(row), self.step + int(iteration + 1) * self.settings.steps_per_rollout
 
     def _progress(
         self,

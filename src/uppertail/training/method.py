@@ -89,6 +89,13 @@ class Method:
         """The parts by their names."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
+    @property
+    def chosen_learner(self) -> LearnerBuilder:
+        """The learner, which `resolved` has chosen where it was open."""
+        if self.learner is None:
+            raise InputError("The learner is open until a run has chosen it: give one, for example LeastSquares.")
+        return self.learner
+
     def fitted(self, returns: ReturnRange) -> Self:
         """The method with its distribution fitted to these returns.
 
@@ -121,8 +128,8 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
         return with_short_forms(dataclasses.replace(method, **filled), settings)
     if asked:
         raise InputError(
-            f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does without: leave it "
-            "out, or use --learner GradientDescent."
+            f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does without: leave "
+            "it out, or use --learner GradientDescent."
         )
     return method, settings
 

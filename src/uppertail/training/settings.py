@@ -36,8 +36,8 @@ class Settings:
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
         batch_size: transitions per update: half of it fresh data, the rest replay.
         replay_size: transitions that the replay buffer holds.
-        rollout_steps: environment steps between updates, taken with a fixed policy; null: 4 for tables by least squares, 32
-            for vectors by least squares, 16 else.
+        rollout_steps: environment steps between updates, taken with a fixed policy; null: 4 for tables and 32 for
+            vectors by least squares, 16 else.
         updates_per_rollout: updates after each rollout.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.
@@ -132,6 +132,13 @@ class Settings:
             f"use 0 or more, at most the {self.replay_size} transitions that the replay buffer holds",
         )
         _require(self.loss_samples >= 0, "loss_samples", self.loss_samples, "use 0, the closed form, or more")
+
+    @property
+    def steps_per_rollout(self) -> int:
+        """Environment steps between updates: `rollout_steps`, which the learner has filled in where it was open."""
+        if self.rollout_steps is None:
+            raise InputError("rollout_steps is open until a run has chosen its learner: give it a number.")
+        return self.rollout_steps
 
     def _largest_divisor(self) -> int:
         """The largest number of environments up to what was asked for that divides a rollout."""

@@ -95,7 +95,7 @@ class Saver:
             self.checkpoints.say(line)
         self.ledger.restore(_below(EPISODES, arrays), header.step, header.stopped, header.seconds)
         if self.driver.recorder:
-            iteration = header.step // self.ledger.settings.rollout_steps
+            iteration = header.step // self.ledger.settings.steps_per_rollout
             self.driver.recorder.restore(_below(RECORDED, arrays), iteration)
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from uppertail.learners import Metrics
 from uppertail.encodings import ObservationSpace
 from uppertail.environments import Environment
 from uppertail.errors import InputError
+from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers.groups import Groups
