@@ -31,15 +31,26 @@ from uppertail.training.process.hardware import hardware
 from uppertail.training.run import Run
 
 ENSEMBLE = ut.Ensemble(width=16)
+SOLVED: dict[str, dict[str, Any]] = {
+    "least_squares": {},
+    "optimistic_value": {"distribution": ut.PointMass(start=2.626)},
+}
+"""The default learner, and a plain value by the same least squares that starts where the Gaussian's mean + c sd does."""
+
 METHODS: dict[str, dict[str, Any]] = {
-    "ucb": {"policy": ut.UCB()},
-    "paper": {"distribution": ut.Gaussian(distance="cross_entropy"), "policy": ut.UCB()},
+    **SOLVED,
+    "ucb": {"policy": ut.UCB(), "learner": ut.GradientDescent()},
+    "paper": {
+        "distribution": ut.Gaussian(distance="cross_entropy"),
+        "policy": ut.UCB(),
+        "learner": ut.GradientDescent(),
+    },
     "member": {"policy": ut.MemberThompson(within=2.0), "network": ENSEMBLE},
     "member_half": {"policy": ut.MemberThompson(within=0.5), "network": ENSEMBLE},
     "double": {"policy": ut.DoubleUCB(jitter=0.0), "network": ENSEMBLE},
     "boot_dqn": {"distribution": ut.PointMass(), "policy": ut.MemberThompson(), "network": ENSEMBLE},
 }
-"""ucb: on a spread that leaves out the environment's chance (this project's default); paper: on a spread learned by
+"""By gradients: ucb: on a spread that leaves out the environment's chance; paper: on a spread learned by
 cross-entropy, which holds all of it; member: one member for an episode, and optimism on its spread; member_half: with
 less of it; double: optimism on both spreads; boot_dqn: bootstrapped DQN with randomized priors."""
 
@@ -49,8 +60,8 @@ AVERAGED: dict[str, Any] = {
     "learning_rate": 3e-3,
     "learning_rate_end": 0.0,
 }
-"""What all methods share where there is chance: all outcomes of a run are replayed, nothing is remembered from a single
-one, and steps are smaller and fall, so that noise averages (docs/decisions/0014)."""
+"""What all methods by gradients share where there is chance: all outcomes of a run are replayed, and steps are smaller
+and fall, so that noise averages (docs/decisions/0014)."""
 
 CERTAIN_ENSEMBLE = dataclasses.replace(ENSEMBLE, share=1.0, prior_scale=0.01)
 CERTAIN = {name: {"network": CERTAIN_ENSEMBLE} for name, method in METHODS.items() if "network" in method}
@@ -93,7 +104,8 @@ LOOKS = 100
 
 def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     """One training run, and what its greedy policies are worth along it."""
-    asked = {**METHODS[method], **({**AVERAGED, "replay_size": task.steps} if task.chance else CERTAIN.get(method, {}))}
+    averaged = {**AVERAGED, "replay_size": task.steps} if task.chance else CERTAIN.get(method, {})
+    asked = {**METHODS[method], **({} if method in SOLVED else averaged)}
     names = [field.name for field in dataclasses.fields(Method)]
     parts = {name: asked.pop(name) for name in names if name in asked}
     settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**9, steps=task.steps, **asked)
@@ -107,7 +119,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     returns = [each.returns for each in run.ledger.episodes]
     return {
         "env": describe(task.environment),
-        "parts": {name: describe(part) for name, part in run.method.parts.items()},
+        "parts": {name: part and describe(part) for name, part in run.method.parts.items()},
         "settings": dataclasses.asdict(settings),
         "best_return": best,
         "good_return": marks,
@@ -117,6 +129,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
         "success_return": run.builder.success_return,
         "first_success_episode": [each.first_success(run.builder.success_return) for each in run.ledger.episodes],
         "episodes": [each.size for each in returns],
+        "share_while_training": [round(float(each.mean() / b), 3) for b, each in zip(best, returns, strict=True)],
         "regret": [round(float(b * each.size - each.sum()), 1) for b, each in zip(best, returns, strict=True)],
         "took_the_sure_arm": [_sure(task.environment, each[-100:]) for each in returns],
         "curve": {"step": looks, "share_of_best": shares.round(3).tolist()},

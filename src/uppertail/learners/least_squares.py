@@ -30,8 +30,8 @@ class LeastSquares(LearnerBuilder):
     theta = (sum phi phi' + lambda I)^-1 sum phi (y - y0), with y the backed-up targets, computed anew in each sweep.
 
     Args:
-        spread_prior_count: lambda of the spread, above 0: how many transitions the wide start counts as. In a table it is
-            the least, and the noise of a pair's own targets raises it. null: 1e-6 for tables, 3e-3 for vectors.
+        spread_prior_count: lambda of the spread, above 0: how many transitions the wide start counts as. In a table it
+            is the least, and the noise of a pair's own targets raises it. null: 1e-6 for tables, 3e-3 for vectors.
         mean_prior_count: lambda of the mean, above 0.
         greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's.
         spread_power: what a spread beside a mean is raised to before it is averaged: 2 averages variances, 1 standard

@@ -1,0 +1,91 @@
+"""What the default learner reaches, beside a plain optimistic value by the same least squares.
+
+    python benchmarks/least_squares.py --out results/least_squares                       # everything
+    python benchmarks/least_squares.py --task chain_100 --method gaussian                # one of them
+
+Each task and method is one training run of all seeds, written to one JSON file; what is there already is not run again.
+Tasks where there is chance are in `benchmarks/uncertainties.py`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import uppertail as ut
+from common import options, write
+from uppertail.environments import EnvironmentBuilder
+from uppertail.training.process.hardware import hardware
+
+OPTIMISTIC_START = 2.626
+"""Where mean + c sd of the Gaussian starts, in units of the scale: 2 softplus(1)."""
+
+METHODS: dict[str, dict[str, Any]] = {
+    "gaussian": {"distribution": ut.Gaussian()},
+    "categorical": {"distribution": ut.Categorical()},
+    "optimistic_value": {"distribution": ut.PointMass(start=OPTIMISTIC_START)},
+}
+
+
+class Task(NamedTuple):
+    """What is learned.
+
+    Args:
+        environment: where.
+        episodes: how many of each seed.
+        seeds: how many seeds, from 0 on.
+        discount: gamma.
+    """
+
+    environment: EnvironmentBuilder
+    episodes: int
+    seeds: int = 10
+    discount: float = 0.995
+
+
+TASKS = {
+    "chain_100": Task(ut.Chain(100), 600),
+    "deep_sea_20": Task(ut.DeepSea(20), 300),
+    "deep_sea_50": Task(ut.DeepSea(50), 300),
+    "rich_chain_20": Task(ut.RichChain(20, dim=32), 300),
+    "mountain_car": Task(ut.Gym("MountainCar-v0"), 100, seeds=4),
+    "cart_pole": Task(ut.Gym("CartPole-v1"), 60, seeds=4),
+    "acrobot": Task(ut.Gym("Acrobot-v1"), 60, seeds=4),
+    "rich_chain_50": Task(ut.RichChain(50, dim=64), 300, seeds=5),
+    "deep_sea_100": Task(ut.DeepSea(100), 400, seeds=5),
+    "chain_1000": Task(ut.Chain(1000), 1_300, seeds=5, discount=0.999),
+}
+
+
+def measure(task: Task, method: str) -> dict[str, Any]:
+    """One training run, by the defaults, and what came of it."""
+    settings = ut.Settings(seeds=task.seeds, episodes=task.episodes, discount=task.discount)
+    record = ut.train(task.environment, settings=settings, **METHODS[method]).record
+    summary, returns = record.summary(), [seed.returns for seed in record.episodes]
+    kept = ("first_success_episode", "solved_episode", "kept", "final_greedy_return", "env_steps", "settings")
+    return {
+        **{name: summary[name] for name in kept},
+        **{name: summary[name] for name in ("env", "distribution", "policy", "learner", "steps_per_second")},
+        "wall_seconds": summary["wall_seconds"],
+        "mean_return_by_tens": [
+            [round(float(np.mean(seed[start : start + 10])), 2) for start in range(0, seed.size, 10)]
+            for seed in returns
+        ],
+        "hardware": hardware(),
+    }
+
+
+def main() -> None:
+    """Runs what is asked for."""
+    asked = options(__doc__, "runs/least_squares", task=TASKS, method=METHODS)
+    for name in asked.task:
+        for method in asked.method:
+            path = asked.out / f"{name}-{method}.json"
+            if path.exists():
+                continue
+            document = measure(TASKS[name], method)
+            write(path, document, indent=None)
+            print(f"{name:<16} {method:<17} first {document['first_success_episode']}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
