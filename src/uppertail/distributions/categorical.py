@@ -18,6 +18,9 @@ from uppertail.types import ReturnRange
 MARGIN = 0.2
 """How far the support reaches beyond the returns on each side, as a share of their range: [-0.2, 1.2] on the Chain."""
 
+TINY = 1e-12
+"""The least weight of a bin that regression has made negative."""
+
 MOST_BINS = 4096
 """The most bins: the projection of each transition is a table of bins x bins."""
 
@@ -153,7 +156,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         return jnp.exp(z.log_probabilities)
 
     def from_coordinates(self, vector: Float[Array, " bins"]) -> CategoricalReturn:
-        mass = jnp.maximum(vector, 0.0)
+        mass = jnp.maximum(vector, 0.0) + TINY  # regression may leave no bin with a positive weight
         return CategoricalReturn(jnp.log(mass / jnp.sum(mass)))
 
     def _project(self, points: Float[Array, " points"], mass: Float[Array, " points"]) -> CategoricalReturn:

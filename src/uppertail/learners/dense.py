@@ -148,7 +148,7 @@ class FeatureLearner(Learner):
             of_each = jax.vmap(self.agent.encoding.features, in_axes=(None, 0))
             here = of_each(encoder, _rows(data.observation, start))
             after = of_each(encoder, _rows(data.next_observation, start))
-            first = start + jnp.arange(BLOCK) >= number * BLOCK
+            first = (start + jnp.arange(BLOCK) >= number * BLOCK).astype(jnp.float32)
             gram = gram + self._gram(here, _rows(data.weight, start) * first, _rows(data.action, start), gram.shape[0])
             features = jax.lax.dynamic_update_slice_in_dim(features, here, start, 0)
             return features, jax.lax.dynamic_update_slice_in_dim(next_features, after, start, 0), gram
@@ -177,7 +177,7 @@ class FeatureLearner(Learner):
 
         def solved(sums: Float[Array, "actions features outputs"]) -> Float[Array, "actions features outputs"]:
             def of_action(mean: Array, spread: Array, sums: Array) -> Array:
-                return jnp.where(is_mean, cho_solve((mean, True), sums), cho_solve((spread, True), sums))
+                return jnp.where(is_mean[None], cho_solve((mean, True), sums), cho_solve((spread, True), sums))
 
             return jax.lax.map(lambda each: of_action(*each), (mean, spread, sums))
 
@@ -190,11 +190,11 @@ class FeatureLearner(Learner):
             explained = 2 * jnp.sum(new[..., 0] * sums[..., 0]) - jnp.einsum(
                 "af,afg,ag->", new[..., 0], data.gram, new[..., 0]
             )
-            noise = jnp.maximum(squares - explained, 0.0) / jnp.maximum(data.size, 1)
+            noise = jnp.maximum(squares - explained, 0.0) / jnp.maximum(jnp.sum(data.weight), 1.0)
             # the change of a prediction, root mean square over the data
             moved = new - weights
             change = jnp.sqrt(
-                jnp.max(jnp.einsum("afo,afg,ago->o", moved, data.gram, moved)) / jnp.maximum(data.size, 1)
+                jnp.max(jnp.einsum("afo,afg,ago->o", moved, data.gram, moved)) / jnp.maximum(jnp.sum(data.weight), 1.0)
             )
             return new, change, number + 1, noise
 
@@ -216,9 +216,11 @@ class FeatureLearner(Learner):
             sums, squares = carry
             start = self._start(number)
             features, weight, action = (_rows(each, start) for each in (data.features, data.weight, data.action))
-            weight = weight * (start + jnp.arange(BLOCK) >= number * BLOCK)
-            after = regression.start + (_rows(data.next_features, start) @ flat).reshape(-1, actions, outputs)
-            after = jnp.clip(after, low, high)
+            weight = weight * (start + jnp.arange(BLOCK) >= number * BLOCK).astype(jnp.float32)
+            after = regression.start[None, None] + (_rows(data.next_features, start) @ flat).reshape(
+                -1, actions, outputs
+            )
+            after = jnp.clip(after, low[None, None], high[None, None])
             rows = Transition(
                 action,
                 action,
@@ -227,7 +229,7 @@ class FeatureLearner(Learner):
                 action,
                 jnp.full_like(action, POLICY_CHOICE),
             )
-            deviations = regression.targets(key, after, rows) - regression.start
+            deviations = regression.targets(key, after, rows) - regression.start[None]
             one_hot = jax.nn.one_hot(action, actions) * weight[:, None]
             spread = (one_hot[:, :, None] * deviations[:, None, :]).reshape(-1, actions * outputs)
             return sums + features.T @ spread, squares + jnp.sum(weight * deviations[:, 0] ** 2)
@@ -253,7 +255,7 @@ class FeatureLearner(Learner):
 
     @staticmethod
     def _gram(features: Array, weight: Array, action: Array, actions: int) -> Float[Array, "actions features features"]:
-        by_action = jax.nn.one_hot(action, actions, axis=0) * weight
+        by_action = jax.nn.one_hot(action, actions, axis=0) * weight[None]
         return jax.vmap(lambda weight: (features * weight[:, None]).T @ features)(by_action)
 
 

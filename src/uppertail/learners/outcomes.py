@@ -77,12 +77,12 @@ class Outcomes(NamedTuple):
         return Outcomes(
             newest=self.newest.at[pair].set(jnp.where(joins | ~fits, head, slot)),
             order=self.order.at[jnp.where(first & fits, self.pairs, self.order.shape[0])].set(pair, mode="drop"),
-            pairs=self.pairs + (first & fits),
+            pairs=self.pairs + (first & fits).astype(jnp.int32),
             earlier=self.earlier.at[slot].set(jnp.where(joins, self.earlier[slot], head), mode="drop"),
             next_state=self.next_state.at[slot].set(next_state, mode="drop"),
             reward=self.reward.at[slot].set(reward - error * before / (before + 1.0), mode="drop"),
             reward_squares=self.reward_squares.at[slot].set(squares + error**2 * before / (before + 1.0), mode="drop"),
             terminated=self.terminated.at[slot].set(terminated, mode="drop"),
             visits=self.visits.at[slot].set(before + 1.0, mode="drop"),
-            size=self.size + (~joins & fits),
+            size=self.size + (~joins & fits).astype(jnp.int32),
         )

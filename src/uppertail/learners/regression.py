@@ -11,6 +11,9 @@ from uppertail.agent import Agent
 from uppertail.policies import Greedy
 from uppertail.types import PyTree, Transition
 
+TINY = 1e-12
+"""The least square of the start, in squared units of return."""
+
 MOST = 1.0
 """The largest lambda of the spread that noise can lead to."""
 
@@ -72,10 +75,10 @@ class Regression:
         Args:
             noise: variance of the targets, in units of return squared.
         """
-        family = self.agent.family
-        start = family.std(self.distribution(self.start))
-        spread = jnp.clip(noise / start**2, self.spread_prior_count, MOST)[..., None]
-        return jnp.where(np.array(family.is_mean), self.mean_prior_count, spread)
+        family, start = self.agent.family, self.distribution(self.start)
+        square = family.mean(start) ** 2 + family.std(start) ** 2  # a point mass has no spread, but may start high
+        spread = jnp.clip(noise / jnp.maximum(square, TINY), self.spread_prior_count, MOST)
+        return jnp.stack([jnp.where(is_mean, self.mean_prior_count, spread) for is_mean in family.is_mean], axis=-1)
 
     def targets(
         self, key: PRNGKeyArray, next_values: Float[Array, "batch actions outputs"], transitions: Transition

@@ -166,7 +166,7 @@ class TableLearner(Learner):
         regression, values = self.regression, sweep.values
         there, here = pairs != NONE, jnp.divmod(jnp.maximum(pairs, 0), values.shape[1])
         targets = self.summed(key, values, outcomes, jnp.maximum(pairs, 0))
-        new = regression.start + targets.deviations / (targets.visits[:, None] + self.prior(noise, targets))
+        new = regression.start[None] + targets.deviations / (targets.visits[:, None] + self.prior(noise, targets))
         moved = jnp.max(jnp.where(there[:, None], jnp.abs(new - values[here]), 0.0))
         noisiest = jnp.max(jnp.where(there, targets.squares / jnp.maximum(targets.visits, 1.0), 0.0))
         values = values.at[jnp.where(there, here[0], values.shape[0]), here[1]].set(new, mode="drop")
@@ -207,7 +207,7 @@ class TableLearner(Learner):
             squares = jnp.where(there, outcomes.reward_squares[slots], 0.0) + error**2 * total.visits * share
             after = Targets(
                 visits=both,
-                deviations=total.deviations + count[:, None] * (targets - regression.start),
+                deviations=total.deviations + count[:, None] * (targets - regression.start[None]),
                 mean=total.mean + share * error,
                 squares=total.squares + squares,
             )

@@ -89,7 +89,7 @@ class FeatureReturns(LinearReturns):
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         features = self.encoding.features(self.encoder, observation)
-        return self.start + jnp.einsum("f,afo->ao", features, self.weights)
+        return self.start[None] + jnp.einsum("f,afo->ao", features, self.weights)
 
     def evidence(self, observation: Array) -> Float[Array, " actions"]:
         features = self.encoding.features(self.encoder, observation)
