@@ -11,14 +11,16 @@ import re
 import sys
 from collections.abc import Callable
 
-from documents import grids, limits, older, reproduction, speeds, uncertainties
+from documents import grids, limits, older, reproduction, solved, speeds, uncertainties
 from documents.cells import ROOT
 
-PAGES = ("results", "uncertainties", "minigrid", "reproduction", "performance")
+PAGES = ("least-squares", "results", "uncertainties", "minigrid", "reproduction", "performance")
 DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in PAGES))
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
-    "readme-limits": limits.readme_limits,
+    "solved": solved.solved,
+    "solved-vectors": solved.vectors,
+    "solved-chance": solved.chance,
     "limits-chain": limits.of_limits("chain", "depth", "long"),
     "limits-keeping": limits.of_limits("keeping"),
     "limits-lake": limits.lakes,

@@ -35,7 +35,7 @@ SOLVED: dict[str, dict[str, Any]] = {
     "least_squares": {},
     "optimistic_value": {"distribution": ut.PointMass(start=2.626)},
 }
-"""The default learner, and a plain value by the same least squares that starts where the Gaussian's mean + c sd does."""
+"""The default learner, and a plain value by the same least squares from the same optimistic start."""
 
 METHODS: dict[str, dict[str, Any]] = {
     **SOLVED,

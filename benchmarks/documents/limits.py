@@ -1,4 +1,4 @@
-"""Runs by the defaults, beside an optimistic table and what others published."""
+"""Runs of networks by the defaults of decisions 12 and 13, beside an optimistic table."""
 
 import json
 from collections.abc import Callable
@@ -6,17 +6,6 @@ from typing import Any, NamedTuple
 
 from documents.cells import KINDS, RESULTS, kind_of, last, least, number, of_seeds, runs_of, summary
 from uppertail.records import median_episode
-
-README_ROWS = [
-    ("chain", "env.length=100,distribution=Gaussian", "609, 708"),
-    ("chain", "env.length=100,distribution=Categorical", "947, 1,329"),
-    ("chain", "env.length=100,distribution=GaussianMixture", "-"),
-    ("long", "env.length=1000,seeds=5,episodes=1500", "-"),
-    ("sea", "env.size=20,distribution=Gaussian", "407"),
-    ("sea", "env.size=50,distribution=Gaussian", "2,066"),
-    ("sea", "env.size=50,distribution=Categorical", "2,066"),
-]
-"""Study and cell of the rows of README, and what others need: see there."""
 
 
 class Limit(NamedTuple):
@@ -67,18 +56,6 @@ def limits(*studies: str) -> list[Limit]:
     folders = [path.parent for study in studies for path in (RESULTS / "limit" / study).glob("*/summary.json")]
     found = [limit(folder.parent.name, folder.name) for folder in folders]
     return sorted(found, key=lambda each: (each.size, KINDS.index(each.run["distribution"]["name"]), each.cell))
-
-
-def readme_limits() -> list[list[str]]:
-    """README: some runs by the defaults, beside what others published."""
-    rows = [["environment", "method", "solved", "first success", "table", "kept", "others"]]
-    for study, cell, others in README_ROWS:
-        each = limit(study, cell)
-        rows.append([
-            f"{each.run['env']['name']} {each.size:,}", each.method, of_seeds(each.run["solved_episode"]),
-            number(each.first), "-" if each.table is None else number(each.table), least(each.run["kept"]), others,
-        ])  # fmt: skip
-    return rows
 
 
 def of_limits(*studies: str) -> Callable[[], list[list[str]]]:

@@ -1,0 +1,90 @@
+"""Runs of least squares by the defaults: tables, vectors, and tables with chance."""
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from documents.cells import RESULTS, least, number, of_seeds
+from uppertail.records import median_episode
+
+HERE = RESULTS / "least_squares"
+
+TASKS = {
+    "chain_100": ("Chain 100", 100, "609, 708"),
+    "chain_1000": ("Chain 1,000, discount 0.999", 999, "-"),
+    "deep_sea_20": ("DeepSea 20", 40, "407 to 4,102"),
+    "deep_sea_50": ("DeepSea 50", 98, "2,066"),
+    "deep_sea_100": ("DeepSea 100", None, "-"),
+    "rich_chain_20": ("RichChain 20, 32 numbers", 20, "-"),
+    "rich_chain_50": ("RichChain 50, 64 numbers", 50, "-"),
+}
+"""Name, first success of optimistic dynamic programming on the table behind it, and the first success of others."""
+
+VECTORS = {"mountain_car": "MountainCar-v0", "cart_pole": "CartPole-v1", "acrobot": "Acrobot-v1"}
+
+METHODS = {
+    "gaussian": "Gaussian, UCB",
+    "categorical": "Categorical, UCB",
+    "optimistic_value": "optimistic value",
+}
+
+CHANCE = {
+    "risky_arm": "RiskyArm",
+    "noisy_chain_20": "Chain 20, slips, noise",
+    "deep_sea_10": "stochastic DeepSea 10",
+    "deep_sea_20": "stochastic DeepSea 20",
+    "deep_sea_30": "stochastic DeepSea 30",
+    "lake_4x4": "slippery FrozenLake 4x4",
+}
+
+BEFORE = {"least_squares": "least squares", "optimistic_value": "optimistic value", "boot_dqn": "bootstrapped DQN"}
+"""Methods where there is chance; bootstrapped DQN is in results/uncertainties, by gradients."""
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def solved() -> list[list[str]]:
+    """First successes by the defaults."""
+    rows = [["environment", "method", "solved", "first success", "table", "kept", "others", "steps/s"]]
+    for task, (name, table, others) in TASKS.items():
+        for method, shown in METHODS.items():
+            if run := _read(HERE / f"{task}-{method}.json"):
+                rows.append([
+                    name, shown, of_seeds(run["solved_episode"]),
+                    number(median_episode(run["first_success_episode"])), "-" if table is None else str(table),
+                    least(run["kept"]), others if method == "gaussian" else "-", f"{run['steps_per_second']:,.0f}",
+                ])  # fmt: skip
+    return rows
+
+
+def vectors() -> list[list[str]]:
+    """Mean returns along runs on Gymnasium's own environments."""
+    rows = [["environment", "episodes 21-30, each seed", "episodes 51-60", "last ten", "greedy, at the end", "steps"]]
+    for task, name in VECTORS.items():
+        if run := _read(HERE / f"{task}-gaussian.json"):
+            tens = run["mean_return_by_tens"]
+            rows.append([
+                name, *(", ".join(f"{seed[place]:.0f}" for seed in tens) for place in (2, 5, -1)),
+                ", ".join(f"{value:.0f}" for value in run["final_greedy_return"]), f"{run['env_steps']:,}",
+            ])  # fmt: skip
+    return rows
+
+
+def chance() -> list[list[str]]:
+    """Greedy policies and returns while training, where there is chance."""
+    rows = [["environment", "method", "good at the end", "good from episode, median (last)", "return while training"]]
+    for task, name in CHANCE.items():
+        for method, shown in BEFORE.items():
+            folder = RESULTS / "uncertainties" if method == "boot_dqn" else HERE / "chance"
+            if run := _read(folder / f"{task}-{method}.json"):
+                good = run["good_from_episode"]
+                last = "never" if None in good else f"{max(good):,}"
+                share = run.get("share_while_training")
+                rows.append([
+                    name, shown, f"{run['good_seeds']} of {len(good)}", f"{number(median_episode(good))} ({last})",
+                    "-" if share is None else f"{statistics.median(share):.2f}",
+                ])  # fmt: skip
+    return rows
