@@ -15,6 +15,7 @@ from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.process.hardware import hardware
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.process.memory import memory_errors
+from uppertail.training.process.threads import one_for_linear_algebra
 from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.snapshot import with_table
@@ -51,7 +52,7 @@ def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -
 
 def _train(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> TrainingResult:
     ledger, driver, saver = run.ledger, run.driver, run.saver(checkpoints) if checkpoints else None
-    with memory_errors(), interruptible() as asked_to_stop:
+    with memory_errors(), one_for_linear_algebra(), interruptible() as asked_to_stop:
         driver.recorder = recorder = run.recorder()
         state = saver.restore() if saver else None
         if state is None:
