@@ -1,4 +1,4 @@
-"""What `make run` does: the randomized Chain of length 100 by three return distributions, beside epsilon-greedy.
+"""What `make run` does: the randomized Chain of length 100 by least squares, and by networks of the paper's families.
 
 Each method is `uppertail train`, in a folder of its own; then one table, one picture of all learning curves, and a
 report if `pip install '.[report]'` was.
@@ -19,13 +19,21 @@ from uppertail.analysis.curves import learning_curves
 from uppertail.errors import InputError
 from uppertail.records import episode_text, median_episode
 
-METHODS = {"Gaussian": "UCB", "Categorical": "UCB", "GaussianMixture": "UCB", "PointMass": "EpsilonGreedy"}
-"""Return distribution to exploration policy; everything else is the default of `uppertail train`."""
+NETWORKS = ("--learner", "GradientDescent", "--hidden_layers", "2", "--width", "256", "--batch_size", "16")
+
+METHODS: dict[str, Sequence[str]] = {
+    "LeastSquares": ("--distribution", "Gaussian"),
+    "Gaussian": ("--distribution", "Gaussian", *NETWORKS),
+    "Categorical": ("--distribution", "Categorical", *NETWORKS),
+    "GaussianMixture": ("--distribution", "GaussianMixture", *NETWORKS),
+    "EpsilonGreedy": ("--distribution", "PointMass", "--policy", "EpsilonGreedy"),
+}
+"""Name of a method to its options; everything else is the default of `uppertail train`."""
 
 RUN = ["--env", "Chain", "--env.length", "100", "--seeds", "5", "--episodes", "1200", "--record", "distributions"]
 
 
-def main(folder: Path, methods: Mapping[str, str], run: Sequence[str], quiet: bool = False) -> int:
+def main(folder: Path, methods: Mapping[str, Sequence[str]], run: Sequence[str], quiet: bool = False) -> int:
     """Trains each method into `folder/cells/METHOD`, where `uppertail report` looks for several runs.
 
     Returns:
@@ -37,9 +45,9 @@ def main(folder: Path, methods: Mapping[str, str], run: Sequence[str], quiet: bo
     records.claim_folder(folder)
     (folder / "cells").mkdir()
     rows, curves, code = [], {}, 0
-    for distribution, policy in methods.items():
-        out, label = folder / "cells" / distribution, f"{distribution}, {policy}"
-        words = ["train", *run, "--distribution", distribution, "--policy", policy, "--out", str(out)]
+    for label, method in methods.items():
+        out = folder / "cells" / label
+        words = ["train", *run, *method, "--out", str(out)]
         code = cli.main([*words, *["--quiet"] * quiet])
         if (out / records.SUMMARY).exists():
             found = records.RunFolder(out)
