@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, require_state
@@ -50,7 +50,7 @@ class Agent:
             )
 
     def loss(
-        self, network: Network, bootstrapping: Network, keys: PRNGKeyArray, transition: Transition
+        self, network: Network, bootstrapping: Network, keys: Key[Array, "2"], transition: Transition
     ) -> tuple[Float[Array, " members"], Bool[Array, " members"]]:
         """L(q, p) of one transition by each member (Section 4), and whether q is beyond the family's support.
 
