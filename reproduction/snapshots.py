@@ -78,7 +78,7 @@ def snapshot(
     """
     if episodes == 0:
         run = Run(environment, Method(distribution, policy, **PARTS), settings)
-        networks = run.driver.gather(run.driver.start(), lambda state: state.agent.network)
+        networks = run.driver.gather(run.driver.start(), lambda state: state.learned.network)
         return Snapshot(run.loop.agent, networks, run.world.environments)
     settings = dataclasses.replace(settings, episodes=episodes)
     result = whole_run(environment, distribution, policy, settings, report)

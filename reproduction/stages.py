@@ -34,7 +34,7 @@ def stages(
     seen: list[Stage] = []
 
     def look(state: PyTree) -> None:
-        networks = run.driver.gather(state, lambda each: each.agent.network)
+        networks = run.driver.gather(state, lambda each: each.learned.network)
         step = int(run.driver.gather(state, lambda each: each.iteration)[0]) * run.loop.rollout_steps
         seen.append(Stage(step, Snapshot(run.loop.agent, jax.tree.map(np.array, networks), run.world.environments)))
 

@@ -98,10 +98,11 @@ def test_an_agent_refuses_it() -> None:
     from uppertail import Gaussian
     from uppertail.networks import PerAction
     from uppertail.training.assembly import loop_of
-    from uppertail.training.method import Method
+    from uppertail.training.method import Method, resolved
 
-    agent = loop_of(Method(Gaussian(scale=1.0), network=PerAction(4, 1)), OneHot(5), Settings()).agent
-    network = agent.init(jax.random.key(0), 2).network
+    method, settings = resolved(Method(Gaussian(scale=1.0), network=PerAction(4, 1)), Settings(), OneHot(5))
+    learner = loop_of(method, OneHot(5), settings).learner
+    agent, network = learner.agent, learner.init(jax.random.key(0), np.zeros(1, np.int32), 2).network
     assert agent.returns(network, 4).mean.shape == (2,)
     with pytest.raises(InputError, match="observation is 99"):
         agent.returns(network, 99)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from uppertail import Chain, Checkpoints, Gaussian, Settings, Stop, train
-from uppertail.agent import Metrics
 from uppertail.errors import InputError
+from uppertail.learners import Metrics
 from uppertail.locks import LOCK, locked
 from uppertail.policies import UCB
 from uppertail.training.checkpoints import file as checkpoint
@@ -301,8 +301,10 @@ DAMAGE = {
         r"iteration is int64\[2\], not int32\[2\]",
     ),
     "an array less": (
-        lambda path: rewrite(path, arrays=lambda old: {k: v for k, v in old.items() if k != "run/replay/pairs"}),
-        "replay/pairs is missing",
+        lambda path: rewrite(
+            path, arrays=lambda old: {k: v for k, v in old.items() if k != "run/learned/memory/buffer/added"}
+        ),
+        "learned/memory/buffer/added is missing",
     ),
     "another config": (
         lambda path: rewrite(
@@ -311,7 +313,7 @@ DAMAGE = {
                 old, asked={**old.asked, "settings": {**old.asked["settings"], "learning_rate": 0.25}}
             ),
         ),
-        "was made with learning_rate 0.25, not 0.01",
+        "was made with learning_rate 0.25, not 0.001",
     ),
     "another environment": (
         lambda path: rewrite(path, lambda old: dataclasses.replace(old, environments="0")),

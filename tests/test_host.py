@@ -26,10 +26,12 @@ from uppertail.environments.gymnasium.single import Single, episode_seed
 from uppertail.environments.gymnasium.spaces import reading
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.errors import InputError
+from uppertail.learners import Gradients
+from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Greedy
+from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
-from uppertail.training import run as training
 from uppertail.training.checkpoints import file as checkpoint
 from uppertail.training.drivers import compiled, host
 from uppertail.training.drivers.compiled import CompiledWorld
@@ -63,19 +65,11 @@ TIMES = ("wall_seconds", "compile_seconds", "steps_per_second")
 CHUNK = 64
 
 PROGRAMS: dict[Any, Any] = {}
-OPTIMIZERS: dict[Any, Any] = {}
 
 
 @pytest.fixture(autouse=True)
 def _short_chunks_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal programs are compiled once for all tests."""
-    build = training.loop_of
-
-    def loop_once(method: Method, encoding: Any, settings: Settings, counted: Any = None) -> Loop:
-        loop = build(method, encoding, settings, counted)
-        course = settings.learning_rate, settings.learning_rate_end, settings.steps
-        optimizer = OPTIMIZERS.setdefault(course, loop.agent.optimizer)
-        return dataclasses.replace(loop, agent=dataclasses.replace(loop.agent, optimizer=optimizer))
 
     def knowing(new: Any, length: bool) -> Any:
         def driver(self: Any, loop: Loop, seconds: Any) -> Any:
@@ -91,7 +85,6 @@ def _short_chunks_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
             PROGRAMS[what] = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
         return PROGRAMS[what]
 
-    monkeypatch.setattr(training, "loop_of", loop_once)
     for world in (CompiledWorld, HostWorld):
         monkeypatch.setattr(world, "driver", knowing(world.driver, world is CompiledWorld))
     monkeypatch.setattr(Stopwatch, "compiled", compile_once)
@@ -293,10 +286,9 @@ def test_a_run_is_the_same_compiled_and_stepped_in_python(compiled: Any, stepped
         seeds=2, seed=3, episodes=10**6, steps=448, width=8, hidden_layers=1, replay_size=128, batch_size=16
     )
     seen: tuple[list[Any], list[Any]] = ([], [])
-    unequal = PerAction(input_init="glorot", input_gain=1.0)  # so that no two actions are equal but for rounding
-    theirs = train(compiled, family, UCB(), settings, seen[0].append, network=unequal)
+    theirs = train(compiled, family, UCB(), settings, seen[0].append)
     stepped = dataclasses.replace(stepped, compile="never")
-    ours = train(stepped, family, UCB(), settings, seen[1].append, network=unequal)
+    ours = train(stepped, family, UCB(), settings, seen[1].append)
     assert theirs.environments is not None
     assert ours.environments is None
     for one, other in zip(ours.record.episodes, theirs.record.episodes, strict=True):
@@ -408,7 +400,7 @@ def test_what_a_network_knows_of_bounds_is_what_it_learned_from(monkeypatch: pyt
 def test_every_environment_of_an_evaluation_plays_as_many_episodes(episodes: int) -> None:
     """Those that are reset with seeds of their own, none of a run's: short episodes are no more frequent than long."""
     run = Run(DRAWN, Method(NARROW, UCB()), settings_of(seed=3))
-    played = run.play(run.driver.gather(run.driver.start()).agent.network, Greedy(), episodes)
+    played = run.play(run.driver.gather(run.driver.start()).learned.network, Greedy(), episodes)
     run.close()
     assert played.returns.shape == played.lengths.shape == (2, episodes)
     for row, seed in enumerate((3, 4)):
@@ -429,7 +421,7 @@ def test_an_evaluation_has_no_more_processes_than_the_training(monkeypatch: pyte
         Given, "open", lambda self, seed, envs, limit=None: opened.append(envs) or many(self, seed, envs, limit)
     )
     run = Run(builder, Method(NARROW, UCB()), settings_of(num_envs=2))
-    run.play(run.driver.gather(run.driver.start()).agent.network, Greedy(), episodes=20)
+    run.play(run.driver.gather(run.driver.start()).learned.network, Greedy(), episodes=20)
     run.close()
     assert max(opened) == 2
 
@@ -479,18 +471,12 @@ def test_exploratory_is_the_share_of_actions_that_are_not_the_greedy_one() -> No
 
 
 @functools.cache
-def five_bins() -> tuple[Agent, Any]:
+def five_bins() -> tuple[GradientLearner, Any]:
     """Centres at -2, -1, 0, 1 and 2; a discount of a half."""
-    agent = Agent(
-        Categorical(5, -2.5, 2.5),
-        Greedy(),
-        PerAction(2, 1, True, input_init="glorot", input_gain=1.0),
-        Online(),
-        OneHot(1),
-        0.5,
-        optax.sgd(0.1),
-    )
-    return agent, jax.jit(agent.update)
+    agent = Agent(Categorical(5, -2.5, 2.5), Greedy(), OneHot(1), 0.5)
+    gradients = Gradients(PerAction(2, 1, True), Uniform(), Online(), optax.sgd(0.1), 16, 1, 6, 64)
+    learner = GradientLearner(agent, gradients)
+    return learner, jax.jit(learner.update)
 
 
 @pytest.mark.parametrize(
@@ -507,13 +493,14 @@ def five_bins() -> tuple[Agent, Any]:
 def test_targets_outside_of_the_support_are_counted(
     logits: list[float], terminated: bool, rewards: list[float], outside: int
 ) -> None:
-    agent, update = five_bins()
-    state = agent.init(jax.random.key(0), 1)
+    learner, update = five_bins()
+    state = learner.init(jax.random.key(0), jnp.zeros(1, jnp.int32), 1)
     network = jax.tree.map(jnp.zeros_like, state.network)
     network = dataclasses.replace(network, biases=(network.biases[0], jnp.array([logits])))
     size, zeros = len(rewards), jnp.zeros(len(rewards), jnp.int32)
     batch = Transition(zeros, zeros, jnp.array(rewards), jnp.full(size, terminated), zeros, zeros)
-    _, metrics, _ = update(state._replace(network=network), jax.random.key(1), batch, jnp.ones(size))
+    sample = Sample(batch, jnp.zeros(size - learner.gradients.fresh_count, jnp.int32), jnp.ones(size))
+    _, metrics = update(state._replace(network=network), jax.random.key(1), sample)
     assert metrics.outside == pytest.approx(outside / size)
 
 

@@ -21,6 +21,8 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import OneHot
 from uppertail.environments import Chain, FiniteMDP
 from uppertail.environments.watched import WatchedEnvironment, WatchedStep
+from uppertail.learners import Gradients
+from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpisodeUCB, ExplorationPolicy, Thompson
 from uppertail.policies.base import highest
@@ -72,19 +74,16 @@ class Repeated(ExplorationPolicy):
 # Compiled runs
 
 
+def loop_of_one_step(policy: ExplorationPolicy, network: PerAction, states: int) -> Loop:
+    """A loop that learns after each step."""
+    agent = Agent(Gaussian(scale=1.0), policy, OneHot(states), 0.9)
+    return Loop(GradientLearner(agent, Gradients(network, Uniform(), Online(), optax.sgd(0.1), 1, 1, 2, 8)), 1)
+
+
 @pytest.mark.slow
 def test_a_compiled_run_keeps_c_for_an_episode_and_draws_it_anew_for_the_next() -> None:
     """Step by step: what the policy keeps changes where an episode has ended, and nowhere else."""
-    agent = Agent(
-        Gaussian(scale=1.0),
-        EpisodeUCB(0.0, 9.0),
-        PerAction(4, 1, input_init="glorot", input_gain=1.0),
-        Online(),
-        OneHot(5),
-        0.9,
-        optax.sgd(0.1),
-    )
-    loop = Loop(agent, Uniform(), rollout_steps=1, updates_per_rollout=1, batch_size=2, replay_size=8)
+    loop = loop_of_one_step(EpisodeUCB(0.0, 9.0), PerAction(4, 1), 5)
     run, key, environment = CompiledRun(loop), jax.random.key(1), Chain(5).build(jax.random.key(0))
 
     def body(state: Any, _: None) -> Any:
@@ -106,16 +105,9 @@ def test_a_compiled_run_keeps_c_for_an_episode_and_draws_it_anew_for_the_next() 
 @pytest.mark.parametrize("policy", [EpisodeUCB(0.0, 9.0), Thompson()], ids=["EpisodeUCB", "Thompson"])
 def test_the_first_decision_is_that_of_a_replayed_next_action(policy: ExplorationPolicy) -> None:
     """With one key: the memory of an episode's start, then the decision."""
-    agent = Agent(
-        Gaussian(scale=1.0),
-        policy,
-        PerAction(4, 1, input_init="glorot", input_gain=1.0),
-        Online(),
-        OneHot(5),
-        0.9,
-        optax.sgd(0.1),
-    )
-    network, actor = agent.init(jax.random.key(0), 4).network, Actor(agent, agent.policy, 4)
+    learner = loop_of_one_step(policy, PerAction(4, 1), 5).learner
+    agent, network = learner.agent, learner.init(jax.random.key(0), jnp.zeros(1, jnp.int32), 4).network
+    actor = Actor(agent, agent.policy, 4)
     keys = jax.random.split(jax.random.key(1), 200)
     first = jax.jit(jax.vmap(lambda key: actor.first(key, network, jnp.asarray(2)).action))(keys)
     z = agent.returns(network, 2)
@@ -135,17 +127,8 @@ def test_an_episode_played_in_a_compiled_environment_holds_one_action() -> None:
         start_probability=jnp.ones(1),
         time_limit=3,
     )
-    agent = Agent(
-        Gaussian(scale=1.0),
-        UCB(),
-        PerAction(2, 1, input_init="glorot", input_gain=1.0),
-        Online(),
-        OneHot(1),
-        0.9,
-        optax.sgd(0.1),
-    )
-    loop = Loop(agent, Uniform(), rollout_steps=1, updates_per_rollout=1, batch_size=2, replay_size=8)
-    network = agent.init(jax.random.key(0), MANY).network
+    loop = loop_of_one_step(UCB(), PerAction(2, 1), 1)
+    network = loop.learner.init(jax.random.key(0), jnp.zeros(1, jnp.int32), MANY).network
     play = jax.jit(lambda key: CompiledRun(loop).play(key, environment, network, Held(), 30))
     returns, lengths = map(np.asarray, play(jax.random.key(0)))
     np.testing.assert_array_equal(lengths, 3)
@@ -212,7 +195,7 @@ def run_of(make: Any, num_envs: int) -> Run:
     settings = Settings(
         seeds=1, steps=10**6, episodes=10**6, num_envs=num_envs, rollout_steps=12, replay_size=16, batch_size=4
     )
-    method = Method(Gaussian(), Held(), PerAction(2, 1, input_init="glorot", input_gain=1.0), Uniform(), Online())
+    method = Method(Gaussian(), Held(), network=PerAction(2, 1), replay=Uniform(), target=Online())
     run = Run(Given(make, returns=(0.0, 1.0)), method, dataclasses.replace(settings, updates_per_rollout=1))
     run.driver.iterations = 2  # pyright: ignore[reportAttributeAccessIssue]
     Logging.played.clear()
@@ -233,7 +216,7 @@ def test_a_host_run_and_its_evaluation_hold_the_memory_of_each_environment(
             state, *_ = run.driver.advance(state)
         assert run.driver.failure is None
         assert_held(12)
-        networks = run.driver.gather(state, lambda each: each.agent.network)
+        networks = run.driver.gather(state, lambda each: each.learned.network)
         run.play(networks, Held(), 5)
         assert_held(5)
     finally:
@@ -265,7 +248,7 @@ class Watched(WatchedEnvironment):
 def test_watching_holds_it_too(compiled_once: None) -> None:
     run = run_of(Logging, 1)
     try:
-        networks = run.driver.gather(run.driver.start(), lambda each: each.agent.network)
+        networks = run.driver.gather(run.driver.start(), lambda each: each.learned.network)
         Logging.played.clear()
         assert len(list(watch(run, networks, Held(), 0, Watched(), 8, lambda frame, over: None))) == 8
         assert_held(8)
@@ -288,9 +271,9 @@ def test_memory_is_the_same_compiled_and_stepped_in_python(policy: ExplorationPo
         run.driver.iterations = 16  # pyright: ignore[reportAttributeAccessIssue]
         try:
             state, *_ = run.driver.advance(run.driver.start())
-            replay = run.driver.gather(state, lambda each: each.replay)
+            replay = run.driver.gather(state, lambda each: each.learned.memory.buffer)
             stored.append(jax.tree.map(np.asarray, replay.transitions))
-            networks = run.driver.gather(state, lambda each: each.agent.network)
+            networks = run.driver.gather(state, lambda each: each.learned.network)
             played.append(run.play(networks, policy, 3))
         finally:
             run.close()

@@ -17,6 +17,8 @@ from uppertail.distributions import Categorical, Gaussian, GaussianMixture, Poin
 from uppertail.encodings import Preferences
 from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Gym, Toy
 from uppertail.errors import InputError
+from uppertail.learners import Gradients
+from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Thompson
 from uppertail.records import write_run
@@ -40,17 +42,19 @@ def small_train(environment=None, **settings: Any):
     return train(environment or Chain(length=5), Gaussian(), UCB(), Settings(**{**SMALL, **settings}))
 
 
-def agent_in(environment):
-    encoding = environment.observations.encoding(Preferences())
-    return Agent(
-        Gaussian(),
-        UCB(),
-        PerAction(16, 1, input_init="glorot", input_gain=1.0),
-        Online(),
-        encoding,
-        0.9,
-        optax.adam(1e-3),
-    )
+def loop_in(environment, rollout_steps, replay_size, replay_start=0, on_policy="fresh"):
+    """A loop of gradient descent that never ends, with one update of 32 transitions after each rollout."""
+    agent = Agent(Gaussian(), UCB(), environment.observations.encoding(Preferences()), 0.9)
+    gradients = Gradients(
+        PerAction(16, 1), Uniform(), Online(), optax.adam(1e-3), rollout_steps, 1, 32, replay_size, on_policy,
+        replay_start,
+    )  # fmt: skip
+    return Loop(GradientLearner(agent, gradients), rollout_steps, episodes=10**6)
+
+
+def with_gradients(loop, **changes):
+    """The learner of a loop, with other settings of its gradients."""
+    return dataclasses.replace(loop.learner, gradients=dataclasses.replace(loop.learner.gradients, **changes))
 
 
 def stored(capacity, transitions):
@@ -58,18 +62,19 @@ def stored(capacity, transitions):
     return Uniform().add(Uniform().init(capacity, jax.tree.map(lambda leaf: leaf[0], transitions)), transitions)
 
 
-def minibatch(loop, fresh, buffer):
-    return loop.minibatch(jax.random.key(3), fresh, buffer, buffer.added).transitions
+def minibatch(learner, fresh, buffer):
+    replayable = buffer.added >= learner.gradients.replay_start
+    return learner.minibatch(jax.random.key(3), fresh, buffer, replayable).transitions
 
 
 @pytest.fixture(scope="module")
 def rollout():
     """Transitions and records of 64 steps on a slippery lake with a short time limit."""
     lake = FrozenLake(map_name="4x4", is_slippery=True, time_limit=4).build(jax.random.key(0))
-    loop = Loop(agent_in(lake), Uniform(), 64, 1, 32, replay_size=64, episodes=10**6)
+    loop = loop_in(lake, 64, 64)
     run = CompiledRun(loop).init(jax.random.key(1), lake)
     rollout = jax.jit(CompiledRun(loop).rollout)
-    _, transitions, records = rollout(jax.random.key(2), lake, run.agent.network, run.episode)
+    _, transitions, records = rollout(jax.random.key(2), lake, run.learned.network, run.episode)
     return loop, jax.tree.map(np.asarray, transitions), jax.tree.map(np.asarray, records)
 
 
@@ -101,10 +106,10 @@ def test_truncation_is_not_termination(rollout):
 
 def test_returns_and_lengths_start_anew_with_each_episode():
     toy = Toy().build(jax.random.key(0))
-    loop = Loop(agent_in(toy), Uniform(), 16, 1, 32, replay_size=64, episodes=10**6)
+    loop = loop_in(toy, 16, 64)
     run = CompiledRun(loop).init(jax.random.key(1), toy)
     rollout = jax.jit(CompiledRun(loop).rollout)
-    _, transitions, records = rollout(jax.random.key(2), toy, run.agent.network, run.episode)
+    _, transitions, records = rollout(jax.random.key(2), toy, run.learned.network, run.episode)
     assert (np.asarray(transitions.reward) != 0).sum() > 8
     ret, length = 0.0, 0
     for step in range(16):
@@ -120,7 +125,7 @@ def test_a_minibatch_is_half_fresh_on_policy_and_half_replay_off_policy(rollout)
     loop, transitions, _ = rollout
     old = transitions._replace(reward=np.full_like(transitions.reward, 7.0))
     buffer = stored(64, old)
-    batch = jax.tree.map(np.asarray, minibatch(loop, transitions, buffer))
+    batch = jax.tree.map(np.asarray, minibatch(loop.learner, transitions, buffer))
     rows = {tuple(row) for row in np.stack([transitions.observation, transitions.action, transitions.next_action], 1)}
     fresh = np.stack([batch.observation, batch.action, batch.next_action], 1)[:16]
     assert {tuple(row) for row in fresh} <= rows
@@ -138,8 +143,8 @@ def test_which_data_keep_the_next_action_that_was_taken(rollout, on_policy, keep
     loop, transitions, _ = rollout
     old = transitions._replace(reward=np.full_like(transitions.reward, 7.0))
     buffer = stored(64, old)
-    loop = dataclasses.replace(loop, on_policy=on_policy)
-    batch = jax.tree.map(np.asarray, minibatch(loop, transitions, buffer))
+    learner = with_gradients(loop, on_policy=on_policy)
+    batch = jax.tree.map(np.asarray, minibatch(learner, transitions, buffer))
     assert (batch.reward == 7.0).tolist() == [False] * 16 + [True] * 16
     rows = {tuple(row) for row in np.stack([transitions.observation, transitions.action, transitions.next_action], 1)}
     for half, keeps in ((slice(16), keeps_fresh), (slice(16, 32), keeps_replayed)):
@@ -157,7 +162,7 @@ def test_until_replay_starts_a_minibatch_is_all_fresh(rollout, on_policy):
     old = transitions._replace(reward=np.full(64, -1.0, np.float32))
     buffer = stored(128, old)
     started, waiting = (
-        minibatch(dataclasses.replace(loop, on_policy=on_policy, replay_start=start), transitions, buffer)
+        minibatch(with_gradients(loop, on_policy=on_policy, replay_start=start), transitions, buffer)
         for start in (64, 65)
     )
     assert (started.reward == -1.0).tolist() == [False] * 16 + [True] * 16
@@ -174,8 +179,8 @@ def test_a_rollout_shorter_than_the_minibatch_is_repeated_until_replay_starts(ro
     loop, transitions, _ = rollout
     fresh = jax.tree.map(lambda leaf: leaf[:16], transitions._replace(reward=np.arange(64, dtype=np.float32)))
     buffer = stored(64, fresh)
-    loop = dataclasses.replace(loop, rollout_steps=16, replay_start=17)
-    rows = np.asarray(minibatch(loop, fresh, buffer).reward)
+    learner = with_gradients(loop, rollout_steps=16, replay_start=17)
+    rows = np.asarray(minibatch(learner, fresh, buffer).reward)
     assert np.bincount(rows.astype(int)).tolist() == [2] * 16
 
 
@@ -185,11 +190,11 @@ def test_replay_starts_in_the_middle_of_a_run(rollout):
     chain, key = Chain(length=5).build(jax.random.key(0)), jax.random.key(1)
 
     def networks(replay_start):
-        whole = CompiledRun(Loop(agent_in(chain), Uniform(), 16, 1, 32, replay_size=256, replay_start=replay_start))
+        whole = CompiledRun(loop_in(chain, 16, 256, replay_start))
         run, chunk = whole.init(key, chain), jax.jit(whole.chunk, static_argnums=3)
         for _ in range(8):
             run, _, _ = chunk(key, chain, run, 1)
-            yield run.agent.network
+            yield run.learned.network
 
     same = [
         jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), *pair))
@@ -382,14 +387,20 @@ def test_returns_outside_the_support_are_refused_before_training():
     ("name", "value"),
     [
         ("seeds", 0), ("episodes", -1), ("steps", 0), ("discount", 1.1), ("learning_rate", -1.0), ("width", 0),
-        ("learning_rate", float("nan")), ("hidden_layers", 0), ("batch_size", 1), ("replay_size", 3), ("seed", -1),
+        ("learning_rate", float("nan")), ("hidden_layers", 0), ("batch_size", 1), ("replay_size", 0), ("seed", -1),
         ("rollout_steps", 0), ("updates_per_rollout", 0), ("gradient_clip", 0.0),
-        ("replay_start", -1), ("replay_start", 50_001), ("loss_samples", -1), ("num_envs", 0), ("num_envs", 3),
+        ("replay_start", -1), ("replay_start", 50_001), ("loss_samples", -1), ("num_envs", 0),
     ],
 )  # fmt: skip
 def test_settings_refuse_what_cannot_be(name, value):
     with pytest.raises(InputError, match=rf"^{name} is {value}"):
         Settings(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [("replay_size", 3), ("num_envs", 3)])
+def test_settings_refuse_what_does_not_go_with_a_rollout(name, value):
+    with pytest.raises(InputError, match=rf"^{name} is {value}"):
+        Settings(**{name: value, "rollout_steps": 16})
 
 
 @pytest.mark.parametrize(("name", "value"), [("seeds", 2.0), ("steps", 1e3), ("batch_size", None), ("seed", "0")])
@@ -421,7 +432,7 @@ def test_settings_refuse_an_end_of_the_learning_rate_that_cannot_be(end, steps):
 
 def test_the_learning_rate_falls_to_its_end_over_all_updates_of_a_run():
     """7 rollouts of 16 steps, with 3 updates each."""
-    settings = Settings(steps=100, updates_per_rollout=3, learning_rate=0.1, learning_rate_end=0.04)
+    settings = Settings(steps=100, rollout_steps=16, updates_per_rollout=3, learning_rate=0.1, learning_rate_end=0.04)
     rate = assembly.optimizer_of(settings).rate
     assert callable(rate)
     by_hand = {0: 0.1, 7: 0.08, 14: 0.06, 21: 0.04, 30: 0.04}
@@ -440,8 +451,6 @@ def test_settings_refuse_an_unknown_choice_of_data():
 
 
 def test_a_short_chain_is_learned():
-    record = train(
-        Chain(length=5), Gaussian(), UCB(), Settings(seeds=3, episodes=400, width=64, updates_per_rollout=4)
-    ).record
+    record = train(Chain(length=5), Gaussian(), UCB(), Settings(seeds=3, episodes=400)).record
     assert None not in record.solved_episode
     assert record.greedy_returns == [1.0, 1.0, 1.0]

@@ -91,7 +91,7 @@ class Ours(Contestant):
             replay_size=load.replay_size,
         )
         network = PerAction() if self.members == 1 else Ensemble(members=self.members)
-        method = Method(self.distribution, UCB(), network)
+        method = Method(self.distribution, UCB(), network=network)
         self.run = Run(stepped if self.host else compiled, method, settings)
         self.state = self.run.driver.start()
         self.state, _, _ = self.run.driver.advance(self.state)
