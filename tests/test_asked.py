@@ -102,7 +102,7 @@ def test_an_agent_refuses_it() -> None:
 
     method, settings = resolved(Method(Gaussian(scale=1.0), network=PerAction(4, 1)), Settings(), OneHot(5))
     learner = loop_of(method, OneHot(5), settings).learner
-    agent, network = learner.agent, learner.init(jax.random.key(0), np.zeros(1, np.int32), 2).network
+    agent, network = learner.agent, learner.init(jax.random.key(0), jax.numpy.zeros(1, int), 2).network
     assert agent.returns(network, 4).mean.shape == (2,)
     with pytest.raises(InputError, match="observation is 99"):
         agent.returns(network, 99)

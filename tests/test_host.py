@@ -1037,7 +1037,7 @@ def test_a_compiled_environment_needs_no_others_beside_it(environment: Any, word
 
 def test_rollouts_are_shared_evenly_by_the_environments() -> None:
     with pytest.raises(InputError, match=r"^num_envs is 3: use a divisor of rollout_steps \(16\), such as 2"):
-        Settings(num_envs=3)
+        Settings(num_envs=3, rollout_steps=16)
 
 
 def test_continuous_actions_are_refused_in_one_sentence() -> None:
