@@ -42,11 +42,11 @@ def small_train(environment=None, **settings: Any):
     return train(environment or Chain(length=5), Gaussian(), UCB(), Settings(**{**SMALL, **settings}))
 
 
-def loop_in(environment, rollout_steps, replay_size, replay_start=0, on_policy="fresh"):
+def loop_in(environment, rollout_steps, replay_size, replay_start=0):
     """A loop of gradient descent that never ends, with one update of 32 transitions after each rollout."""
     agent = Agent(Gaussian(), UCB(), environment.observations.encoding(Preferences()), 0.9)
     gradients = Gradients(
-        PerAction(16, 1), Uniform(), Online(), optax.adam(1e-3), rollout_steps, 1, 32, replay_size, on_policy,
+        PerAction(16, 1), Uniform(), Online(), optax.adam(1e-3), rollout_steps, 1, 32, replay_size, "fresh",
         replay_start,
     )  # fmt: skip
     return Loop(GradientLearner(agent, gradients), rollout_steps, episodes=10**6)
