@@ -13,7 +13,7 @@ from uppertail.encodings.hashed import TRIED
 from uppertail.environments import Gym
 from uppertail.environments.gymnasium.hashing import number, place
 from uppertail.errors import InputError
-from uppertail.networks import BayesianLast, Dropout, Ensemble, PerAction, Variational
+from uppertail.networks import Dropout, Ensemble, PerAction, Variational
 
 DIFFERENT: list[Any] = [
     *(0, 1, -1, 0.5, "0", "", (), (0,), ((0,),), {"a": 0}, {"b": 0}, {"a": 0, "b": 0}, None),
@@ -107,7 +107,7 @@ def test_what_has_no_place_leaves_the_others_theirs() -> None:
     assert held.size == 64 and np.isin(held, observations).all()
 
 
-NETWORKS = [PerAction, Ensemble, Dropout, Variational, BayesianLast]
+NETWORKS = [PerAction, Ensemble, Dropout, Variational]
 
 
 @pytest.mark.parametrize("kind", NETWORKS)

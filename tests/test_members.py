@@ -13,22 +13,18 @@ import scipy.stats
 
 import uppertail as ut
 from uppertail.encodings.states import OneHot, Scalar
-from uppertail.networks.base import Network, of_all_rows
+from uppertail.networks.base import Network
 from uppertail.networks.ensemble import EnsembleNetwork
 from uppertail.networks.variational import VariationalNetwork
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 
 STATES, ACTIONS, OUTPUTS = 4, 2, 3
-ALIKE: dict[str, Any] = {"input_init": "glorot", "input_gain": 1.0}
-"""All layers start and learn alike."""
-
 BUILDERS: dict[str, Any] = {
-    "Ensemble": ut.Ensemble(width=4, hidden_layers=2, bias=True, members=3, prior="network", prior_scale=2.0, **ALIKE),
-    "Ensemble of tables": ut.Ensemble(width=4, hidden_layers=2, members=3, prior_scale=2.0, **ALIKE),
-    "Dropout": ut.Dropout(width=4, hidden_layers=2, members=3, rate=0.4, **ALIKE),
-    "Variational": ut.Variational(width=4, hidden_layers=1, bias=True, members=3, **ALIKE),
-    "BayesianLast": ut.BayesianLast(width=4, hidden_layers=1, members=3, **ALIKE),
+    "Ensemble": ut.Ensemble(width=4, hidden_layers=2, bias=True, members=3, prior="network", prior_scale=2.0),
+    "Ensemble of tables": ut.Ensemble(width=4, hidden_layers=2, members=3, prior_scale=2.0),
+    "Dropout": ut.Dropout(width=4, hidden_layers=2, members=3, rate=0.4),
+    "Variational": ut.Variational(width=4, hidden_layers=1, bias=True, members=3),
 }
 
 
@@ -78,21 +74,20 @@ def test_a_member_is_its_perceptron_plus_its_prior() -> None:
     assert (np.abs(np.diff(outputs, axis=1)) > 1e-4).mean() > 0.9
 
 
-def test_without_a_scale_there_is_no_prior_and_a_last_layer_of_zeros_leaves_the_prior() -> None:
+def test_without_a_scale_there_is_no_prior() -> None:
     plain: EnsembleNetwork = network_of(dataclasses.replace(BUILDERS["Ensemble"], prior_scale=0.0))
     np.testing.assert_allclose(outputs_of(plain)[1, 2, 0], forward(*layers(plain.learned, 0, 2), 1), rtol=1e-4)
-    zero: EnsembleNetwork = network_of(dataclasses.replace(BUILDERS["Ensemble"], output_init="zero"))
-    np.testing.assert_allclose(outputs_of(zero)[1, 2, 0], 2 * forward(*layers(zero.prior, 0, 2), 1), rtol=1e-4)
 
 
 @pytest.mark.slow
 def test_priors_of_one_hot_states_are_tables_of_normal_numbers() -> None:
-    builder = dataclasses.replace(BUILDERS["Ensemble"], prior="auto", output_init="zero", bias=False, input_gain=None)
+    builder = dataclasses.replace(BUILDERS["Ensemble"], prior="auto", bias=False)
     network = builder.init(jax.random.key(0), OneHot(500), ACTIONS, OUTPUTS)
     ((table,), _) = network.prior
     assert table.shape == (ACTIONS, 3, 500, OUTPUTS)
     assert scipy.stats.kstest(np.asarray(table).ravel(), "norm").pvalue > 1e-3
-    np.testing.assert_allclose(network.outputs(jnp.asarray(7)), 2 * np.swapaxes(table[:, :, 7], 0, 1), rtol=1e-6)
+    alone = dataclasses.replace(network, learned=jax.tree.map(jnp.zeros_like, network.learned))
+    np.testing.assert_allclose(alone.outputs(jnp.asarray(7)), 2 * np.swapaxes(table[:, :, 7], 0, 1), rtol=1e-6)
     network = builder.init(jax.random.key(0), Scalar(STATES), ACTIONS, OUTPUTS)
     assert len(network.prior[0]) == 3
     with pytest.raises(ut.InputError, match="prior is table, which has a number for each state, but observations are"):
@@ -112,7 +107,7 @@ def test_the_mask_has_the_share_that_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-def test_what_is_fixed_has_no_gradient_and_rows_by_action_give_that_of_all_rows(name: str) -> None:
+def test_what_is_fixed_has_no_gradient(name: str) -> None:
     network = network_of(BUILDERS[name])
     actions, targets = jnp.array([0, 1, 1, 0, 1]), jnp.linspace(-1, 1, 5)
 
@@ -121,22 +116,22 @@ def test_what_is_fixed_has_no_gradient_and_rows_by_action_give_that_of_all_rows(
         return jnp.sum(network.member_weights(jnp.ones(3, bool)) * (network.outputs(state)[:, action, 1] - target) ** 2)
 
     rows, weights = (jnp.array([0, 1, 2, 3, 0]), targets), jnp.array([1.0, 0.5, 2.0, 1.0, 1.0])
-    total, losses, gradient = jax.jit(lambda net: net.loss_and_gradient(loss, actions, rows, weights))(network)
-    plain_total, plain_losses, plain = jax.jit(lambda net: of_all_rows(net, loss, actions, rows, weights))(network)
-    np.testing.assert_allclose(losses, plain_losses, rtol=1e-5)
+    network = network.observe(rows[0])
+
+    def mean_loss(network: Any) -> Any:
+        return jnp.mean(weights * jax.vmap(loss, in_axes=(None, 0, 0))(network, actions, rows)) + network.penalty()
+
+    gradient = jax.jit(jax.grad(mean_loss))(network)
     fixed = {
         "Ensemble": ["prior"],
         "Ensemble of tables": ["prior"],
         "Dropout": ["masks"],
         "Variational": ["noise", "seen"],
     }
-    for field in fixed.get(name, ["noise", "precision", "offsets"]):
+    for field in fixed[name]:
         assert all((leaf == 0).all() for leaf in jax.tree.leaves(getattr(gradient, field)))
     learned = gradient.mean if name == "Variational" else gradient.learned
     assert all((leaf != 0).any() for leaf in jax.tree.leaves(learned))
-    if name != "Variational":
-        np.testing.assert_allclose(total, plain_total, rtol=1e-5)
-        jax.tree.map(lambda g, p: np.testing.assert_allclose(g, p, rtol=1e-3, atol=1e-6), gradient, plain)
 
 
 # Dropout
@@ -181,9 +176,7 @@ def test_a_draw_of_the_weights_is_mean_plus_std_times_noise() -> None:
 
 
 def test_the_divergence_is_that_of_each_weight_by_quadrature() -> None:
-    network: VariationalNetwork = network_of(
-        ut.Variational(width=1, hidden_layers=1, members=2, prior_std=2.0, **ALIKE)
-    )
+    network: VariationalNetwork = network_of(ut.Variational(width=1, hidden_layers=1, members=2, prior_std=2.0))
     total = 0.0
     for mean, raw, prior in zip(network.mean[0], network.raw_std[0], network.prior[0], strict=True):
         for m, r in zip(np.ravel(mean).astype(np.float64), np.ravel(raw).astype(np.float64), strict=True):
@@ -197,9 +190,8 @@ def test_the_divergence_is_that_of_each_weight_by_quadrature() -> None:
 @pytest.mark.slow
 def test_the_divergence_counts_less_the_more_was_seen() -> None:
     network: VariationalNetwork = network_of(dataclasses.replace(BUILDERS["Variational"], kl=0.5))
-    seen = network.took(jnp.zeros(9, jnp.int32), jnp.zeros(9, jnp.int32))
-    none = (lambda net, action, row: 0.0 * jnp.sum(net.outputs(row)), jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32))
-    total, _, gradient = seen.loss_and_gradient(*none, jnp.ones(1))
+    seen = network.observe(jnp.zeros(10, jnp.int32))
+    total, gradient = jax.value_and_grad(lambda net: net.penalty())(seen)
     np.testing.assert_allclose(total, 0.5 * network.divergence() / 10, rtol=1e-5)
     mean, prior = np.asarray(network.mean[0][0], np.float64), network.prior[0][0]
     np.testing.assert_allclose(gradient.mean[0][0], 0.5 / 10 * mean / prior**2, rtol=1e-4)
@@ -217,39 +209,6 @@ def test_other_signs_are_as_likely_and_do_not_correlate() -> None:
     assert np.abs(correlation - np.eye(len(correlation))).max() < 0.25
 
 
-# BayesianLast
-
-
-def test_the_last_layer_has_the_covariance_of_linear_regression() -> None:
-    builder = ut.BayesianLast(width=3, hidden_layers=1, members=4000, prior_std=2.0, noise_std=0.25, **ALIKE)
-    network = network_of(builder)
-    states, actions = jnp.array([0, 0, 1, 3, 2, 0]), jnp.array([1, 1, 1, 0, 1, 1])
-    seen = jax.jit(lambda net: net.took(states, actions))(network)
-    for action in range(ACTIONS):
-        own = layers(network.learned, action)
-        features = [hidden_units(*own, int(s)) for s, a in zip(states, actions, strict=True) if a == action]
-        precision = np.eye(3) / 4.0 + sum(np.outer(f, f) for f in features) / 0.25**2
-        np.testing.assert_allclose(seen.precision[action], precision, rtol=1e-4, atol=1e-5)
-        for output in range(OUTPUTS):
-            drawn = np.asarray(seen.offsets[action, :, :, output], np.float64)
-            expected = np.linalg.inv(precision)
-            scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
-            assert np.abs(np.cov(drawn.T) - expected).max() < 0.1 * scale.max()
-    s, k, a = 3, 7, 0
-    weights, biases = layers(seen.learned, a)
-    offset = np.asarray(seen.offsets[a, k], np.float64)
-    expected = hidden_units(weights, biases, s) @ (weights[-1] + offset)
-    np.testing.assert_allclose(seen.outputs(jnp.asarray(s))[k, a], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_what_was_seen_often_is_known_and_what_was_not_is_as_before() -> None:
-    network = network_of(ut.BayesianLast(width=3, hidden_layers=1, members=200, **ALIKE))
-    seen = jax.jit(lambda net: net.took(jnp.zeros(500, jnp.int32), jnp.ones(500, jnp.int32)))(network)
-    before, after = (outputs_of(each)[0].std(axis=0) for each in (network, seen))
-    assert (after[1] < 0.2 * before[1]).all()
-    np.testing.assert_allclose(after[0], before[0], rtol=1e-4)
-
-
 # All of them in a run
 
 SHORT = ut.Settings(
@@ -262,11 +221,11 @@ SHORT = ut.Settings(
 def test_a_run_learns_and_leaves_what_is_fixed_alone(name: str) -> None:
     """Draws that members act with stay bit for bit, though each update learns with others."""
     builder = dataclasses.replace(BUILDERS[name], hidden_layers=1, bias=False)
-    run = Run(ut.Chain(3), Method(ut.PointMass(), ut.MemberThompson(), builder), SHORT)
+    run = Run(ut.Chain(3), Method(ut.PointMass(), ut.MemberThompson(), network=builder), SHORT)
     try:
         start = run.driver.start()
-        before = jax.tree.map(np.array, run.driver.gather(start, lambda state: state.agent.network))
-        after = run.driver.gather(run.driver.advance(start)[0], lambda state: state.agent.network)
+        before = jax.tree.map(np.array, run.driver.gather(start, lambda state: state.learned.network))
+        after = run.driver.gather(run.driver.advance(start)[0], lambda state: state.learned.network)
     finally:
         run.close()
     fixed = {"Ensemble": "prior", "Ensemble of tables": "prior", "Dropout": "masks"}.get(name, "noise")
@@ -279,7 +238,7 @@ def test_a_run_learns_and_leaves_what_is_fixed_alone(name: str) -> None:
 # What cannot be
 
 
-@pytest.mark.parametrize("builder", [ut.Ensemble, ut.Dropout, ut.Variational, ut.BayesianLast])
+@pytest.mark.parametrize("builder", [ut.Ensemble, ut.Dropout, ut.Variational])
 @pytest.mark.parametrize(
     ("members", "words"),
     [
@@ -302,7 +261,6 @@ def test_fewer_than_two_members_are_refused(builder: Any, members: Any, words: s
         (ut.Ensemble, {"width": 0}, "width is 0: use a whole number, 1 or more"),
         (ut.Variational, {"prior_std": 0.0}, "prior_std is 0.0: use a finite number above 0"),
         (ut.Variational, {"kl": -0.5}, "kl is -0.5: use a finite number, 0 or more"),
-        (ut.BayesianLast, {"noise_std": 0.0}, "noise_std is 0.0: use a finite number above 0"),
     ],
 )
 def test_settings_that_cannot_be_are_sentences(builder: Any, settings: dict[str, Any], words: str) -> None:

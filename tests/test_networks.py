@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from uppertail.distributions import Categorical, Gaussian
 from uppertail.encodings import Encoding, OneHot, Scalar, Thermometer
 from uppertail.errors import InputError
 from uppertail.networks import PerAction, PerActionNetwork
@@ -145,7 +144,7 @@ BETWEEN = {
     [("elu", "none"), ("relu", "none"), ("tanh", "none"), ("silu", "none"), ("elu", "layer"), ("relu", "rms")],
 )
 def test_hidden_units_are_normalized_then_activated(activation: Any, normalization: Any) -> None:
-    builder = PerAction(7, 2, bias=True, input_gain=1.0, activation=activation, normalization=normalization)
+    builder = PerAction(7, 2, bias=True, activation=activation, normalization=normalization)
     begun = builder.init(jax.random.key(0), OneHot(STATES), ACTIONS, OUTPUTS)
     network = jax.tree.map(lambda leaf: leaf + 0.3 * jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape), begun)
     outputs = outputs_of(network)
@@ -167,36 +166,11 @@ def test_a_normalization_has_a_finite_gradient_where_all_units_are_equal(normali
 
 def test_the_builder_gives_the_network_of_its_settings() -> None:
     """The weights that the sizes ask for, from the key itself; biases where asked for; the encoding's own encoder."""
-    network = PerAction(5, 3, bias=True, input_init="glorot", input_gain=1.0).init(
-        jax.random.key(4), OneHot(STATES), ACTIONS, OUTPUTS
-    )
+    network = PerAction(5, 3, bias=True).init(jax.random.key(4), OneHot(STATES), ACTIONS, OUTPUTS)
     expected = PerActionNetwork.init(jax.random.key(4), OneHot(STATES), (STATES, 5, 5, 5, OUTPUTS), ACTIONS, True)
     jax.tree.map(np.testing.assert_array_equal, network, expected)
     assert PerAction(5).init(jax.random.key(4), OneHot(STATES), ACTIONS, OUTPUTS).biases == ()
     assert (PerAction().width, PerAction().hidden_layers, PerAction().members, network.members) == (64, 1, None, None)
-
-
-@pytest.mark.parametrize("family", [Gaussian(scale=1.0), Categorical(11, 0.0, 1.0)], ids=["Gaussian", "Categorical"])
-def test_from_an_output_layer_of_zeros_all_states_begin_exactly_alike(family: Any) -> None:
-    def spread(output_init: Any) -> float:
-        network = PerAction(8, 2, input_init="glorot", output_init=output_init).init(
-            jax.random.key(0), OneHot(STATES), ACTIONS, family.num_outputs
-        )
-        z = jax.vmap(jax.vmap(family.from_outputs))(outputs_of(network))
-        return max(float(np.ptp(leaf, axis=(0, 1)).max()) for leaf in jax.tree.leaves(z))
-
-    assert spread("zero") == 0.0
-    assert spread("glorot") > 0.0
-
-
-def test_from_an_output_layer_of_zeros_all_layers_learn() -> None:
-    """The last layer at once, the others as soon as it is no longer zero."""
-    network: Any = PerAction(8, 1, output_init="zero").init(jax.random.key(0), OneHot(STATES), ACTIONS, OUTPUTS)
-    step = jax.jit(jax.grad(lambda net: jnp.sum((net.outputs(jnp.asarray(2)) - 1.0) ** 2)))
-    for moved in ([False, True], [True, True]):
-        gradient = step(network)
-        assert [bool((weight != 0).any()) for weight in gradient.weights] == moved
-        network = jax.tree.map(lambda leaf, slope: leaf - 0.1 * slope, network, gradient)
 
 
 @pytest.mark.parametrize(
@@ -213,10 +187,10 @@ def test_bad_sizes_are_sentences(settings: dict[str, Any], words: str) -> None:
         PerAction(**settings)
 
 
-@pytest.mark.parametrize("name", ["activation", "normalization", "input_init", "output_init"])
+@pytest.mark.parametrize("name", ["activation", "normalization"])
 def test_bad_names_are_sentences(name: str) -> None:
     """The runtime checker would refuse them first: a user's call has none."""
     network = PerAction()
     object.__setattr__(network, name, "gelu?")
-    with pytest.raises(InputError, match=rf"{name} is .*gelu\?.*(elu|none|glorot)"):
+    with pytest.raises(InputError, match=rf"{name} is .*gelu\?.*(elu|none)"):
         network.__post_init__()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from uppertail import Distinct, Graph, InputError, PerAction, RiskyArm, Settings
+from uppertail import InputError, PerAction, RiskyArm, Settings
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
 from uppertail.networks import Network, NetworkBuilder
@@ -124,10 +124,10 @@ BAD = {
     "width twice": ("--width 16 --network.width 8", "width is 16, but network.width is 8: give it once."),
     "no width": ("--network test_parts.Own --width 8", "width is 8, but the network Own has no such setting"),
     "network": ("--network Peraction", "Unknown network 'Peraction': use PerAction, Ensemble, Dropout,"),
-    "replay": ("--replay Distinkt", "own class. Did you mean Distinct?"),
+    "replay": ("--replay Unifrm", "own class. Did you mean Uniform?"),
     "target": (
         "--target Periodc",
-        "Online, RunningMean, Periodic or Graph, or the import path of your own class. Did you",
+        "Online, RunningMean or Periodic, or the import path of your own class. Did you",
     ),
     "setting of a network": ("--network.widht 3", "PerAction has no setting 'widht'. Did you mean --network.width?"),
     "setting of a target": (
@@ -135,7 +135,7 @@ BAD = {
         "Periodic has no setting 'evry'. Did you mean --target.every?",
     ),
     "setting of one's own": ("--network test_parts.Own --network.bais true", "Did you mean --network.bias?"),
-    "setting of another class": ("--target.every 3", "`uppertail train --target.help Graph` lists its settings"),
+    "setting of another class": ("--target.every 3", "`uppertail train --target.help Online` lists its settings"),
     "choice": ("--network.activation gelu", "network.activation is gelu: use one of elu, relu, tanh or silu"),
     "an environment that is no builder": (
         "--env gymnasium.envs.classic_control.CartPoleEnv",
@@ -179,15 +179,15 @@ def test_what_is_asked_for_reaches_the_parts(own):
     assert type(built.policy).__name__ == "EpisodeUCB"
     assert parse_request(["--network", "test_parts.Own", "--network.bias", "true"]).built.network.bias is True
     nothing = parse_request([]).built
-    assert (nothing.network, nothing.replay, nothing.target) == (PerAction(), Distinct(), Graph())
+    assert (nothing.network, nothing.replay, nothing.target) == (None, None, None)
 
 
 @pytest.mark.slow
 def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_them_all(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = (
-        "--env.length 3 --seeds 1 --steps 64 --width 4 --network.activation tanh --replay Distinct --target Periodic "
-        "--target.every 2 --adam_betas [0.8,0.9] --adam_epsilon 0.001 --policy EpisodeUCB --replay_size 64 --quiet"
+        "--env.length 3 --seeds 1 --steps 64 --width 4 --network.activation tanh --replay Prioritized "
+        "--target Periodic --target.every 2 --adam_betas [0.8,0.9] --adam_epsilon 0.001 --policy EpisodeUCB --replay_size 64 --quiet"
     )
     assert main(["train", *arguments.split(), "--out", "first"]) == 0
     assert main(["train", "--config", "first/config.yaml", "--quiet", "--out", "second"]) == 0
@@ -198,8 +198,9 @@ def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_th
         "env": "Chain",
         "distribution": "Gaussian",
         "policy": "EpisodeUCB",
+        "learner": "GradientDescent",
         "network": "PerAction",
-        "replay": "Distinct",
+        "replay": "Prioritized",
         "target": "Periodic",
     }
     assert (first["network"]["width"], first["network"]["activation"], first["target"]["every"]) == (4, "tanh", 2)
@@ -213,7 +214,7 @@ def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_th
     ("option", "words"),
     [
         ("--network.help=PerAction", ["--network.width WIDTH", "--network.activation {elu,relu,tanh,silu}"]),
-        ("--replay.help=Distinct", ["--replay.latest LATEST"]),
+        ("--replay.help=Prioritized", ["--replay.beta BETA"]),
         ("--target.help=Periodic", ["--target.every EVERY"]),
     ],
 )

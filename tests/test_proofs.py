@@ -14,6 +14,7 @@ import uppertail as ut
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Preferences
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
+from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import EncodedNetwork, Network, NetworkBuilder, PerActionNetwork
 from uppertail.policies import ExplorationPolicy, highest
 from uppertail.replay import Replay, Sample, Uniform
@@ -104,7 +105,7 @@ def test_an_ensemble_with_priors_solves_a_chain() -> None:
 
 def ensemble_run(shared: float = 0.5) -> tuple[CompiledRun, Any, Any, Any]:
     """A run of an ensemble before its first step, and a function that makes a rollout and its updates."""
-    method = Method(ut.PointMass(), OneMember(), PriorEnsembles(shared=shared), Uniform())
+    method = Method(ut.PointMass(), OneMember(), network=PriorEnsembles(shared=shared), replay=Uniform())
     run = Run(ut.Chain(4), method, TINY)
     environment = jax.tree.map(lambda leaf: leaf[0], run.world.environments)
     compiled, key = CompiledRun(run.loop), run.keys.run[0]
@@ -123,7 +124,7 @@ def test_priors_stay_bit_for_bit_and_what_is_learned_moves() -> None:
     state = start
     for _ in range(5):
         state, *_ = iterate(state)
-    before, after = start.agent.network, state.agent.network
+    before, after = start.learned.network, state.learned.network
     jax.tree.map(np.testing.assert_array_equal, after.prior, before.prior)
     assert all(
         (now != was).any(axis=(1, 2, 3)).all()
@@ -138,7 +139,7 @@ def test_a_mask_is_drawn_once_and_stored_with_its_transition() -> None:
     masks = []
     for _ in range(8):  # as many transitions as the buffer holds
         state, *_ = iterate(state)
-        masks.append(np.asarray(state.replay.transitions.extra))
+        masks.append(np.asarray(state.learned.memory.buffer.transitions.extra))
     assert masks[-1].shape == (64, MEMBERS)
     np.testing.assert_array_equal(masks[0][:8], masks[-1][:8])
     assert 0.12 < masks[-1].mean() < 0.4
@@ -149,28 +150,30 @@ def test_a_mask_is_drawn_once_and_stored_with_its_transition() -> None:
 def test_a_member_learns_from_its_own_transitions_alone() -> None:
     """Of a batch that is masked for the others, only one member's arrays have a gradient, and its own bootstrap."""
     compiled, state, _, key = ensemble_run()
-    agent, number = compiled.loop.agent, jnp.zeros(4, jnp.int32)
+    learner, number = compiled.loop.learner, jnp.zeros(4, jnp.int32)
+    assert isinstance(learner, GradientLearner)
+    agent = learner.agent
     mask = jnp.zeros((4, MEMBERS), bool).at[:, 1].set(True)
     batch = Transition(number, number, jnp.ones(4), number < 0, number + 1, number + 1, mask)
-    after, metrics, losses = jax.jit(agent.update)(state.agent, key, batch, jnp.ones(4))
+    sample = Sample(batch, number, jnp.ones(4))
+    after, metrics = jax.jit(learner.update)(state.learned, key, sample)
     changed = [
         (now != was).any(axis=(1, 2, 3))
-        for now, was in zip(after.network.learned.weights, state.agent.network.learned.weights, strict=True)
+        for now, was in zip(after.network.learned.weights, state.learned.network.learned.weights, strict=True)
     ]
     np.testing.assert_array_equal(changed, [[member == 1 for member in range(MEMBERS)]] * 2)
-    value = np.asarray(jax.vmap(lambda s: agent.returns(state.agent.network, s).mean)(jnp.arange(2)), np.float64)
+    value = np.asarray(jax.vmap(lambda s: agent.returns(state.learned.network, s).mean)(jnp.arange(2)), np.float64)
     expected = 0.5 * (1.0 + agent.discount * value[1, 1, 1] - value[0, 1, 0]) ** 2
-    np.testing.assert_allclose(losses, expected, rtol=1e-4)
     np.testing.assert_allclose(metrics.loss, expected, rtol=1e-4)
 
 
 def test_a_policy_that_needs_members_says_so() -> None:
-    sentence = "The policy OneMember needs a network with members, and PerAction has none: use an ensemble"
+    sentence = "The policy OneMember needs members that can differ, and this learner has none: use .* an ensemble"
     with pytest.raises(ut.InputError, match=sentence):
         ut.train(ut.Chain(4), ut.PointMass(), OneMember(), TINY)
     run = Run(ut.Chain(4), Method(), TINY)
     try:
-        networks = run.driver.gather(run.driver.start(), lambda each: each.agent.network)
+        networks = run.driver.gather(run.driver.start(), lambda each: each.learned.network)
         with pytest.raises(ut.InputError, match=sentence):
             run.play(networks, OneMember(), 2)
     finally:
@@ -241,7 +244,7 @@ def test_a_replay_of_ones_own_trains_and_gets_its_losses_back() -> None:
     run = Run(ut.Chain(3), Method(replay=Surprising(7.0)), settings)
     try:
         state, *_ = run.driver.advance(run.driver.start())
-        losses = np.asarray(run.driver.gather(state, lambda each: each.replay.loss))[0]
+        losses = np.asarray(run.driver.gather(state, lambda each: each.learned.memory.buffer.loss))[0]
     finally:
         run.close()
     assert (losses > 0).all()

@@ -14,20 +14,22 @@ import pytest
 import scipy.stats
 from hypothesis import given
 
-from uppertail.agent import Agent, AgentState, Metrics
+from uppertail.agent import Agent
 from uppertail.distributions import Gaussian, PointMass
 from uppertail.encodings import OneHot
 from uppertail.environments import Chain
+from uppertail.learners import Gradients, LearnerState, Metrics
+from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import UCB
-from uppertail.replay import Distinct, Prioritized, Replay, Sample, Uniform
+from uppertail.replay import Prioritized, Replay, Sample, Uniform
 from uppertail.targets import Online
 from uppertail.training.acting import iteration_keys
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.loop import Loop, RunState
 from uppertail.types import Transition
 
-PARTS = [Uniform(), Distinct(), Distinct(latest=3), Prioritized()]
+PARTS = [Uniform(), Prioritized()]
 CAPACITY = 7
 DRAWS = 20_000
 BATCHES = [[1], [3], [5, 1], [5, 2], [5, 5], [4, 4, 4, 4]]
@@ -73,8 +75,8 @@ def filled(part: Replay, batches: list[int]) -> Any:
 
 def held(part: Replay, total: int) -> range:
     """Which of so many transitions, no two of one pair, it holds."""
-    room = CAPACITY // part.latest if isinstance(part, Distinct) else CAPACITY
-    return range(max(total - room, 0) + 1, total + 1)
+    del part
+    return range(max(total - CAPACITY, 0) + 1, total + 1)
 
 
 def test_an_empty_buffer_keeps_shapes_and_types(part: Replay) -> None:
@@ -171,25 +173,19 @@ def test_batched_over_seeds_it_is_the_same(part: Replay) -> None:
 @pytest.mark.slow
 def test_the_losses_that_come_back_are_those_of_the_drawn_transitions() -> None:
     """Nothing is learned, and next actions are kept: then a transition has one loss, whenever it is drawn."""
-    agent = Agent(
-        PointMass(),
-        UCB(),
-        PerAction(4, 1, input_init="glorot", input_gain=1.0),
-        Online(),
-        OneHot(5),
-        0.9,
-        optax.sgd(0.0),
-    )
+    agent = Agent(PointMass(), UCB(), OneHot(5), 0.9)
     part = Prioritized(alpha=1.0)
-    loop = Loop(agent, part, rollout_steps=4, updates_per_rollout=2, batch_size=8, replay_size=40, on_policy="all")
+    gradients = Gradients(PerAction(4, 1), part, Online(), optax.sgd(0.0), 4, 2, 8, 40, on_policy="all")
+    loop = Loop(GradientLearner(agent, gradients), rollout_steps=4)
     run, key, environment = CompiledRun(loop), jax.random.key(0), Chain(5).build(jax.random.key(0))
     state, iterate = run.init(key, environment), jax.jit(lambda state: run.iterate(key, environment, state)[0])
     for _ in range(10):
         state = iterate(state)
-    stored = state.replay.ring.transitions
-    *_, losses = jax.jit(agent.update)(state.agent, key, stored, jnp.ones(40))
-    priorities = np.asarray(state.replay.priorities).reshape(-1)[:40]
-    drawn = priorities != float(state.replay.highest)
+    network, buffer = state.learned.network, state.learned.memory.buffer
+    of_rows = jax.jit(jax.vmap(agent.loss, in_axes=(None, None, None, 0)))
+    losses = of_rows(network, network, jax.random.split(key), buffer.ring.transitions)[0][:, 0]
+    priorities = np.asarray(buffer.priorities).reshape(-1)[:40]
+    drawn = priorities != float(buffer.highest)
     assert drawn.sum() > 20
     np.testing.assert_allclose(priorities[drawn], np.asarray(losses)[drawn] + 1e-6, rtol=1e-4, atol=1e-8)
 
@@ -217,19 +213,20 @@ class SampleFirst(CompiledRun):
     """The trap: the old buffer is still read after the new one is made."""
 
     def iterate(self, run_key: Any, environment: Any, run: RunState) -> Any:
-        loop = self.loop
+        learner: Any = self.loop.learner
+        parts, buffer = learner.gradients, run.learned.memory.buffer
         act_key, learn_key = iteration_keys(run_key, run.iteration)
-        episode, fresh, records = self.rollout(act_key, environment, run.agent.network, run.episode)
-        stored = (run.iteration + 1) * loop.rollout_steps
+        episode, fresh, records = self.rollout(act_key, environment, run.learned.network, run.episode)
 
-        def learn(state: AgentState, key: Any) -> tuple[AgentState, Metrics]:
+        def learn(state: LearnerState, key: Any) -> tuple[LearnerState, Metrics]:
             batch_key, update_key = jax.random.split(key)
-            batch = loop.minibatch(batch_key, fresh, run.replay, stored)
-            return loop.agent.update(state, update_key, batch.transitions, batch.weights)[:2]
+            batch = learner.minibatch(batch_key, fresh, buffer, jnp.asarray(True))
+            return learner.update(state, update_key, batch)
 
-        buffer = loop.replay.add(run.replay, fresh)
-        agent_state, metrics = jax.lax.scan(learn, run.agent, jax.random.split(learn_key, loop.updates_per_rollout))
-        after = run._replace(agent=agent_state, replay=buffer, episode=episode, iteration=run.iteration + 1)
+        added = parts.replay.add(buffer, fresh)
+        begun = run.learned._replace(memory=run.learned.memory._replace(buffer=added))
+        learned, metrics = jax.lax.scan(learn, begun, jax.random.split(learn_key, parts.updates_per_rollout))
+        after = run._replace(learned=learned, episode=episode, iteration=run.iteration + 1)
         return after, records, metrics
 
 
@@ -238,21 +235,15 @@ class BranchingAdd(CompiledRun):
 
     def iterate(self, run_key: Any, environment: Any, run: RunState) -> Any:
         after, records, metrics = super().iterate(run_key, environment, run)
-        buffer = jax.lax.cond(run.iteration > 0, lambda: after.replay, lambda: run.replay)
-        return after._replace(replay=buffer), records, metrics
+        new, old = after.learned.memory, run.learned.memory.buffer
+        buffer = jax.lax.cond(run.iteration > 0, lambda: new.buffer, lambda: old)
+        return after._replace(learned=after.learned._replace(memory=new._replace(buffer=buffer))), records, metrics
 
 
 def small_loop(part: Replay, capacity: int) -> Loop:
-    agent = Agent(
-        Gaussian(),
-        UCB(),
-        PerAction(4, 1, input_init="glorot", input_gain=1.0),
-        Online(),
-        OneHot(5),
-        0.9,
-        optax.sgd(0.01),
-    )
-    return Loop(agent, part, rollout_steps=2, updates_per_rollout=1, batch_size=4, replay_size=capacity)
+    agent = Agent(Gaussian(), UCB(), OneHot(5), 0.9)
+    gradients = Gradients(PerAction(4, 1), part, Online(), optax.sgd(0.01), 2, 1, 4, capacity)
+    return Loop(GradientLearner(agent, gradients), rollout_steps=2)
 
 
 def program(run_type: type[CompiledRun], part: Replay, seeds: int, capacity: int) -> tuple[str, tuple[int, ...]]:
@@ -265,7 +256,9 @@ def program(run_type: type[CompiledRun], part: Replay, seeds: int, capacity: int
     text = chunk.lower(keys, environments, runs, 5).compile().as_text()
     assert text is not None
     lengths = {
-        leaf.shape[1] for leaf in jax.tree.leaves(runs.replay) if leaf.ndim > 1 and leaf.shape[1] > capacity // 4
+        leaf.shape[1]
+        for leaf in jax.tree.leaves(runs.learned.memory.buffer)
+        if leaf.ndim > 1 and leaf.shape[1] > capacity // 4
     }
     return text, (*sorted(lengths), *(seeds * length for length in sorted(lengths)))
 

@@ -14,9 +14,11 @@ from uppertail.distributions import PointMass
 from uppertail.encodings import OneHot, Vector
 from uppertail.environments import Toy
 from uppertail.errors import InputError
+from uppertail.learners import Gradients
+from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import Network, PerAction
 from uppertail.policies import Greedy
-from uppertail.replay import Uniform
+from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online, Periodic, RunningMean, Target
 from uppertail.training.checkpoints import tensors
 from uppertail.training.drivers.compiled_run import CompiledRun
@@ -27,22 +29,15 @@ TARGETS = [Online(), RunningMean(0.75), Periodic(2)]
 INF = float("inf")
 
 
-def agent_of(target: Target) -> Agent:
-    return Agent(
-        PointMass(),
-        Greedy(),
-        PerAction(4, 1, input_init="glorot", input_gain=1.0),
-        target,
-        OneHot(3),
-        0.5,
-        optax.sgd(0.1),
-    )
+def learner_of(target: Target) -> GradientLearner:
+    gradients = Gradients(PerAction(4, 1), Uniform(), target, optax.sgd(0.1), 4, 2, 4, 8)
+    return GradientLearner(Agent(PointMass(), Greedy(), OneHot(3), 0.5), gradients)
 
 
 def networks(count: int) -> list[Any]:
     """Networks of random weights, whose observed bounds are infinite in the first two and then widen."""
     encoding, draws = Vector((-INF,), (INF,)), np.random.default_rng(0)
-    begun = PerAction(3, 1, input_init="glorot", input_gain=1.0).init(jax.random.key(0), encoding, 2, 2)
+    begun = PerAction(3, 1).init(jax.random.key(0), encoding, 2, 2)
     sequence = []
     for step in range(count):
         network: Any = jax.tree.map(lambda leaf: jnp.asarray(draws.normal(size=leaf.shape), jnp.float32), begun)
@@ -57,7 +52,7 @@ def networks(count: int) -> list[Any]:
 def test_a_running_mean_is_the_recursion_in_numpy(decay: float) -> None:
     """What was observed has no mean: the target sees observations as the network that learns does."""
     target, (first, *later) = RunningMean(decay), networks(6)
-    state, means = target.init(first, ()), [np.asarray(leaf, np.float64) for leaf in first.weights]
+    state, means = target.init(first), [np.asarray(leaf, np.float64) for leaf in first.weights]
     for online in later:
         state = target.after_rollout(target.after_update(state, online), online)
         means = [decay * mean + (1 - decay) * np.asarray(new) for mean, new in zip(means, online.weights, strict=True)]
@@ -80,13 +75,13 @@ def test_a_running_mean_refuses_a_network_whose_observations_it_would_average() 
             return Counting(self.count + len(observations))
 
     with pytest.raises(InputError, match=r"Counting keeps something of its observations.* give it the method with_obs"):
-        RunningMean().init(Counting(jnp.zeros(())), ())
+        RunningMean().init(Counting(jnp.zeros(())))
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])
 def test_a_periodic_copy_is_made_anew_every_few_rollouts(every: int) -> None:
     target, (first, *later) = Periodic(every), networks(8)
-    state, expected = target.init(first, ()), first
+    state, expected = target.init(first), first
     for rollouts, online in enumerate(later, start=1):
         state = target.after_update(state, networks(1)[0])  # updates alone change nothing
         state = target.after_rollout(state, online)
@@ -96,14 +91,14 @@ def test_a_periodic_copy_is_made_anew_every_few_rollouts(every: int) -> None:
 
 def test_online_is_the_network_that_learns() -> None:
     first, second = networks(2)
-    assert Online().init(first, ()) == ()
+    assert Online().init(first) == ()
     assert Online().network((), second) is second
 
 
 @pytest.mark.parametrize("target", TARGETS[1:], ids=str)
 def test_it_begins_as_the_network_that_learns_and_shares_no_array_with_it(target: Target) -> None:
     (online,) = networks(1)
-    state = target.init(online, ())
+    state = target.init(online)
     for ours, theirs in zip(jax.tree.leaves(target.network(state, online)), jax.tree.leaves(online), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     own, others = ({leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(each)} for each in (state, online))
@@ -112,13 +107,14 @@ def test_it_begins_as_the_network_that_learns_and_shares_no_array_with_it(target
 
 def test_the_bootstrap_of_an_update_is_the_targets_and_the_prediction_the_online_networks() -> None:
     """Squared distance by hand: 1/2 (r + discount * target's value at (s', a') - online value at (s, a))^2."""
-    agent = agent_of(Periodic(100))
-    state, other = (agent.init(jax.random.key(seed), 2) for seed in range(2))
-    state = state._replace(target=other.target)
+    learner = learner_of(Periodic(100))
+    agent, first = learner.agent, jnp.zeros(1, jnp.int32)
+    state, other = (learner.init(jax.random.key(seed), first, 2) for seed in range(2))
+    state = state._replace(memory=state.memory._replace(target=other.memory.target))
     fields = jnp.array([0, 2]), jnp.array([1, 0]), jnp.array([0.5, -1.0]), jnp.array([False, False]), jnp.array([1, 1])
-    after, metrics, losses = jax.jit(agent.update)(
-        state, jax.random.key(0), Transition(*fields, jnp.array([0, POLICY_CHOICE])), jnp.ones(2)
-    )
+    transitions = Transition(*fields, jnp.array([0, POLICY_CHOICE]))
+    batch = Sample(transitions, jnp.arange(2), jnp.ones(2))
+    after, metrics = jax.jit(learner.update)(state, jax.random.key(0), batch)
     value, targets = (
         np.asarray(jax.vmap(lambda s, n=network: agent.returns(n, s).mean)(jnp.arange(3)), np.float64)
         for network in (state.network, other.network)
@@ -127,23 +123,24 @@ def test_the_bootstrap_of_an_update_is_the_targets_and_the_prediction_the_online
         0.5 * (0.5 + 0.5 * targets[1, 0] - value[0, 1]) ** 2,
         0.5 * (-1.0 + 0.5 * targets[1].max() - value[2, 0]) ** 2,
     ]
-    np.testing.assert_allclose(losses, expected, rtol=1e-5)
     np.testing.assert_allclose(metrics.loss, np.mean(expected), rtol=1e-5)
-    jax.tree.map(np.testing.assert_array_equal, after.target.network, other.network)
+    jax.tree.map(np.testing.assert_array_equal, after.memory.target.network, other.network)
     assert any((ours != was).any() for ours, was in zip(after.network.weights, state.network.weights, strict=True))
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_a_run_moves_its_target_and_a_checkpoint_holds_it(target: Target) -> None:
     """Three rollouts of two updates; then through named arrays and back, bit for bit."""
-    loop = Loop(agent_of(target), Uniform(), rollout_steps=4, updates_per_rollout=2, batch_size=4, replay_size=8)
+    loop = Loop(learner_of(target), rollout_steps=4)
     run, key, environment = CompiledRun(loop), jax.random.key(0), Toy().build(jax.random.key(0))
     states = [run.init(key, environment)]
     iterate = jax.jit(lambda state: run.iterate(key, environment, state)[0])
     for _ in range(3):
         states.append(iterate(states[-1]))
-    online = [np.asarray(state.agent.network.weights[0]) for state in states]
-    bootstrapping = [np.asarray(target.network(state.agent.target, state.agent.network).weights[0]) for state in states]
+    online = [np.asarray(state.learned.network.weights[0]) for state in states]
+    bootstrapping = [
+        np.asarray(target.network(state.learned.memory.target, state.learned.network).weights[0]) for state in states
+    ]
     if isinstance(target, Periodic):
         for ours, expected in zip(bootstrapping, (0, 0, 2, 2), strict=True):
             np.testing.assert_array_equal(ours, online[expected])
@@ -153,10 +150,10 @@ def test_a_run_moves_its_target_and_a_checkpoint_holds_it(target: Target) -> Non
         assert not any((after == before).all() for before, after in itertools.pairwise(bootstrapping))
     else:
         np.testing.assert_array_equal(bootstrapping, online)
-    arrays = tensors.to_named(states[-1].agent)
-    assert any(name.startswith("target/") for name in arrays) == (not isinstance(target, Online))
-    restored = tensors.from_named(jax.eval_shape(lambda: states[-1].agent), arrays)
-    jax.tree.map(np.testing.assert_array_equal, restored, states[-1].agent)
+    arrays = tensors.to_named(states[-1].learned)
+    assert any(name.startswith("memory/target/") for name in arrays) == (not isinstance(target, Online))
+    restored = tensors.from_named(jax.eval_shape(lambda: states[-1].learned), arrays)
+    jax.tree.map(np.testing.assert_array_equal, restored, states[-1].learned)
 
 
 @pytest.mark.parametrize(
