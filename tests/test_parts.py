@@ -187,7 +187,8 @@ def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_th
     monkeypatch.chdir(tmp_path)
     arguments = (
         "--env.length 3 --seeds 1 --steps 64 --width 4 --network.activation tanh --replay Prioritized "
-        "--target Periodic --target.every 2 --adam_betas [0.8,0.9] --adam_epsilon 0.001 --policy EpisodeUCB --replay_size 64 --quiet"
+        "--target Periodic --target.every 2 --adam_betas [0.8,0.9] --adam_epsilon 0.001 --policy EpisodeUCB "
+        "--replay_size 64 --quiet"
     )
     assert main(["train", *arguments.split(), "--out", "first"]) == 0
     assert main(["train", "--config", "first/config.yaml", "--quiet", "--out", "second"]) == 0

@@ -55,7 +55,8 @@ def solved() -> list[list[str]]:
                 rows.append([
                     name, shown, of_seeds(run["solved_episode"]),
                     number(median_episode(run["first_success_episode"])), "-" if table is None else str(table),
-                    least(run["kept"]) if any(run["kept"]) else "-", others if method == "gaussian" else "-", f"{run['steps_per_second']:,.0f}",
+                    least(run["kept"]) if any(run["kept"]) else "-",
+                    others if method == "gaussian" else "-", f"{run['steps_per_second']:,.0f}",
                 ])  # fmt: skip
     return rows
 
