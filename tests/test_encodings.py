@@ -1,5 +1,6 @@
 """Encodings of vectors and images against float64 NumPy, and what of them is learned."""
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -14,11 +15,14 @@ import pytest
 from uppertail.agent import Agent
 from uppertail.distributions import Gaussian
 from uppertail.encodings import Encoding, Image, RandomFeatures, Vector
-from uppertail.encodings.random_features import Waves, cosine
+from uppertail.encodings.random_features import SCALES, Waves, cosine
 from uppertail.encodings.vector import Bounds
 from uppertail.errors import InputError
+from uppertail.learners import GradientDescent, Gradients
+from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import Greedy
+from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
 from uppertail.types import POLICY_CHOICE, Transition
 
@@ -173,10 +177,11 @@ def test_random_features_are_cosines_of_the_scaled_numbers(norm: float) -> None:
     for observation in OBSERVATIONS:
         numbers = scaled(VECTOR, [OBSERVATIONS], observation)
         angles = numbers @ np.asarray(encoder.frequencies, float) + np.asarray(encoder.phases, float)
-        expected = norm * np.pi / 128 * np.cos(angles)
-        np.testing.assert_allclose(waves.features(encoder, jnp.asarray(observation)), expected, atol=1e-5 * norm)
+        expected = np.sqrt(2 / 64) * np.cos(angles)
+        np.testing.assert_allclose(waves.features(encoder, jnp.asarray(observation)), expected, atol=2e-6)
         ours = waves.project(encoder, jnp.asarray(weight), jnp.asarray(observation))
-        np.testing.assert_allclose(ours, expected @ weight, atol=1e-4 * norm)
+        projected = norm * np.pi / 128 * np.cos(angles) @ weight  # absolute values sum to the norm
+        np.testing.assert_allclose(ours, projected, atol=1e-4 * norm)
 
 
 @pytest.mark.parametrize("size", [1.0, 10.0, 100.0])
@@ -188,17 +193,21 @@ def test_the_cosine_is_numpys_to_float32_rounding_of_the_angle(size: float) -> N
 
 @pytest.mark.parametrize("length_scale", [0.2, 1.0])
 def test_near_observations_share_random_features_and_far_ones_do_not(length_scale: float) -> None:
-    """The product of two is exp(- d^2 / 2 l^2), of d the root mean square of their difference, within 5 errors."""
+    """The product of two is the mean over three scales l of exp(- d^2 / 2 l^2), within 5 errors.
+
+    d is the root mean square of the difference of the observations.
+    """
     count, entries = 20_000, 6
     waves = RandomFeatures(Vector((-1.0,) * entries, (1.0,) * entries), count, length_scale)
     encoder, random = waves.init(jax.random.key(3)), np.random.default_rng(0)
     start = random.uniform(-1, 1, entries)
     there = [start + shift * random.normal(size=entries) for shift in (0.0, 0.05, 0.2, 0.5, 2.0)]
     features = np.stack([waves.features(encoder, jnp.asarray(each, jnp.float32)) for each in there]).astype(float)
-    np.testing.assert_allclose(np.abs(features).sum(axis=1), 1.0, rtol=0.03)
-    products = features @ features[0] / (features[0] @ features[0])
+    np.testing.assert_allclose((features**2).sum(axis=1), 1.0, rtol=0.03)
+    products = features @ features[0]
     distance = np.sqrt(np.mean((np.stack(there) - start) ** 2, axis=1))
-    np.testing.assert_allclose(products, np.exp(-(distance**2) / (2 * length_scale**2)), atol=5 / np.sqrt(count))
+    kernels = [np.exp(-(distance**2) / (2 * (scale * length_scale) ** 2)) for scale in SCALES]
+    np.testing.assert_allclose(products, np.mean(kernels, axis=0), atol=5 / np.sqrt(count))
 
 
 @pytest.mark.parametrize(
@@ -219,11 +228,10 @@ def test_random_features_refuse_what_cannot_be(count: int, length_scale: float, 
 # What is learned
 
 
-def agent_of(encoding: Encoding) -> Agent:
+def learner_of(encoding: Encoding) -> GradientLearner:
     optimizer = optax.chain(optax.clip(1.0), optax.adam(0.01))
-    return Agent(
-        Gaussian(), Greedy(), PerAction(8, 1, input_init="glorot", input_gain=1.0), Online(), encoding, 0.5, optimizer
-    )
+    parts = Gradients(PerAction(8, 1), Uniform(), Online(), optimizer, 6, 1, 12, 6)
+    return GradientDescent().build(Agent(Gaussian(), Greedy(), encoding, 0.5), parts)
 
 
 def transitions(observations: np.ndarray) -> Transition:
@@ -238,23 +246,29 @@ def transitions(observations: np.ndarray) -> Transition:
     )
 
 
+def sample_of(data: Transition) -> Sample:
+    """A minibatch of these transitions, none of them replayed."""
+    count = len(data.action)
+    return Sample(data, jnp.zeros(0, jnp.int32), jnp.ones(count))
+
+
 IMAGE = Image(8, 8, 1)
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 8, 8), np.uint8)
 
 
 @functools.cache
 def after_updates(encoding: Encoding) -> tuple[Any, Any, Any]:
-    """An agent that has seen its data, after five updates, and the gradient of the first."""
-    agent, data = agent_of(encoding), transitions(IMAGES if encoding == IMAGE else OBSERVATIONS)
-    begun = agent.observe(agent.init(jax.random.key(0), ACTIONS), data.observation)
+    """What has seen its data, after five updates, and the gradient of the first."""
+    learner, data = learner_of(encoding), transitions(IMAGES if encoding == IMAGE else OBSERVATIONS)
+    begun = learner.init(jax.random.key(0), data.observation, ACTIONS)
 
     def loss(network: Any) -> jax.Array:
         outputs = jax.vmap(network.outputs)(data.observation)
         return jnp.sum(outputs**2)
 
-    gradient, update, state = jax.jit(jax.grad(loss))(begun.network), jax.jit(agent.update), begun
+    gradient, update, state = jax.jit(jax.grad(loss))(begun.network), jax.jit(learner.update), begun
     for key in jax.random.split(jax.random.key(1), 5):
-        state, metrics, _ = update(state, key, data, jnp.ones(len(data.action)))
+        state, metrics = update(state, key, sample_of(data))
         assert np.isfinite(metrics.loss)
         assert np.isfinite(metrics.gradient_norm)
     return begun, state, gradient
@@ -284,10 +298,12 @@ def test_what_random_features_drew_has_no_gradient_and_no_update_moves_it() -> N
 
 
 def test_no_update_moves_bounds_that_are_still_infinite() -> None:
-    agent, data = agent_of(VECTOR), transitions(OBSERVATIONS)
-    begun = agent.init(jax.random.key(0), ACTIONS)
+    learner, data = learner_of(VECTOR), transitions(OBSERVATIONS)
+    begun = learner.init(jax.random.key(0), data.observation, ACTIONS)
+    unseen = dataclasses.replace(begun.network, encoder=VECTOR.init(jax.random.key(0)))
+    begun = begun._replace(network=unseen)
     state: Any
-    state, metrics, _ = jax.jit(agent.update)(begun, jax.random.key(1), data, jnp.ones(len(data.action)))
+    state, metrics = jax.jit(learner.update)(begun, jax.random.key(1), sample_of(data))
     assert np.isfinite(metrics.gradient_norm)
     np.testing.assert_array_equal(state.network.encoder.low, INF)
     np.testing.assert_array_equal(state.network.encoder.high, -INF)

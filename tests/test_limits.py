@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uppertail import Settings
-from uppertail.agent import Metrics
+from uppertail.learners import Metrics
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import StepRecord
 from uppertail.training.results import Progress

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
@@ -164,7 +165,7 @@ class FeatureLearner(Learner):
         """Sweeps over all data until predictions no longer change: weights, change, sweeps and the targets' noise."""
         regression, count = self.regression, data.gram.shape[1]
         priors = regression.prior_counts(data.noise)
-        eye = jnp.eye(count)
+        eye, is_mean = jnp.eye(count), np.array(self.agent.family.is_mean)
 
         def factor(prior: Float[Array, ""]) -> PyTree:
             def of_action(gram: Array) -> Array:
@@ -172,8 +173,10 @@ class FeatureLearner(Learner):
 
             return jax.lax.map(of_action, data.gram)
 
-        mean, spread = factor(jnp.asarray(regression.mean_prior_count)), factor(jnp.max(priors))
-        is_mean = jnp.array(self.agent.family.is_mean)
+        mean, spread = (
+            factor(jnp.asarray(regression.mean_prior_count)),
+            factor(jnp.max(jnp.where(is_mean, regression.spread_prior_count, priors))),
+        )
 
         def solved(sums: Float[Array, "actions features outputs"]) -> Float[Array, "actions features outputs"]:
             def of_action(mean: Array, spread: Array, sums: Array) -> Array:
@@ -241,11 +244,14 @@ class FeatureLearner(Learner):
     def bounds(self, data: Data) -> tuple[Float[Array, " outputs"], Float[Array, " outputs"]]:
         """The lowest and highest coordinates that are possible: a linear function extrapolates beyond them.
 
-        No return is beyond what the rewards so far would add up to for ever, no spread wider than the start's.
+        No return is beyond what the rewards so far would add up to for ever, no spread wider than the start's. Where
+        none of several coordinates is a mean return, they are probabilities.
         """
         start, horizon = self.regression.start, 1.0 / max(1.0 - self.agent.discount, 1e-6)
         worst = jnp.minimum(horizon * jnp.minimum(jnp.min(data.reward), 0.0), start)
         best = jnp.maximum(horizon * jnp.maximum(jnp.max(data.reward), 0.0), start)
+        if start.shape[0] > 1 and not any(self.agent.family.is_mean):
+            return jnp.zeros_like(start), jnp.ones_like(start)
         is_spread = jnp.array(self.regression.is_spread)
         return jnp.where(is_spread, 0.0, worst), jnp.where(is_spread, start, best)
 

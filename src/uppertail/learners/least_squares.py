@@ -53,7 +53,7 @@ class LeastSquares(LearnerBuilder):
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("spread_prior_count", "mean_prior_count"):
+        for name in ("spread_prior_count", "mean_prior_count", "spread_power"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
@@ -74,6 +74,12 @@ class LeastSquares(LearnerBuilder):
             raise InputError(
                 f"{name} has no parameters whose weighted means are a {name} again, which least squares needs: use "
                 "Gaussian, Categorical or PointMass, or --learner GradientDescent."
+            )
+        if not agent.encoding.has_features:
+            raise InputError(
+                f"The observations enter as {type(agent.encoding).__name__}, whose features are learned, but least "
+                "squares needs fixed ones: use --learner GradientDescent, or wrap the environment so that it shows "
+                "numbers."
             )
         regression = Regression(
             agent,

@@ -77,7 +77,9 @@ class Regression:
         """
         family, start = self.agent.family, self.distribution(self.start)
         square = family.mean(start) ** 2 + family.std(start) ** 2  # a point mass has no spread, but may start high
-        spread = jnp.clip(noise / jnp.maximum(square, TINY), self.spread_prior_count, MOST)
+        spread = jnp.clip(
+            noise / jnp.maximum(square, TINY), self.spread_prior_count, max(MOST, self.spread_prior_count)
+        )
         return jnp.stack([jnp.where(is_mean, self.mean_prior_count, spread) for is_mean in family.is_mean], axis=-1)
 
     def targets(

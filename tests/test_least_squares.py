@@ -1,0 +1,294 @@
+"""Least squares against plain Python and float64 NumPy."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import uppertail as ut
+from uppertail import capacity
+from uppertail.agent import Agent
+from uppertail.distributions import ReturnDistribution
+from uppertail.encodings import Image, OneHot, RandomFeatures, Vector
+from uppertail.errors import InputError
+from uppertail.learners.outcomes import NONE, Outcomes
+from uppertail.learners.regression import MOST
+from uppertail.learners.table import NOISE_COUNT
+from uppertail.types import POLICY_CHOICE, Transition
+
+STATES, ACTIONS, DISCOUNT, BONUS = 4, 2, 0.6, 1.0
+MEAN_PRIOR, SPREAD_PRIOR = 0.2, 0.05
+GAUSSIAN = ut.Gaussian(scale=1.0)
+CATEGORICAL = ut.Categorical(bins=5, low=-1.0, high=3.0)
+POINT_MASS = ut.PointMass(scale=1.0, start=2.0)
+LINEAR: list[ReturnDistribution[Any]] = [GAUSSIAN, CATEGORICAL, POINT_MASS]
+
+
+def agent_of(family: ReturnDistribution[Any], encoding: Any) -> Agent:
+    return Agent(family, ut.UCB(low=BONUS, high=BONUS), encoding, DISCOUNT)
+
+
+def transitions(count: int, reward_noise: float = 0.3) -> Transition:
+    """Random transitions of a small process with chance in rewards, successors and endings."""
+    random = np.random.default_rng(5)
+    states, actions = random.integers(STATES, size=count), random.integers(ACTIONS, size=count)
+    nexts = (states + actions + random.integers(2, size=count)) % STATES
+    rewards = 0.2 * states + 0.3 * actions + reward_noise * random.normal(size=count)
+    return Transition(
+        jnp.asarray(states, jnp.int32),
+        jnp.asarray(actions, jnp.int32),
+        jnp.asarray(rewards, jnp.float32),
+        jnp.asarray(random.random(count) < 0.2),
+        jnp.asarray(nexts, jnp.int32),
+        jnp.full(count, POLICY_CHOICE, jnp.int32),
+    )
+
+
+def learned(learner: Any, data: Transition, rollouts: int = 4) -> Any:
+    """The state of a learner after these data, in a few rollouts of as many transitions each."""
+    state = learner.init(jax.random.key(0), data.observation[:1], ACTIONS)
+    learn, size = jax.jit(learner.learn), data.action.shape[0] // rollouts
+    for number in range(rollouts):
+        fresh = jax.tree.map(lambda leaf: leaf[number * size : (number + 1) * size], data)  # noqa: B023
+        state, _ = learn(jax.random.key(1), state, fresh, jnp.asarray(number))
+    return state
+
+
+# Outcomes
+
+rows = st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([-1.0, 0.0, 0.5, 2.0]), st.booleans())
+ADD = jax.jit(lambda outcomes, row: outcomes.add(*row))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(rows, max_size=30), st.sampled_from([2, 5, 18]))
+def test_outcomes_are_what_a_dictionary_counts(seen: list[tuple[int, int, float, bool]], most: int) -> None:
+    """Beyond the last slot an outcome counts as the newest of its pair, and is left out if the pair has none."""
+    outcomes, lists, order, used = Outcomes.none(3, most), {}, [], 0
+    for pair, next_state, reward, terminated in seen:
+        row = (jnp.asarray(pair), jnp.asarray(next_state), jnp.asarray(reward, jnp.float32), jnp.asarray(terminated))
+        outcomes = ADD(outcomes, row)
+        own = lists.setdefault(pair, {})
+        if (next_state, terminated) not in own and used < most:
+            order += [pair] * (not own)
+            own[next_state, terminated] = [reward]
+            used += 1
+        elif (next_state, terminated) in own:
+            own[next_state, terminated].append(reward)
+        elif own:
+            newest = list(own)[-1]
+            own[next_state, terminated] = own.pop(newest) + [reward]  # it is now what its last transition was
+    assert (int(outcomes.size), int(outcomes.pairs)) == (used, len(order))
+    assert outcomes.order[: len(order)].tolist() == order
+    for pair in range(3):
+        slot, found = int(outcomes.newest[pair]), []
+        while slot != NONE:
+            key = int(outcomes.next_state[slot]), bool(outcomes.terminated[slot])
+            numbers = (outcomes.visits[slot], outcomes.reward[slot], outcomes.reward_squares[slot])
+            found.append((key, [float(number) for number in numbers]))
+            slot = int(outcomes.earlier[slot])
+        expected = [
+            (key, [len(rewards), np.mean(rewards), np.var(rewards) * len(rewards)])
+            for key, rewards in reversed(lists.get(pair, {}).items())
+        ]
+        assert [key for key, _ in found] == [key for key, _ in expected]
+        np.testing.assert_allclose([n for _, n in found], [n for _, n in expected], atol=1e-4)
+
+
+# Targets, in float64
+
+
+def moments(family: ReturnDistribution[Any], vector: np.ndarray, power: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of distributions by their coordinates, the last axis."""
+    if isinstance(family, ut.Gaussian):
+        return vector[..., 0], np.maximum(vector[..., 1] ** (1 / power), family.terminal_std)
+    if isinstance(family, ut.PointMass):
+        return vector[..., 0], np.zeros(vector.shape[:-1])
+    assert isinstance(family, ut.Categorical)
+    centres = np.asarray(family.centres, float)
+    mean = vector @ centres
+    return mean, np.sqrt(np.maximum(vector @ centres**2 - mean**2, 0))
+
+
+def backed_up(
+    family: ReturnDistribution[Any], after: np.ndarray, reward: float, terminated: bool, power: float
+) -> np.ndarray:
+    """y of one transition, of coordinates [actions, outputs] at s'; the mean takes the greedy action."""
+    mean, std = moments(family, after, power)
+    greedy, chosen = int(np.argmax(mean)), int(np.argmax(mean + BONUS * std))
+    if isinstance(family, ut.Gaussian):
+        mean_next, std_next = (0.0, family.terminal_std) if terminated else (mean[greedy], std[chosen])
+        return np.array([reward + DISCOUNT * mean_next, (DISCOUNT * std_next) ** power])
+    if isinstance(family, ut.PointMass):
+        return np.array([reward + DISCOUNT * (0.0 if terminated else mean[greedy])])
+    assert isinstance(family, ut.Categorical)
+
+    def shared(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
+        points = np.clip(points, centres[0], centres[-1])
+        kernel = np.maximum(1 - np.abs(points[:, None] - centres) / (centres[1] - centres[0]), 0)
+        return mass @ kernel
+
+    centres = np.asarray(family.centres, float)
+    mass = shared(np.zeros(1), np.ones(1)) if terminated else after[chosen]
+    return shared(reward + DISCOUNT * centres, mass)
+
+
+@pytest.mark.parametrize("family", LINEAR, ids=lambda family: type(family).__name__)
+def test_a_table_is_the_mean_of_its_start_and_all_targets(family: ReturnDistribution[Any]) -> None:
+    """The fixed point of start + sum of (y - start) / (lambda + n), where the noise of a pair raises lambda."""
+    builder = ut.LeastSquares(SPREAD_PRIOR, MEAN_PRIOR, tolerance=1e-7, outcomes_per_pair=STATES)
+    learner, data = builder.build(agent_of(family, OneHot(STATES)), None), transitions(80)
+    start = np.asarray(learner.regression.start, float)
+    start_square = float(np.sum(np.square(moments(family, start, 2.0))))
+    values, noisiest = np.tile(start, (STATES, ACTIONS, 1)), 0.0
+    states, actions, rewards, ends, nexts = (np.asarray(each) for each in data[:5])
+    for _ in range(500):
+        new, noises = values.copy(), []
+        for state, action in np.ndindex(STATES, ACTIONS):
+            own = np.flatnonzero((states == state) & (actions == action))
+            targets = np.stack([backed_up(family, values[nexts[i]], rewards[i], ends[i], 2.0) for i in own])
+            means, _ = moments(family, targets, 2.0)
+            squares, count = np.sum((means - means.mean()) ** 2), len(own)
+            noises.append(squares / count)
+            noise = (squares + NOISE_COUNT * noisiest) / (count - 1 + NOISE_COUNT)
+            spread = np.clip(noise / start_square, SPREAD_PRIOR, MOST)
+            prior = np.where(np.array(family.is_mean), MEAN_PRIOR, spread)
+            new[state, action] = start + np.sum(targets - start, axis=0) / (count + prior)
+        values, noisiest = new, max(noises)
+    assert noisiest / start_square < MOST
+    state = learned(learner, data)
+    np.testing.assert_allclose(state.network.values, values, atol=2e-4)
+    np.testing.assert_allclose(state.memory.noise, noisiest, rtol=1e-3)
+
+
+# Features
+
+
+def test_on_one_hot_features_it_is_the_table() -> None:
+    """With a lambda that noise does not raise, and standard deviations averaged in both."""
+    builder = ut.LeastSquares(0.5, 0.1, spread_power=1.0, sweeps=1_000, tolerance=1e-7, transitions=512)
+    data, units = transitions(80, reward_noise=0.0), np.eye(STATES, dtype=np.float32)
+    table = learned(builder.build(agent_of(GAUSSIAN, OneHot(STATES)), None), data)
+    vectors = data._replace(
+        observation=jnp.asarray(units[data.observation]), next_observation=jnp.asarray(units[data.next_observation])
+    )
+    encoding = Vector((0.0,) * STATES, (1.0,) * STATES)
+    dense = learned(builder.build(agent_of(GAUSSIAN, encoding), None), vectors)
+    outputs = jax.vmap(dense.network.outputs)(jnp.asarray(units))
+    np.testing.assert_allclose(outputs, table.network.values, atol=2e-4)
+    evidence = [jax.vmap(each.network.evidence) for each in (dense, table)]
+    np.testing.assert_allclose(evidence[0](jnp.asarray(units)), evidence[1](jnp.arange(STATES)), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("family", "spread"), [(GAUSSIAN, 2.0), (CATEGORICAL, 2.0), (POINT_MASS, 2.0)], ids=str)
+def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribution[Any], spread: float) -> None:
+    """At the fixed point, NumPy's ridge regression of the targets that the weights give is these weights."""
+    builder = ut.LeastSquares(spread, 0.5, sweeps=1_000, tolerance=1e-7, transitions=512)
+    encoding = RandomFeatures(Vector((0.0,) * 3, (1.0,) * 3), 12, 0.5)
+    random, data = np.random.default_rng(2), transitions(120)
+    points = random.uniform(size=(2, 120, 3)).astype(np.float32)
+    data = data._replace(observation=jnp.asarray(points[0]), next_observation=jnp.asarray(points[1]))
+    learner = builder.build(agent_of(family, encoding), None)
+    state = learned(learner, data)
+    network, start = state.network, np.asarray(learner.regression.start, float)
+    here, after = (np.asarray(jax.vmap(lambda x: encoding.features(network.encoder, x))(p), float) for p in points)
+    weights = np.asarray(network.weights, float)
+    low, high = (np.asarray(bound, float) for bound in learner.bounds(state.memory))
+    values = np.clip(start + np.einsum("if,afo->iao", after, weights), low, high)
+    if isinstance(family, ut.Categorical):
+        values /= values.sum(axis=-1, keepdims=True)
+    rewards, ends = np.asarray(data.reward), np.asarray(data.terminated)
+    y = np.stack([backed_up(family, values[i], rewards[i], ends[i], 1.0) for i in range(len(rewards))])
+    prior = np.where(np.array(family.is_mean), 0.5, spread)
+    sample = random.uniform(size=3).astype(np.float32)
+    phi = np.asarray(encoding.features(network.encoder, jnp.asarray(sample)), float)
+    for action in range(ACTIONS):
+        own = np.asarray(data.action) == action
+        gram, sums = here[own].T @ here[own], here[own].T @ (y[own] - start)
+        for output, each in enumerate(prior):
+            theta = np.linalg.solve(gram + each * np.eye(12), sums[:, output])
+            np.testing.assert_allclose(weights[action, :, output], theta, atol=1e-3)
+        left = spread * phi @ np.linalg.solve(gram + spread * np.eye(12), phi) / (phi @ phi)
+        np.testing.assert_allclose(network.evidence(jnp.asarray(sample))[action], left, rtol=1e-3)
+
+
+def test_probabilities_rise_above_those_of_the_start_where_no_reward_is_above_0() -> None:
+    learner: Any = ut.LeastSquares().build(agent_of(CATEGORICAL, Vector((0.0,), (1.0,))), None)
+    data = learner.init(jax.random.key(0), jnp.zeros((1, 1)), ACTIONS).memory
+    low, high = learner.bounds(data._replace(reward=data.reward - 1.0))
+    np.testing.assert_array_equal(low, 0.0)
+    np.testing.assert_array_equal(high, 1.0)
+
+
+# Coordinates
+
+
+@pytest.mark.parametrize("family", LINEAR, ids=lambda family: type(family).__name__)
+def test_coordinates_are_those_of_the_distribution(family: ReturnDistribution[Any]) -> None:
+    for seed in range(5):
+        z = family.from_outputs(jax.random.normal(jax.random.key(seed), (family.num_outputs,)))
+        back = family.from_coordinates(family.coordinates(z))
+        jax.tree.map(lambda ours, theirs: np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6), back, z)
+
+
+def test_a_mixture_of_gaussians_has_none() -> None:
+    with pytest.raises(InputError, match=r"^GaussianMixture has no parameters whose weighted means are a .*: use Gau"):
+        ut.train(ut.Chain(3), ut.GaussianMixture(), learner=ut.LeastSquares())
+
+
+# By default
+
+
+@pytest.mark.parametrize("environment", [ut.Chain(10), ut.DeepSea(8)], ids=lambda env: type(env).__name__)
+def test_the_defaults_solve_small_environments_and_keep_them(environment: Any) -> None:
+    size = 10 if isinstance(environment, ut.Chain) else 8
+    summary = ut.train(environment, settings=ut.Settings(seeds=3, episodes=60)).record.summary()
+    assert summary["learner"]["name"] == "LeastSquares"
+    assert max(summary["first_success_episode"]) <= 1.3 * size
+    assert summary["kept"] == [True] * 3
+    assert None not in summary["solved_episode"]
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("name", ["spread_prior_count", "mean_prior_count", "spread_power"])
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_a_lambda_is_above_0(name: str, value: float) -> None:
+    with pytest.raises(InputError, match=rf"^{name} is {value}: use a finite number above 0"):
+        ut.LeastSquares(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["spread_prior_count", "mean_prior_count", "spread_power"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_lambda_is_finite(name: str, value: float) -> None:
+    with pytest.raises(InputError, match=rf"^{name} is {value}: use a finite number"):
+        ut.LeastSquares(**{name: value})
+
+
+def test_a_lambda_above_what_noise_leads_to_counts() -> None:
+    learner: Any = ut.LeastSquares(spread_prior_count=5.0).build(agent_of(GAUSSIAN, OneHot(2)), None)
+    np.testing.assert_allclose(learner.regression.prior_counts(jnp.zeros(())), [1e-3, 5.0])
+
+
+@pytest.mark.parametrize("given_", [{"learning_rate": 0.01}, {"batch_size": 8}, {"width": 16}], ids=str)
+def test_settings_of_gradients_mean_nothing_to_it(given_: dict[str, Any]) -> None:
+    (name,) = given_
+    with pytest.raises(InputError, match=rf"^{name} is a part or setting of gradient descent, which LeastSquares does"):
+        ut.train(ut.Chain(3), settings=ut.Settings(**given_), learner=ut.LeastSquares())
+
+
+def test_images_need_gradients() -> None:
+    with pytest.raises(InputError, match=r"^The observations enter as Image, whose features are learned, but least"):
+        ut.LeastSquares().build(agent_of(GAUSSIAN, Image(8, 8, 1)), None)
+
+
+def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capacity, "free_memory", lambda: 2.0**20)
+    with pytest.raises(InputError, match=r"need about \d+\.\d GiB of memory, and 0\.0 are free: "):
+        ut.train(ut.Chain(10), settings=ut.Settings(seeds=2), learner=ut.LeastSquares(outcomes_per_pair=10**6))
