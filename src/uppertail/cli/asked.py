@@ -32,7 +32,7 @@ def of_arguments(arguments: Sequence[str], parts: Sequence[str], actions: Mappin
         if equals or not following.startswith("--"):
             yield from _of_value(name, value if equals else following, True, parts)
         elif name.partition(".")[0] not in parts:  # its value is missing
-            yield Asked(name.removesuffix("+"), "", False)
+            yield Asked(name.removesuffix("+"), "", is_text=name.removesuffix("+") not in actions)
 
 
 def _of_value(name: str, value: Any, is_text: bool, parts: Sequence[str]) -> Iterator[Asked]:

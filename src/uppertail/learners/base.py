@@ -75,7 +75,14 @@ class Learner(abc.ABC):
 
 
 class LearnerBuilder(abc.ABC):
-    """A frozen dataclass of settings, named with `--learner`; it builds the learner of a run."""
+    """A frozen dataclass of settings, named with `--learner`; it builds the learner of a run.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> builders: list[ut.LearnerBuilder] = [ut.LeastSquares(), ut.GradientDescent()]
+        >>> [builder.uses_gradients for builder in builders]
+        [False, True]
+    """
 
     @property
     def members(self) -> int | None:

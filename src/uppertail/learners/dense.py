@@ -173,10 +173,8 @@ class FeatureLearner(Learner):
 
             return jax.lax.map(of_action, data.gram)
 
-        mean, spread = (
-            factor(jnp.asarray(regression.mean_prior_count)),
-            factor(jnp.max(jnp.where(is_mean, regression.spread_prior_count, priors))),
-        )
+        least = jnp.max(jnp.where(is_mean, regression.spread_prior_count, priors))
+        mean, spread = factor(jnp.asarray(regression.mean_prior_count)), factor(least)
 
         def solved(sums: Float[Array, "actions features outputs"]) -> Float[Array, "actions features outputs"]:
             def of_action(mean: Array, spread: Array, sums: Array) -> Array:

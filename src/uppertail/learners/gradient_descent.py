@@ -32,7 +32,7 @@ class GradientDescent(LearnerBuilder):
         >>> import uppertail as ut
         >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
         >>> result = ut.train(ut.Toy(), settings=small, learner=ut.GradientDescent())
-        >>> result.record.learner["name"]
+        >>> result.record.summary()["learner"]["name"]
         'GradientDescent'
     """
 

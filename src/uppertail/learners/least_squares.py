@@ -40,6 +40,11 @@ class LeastSquares(LearnerBuilder):
         tolerance: sweeps end when no coordinate changes by more than this share of the start.
         outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average.
         transitions: for vectors: how many are kept.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> ut.LeastSquares(spread_prior_count=0.01).spread_prior_count
+        0.01
     """
 
     spread_prior_count: float | None = None
