@@ -7,7 +7,7 @@ from uppertail.agent import Agent
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners.base import Learner, LearnerBuilder
-from uppertail.learners.dense import FeatureLearner
+from uppertail.learners.dense import BLOCK, FeatureLearner
 from uppertail.learners.gradients import Gradients
 from uppertail.learners.regression import Regression
 from uppertail.learners.table import TableLearner
@@ -62,10 +62,10 @@ class LeastSquares(LearnerBuilder):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
-        for name in ("sweeps", "outcomes_per_pair", "transitions"):
+        for name, least in (("sweeps", 1), ("outcomes_per_pair", 1), ("transitions", BLOCK)):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}: use a whole number, 1 or more.")
+            if value is not None and value < least:
+                raise InputError(f"{name} is {value}: use a whole number, {least} or more.")
 
     def rollout_steps(self, encoding: Encoding, num_envs: int) -> int:
         """A table is cheap to solve, so it is solved after every few steps."""

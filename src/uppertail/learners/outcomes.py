@@ -14,7 +14,8 @@ class Outcomes(NamedTuple):
     """Linked lists: each pair points to its newest outcome, and each outcome to an earlier one of its pair.
 
     Two transitions have the same outcome if they lead to the same state, and both or neither terminated there. Rewards
-    are averaged, since backups are linear in them. Where no slot is left, an outcome counts as the newest of its pair.
+    are averaged: backups of means are linear in them, those of Categorical only nearly. Where no slot is left, an
+    outcome counts as the newest of its pair.
 
     Args:
         newest: each pair's newest outcome; NONE: the pair was never seen.
