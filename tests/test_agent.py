@@ -14,14 +14,16 @@ import pytest
 import scipy.stats
 
 from uppertail import agent as agent_module
-from uppertail.agent import Agent, AgentState, Metrics
+from uppertail.agent import Agent
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
 from uppertail.encodings import OneHot
 from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
+from uppertail.learners import GradientDescent, Gradients, LearnerState, Metrics
+from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy
-from uppertail.replay import Uniform
+from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
 from uppertail.training.acting import Actor
 from uppertail.training.drivers.compiled_run import CompiledRun
@@ -41,58 +43,47 @@ STATES, ACTIONS = 3, 2
 DRAWS = 50_000
 
 
-def agent_of(family: ReturnDistribution[Any], policy: ExplorationPolicy | None = None, loss_samples: int = 0) -> Agent:
-    optimizer = optax.chain(optax.clip(1.0), optax.adam(0.01))
-    return agent_with(family, policy or Greedy(), optimizer, loss_samples)
-
-
-def agent_with(
+def learner_of(
     family: ReturnDistribution[Any],
-    policy: ExplorationPolicy,
-    optimizer: optax.GradientTransformation,
+    policy: ExplorationPolicy | None = None,
     loss_samples: int = 0,
-) -> Agent:
-    return Agent(
-        family,
-        policy,
-        PerAction(16, 1, input_init="glorot", input_gain=1.0),
-        Online(),
-        OneHot(STATES),
-        DISCOUNT,
-        optimizer,
-        loss_samples,
-    )
+    optimizer: optax.GradientTransformation | None = None,
+) -> GradientLearner:
+    """A learner of a small network, from minibatches of 16 of which 4 are fresh."""
+    agent = Agent(family, policy or Greedy(), OneHot(STATES), DISCOUNT, None, loss_samples)
+    steps = optimizer or optax.chain(optax.clip(1.0), optax.adam(0.01))
+    return GradientDescent().build(agent, Gradients(PerAction(16, 1), Uniform(), Online(), steps, 4, 2, 16, 200))
 
 
-def targets_of(agent: Agent, network: Any, key: jax.Array, transition: Transition) -> Any:
-    """q(Z | s, a) with the bootstrap of this network, with the leading axis of its one member."""
-    return agent.backup(agent.bootstrap(network, (), key, transition), transition)
+def init(learner: GradientLearner, key: jax.Array) -> LearnerState:
+    """A learner that knows nothing; its run begins in state 0."""
+    return learner.init(key, jnp.zeros(1, jnp.int32), ACTIONS)
 
 
 def target_of(agent: Agent, network: Any, key: jax.Array, transition: Transition) -> Any:
-    """The same without that axis."""
-    return jax.tree.map(lambda leaf: leaf[0], targets_of(agent, network, key, transition))
+    """q(Z | s, a) with the bootstrap of this network."""
+    z_next = agent.returns(network, transition.next_observation)
+    return agent.back_up(agent.bootstrap(key, z_next, transition), transition)
 
 
-def by_members(target: Any) -> Any:
-    """The target of a network that stands alone."""
-    return jax.tree.map(lambda leaf: leaf[None], target)
-
-
-def update(agent: Agent, state: AgentState, key: jax.Array, batch: Transition) -> tuple[AgentState, Metrics]:
+def update(
+    learner: GradientLearner, state: LearnerState, key: jax.Array, batch: Transition
+) -> tuple[LearnerState, Metrics]:
     """An update in which every transition counts alike."""
-    return agent.update(state, key, batch, jnp.ones(batch.action.shape[0]))[:2]
+    size = batch.action.shape[0]
+    replayed = jnp.zeros(max(0, size - learner.gradients.fresh_count), jnp.int32)
+    return learner.update(state, key, Sample(batch, replayed, jnp.ones(size)))
 
 
 @functools.cache
 def compiled(family: ReturnDistribution[Any], loss_samples: int = 0) -> SimpleNamespace:
     """A greedy agent's methods, each compiled once for all tests."""
-    agent = agent_of(family, loss_samples=loss_samples)
+    learner = learner_of(family, loss_samples=loss_samples)
     return SimpleNamespace(
-        init=jax.jit(lambda key: agent.init(key, ACTIONS)),
-        returns=jax.jit(agent.returns),
-        target=jax.jit(functools.partial(target_of, agent)),
-        update=jax.jit(functools.partial(update, agent)),
+        init=jax.jit(functools.partial(init, learner)),
+        returns=jax.jit(learner.agent.returns),
+        target=jax.jit(functools.partial(target_of, learner.agent)),
+        update=jax.jit(functools.partial(update, learner)),
         backup=jax.jit(family.backup),
     )
 
@@ -168,17 +159,17 @@ def test_target_lets_the_policy_choose_where_the_next_action_is_not_known(family
 
 
 def test_the_policy_chooses_differently_with_other_keys() -> None:
-    agent = agent_of(PointMass(), EpsilonGreedy(1.0))
-    network = agent.init(jax.random.key(0), ACTIONS).network
+    learner = learner_of(PointMass(), EpsilonGreedy(1.0))
+    network = init(learner, jax.random.key(0)).network
     keys = jax.random.split(jax.random.key(1), 200)
-    targets = jax.jit(jax.vmap(functools.partial(target_of, agent), in_axes=(None, 0, None)))
+    targets = jax.jit(jax.vmap(functools.partial(target_of, learner.agent), in_axes=(None, 0, None)))
     assert len(np.unique(targets(network, keys, transition(next_action=POLICY_CHOICE)).mean)) == ACTIONS
     assert len(np.unique(targets(network, keys, transition(next_action=0)).mean)) == 1
 
 
 def test_act_follows_the_policy_or_the_one_that_is_named() -> None:
-    agent = agent_of(Gaussian(), EpsilonGreedy(1.0))
-    network = agent.init(jax.random.key(0), ACTIONS).network
+    learner = learner_of(Gaussian(), EpsilonGreedy(1.0))
+    agent, network = learner.agent, init(learner, jax.random.key(0)).network
     keys = jax.random.split(jax.random.key(1), 100)
     random, greedy = (
         jax.jit(jax.vmap(lambda key, p=policy: Actor(agent, p, ACTIONS).first(key, network, jnp.asarray(2)).action))(
@@ -192,35 +183,38 @@ def test_act_follows_the_policy_or_the_one_that_is_named() -> None:
 
 
 def test_loss_is_of_the_action_that_was_taken() -> None:
-    agent = agent_of(PointMass())
-    network = agent.init(jax.random.key(0), ACTIONS).network
-    target = PointMass().from_outputs(jnp.ones(1))
+    learner = learner_of(PointMass())
+    agent, network = learner.agent, init(learner, jax.random.key(0)).network
+    keys = jax.random.split(jax.random.key(1))
     for action in range(ACTIONS):
         prediction = agent.returns(network, jnp.asarray(2)).mean[action]
-        loss = agent.loss(network, jax.random.key(1), by_members(target), transition(observation=2, action=action))
-        np.testing.assert_allclose(loss, 0.5 * (1 - float(prediction)) ** 2, rtol=1e-5)
+        end = transition(observation=2, action=action, reward=1.0, terminated=True)
+        loss, outside = agent.loss(network, network, keys, end)
+        np.testing.assert_allclose(loss, [0.5 * (1 - float(prediction)) ** 2], rtol=1e-5)
+        assert not outside.any()
 
 
 @pytest.mark.slow
 def test_update_steps_down_the_gradient_with_targets_held_still(family: ReturnDistribution[Any]) -> None:
     """Plain gradient descent with a step of 1: the network's change is the gradient, and none flows through targets."""
-    agent = agent_with(family, Greedy(), optax.sgd(1.0))
-    state = agent.init(jax.random.key(0), ACTIONS)
+    learner = learner_of(family, optimizer=optax.sgd(1.0))
+    agent, state = learner.agent, init(learner, jax.random.key(0))
     data, key = batch(), jax.random.key(1)
+    held_still = state.network
 
     @jax.jit
     def gradients(network: Any) -> Any:
-        def targets(network: Any) -> Any:
-            keys = jax.random.split(key, data.action.shape[0])
-            return jax.vmap(functools.partial(targets_of, agent), in_axes=(None, 0, 0))(network, keys, data)
+        def mean_loss(network: Any) -> jax.Array:
+            def of_one(transition: Transition) -> jax.Array:
+                prediction = agent_module.take(agent.returns(network, transition.observation), transition.action)
+                return family.loss(target_of(agent, held_still, key, transition), prediction)
 
-        def mean_loss(network: Any, fixed: Any) -> jax.Array:
-            return jnp.mean(jax.vmap(agent.loss, in_axes=(None, None, 0, 0))(network, key, fixed, data))
+            return jnp.mean(jax.vmap(of_one)(data))
 
-        return jax.value_and_grad(mean_loss)(network, targets(network))
+        return jax.value_and_grad(mean_loss)(network)
 
     loss, held = gradients(state.network)
-    after, metrics = jax.jit(functools.partial(update, agent))(state, key, data)
+    after, metrics = jax.jit(functools.partial(update, learner))(state, key, data)
     change = jax.tree.map(lambda before, now: before - now, state.network, after.network)
     for ours, expected in zip(jax.tree.leaves(change), jax.tree.leaves(held), strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=2e-6)
@@ -259,13 +253,13 @@ def test_updates_reduce_the_loss(family: ReturnDistribution[Any]) -> None:
 @pytest.mark.slow
 def test_every_transition_and_update_has_its_own_randomness() -> None:
     """With a policy that chooses blindly, one transition has two targets, and a large batch a mixture of them."""
-    agent = agent_of(PointMass(), EpsilonGreedy(1.0))
-    state = agent.init(jax.random.key(0), ACTIONS)
+    learner = learner_of(PointMass(), EpsilonGreedy(1.0))
+    state = init(learner, jax.random.key(0))
     keys = jax.random.split(jax.random.key(1), 50)
 
     def losses(size: int) -> np.ndarray:
         data = jax.tree.map(lambda leaf: jnp.stack([leaf] * size), transition(next_action=POLICY_CHOICE))
-        return np.asarray(jax.jit(jax.vmap(lambda key: update(agent, state, key, data)[1].loss))(keys))
+        return np.asarray(jax.jit(jax.vmap(lambda key: update(learner, state, key, data)[1].loss))(keys))
 
     alone, together = np.unique(losses(1)), losses(32)
     assert len(alone) == 2
@@ -303,14 +297,14 @@ def log_density_of(family: ReturnDistribution[Any], z: Any) -> Callable[[np.ndar
 @pytest.mark.parametrize("family", WITH_DENSITY, ids=str)
 def test_the_sample_based_loss_is_the_cross_entropy_on_average(family: ReturnDistribution[Any]) -> None:
     """The mean over many draws, within 5 standard errors of the integral of - q log p."""
-    agent = agent_of(family, loss_samples=DRAWS)
-    network = agent.init(jax.random.key(0), ACTIONS).network
+    learner = learner_of(family, loss_samples=DRAWS)
+    agent, network = learner.agent, init(learner, jax.random.key(0)).network
     bootstrap = family.from_outputs(jax.random.normal(jax.random.key(1), (family.num_outputs,)))
     target = family.backup(bootstrap, jnp.asarray(0.25), jnp.asarray(DISCOUNT))
     for action, key in enumerate(jax.random.split(jax.random.key(2), ACTIONS)):
         prediction = jax.tree.map(lambda leaf, a=action: leaf[a], agent.returns(network, 2))
         expected, spread = surprise(family, target, log_density_of(family, prediction))
-        loss = agent.loss(network, key, by_members(target), transition(observation=2, action=action))
+        loss = agent.distance(key, target, prediction)
         np.testing.assert_allclose(loss, expected, atol=5 * spread / math.sqrt(DRAWS) + 1e-4)
         assert spread > 0.05
 
@@ -326,15 +320,20 @@ def test_the_sample_based_loss_is_the_cross_entropy_on_average(family: ReturnDis
     ids=str,
 )
 def test_the_sample_based_loss_has_the_gradient_of_the_closed_form_on_average(family: ReturnDistribution[Any]) -> None:
-    sampled, closed = (agent_of(family, loss_samples=count) for count in (DRAWS, 0))
-    network = closed.init(jax.random.key(0), ACTIONS).network
+    sampled, closed = (learner_of(family, loss_samples=count) for count in (DRAWS, 0))
+    network = init(closed, jax.random.key(0)).network
     target = family.backup(
         family.from_outputs(jnp.linspace(1.0, -1.0, family.num_outputs)), jnp.asarray(1.0), jnp.asarray(DISCOUNT)
     )
-    by_draws, in_closed_form = (
-        jax.jit(jax.grad(agent.loss))(network, jax.random.key(2), by_members(target), transition(observation=2))
-        for agent in (sampled, closed)
-    )
+
+    def gradient_of(agent: Agent) -> Any:
+        def distance(network: Any) -> jax.Array:
+            prediction = agent_module.take(agent.returns(network, jnp.asarray(2)), jnp.asarray(0))
+            return agent.distance(jax.random.key(2), target, prediction)
+
+        return jax.jit(jax.grad(distance))(network)
+
+    by_draws, in_closed_form = (gradient_of(learner.agent) for learner in (sampled, closed))
     for ours, expected in zip(jax.tree.leaves(by_draws), jax.tree.leaves(in_closed_form), strict=True):
         np.testing.assert_allclose(ours, expected, atol=0.03 * float(np.abs(expected).max()))
 
@@ -353,13 +352,13 @@ def test_updates_by_draws_reduce_the_loss(family: ReturnDistribution[Any]) -> No
 @pytest.mark.slow
 def test_every_transition_has_its_own_draws() -> None:
     """The mean loss of 64 equal transitions varies an eighth as much as the loss of one."""
-    agent = agent_of(Gaussian(), loss_samples=1)
-    state = agent.init(jax.random.key(0), ACTIONS)
+    learner = learner_of(Gaussian(), loss_samples=1)
+    state = init(learner, jax.random.key(0))
     keys = jax.random.split(jax.random.key(1), 1000)
 
     def spread(size: int) -> float:
         data = jax.tree.map(lambda leaf: jnp.stack([leaf] * size), transition(next_action=0))
-        return float(np.std(jax.jit(jax.vmap(lambda key: update(agent, state, key, data)[1].loss))(keys)))
+        return float(np.std(jax.jit(jax.vmap(lambda key: update(learner, state, key, data)[1].loss))(keys)))
 
     np.testing.assert_allclose(spread(64), spread(1) / 8, rtol=0.2)
 
@@ -368,22 +367,25 @@ def test_every_transition_has_its_own_draws() -> None:
 def test_draws_are_independent_of_the_policys_choice() -> None:
     """A policy that is mostly chance between two equal distributions, then one draw of the target: neither tells of
     the other."""
-    agent = agent_of(Gaussian(), UCB(0.0, 4.0), loss_samples=1)
-    network = jax.tree.map(lambda leaf: jnp.stack([leaf[0]] * ACTIONS), agent.init(jax.random.key(0), ACTIONS).network)
-    state = agent.init(jax.random.key(0), ACTIONS)._replace(network=network)
+    learner = learner_of(Gaussian(), UCB(0.0, 4.0), loss_samples=1)
+    agent, state = learner.agent, init(learner, jax.random.key(0))
+    network = jax.tree.map(lambda leaf: jnp.stack([leaf[0]] * ACTIONS), state.network)
+    state = state._replace(network=network)
     # the reward is far from the prediction, so that the loss tells a high draw from a low one
     data = jax.tree.map(lambda leaf: leaf[None], transition(reward=3.0, next_action=POLICY_CHOICE))
     keys = jax.random.split(jax.random.key(1), 4000)
-    losses = jax.jit(jax.vmap(lambda key: update(agent, state, key, data)[1].loss))(keys)
+    losses = jax.jit(jax.vmap(lambda key: update(learner, state, key, data)[1].loss))(keys)
     z_next = agent.returns(network, 1)
-    choices = jax.vmap(lambda key: agent.policy.next_action(jax.random.split(key, 1)[0], agent.family, z_next))(keys)
+    choices = jax.vmap(lambda key: agent.policy.next_action(jax.random.split(key, (1, 2))[0, 0], agent.family, z_next))(
+        keys
+    )
     first, second = (np.asarray(losses)[np.asarray(choices) == action] for action in range(ACTIONS))
     assert scipy.stats.kstest(first, second).pvalue > 1e-4
 
 
 def test_a_family_without_a_density_cannot_be_learned_by_draws() -> None:
     with pytest.raises(InputError, match=r"loss_samples is 3, but PointMass has no density.*use 0.*Gaussian"):
-        agent_of(PointMass(), loss_samples=3)
+        learner_of(PointMass(), loss_samples=3)
 
 
 def test_take_and_where_reach_into_a_distribution() -> None:
@@ -436,18 +438,8 @@ CHOICES = {"choice": [1], "two steps": [0, 0]}
 def test_probes_are_learned(family: ReturnDistribution[Any], subtests: pytest.Subtests) -> None:
     """In the median of five seeds: a mixture that has narrowed too soon can stay where its L2 loss is flat."""
     policy = EpsilonGreedy(0.1) if isinstance(family, PointMass) else UCB()
-    agent = agent_of(family, policy)
-    loop = Loop(
-        agent,
-        Uniform(),
-        rollout_steps=4,
-        updates_per_rollout=2,
-        batch_size=16,
-        replay_size=200,
-        episodes=10**6,
-        steps=None,
-    )
-    probe_run = CompiledRun(loop)
+    learner = learner_of(family, policy)
+    agent, probe_run = learner.agent, CompiledRun(Loop(learner, rollout_steps=4, episodes=10**6))
     environments = jax.tree.map(lambda *leaves: jnp.stack(leaves), *PROBES.values())
 
     @jax.jit
@@ -456,7 +448,7 @@ def test_probes_are_learned(family: ReturnDistribution[Any], subtests: pytest.Su
     def learn(key: jax.Array, environment: FiniteMDP) -> jax.Array:
         """Action values of every state after training."""
         run, _, _ = probe_run.chunk(key, environment, probe_run.init(key, environment), 300)
-        returns = jax.vmap(agent.returns, in_axes=(None, 0))(run.agent.network, jnp.arange(STATES))
+        returns = jax.vmap(agent.returns, in_axes=(None, 0))(run.learned.network, jnp.arange(STATES))
         return jax.vmap(jax.vmap(family.mean))(returns)
 
     learned = np.asarray(learn(jax.random.split(jax.random.key(0), 5), environments))
