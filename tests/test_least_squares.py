@@ -143,7 +143,8 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(family: ReturnDistribu
     """The fixed point of start + sum of (y - start) / (lambda + n), where the noise of a pair raises lambda."""
     noise = 0.0 if isinstance(family, ut.Categorical) else 0.3  # rewards of an outcome are averaged before backups
     builder = ut.LeastSquares(SPREAD_PRIOR, MEAN_PRIOR, tolerance=1e-7, outcomes_per_pair=STATES)
-    learner, data = builder.build(agent_of(family, OneHot(STATES)), None), transitions(80, noise)
+    learner: Any = builder.build(agent_of(family, OneHot(STATES)), None)
+    data = transitions(80, noise)
     start = np.asarray(learner.regression.start, float)
     start_square = float(np.sum(np.square(moments(family, start, 2.0))))
     values, noisiest = np.tile(start, (STATES, ACTIONS, 1)), 0.0
@@ -194,7 +195,7 @@ def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribu
     random, data = np.random.default_rng(2), transitions(120)
     points = random.uniform(size=(2, 120, 3)).astype(np.float32)
     data = data._replace(observation=jnp.asarray(points[0]), next_observation=jnp.asarray(points[1]))
-    learner = builder.build(agent_of(family, encoding), None)
+    learner: Any = builder.build(agent_of(family, encoding), None)
     state = learned(learner, data)
     network, start = state.network, np.asarray(learner.regression.start, float)
     here, after = (np.asarray(jax.vmap(lambda x: encoding.features(network.encoder, x))(p), float) for p in points)
@@ -248,10 +249,10 @@ def test_a_mixture_of_gaussians_has_none() -> None:
 @pytest.mark.parametrize("environment", [ut.Chain(10), ut.DeepSea(8)], ids=lambda env: type(env).__name__)
 def test_the_defaults_solve_small_environments_and_keep_them(environment: Any) -> None:
     size = 10 if isinstance(environment, ut.Chain) else 8
-    summary = ut.train(environment, settings=ut.Settings(seeds=3, episodes=60)).record.summary()
+    summary = ut.train(environment, settings=ut.Settings(seeds=3, episodes=150)).record.summary()
     assert summary["learner"]["name"] == "LeastSquares"
-    assert max(summary["first_success_episode"]) <= 2.5 * size
-    assert summary["kept"] == [True] * 3
+    assert max(summary["first_success_episode"]) <= 2.2 * size
+    assert summary["kept"] == [1.0] * 3
     assert None not in summary["solved_episode"]
 
 
@@ -260,14 +261,14 @@ def test_the_defaults_solve_small_environments_and_keep_them(environment: Any) -
 
 @pytest.mark.parametrize("name", ["spread_prior_count", "mean_prior_count", "spread_power"])
 @pytest.mark.parametrize("value", [0.0, -1.0])
-def test_a_lambda_is_above_0(name: str, value: float) -> None:
+def test_a_lambda_is_above_0(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=rf"^{name} is {value}: use a finite number above 0"):
         ut.LeastSquares(**{name: value})
 
 
 @pytest.mark.parametrize("name", ["spread_prior_count", "mean_prior_count", "spread_power"])
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_lambda_is_finite(name: str, value: float) -> None:
+def test_a_lambda_is_finite(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=rf"^{name} is {value}: use a finite number"):
         ut.LeastSquares(**{name: value})
 

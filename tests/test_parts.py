@@ -123,7 +123,7 @@ def test_a_short_form_that_cannot_be_is_refused(network, short, sentence):
 BAD = {
     "width twice": ("--width 16 --network.width 8", "width is 16, but network.width is 8: give it once."),
     "no width": ("--network test_parts.Own --width 8", "width is 8, but the network Own has no such setting"),
-    "network": ("--network Peraction", "Unknown network 'Peraction': use PerAction, Ensemble, Dropout,"),
+    "network": ("--network Peraction", "Unknown network 'Peraction': use PerAction, Ensemble, Dropout or Variational,"),
     "replay": ("--replay Unifrm", "own class. Did you mean Uniform?"),
     "target": (
         "--target Periodc",

@@ -168,7 +168,7 @@ def test_a_member_learns_from_its_own_transitions_alone() -> None:
 
 
 def test_a_policy_that_needs_members_says_so() -> None:
-    sentence = "The policy OneMember needs members that can differ, and this learner has none: use .* an ensemble"
+    sentence = "The policy OneMember needs a network with members, and this run has none: use --network Ensemble"
     with pytest.raises(ut.InputError, match=sentence):
         ut.train(ut.Chain(4), ut.PointMass(), OneMember(), TINY)
     run = Run(ut.Chain(4), Method(), TINY)

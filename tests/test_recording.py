@@ -67,7 +67,9 @@ def test_data_are_counted_up_to_the_seeds_own_limit():
         assert found.episode[-1, row] == seed.returns.size == 120
         total = found.visits[-1, row].sum()
         assert total == found.step[-1, row]
-        assert total - record.env_steps[row] in range(TINY.rollout_steps)  # the rollout that it ended in
+        assert total - record.env_steps[row] in range(
+            record.asked["settings"]["rollout_steps"]
+        )  # the rollout that it ended in
         longer = [(seed.lengths > state).sum() for state in range(4)]
         over = found.visits[-1, row].sum(axis=1) - longer
         assert np.all((over >= 0) & (over < TINY.rollout_steps))

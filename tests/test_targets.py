@@ -113,7 +113,7 @@ def test_the_bootstrap_of_an_update_is_the_targets_and_the_prediction_the_online
     state = state._replace(memory=state.memory._replace(target=other.memory.target))
     fields = jnp.array([0, 2]), jnp.array([1, 0]), jnp.array([0.5, -1.0]), jnp.array([False, False]), jnp.array([1, 1])
     transitions = Transition(*fields, jnp.array([0, POLICY_CHOICE]))
-    batch = Sample(transitions, jnp.arange(2), jnp.ones(2))
+    batch = Sample(transitions, jnp.zeros(0, jnp.int32), jnp.ones(2))  # both are fresh
     after, metrics = jax.jit(learner.update)(state, jax.random.key(0), batch)
     value, targets = (
         np.asarray(jax.vmap(lambda s, n=network: agent.returns(n, s).mean)(jnp.arange(3)), np.float64)

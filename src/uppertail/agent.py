@@ -43,10 +43,18 @@ class Agent:
                 f"loss_samples is {self.loss_samples}, but {type(self.family).__name__} has no density, which learning "
                 "from draws needs: use 0, its own loss, or a family with a density, for example Gaussian."
             )
-        if self.policy.needs_members and self.members is None:
+        self.require_members(self.policy)
+
+    def require_members(self, policy: ExplorationPolicy) -> None:
+        """Checks that there are members that a policy needs.
+
+        Raises:
+            InputError: there are none.
+        """
+        if policy.needs_members and self.members is None:
             raise InputError(
-                f"The policy {type(self.policy).__name__} needs members that can differ, and this learner has none: "
-                "use --learner.members 10 or an ensemble, or another policy, for example UCB."
+                f"The policy {type(policy).__name__} needs a network with members, and this run has none: use "
+                "--network Ensemble, or another policy, for example UCB."
             )
 
     def loss(

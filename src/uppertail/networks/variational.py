@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -118,6 +118,9 @@ class VariationalNetwork(EncodedNetwork):
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
         return of_members(self.form, self.encoder, self.draw_weights(), observation)
+
+    def with_observed(self, other: Any) -> Self:
+        return dataclasses.replace(self, encoder=other.encoder, seen=other.seen)
 
     def draw_weights(self) -> PyTree:
         """The weights and biases of all members; leading axes [actions, members]."""

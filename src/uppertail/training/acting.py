@@ -38,11 +38,17 @@ class Actor:
         agent: the algorithm.
         policy: the policy that acts; the agent's own in training.
         num_actions: number of discrete actions.
+
+    Raises:
+        InputError: the policy needs members, and there are none.
     """
 
     agent: Agent
     policy: ExplorationPolicy
     num_actions: int
+
+    def __post_init__(self) -> None:
+        self.agent.require_members(self.policy)
 
     def begin(self, key: PRNGKeyArray) -> PyTree:
         """The policy's memory at the start of an episode."""
