@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import uppertail as ut
-from uppertail.environments.cartpole import CartpoleState
-from uppertail.environments.cartpole_swingup import SwingUp
+from uppertail.environments.cartpole_swingup import CartpoleState, SwingUp
 from uppertail.errors import InputError
 
 KEY = jax.random.key(0)

@@ -31,9 +31,10 @@ from uppertail.environments import Given, Gym, HostStep, builder_of, measure_ret
 from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium import vector as vector_module
 from uppertail.environments.gymnasium.single import Single, episode_seed
-from uppertail.environments.gymnasium.spaces import actions_of, reading
+from uppertail.environments.gymnasium.spaces import reading
 from uppertail.environments.host import HostEnvironment
 from uppertail.environments.measured import MEASURED_EPISODES, MEASURED_STEPS
+from uppertail.environments.spaces import require_discrete
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
@@ -257,7 +258,7 @@ def test_a_space_without_a_fixed_number_of_numbers_is_refused(space: spaces.Spac
 )
 def test_only_discrete_actions_can_be_taken(space: spaces.Space[Any], kind: str) -> None:
     with pytest.raises(InputError, match=rf"^The action space .* is {kind}, but UpperTail acts in Dis.*: .*\.$"):
-        actions_of(space)
+        require_discrete(space)
 
 
 @pytest.mark.parametrize("name", ["Pendulum-v1", "MountainCarContinuous-v0"])

@@ -11,7 +11,7 @@ import pytest
 from uppertail.encodings import Encoding, Hashed, HashedStates
 from uppertail.encodings.hashed import TRIED
 from uppertail.environments import Gym
-from uppertail.environments.gymnasium.hashing import number, place
+from uppertail.environments.gymnasium.spaces import number, place
 from uppertail.errors import InputError
 from uppertail.networks import Dropout, Ensemble, PerAction, Variational
 

@@ -14,8 +14,7 @@ from gymnasium.wrappers import TimeLimit
 import uppertail as ut
 from uppertail.cli import main
 from uppertail.environments import Given, Gym
-from uppertail.environments.gymnasium.hashing import PLACES, one_hot
-from uppertail.environments.gymnasium.spaces import reading
+from uppertail.environments.gymnasium.spaces import PLACES, one_hot, reading
 from uppertail.errors import InputError
 
 

@@ -1,8 +1,8 @@
 """Environments: tables of finite MDPs, and the builders that make them."""
 
-from uppertail.environments.base import Environment, EnvironmentBuilder, require_tables_fit
+from uppertail.environments.base import Environment, EnvironmentBuilder, VectorBuilder, require_tables_fit
 from uppertail.environments.cartpole_swingup import CartpoleSwingup
-from uppertail.environments.chain import Chain
+from uppertail.environments.chain import Chain, TreasureChain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.failures import EnvironmentFailedError, begin_all, step_host
 from uppertail.environments.finite import FiniteMDP
@@ -10,12 +10,9 @@ from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
 from uppertail.environments.gymnax import Gymnax, XMiniGrid
 from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
 from uppertail.environments.measured import measure_returns, returns_of
-from uppertail.environments.rich_chain import RichChain, RichMDP
-from uppertail.environments.rich_sea import RichSea
+from uppertail.environments.rich import RichChain, RichMDP, RichSea
 from uppertail.environments.risky_arm import RiskyArm
 from uppertail.environments.toy import Toy
-from uppertail.environments.treasure_chain import TreasureChain
-from uppertail.environments.vectors import VectorBuilder
 from uppertail.environments.watched import Frame, WatchableBuilder, WatchedEnvironment, WatchedStep
 
 __all__ = [

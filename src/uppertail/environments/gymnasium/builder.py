@@ -14,6 +14,7 @@ from gymnasium.wrappers import TimeLimit
 from jaxtyping import PRNGKeyArray
 
 from uppertail.encodings import ObservationSpace, Preferences
+from uppertail.environments.base import VectorBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import inspection, tables, wrapping
 from uppertail.environments.gymnasium.inspection import Inspected
@@ -23,8 +24,7 @@ from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.gymnasium.vector_adapter import VectorAdapterMaker
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped
 from uppertail.environments.host import HostBuilder, HostEnvironment
-from uppertail.environments.vectors import VectorBuilder
-from uppertail.errors import InputError
+from uppertail.errors import InputError, message_of
 from uppertail.schema import settle
 from uppertail.types import ReturnRange
 
@@ -98,10 +98,34 @@ class GymnasiumBuilder(HostBuilder, VectorBuilder):
     def bare_maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew, without the wrappers that are asked for."""
 
+    def explain(self, error: BaseException) -> str | None:
+        """Why the environment cannot be made, where more is known than the exception says."""
+        del error
+
+    def require_new(self, made: Made) -> None:
+        """Refuses an environment that was made before, where that can be."""
+
     def maker(self) -> Callable[[], Made]:
-        """A function that makes the environment anew."""
-        bare = self.bare_maker()
-        return functools.partial(make_wrapped, bare, self.wrappers) if self.wrappers else bare
+        """A function that makes the environment anew, in its wrappers."""
+        return functools.partial(make_wrapped, self.bare_maker(), self.wrappers or [])
+
+    def make(self) -> Made:
+        """Makes the environment anew.
+
+        Raises:
+            InputError: it cannot be made.
+        """
+        try:
+            made = self.maker()()
+        except (InputError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # the environment's own code may raise anything
+            plain = f"{self.label} cannot be made ({type(error).__name__}: {message_of(error)})."
+            raise InputError(self.explain(error) or plain) from error
+        if not isinstance(made, gymnasium.Env | VectorEnv):
+            raise InputError(f"{self.label} gives {made!r}: give a function that makes a Gymnasium environment.")
+        self.require_new(made.unwrapped)
+        return made
 
     def seed_of_resets(self, seed: int) -> int | None:
         """The seed that every episode of this run, or of its evaluation, is reset with; None: each has its own."""
@@ -192,14 +216,6 @@ class GymnasiumBuilder(HostBuilder, VectorBuilder):
         makers: Any = [VectorAdapterMaker(self.maker(), limit, seen.reading, seen.example)] * num_envs
         vector = kind(makers, autoreset_mode=AutoresetMode.DISABLED)
         return Vector(vector, Reading(np.array, seen.reading.space), int(seen.actions.start), seed, reset_seed)
-
-    @abc.abstractmethod
-    def make(self) -> Made:
-        """Makes the environment anew.
-
-        Raises:
-            InputError: it cannot be made.
-        """
 
     @functools.cached_property
     def inspected(self) -> Inspected:

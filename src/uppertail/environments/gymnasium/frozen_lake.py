@@ -3,15 +3,13 @@
 import dataclasses
 from typing import Any, Literal
 
-import gymnasium
 from jaxtyping import PRNGKeyArray
 
 from uppertail.encodings import Preferences, StateEncoding
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium.spaces import reading
+from uppertail.environments.gymnasium.gym import Gym
 from uppertail.environments.gymnasium.tables import from_table
-from uppertail.environments.gymnasium.watched import Watched
-from uppertail.environments.watched import WatchableBuilder
+from uppertail.environments.watched import WatchableBuilder, WatchedEnvironment
 from uppertail.errors import InputError
 from uppertail.schema import settle
 
@@ -67,19 +65,15 @@ class FrozenLake(WatchableBuilder):
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         del key  # nothing is drawn at random
-        lake: Any = self._make(None).unwrapped
+        lake: Any = self._gym.make().unwrapped
         return from_table(lake.P, lake.initial_state_distrib, self.time_limit)
 
-    def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:
-        states = reading(self._make(None).observation_space)
-        return Watched("FrozenLake", self._make, states, 0, pictures, frames_per_second)
+    def watched(self, pictures: bool, frames_per_second: int | None = None) -> WatchedEnvironment:
+        return self._gym.watched(pictures, frames_per_second)
 
-    def _make(self, mode: str | None) -> gymnasium.Env[Any, Any]:
-        return gymnasium.make(
-            "FrozenLake-v1",
-            map_name=self.map_name,
-            desc=None if self.desc is None else list(self.desc),
-            is_slippery=self.is_slippery,
-            max_episode_steps=self.time_limit,
-            render_mode=mode,
-        )
+    @property
+    def _gym(self) -> Gym:
+        """Gymnasium's environment with these settings."""
+        desc = None if self.desc is None else list(self.desc)
+        settings = {"map_name": self.map_name, "desc": desc, "is_slippery": self.is_slippery}
+        return Gym("FrozenLake-v1", kwargs=settings, max_episode_steps=self.time_limit)

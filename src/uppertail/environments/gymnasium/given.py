@@ -14,7 +14,7 @@ from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.fingerprint import fingerprint
 from uppertail.environments.gymnasium.wrapping import Made
-from uppertail.errors import InputError, message_of
+from uppertail.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,22 +53,9 @@ class Given(GymnasiumBuilder):
             return self._copy
         return self.environment
 
-    def make(self) -> Made:
-        try:
-            made = self.maker()()
-        except InputError:
-            raise
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # the environment's own code may raise anything
-            raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {message_of(error)}).") from error
-        if not isinstance(made, gymnasium.Env | VectorEnv):
-            raise InputError(f"{self.id} gives {made!r}: give a function that makes a Gymnasium environment.")
-        if not isinstance(self.environment, gymnasium.Env | VectorEnv):  # those are copied
-            self._require_new(made.unwrapped)
-        return made
-
-    def _require_new(self, made: Made) -> None:
+    def require_new(self, made: Made) -> None:
+        if isinstance(self.environment, gymnasium.Env | VectorEnv):
+            return  # it is copied
         if any(made is before() for before in self._made):
             raise InputError(
                 f"{self.id} gives the same environment again: give a function that makes a new one at each call, as in "

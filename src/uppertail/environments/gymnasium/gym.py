@@ -53,32 +53,18 @@ class Gym(GymnasiumBuilder, WatchableBuilder):
             kwargs["max_episode_steps"] = self.max_episode_steps
         return functools.partial(gymnasium.make, self.id, **kwargs)
 
-    def make(self) -> Made:
-        """Makes the environment anew.
-
-        Raises:
-            InputError: there is no such environment, its packages are missing, or it refuses its settings.
-        """
-        try:
-            return self.maker()()
-        except InputError:
-            raise
-        except gymnasium.error.DependencyNotInstalled as error:
-            raise InputError(f"{self.id} needs packages that are not installed: {extra(error)}.") from error
-        except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv, gymnasium.error.Error) as error:
-            raise InputError(f"There is no environment {self.id!r} in Gymnasium here.{_nearest(self.id)}") from error
-        except ModuleNotFoundError as error:
-            module = error.name or self.id.partition(":")[0]  # Gymnasium raises its own, without the name
-            raise InputError(f"{self.id} needs {missing(module)}.") from error
-        except TypeError as error:
-            raise InputError(
-                f"{self.id} refuses its kwargs {self.kwargs or {}} ({message_of(error)}): "
-                "give those of its constructor."
-            ) from error
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # the environment's own code may raise anything
-            raise InputError(f"{self.id} cannot be made ({type(error).__name__}: {message_of(error)}).") from error
+    def explain(self, error: BaseException) -> str | None:
+        match error:
+            case gymnasium.error.DependencyNotInstalled():
+                return f"{self.id} needs packages that are not installed: {extra(error)}."
+            case gymnasium.error.Error():
+                return f"There is no environment {self.id!r} in Gymnasium here.{_nearest(self.id)}"
+            case ModuleNotFoundError():  # Gymnasium raises its own, without the name
+                return f"{self.id} needs {missing(error.name or self.id.partition(':')[0])}."
+            case TypeError():
+                refused = f"{self.id} refuses its kwargs {self.kwargs or {}} ({message_of(error)})"
+                return f"{refused}: give those of its constructor."
+        return None
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> Watched:
         def make(mode: str | None) -> Made:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
@@ -12,8 +11,9 @@ from gymnasium.vector import VectorEnv
 from uppertail.environments.failures import call
 from uppertail.environments.gymnasium import tables, wrapping
 from uppertail.environments.gymnasium.single import checked_reset, checked_step
-from uppertail.environments.gymnasium.spaces import Path, Reading, actions_of, at, hashed, is_text, leaves, reading
+from uppertail.environments.gymnasium.spaces import hashed, is_text, reading
 from uppertail.environments.gymnasium.wrapping import Made
+from uppertail.environments.spaces import Path, Reading, at, leaves, require_discrete
 
 TRIED_EPISODES, TRIED_STEPS = 10, 200
 """Random episodes, and the most steps of each, in which a text that never changes is taken for a constant."""
@@ -39,7 +39,7 @@ class Inspected(NamedTuple):
 
 
 def inspect_environment(
-    label: str, env: Made, hash_size: int | None, objection: Callable[[gymnasium.Env[Any, Any]], str | None] | None
+    label: str, env: Made, hash_size: int | None, objection: Callable[[Any], str | None] | None
 ) -> Inspected:
     """Reads the facts off an environment that is made only for this.
 
@@ -53,12 +53,12 @@ def inspect_environment(
         InputError: it is of no kind that can be trained on.
         EnvironmentFailedError: it raised an exception as it was looked at.
     """
-    vector = isinstance(env, VectorEnv)
-    space, action_space = call(lambda: _spaces(env), lambda: f"{label}, asked for its spaces,")
-    actions = actions_of(action_space)
-    table = not vector and tables.has_table(env)
+    space, actions = call(lambda: _spaces(env), lambda: f"{label}, asked for its spaces,")
+    require_discrete(actions)
+    alone = not isinstance(env, VectorEnv)
+    table = alone and tables.has_table(env)
     left_out = frozenset[Path]()
-    if not isinstance(env, VectorEnv) and hash_size is None:
+    if alone and hash_size is None:
         left_out = call(lambda: constant_texts(env), lambda: f"{label}, in a random episode before training,")
     read = reading(space, left_out) if hash_size is None else hashed(hash_size)
     shape = getattr(env.unwrapped, "shape", None)  # that of its states, in Gymnasium's grids
@@ -69,14 +69,14 @@ def inspect_environment(
         wrapping.time_limit(env),
         _threshold(env),
         table,
-        objection(env) if table and objection is not None else None,  # pyright: ignore[reportArgumentType]
+        objection(env) if table and objection is not None else None,
         int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1,
         tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
-        not vector and isinstance(getattr(env.unwrapped, "max_steps", None), int),
+        alone and isinstance(getattr(env.unwrapped, "max_steps", None), int),
     )
 
 
-def constant_texts(env: gymnasium.Env[Any, Any]) -> frozenset[Path]:
+def constant_texts(env: Any) -> frozenset[Path]:
     """Where its texts are that stayed the same through random episodes; none if nothing would be left without them.
 
     The seeds of these episodes are fixed, so that it is the same each time.
@@ -102,7 +102,7 @@ def constant_texts(env: gymnasium.Env[Any, Any]) -> frozenset[Path]:
     return same if parts.keys() - same else frozenset()
 
 
-def _spaces(env: Made) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
+def _spaces(env: Made) -> tuple[spaces.Space[Any], Any]:
     """The spaces of one environment's observations and actions."""
     if isinstance(env, VectorEnv):
         return env.single_observation_space, env.single_action_space

@@ -98,7 +98,7 @@ def _load(path: str) -> Callable[..., Any]:
     """The class, or the function that wraps."""
     module, _, name = path.rpartition(".")
     try:
-        found = functools.reduce(getattr, name.split("."), importlib.import_module(module or "gymnasium.wrappers"))
+        found = getattr(importlib.import_module(module or "gymnasium.wrappers"), name)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name and is_missing(error.name):
             raise InputError(f"The wrapper {path!r} needs {missing(error.name)}.") from error
@@ -128,6 +128,6 @@ def wrap(env: Made, asked: Any) -> Made:
     return wrapped
 
 
-def make_wrapped(make: Callable[[], Any], wrappers: Sequence[Any]) -> Made:
+def make_wrapped(make: Callable[[], Any], wrappers: Sequence[Any]) -> Any:
     """Makes an environment and wraps it, the first wrapper innermost."""
     return functools.reduce(wrap, wrappers, make())

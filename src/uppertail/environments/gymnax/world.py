@@ -10,7 +10,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.encodings import ObservationSpace
 from uppertail.environments.base import Environment
 from uppertail.environments.failures import call
-from uppertail.environments.gymnax.spaces import actions_of, reading
+from uppertail.environments.gymnax.spaces import reading
+from uppertail.environments.spaces import require_discrete
 from uppertail.types import PyTree, TimeStep
 
 CLOCKS = (("time", "max_steps_in_episode"), ("timestep", "max_timesteps"))
@@ -37,7 +38,8 @@ class Rules:
         spaces = call(
             lambda: (env.action_space(params), env.observation_space(params)), lambda: f"{label}, asked for its spaces,"
         )
-        self.num_actions, self.reading = actions_of(spaces[0]), reading(spaces[1], images)
+        require_discrete(spaces[0])
+        self.num_actions, self.reading = int(spaces[0].n), reading(spaces[1], images)
         key = jax.random.key(0)
         call(
             lambda: jax.eval_shape(lambda: self.step(key, self.reset(key)[0], jnp.zeros((), jnp.int32))),
