@@ -48,10 +48,10 @@ def test_tables_of_documents_are_those_of_the_results(monkeypatch: pytest.Monkey
 
 
 TRAINED_WITH = (
+    "ActionReturns",
     "GradientDescent",
     "Progress",
     "Stop",
-    "Trained",
     "TrainingDivergedError",
     "TrainingFailedError",
     "TrainingResult",

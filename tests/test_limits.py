@@ -9,7 +9,7 @@ from uppertail import Settings
 from uppertail.learners import Metrics
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import StepRecord
-from uppertail.training.results import Progress
+from uppertail.training.progress import Progress
 
 NAN = math.nan
 

@@ -54,11 +54,12 @@ if TYPE_CHECKING:
     )
     from uppertail.replay import Prioritized, Replay, Sample, Uniform
     from uppertail.targets import Online, Periodic, RunningMean, Target
+    from uppertail.training.action_returns import ActionReturns
     from uppertail.training.checkpoints.folder import Checkpoints
-    from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingFailedError, TrainingResult
+    from uppertail.training.progress import Progress, Stop
+    from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingResult
     from uppertail.training.settings import Settings
     from uppertail.training.train import train
-    from uppertail.training.trained import Trained
     from uppertail.types import TimeStep
 
 _HOMES = {
@@ -73,16 +74,11 @@ _HOMES = {
     "uppertail.replay": ("Replay", "Sample"),
     "uppertail.targets": ("Target",),
     "uppertail.training.settings": ("Settings",),
+    "uppertail.training.action_returns": ("ActionReturns",),
     "uppertail.training.checkpoints.folder": ("Checkpoints",),
-    "uppertail.training.results": (
-        "Progress",
-        "Stop",
-        "TrainingDivergedError",
-        "TrainingFailedError",
-        "TrainingResult",
-    ),
+    "uppertail.training.progress": ("Progress", "Stop"),
+    "uppertail.training.results": ("TrainingDivergedError", "TrainingFailedError", "TrainingResult"),
     "uppertail.training.train": ("train",),
-    "uppertail.training.trained": ("Trained",),
     "uppertail.cli.trained": ("load",),
 }
 """Where public names are, beside the built-in kinds of the parts."""
@@ -94,6 +90,7 @@ _HOME_OF = {
 
 __all__ = [
     "UCB",
+    "ActionReturns",
     "CartpoleSwingup",
     "Categorical",
     "Chain",
@@ -149,7 +146,6 @@ __all__ = [
     "Thompson",
     "TimeStep",
     "Toy",
-    "Trained",
     "TrainingDivergedError",
     "TrainingFailedError",
     "TrainingResult",

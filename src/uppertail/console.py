@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from uppertail.records import RunRecord, episode_text, median_episode
 
 if TYPE_CHECKING:
-    from uppertail.training.results import Progress as TrainingProgress
+    from uppertail.training.progress import Progress as TrainingProgress
 
 NARROW = 60
 """Columns of a terminal below which a table has a line for each number."""

@@ -7,17 +7,22 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from uppertail.analysis.figures import Style, own_style, save_png, styles
+from uppertail.analysis.figures import ShownFigure, Style, own_style, save_png, styles
 from uppertail.analysis.statistics import learning_curve
 from uppertail.records import Episodes
 
 SMOOTHING_WINDOW = 50
 
 
-@own_style
 def learning_curves(path: Path, title: str, methods: dict[str, list[Episodes]]) -> None:
-    """Draws the mean return against the episode, one line per method with its 95% interval over seeds, as a PNG."""
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    """Draws `curves_figure` as a PNG."""
+    save_png(curves_figure(title, methods), path)
+
+
+@own_style
+def curves_figure(title: str, methods: dict[str, list[Episodes]]) -> Figure:
+    """The mean return against the episode, one line per method with its 95% interval over seeds."""
+    figure = ShownFigure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.subplots()
     for (label, seeds), style in zip(methods.items(), styles(methods).values(), strict=True):
         if ended := finished(seeds):
@@ -35,7 +40,7 @@ def learning_curves(path: Path, title: str, methods: dict[str, list[Episodes]]) 
     else:
         axes.text(0.5, 0.5, "no episode ended", ha="center", transform=axes.transAxes, color="0.35")
         axes.set(xticks=[], yticks=[])
-    save_png(figure, path)
+    return figure
 
 
 def draw_curve(axes: Axes, seeds: list[Episodes], style: Style, smoothing: int, label: str | None = None) -> None:

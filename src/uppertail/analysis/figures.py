@@ -36,6 +36,15 @@ class Style(NamedTuple):
     dash: Dash
 
 
+class ShownFigure(Figure):
+    """A figure that a notebook shows when it is the last value of a cell."""
+
+    def _repr_png_(self) -> bytes:
+        content = io.BytesIO()
+        FigureCanvasAgg(self).print_png(content)
+        return content.getvalue()
+
+
 def own_style(draw: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
     """Makes a function draw in the default style, whatever a user's matplotlibrc says about LaTeX, fonts and sizes."""
 

@@ -2,9 +2,8 @@
 
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -21,9 +20,6 @@ from uppertail.training.drive import drive as train
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
-
-SIZES = ("length", "size", "map_name")
-"""Settings of environments that say how large they are."""
 
 
 def drive(
@@ -64,9 +60,9 @@ def drive(
                 callbacks = [show, *map(logs.enter_context, (log, *loggers)), *beside]
                 result = train(run, lambda progress: [callback(progress) for callback in callbacks], checkpoints)
         except TrainingFailedError as error:
-            _write(folder, error.result, env, label)
+            _write(folder, error.result, label)
             raise
-        _write(folder, result, env, label)
+        _write(folder, result, label)
     record = result.record
     if not any(seed.returns.size for seed in record.episodes):
         complain(
@@ -90,12 +86,6 @@ def name_of(environment: EnvironmentBuilder) -> str:
     return environment.label if isinstance(environment, HostBuilder) else type(environment).__name__
 
 
-def _title(environment: Mapping[str, Any], name: str) -> str:
-    """An environment's name, with the setting that says how large it is, if it has one."""
-    size = next((f", {key} {environment[key]}" for key in SIZES if environment.get(key) is not None), "")
-    return f"{name}{size}"
-
-
 def _log(folder: Path) -> JSONL:
     """Opens the run's log; a damaged one is kept under another name, and a new one begins."""
     path = folder / records.LOG
@@ -108,7 +98,7 @@ def _log(folder: Path) -> JSONL:
         return JSONL(path)
 
 
-def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
+def _write(folder: Path, result: TrainingResult, label: str) -> None:
     """Writes the files, the curve last: a folder with a curve and a summary has all files of one moment."""
     with records.disk_errors(folder):
         stale = (records.CURVE, records.REPORT, records.DISTRIBUTIONS)
@@ -124,5 +114,4 @@ def _write(folder: Path, result: TrainingResult, env: str, label: str) -> None:
         with picture(folder / records.CURVE):
             from uppertail.analysis.curves import learning_curves  # imported late: it takes a second
 
-            title = _title(result.record.asked["environment"], env)
-            learning_curves(folder / records.CURVE, title, {label: result.record.episodes})
+            learning_curves(folder / records.CURVE, result.record.environment, {label: result.record.episodes})

@@ -14,8 +14,9 @@ from uppertail.errors import InputError
 if TYPE_CHECKING:
     from uppertail.networks import Network
     from uppertail.policies import ExplorationPolicy
+    from uppertail.training.results import TrainingResult
     from uppertail.training.run import Run
-    from uppertail.training.trained import LearnedFile, Trained
+    from uppertail.training.trained import LearnedFile
 
 NAMES = ("greedy", "ucb", "thompson", "trained")
 """Short names of policies to play with."""
@@ -123,15 +124,15 @@ def open_run(folder: Path, trust: bool | None) -> Iterator[TrainedRun]:
         run.close()
 
 
-def load(folder: Path | str, trust: bool = False) -> "Trained":
-    """What a run of `uppertail train` learned: its agent, its networks and its compiled environments.
+def load(folder: Path | str, trust: bool = False) -> "TrainingResult":
+    """A run of `uppertail train` and what it learned, as `ut.train` returns it.
 
     Args:
         folder: where the run's files are.
         trust: whether code that the folder names may run though you did not make it on this machine.
 
     Raises:
-        InputError: it is not the folder of a run, or its networks are missing or of no use.
+        InputError: it is not the folder of a run, or one of its files is missing or of no use.
 
     Examples:
         >>> import tempfile
@@ -140,14 +141,18 @@ def load(folder: Path | str, trust: bool = False) -> "Trained":
         >>> folder = f"{tempfile.mkdtemp()}/toy"
         >>> main(["train", "--env=Toy", "--seeds=2", "--episodes=256", f"--out={folder}", "--quiet"])
         0
-        >>> learned = ut.load(folder)
-        >>> learned.agent.returns(learned.network(1), 0).mean.shape  # seed 1, state 0: a mean for each action
-        (2,)
+        >>> run = ut.load(folder)
+        >>> run.act(0), run.distribution(0, seed=1).mean.shape  # of state 0; by action
+        (0, (2,))
     """
+    from uppertail.records import RunFolder
     from uppertail.schema import require_type
     from uppertail.training.process.jax_settings import in_32_bits
-    from uppertail.training.trained import Trained
+    from uppertail.training.results import TrainingResult
+    from uppertail.training.trained import record_of
 
-    require_type("folder", folder, Path | str)
-    with in_32_bits(), open_run(Path(folder), trust) as trained:
-        return Trained(trained.run.loop.agent, trained.networks, trained.run.world.environments)
+    files = RunFolder(Path(require_type("folder", folder, Path | str)))
+    with in_32_bits(), open_run(files.path, trust) as opened:
+        run, record = opened.run, record_of(files, opened.file.header)
+        parts = opened.networks, run.interface, run.world.environments, files.distributions
+        return TrainingResult(record, run.loop.agent, *parts)

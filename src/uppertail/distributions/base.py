@@ -3,12 +3,16 @@
 import abc
 from typing import ClassVar, Generic, Self, TypeVar
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.types import ReturnRange
 
 Params = TypeVar("Params")
+
+DRAWS = 4096
+"""How many draws stand for a distribution whose family gives no `cdf`."""
 
 
 class ReturnDistribution(abc.ABC, Generic[Params]):
@@ -78,6 +82,11 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
     def density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
         """p(Z = returns), per unit of return."""
         return jnp.exp(self.log_density(z, returns))
+
+    def cdf(self, z: Params, returns: Float[Array, ""]) -> Float[Array, ""]:
+        """P(Z <= returns); by draws, where a family has no closed form."""
+        draws = jax.vmap(self.sample, in_axes=(0, None))(jax.random.split(jax.random.key(0), DRAWS), z)
+        return jnp.mean(draws <= returns)
 
     @abc.abstractmethod
     def backup(self, z: Params, reward: Float[Array, ""], discount: Float[Array, ""]) -> Params:

@@ -141,6 +141,10 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         log_mass = z.log_probabilities[jnp.clip(bin_index, 0, self.bins - 1)]
         return jnp.where(inside, log_mass - math.log(self.bin_width), -jnp.inf)
 
+    def cdf(self, z: CategoricalReturn, returns: Float[Array, ""]) -> Float[Array, ""]:
+        """Each bin's mass lies at its centre."""
+        return jnp.sum(jnp.where(self.centres <= returns, jnp.exp(z.log_probabilities), 0.0))
+
     def backup(self, z: CategoricalReturn, reward: Float[Array, ""], discount: Float[Array, ""]) -> CategoricalReturn:
         """Moves each centre to reward + discount * centre, projects its mass back (appendix, Bellman Propagation)."""
         return self._project(reward + discount * self.centres, jnp.exp(z.log_probabilities))

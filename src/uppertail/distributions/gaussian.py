@@ -94,6 +94,9 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
     def log_density(self, z: GaussianReturn, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
         return gaussian_log_density(returns, z.mean, z.std)
 
+    def cdf(self, z: GaussianReturn, returns: Float[Array, ""]) -> Float[Array, ""]:
+        return jax.scipy.stats.norm.cdf(returns, z.mean, z.std)
+
     def backup(self, z: GaussianReturn, reward: Float[Array, ""], discount: Float[Array, ""]) -> GaussianReturn:
         """N(reward + discount * mean, discount * std) (Section 4)."""
         return GaussianReturn(reward + discount * z.mean, discount * z.std)

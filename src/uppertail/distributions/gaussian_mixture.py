@@ -134,6 +134,9 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
 
         return jax.nn.logsumexp(jax.vmap(component)(*z), axis=0)
 
+    def cdf(self, z: GaussianMixtureReturn, returns: Float[Array, ""]) -> Float[Array, ""]:
+        return jax.scipy.stats.norm.cdf(returns, z.means, z.stds) @ z.weights
+
     def backup(
         self, z: GaussianMixtureReturn, reward: Float[Array, ""], discount: Float[Array, ""]
     ) -> GaussianMixtureReturn:

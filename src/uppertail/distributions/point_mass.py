@@ -81,6 +81,9 @@ class PointMass(ReturnDistribution[PointMassReturn]):
         """A Dirac delta: infinite at the mean, 0 elsewhere."""
         return jnp.where(returns == z.mean, jnp.inf, -jnp.inf)
 
+    def cdf(self, z: PointMassReturn, returns: Float[Array, ""]) -> Float[Array, ""]:
+        return (z.mean <= returns).astype(jnp.float32)
+
     def backup(self, z: PointMassReturn, reward: Float[Array, ""], discount: Float[Array, ""]) -> PointMassReturn:
         return PointMassReturn(reward + discount * z.mean)
 

@@ -9,6 +9,7 @@ from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
 from uppertail.environments.gymnax import Gymnax, XMiniGrid
 from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
+from uppertail.environments.interface import Interface
 from uppertail.environments.measured import measure_returns, returns_of
 from uppertail.environments.rich import RichChain, RichMDP, RichSea
 from uppertail.environments.risky_arm import RiskyArm
@@ -31,6 +32,7 @@ __all__ = [
     "HostBuilder",
     "HostEnvironment",
     "HostStep",
+    "Interface",
     "RichChain",
     "RichMDP",
     "RichSea",

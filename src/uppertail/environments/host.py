@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 
 from uppertail.encodings import ObservationSpace
 from uppertail.environments.base import EnvironmentBuilder
+from uppertail.environments.interface import Interface
 from uppertail.types import ReturnRange
 
 
@@ -102,6 +103,11 @@ class HostBuilder(EnvironmentBuilder):
     @abc.abstractmethod
     def num_actions(self) -> int:
         """Number of discrete actions."""
+
+    @property
+    @abc.abstractmethod
+    def interface(self) -> Interface:
+        """How a program talks to what was learned in it."""
 
     @property
     @abc.abstractmethod

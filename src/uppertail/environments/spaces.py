@@ -23,10 +23,14 @@ Path = tuple[Any, ...]
 
 
 class Reading(NamedTuple):
-    """How the observations of a space are read: as one array, which is a copy, and the kind of that array."""
+    """How the observations of a space are read: as one array, which is a copy, and the kind of that array.
+
+    `shape` is that of an observation before it is read; None: it is no array, or it is hashed.
+    """
 
     array: Callable[[Any], Any]
     space: ObservationSpace
+    shape: tuple[int, ...] | None = None
 
 
 def is_a(space: Any, *kinds: str) -> bool:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Self, final
 
 from uppertail.errors import InputError
-from uppertail.training.results import Progress
+from uppertail.training.progress import Progress
 
 
 def metrics(progress: Progress) -> dict[str, float]:

@@ -30,6 +30,7 @@ from uppertail.records.folder import (
 from uppertail.records.origin import made_here, write_config
 from uppertail.records.run import RunRecord
 from uppertail.records.run_folder import RunFolder, find_runs, write_run
+from uppertail.records.table import table_of
 from uppertail.records.writing import write_bytes, write_text
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "median_episode",
     "output_errors",
     "require_unused",
+    "table_of",
     "unused_folder",
     "write_bytes",
     "write_config",

@@ -8,6 +8,9 @@ from jaxtyping import Float
 
 from uppertail.records.episodes import FINAL_WINDOW, Episodes, median_episode
 
+SIZES = ("length", "size", "map_name")
+"""Settings of environments that say how large they are."""
+
 
 @dataclasses.dataclass(frozen=True)
 class RunRecord:
@@ -52,6 +55,18 @@ class RunRecord:
     def has_success(self) -> bool:
         """Whether success is defined."""
         return bool(np.isfinite(self.success_return))
+
+    @property
+    def environment(self) -> str:
+        """The environment's name, with the setting that says how large it is, if it has one."""
+        described = self.asked["environment"]
+        size = next((f", {key} {described[key]}" for key in SIZES if described.get(key) is not None), "")
+        return f"{described.get('id', described['name'])}{size}"
+
+    @property
+    def method(self) -> str:
+        """The names of the distribution and the policy."""
+        return f"{self.asked['distribution']['name']}, {self.asked['policy']['name']}"
 
     @property
     def final_returns(self) -> list[float | None]:

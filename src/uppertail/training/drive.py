@@ -16,7 +16,8 @@ from uppertail.training.process.hardware import hardware
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.process.memory import memory_errors
 from uppertail.training.process.threads import one_for_linear_algebra
-from uppertail.training.results import Progress, Stop, TrainingDivergedError, TrainingFailedError, TrainingResult
+from uppertail.training.progress import Progress, Stop
+from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.snapshot import with_table
 
@@ -78,7 +79,7 @@ def _train(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> Trai
     recorded = recorder.distributions(ledger.env_steps) if recorder else None
     if recorded:
         recorded = with_table(recorded, run.world.environments, run.builder.rows)
-    return TrainingResult(record, run.loop.agent, networks, run.world.environments, recorded)
+    return TrainingResult(record, run.loop.agent, networks, run.interface, run.world.environments, recorded)
 
 
 def _take_all(recorder: Recorder | None, run: Run, state: State) -> None:

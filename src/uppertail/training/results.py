@@ -1,113 +1,136 @@
-"""What training reports while it goes on, and returns at its end."""
+"""What training returns at its end, or raises."""
 
 import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
+from jaxtyping import Int, PRNGKeyArray
 
 from uppertail.agent import Agent
-from uppertail.environments import Environment
+from uppertail.environments import Environment, Interface
 from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.records import RunRecord
+from uppertail.records import RunRecord, episode_text, median_episode, table_of
 from uppertail.records.distributions import Distributions
 from uppertail.schema import require_type
+from uppertail.training.action_returns import ActionReturns
+from uppertail.training.player import Player
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_SHOWN = 10
+"""How many seeds' returns a result's text shows."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Progress:
-    """How far a run is, after each chunk. Measurements are means over seeds; NaN where there is nothing to measure.
-
-    Args:
-        episodes: finished episodes of each seed.
-        solved: number of seeds solved so far.
-        success_rate: share of successes among each seed's last 100 episodes, averaged over seeds; NaN where success is
-            not defined.
-        fraction: how much of its limit the slowest seed has used, from 0 to 1.
-        env_steps: environment steps of all seeds together.
-        steps_per_second: environment steps per second of all seeds together.
-        loss: mean loss of the chunk's updates, over the iterations that seeds began before their limit.
-        gradient_norm: mean norm of their gradients, likewise.
-        outside: share of their targets whose mean lies outside of the support, likewise.
-        exploratory: share of the chunk's actions that were not the greedy ones, likewise.
-        mean_return: mean undiscounted return of the last 100 episodes of each seed.
-        mean_length: their mean length.
-        start_mean: mean of the return distribution where a run starts, of the action for which it is highest.
-        start_std: its standard deviation.
-        step: environment steps of each seed.
-        chunk_steps: how many of them this chunk made; 0 if an environment failed before the first.
-
-    Examples:
-        >>> import uppertail as ut
-        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
-        >>> seen = []
-        >>> def keep(progress: ut.Progress) -> None:
-        ...     seen.append(progress.fraction)
-        >>> result = ut.train(ut.Toy(), settings=small, on_chunk=keep)
-        >>> seen[-1]
-        1.0
-    """
-
-    episodes: list[int]
-    solved: int
-    success_rate: float
-    fraction: float
-    env_steps: int
-    steps_per_second: float
-    loss: float
-    gradient_norm: float
-    outside: float
-    exploratory: float
-    mean_return: float
-    mean_length: float
-    start_mean: float
-    start_std: float
-    step: int
-    chunk_steps: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Stop:
-    """A callback returns it to stop a run; after any other value, the run goes on.
-
-    Args:
-        reason: why, for the run's record.
-
-    Examples:
-        >>> import uppertail as ut
-        >>> small = ut.Settings(seeds=2, episodes=100_000, hidden_layers=1, width=16)
-        >>> result = ut.train(ut.Toy(), settings=small, on_chunk=lambda progress: ut.Stop("seen enough"))
-        >>> result.record.summary()["stopped"]
-        'seen enough'
-    """
-
-    reason: str
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TrainingResult:
-    """The result of a run in Python.
+    """A run and what it learned: what `ut.train` returns, and `ut.load` from a folder.
+
+    Where a method takes a `seed`, it is one of `seeds`; left out, it is `best_seed`. An observation is one as the
+    environment gives it. A batch is an array with one axis more than an observation has, or a list of observations
+    where these are no arrays (dicts, tuples, texts, hashed ones).
 
     Args:
         record: episodes, figures and settings of the run; `record.summary()` is summary.json.
-        agent: the algorithm; `agent.returns(network, observation)` is a state's return distributions.
+        agent: the algorithm.
         networks: the learned networks; every array has a leading axis of seeds.
+        interface: how observations are read, and how actions are numbered.
         environments: the compiled environments, likewise; None where Python made the steps.
         distributions: return distributions at moments of the run; None if it did not record them.
 
     Examples:
         >>> import uppertail as ut
-        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
-        >>> result = ut.train(ut.Toy(), settings=small)
-        >>> z = result.agent.returns(result.network(0), 0)  # seed 0, state 0
-        >>> z.mean.shape, [episodes.returns.size for episodes in result.record.episodes]
-        ((2,), [256, 256])
+        >>> result = ut.train(ut.Toy(), settings=ut.Settings(seeds=2, episodes=256))
+        >>> result.act(0), result.act([0, 1, 2]).shape  # of state 0; of a batch
+        (0, (3,))
+        >>> z = result.distribution(0, seed=1)
+        >>> z.mean.shape, z.quantiles([0.05, 0.95]).shape  # by action
+        ((2,), (2, 2))
+        >>> len(result.episodes)
+        512
     """
 
     record: RunRecord
     agent: Agent
     networks: Network
+    interface: Interface
     environments: Environment | None
     distributions: Distributions | None = None
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of the run."""
+        first = self.record.asked["settings"]["seed"]
+        return list(range(first, first + len(self.record.episodes)))
+
+    @property
+    def best_seed(self) -> int:
+        """The seed whose greedy policy earned most at the end; the first of several."""
+        returns = np.array(self.record.greedy_returns)
+        return self.seeds[0 if np.isnan(returns).all() else int(np.nanargmax(returns))]
+
+    @property
+    def episodes(self) -> Any:
+        """All finished episodes: a row for each, with seed, episode (from 1), return, length and step where it ended.
+
+        A pandas.DataFrame where pandas is installed, else a structured NumPy array with the same columns.
+        """
+        return table_of(self.seeds, self.record.episodes)
+
+    def to_dataframe(self) -> Any:
+        """All finished episodes as a pandas.DataFrame, as in `episodes`.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        table = self.episodes
+        if isinstance(table, np.ndarray):
+            raise InputError("A DataFrame needs pandas: `pip install pandas`, or use `episodes`, a NumPy array.")
+        return table
+
+    def act(
+        self, observation: Any, explore: bool = False, key: PRNGKeyArray | int | None = None, seed: int | None = None
+    ) -> int | Int[np.ndarray, " batch"]:
+        """The action for an observation, or the actions for a batch, numbered as the environment numbers them.
+
+        Args:
+            observation: one observation or a batch.
+            explore: whether the run's exploration policy chooses, as in the first step of an episode; else the action
+                with the highest mean return is taken.
+            key: randomness of the exploration: a key of JAX or a number. A policy that draws something for an episode
+                keeps it as long as the key stays the same.
+            seed: whose network acts.
+
+        Raises:
+            InputError: it is no observation of this environment, there is no such seed, or the key is missing.
+        """
+        player = self._player(seed)
+        if not explore:
+            return player.act(observation)
+        if key is None:
+            raise InputError("Exploring is random: give a key, for example key=jax.random.key(0), a new one each time.")
+        return player.explore(observation, jax.random.key(key) if isinstance(key, int) else key)
+
+    def distribution(self, observation: Any, seed: int | None = None) -> ActionReturns:
+        """The return distribution of each action.
+
+        Args:
+            observation: one observation or a batch.
+            seed: whose network is asked.
+
+        Raises:
+            InputError: it is no observation of this environment, or there is no such seed.
+        """
+        return self._player(seed).returns(observation)
+
+    def plot(self) -> "Figure":
+        """The mean return by episode with its 95% interval over seeds, as a matplotlib.figure.Figure."""
+        from uppertail.analysis.curves import curves_figure  # matplotlib takes a second
+
+        return curves_figure(self.record.environment, {self.record.method: self.record.episodes})
 
     def network(self, index: int) -> Network:
         """The learned network of one seed, counted from 0.
@@ -115,20 +138,48 @@ class TrainingResult:
         Raises:
             InputError: there is no such seed.
         """
-        return network_of(self.networks, index)
+        count = len(self.record.episodes)
+        index = require_type("The index of a network", index, int)
+        if not 0 <= index < count:
+            raise InputError(f"network({index}): the run has {count} seeds, so give a number from 0 to {count - 1}.")
+        return jax.tree.map(lambda leaf: leaf[index], self.networks)
 
+    def __repr__(self) -> str:
+        record = self.record
+        counts = [each.returns.size for each in record.episodes]
+        count = f"{counts[0]:,}" if len(set(counts)) == 1 else f"{min(counts):,} to {max(counts):,}"
+        solved = sum(episode is not None for episode in record.solved_episode)
+        first = episode_text(median_episode(record.first_success_episode))
+        doing = (
+            f"solved: {solved} of {len(counts)} seeds; median first success: {first}; " if record.has_success else ""
+        )
+        return (
+            f"{record.environment}: {record.method}, {record.asked['learner']['name']}\n"
+            f"  seeds {self.seeds[0]} to {self.seeds[-1]}, {count} episodes each, {sum(record.env_steps):,} steps, "
+            f"{record.wall_seconds:.1f} s{' (interrupted)' if record.interrupted else ''}\n"
+            f"  {doing}greedy return: {', '.join(f'{value:.4g}' for value in record.greedy_returns[:MOST_SHOWN])}"
+            f"{', ...' * (len(counts) > MOST_SHOWN)}\n"
+            f"  best seed: {self.best_seed}; use act(observation), distribution(observation), episodes, plot(), record"
+        )
 
-def network_of(networks: Network, index: int) -> Network:
-    """The network of one seed among those of all, counted from 0.
+    def _player(self, seed: int | None) -> Player:
+        """What plays with the network of a seed.
 
-    Raises:
-        InputError: there is no such seed.
-    """
-    count = jax.tree.leaves(networks)[0].shape[0]
-    index = require_type("The index of a network", index, int)
-    if not 0 <= index < count:
-        raise InputError(f"network({index}): the run has {count} seeds, so give a number from 0 to {count - 1}.")
-    return jax.tree.map(lambda leaf: leaf[index], networks)
+        Raises:
+            InputError: there is no such seed.
+        """
+        number = self.best_seed if seed is None else require_type("seed", seed, int)
+        if number not in self._players:
+            if number not in self.seeds:
+                raise InputError(f"seed is {number}: the run has the seeds {self.seeds[0]} to {self.seeds[-1]}.")
+            network = self.network(number - self.seeds[0])
+            self._players[number] = Player(self.agent, network, self.interface)
+        return self._players[number]
+
+    @functools.cached_property
+    def _players(self) -> dict[int, Player]:
+        """Players that were used, by their seeds: each has compiled programs."""
+        return {}
 
 
 class TrainingFailedError(InputError):

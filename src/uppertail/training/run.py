@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.environments import EnvironmentBuilder, HostBuilder
+from uppertail.environments import EnvironmentBuilder, HostBuilder, Interface
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
@@ -103,6 +103,15 @@ class Run:
         self.loop = loop_of(self.method, self._encoding, self.settings, self._table)
         return self.loop
 
+    @property
+    def interface(self) -> Interface:
+        """How a program talks to what was learned."""
+        if isinstance(self.builder, HostBuilder):
+            return self.builder.interface
+        first = self.world.start_observations()[0]
+        read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
+        return Interface(read, first.shape, self.world.num_actions)
+
     def close(self) -> None:
         """Ends threads, and frees the resources of the environments."""
         self.driver.close()
@@ -171,6 +180,10 @@ class Run:
         return start_moments(
             self.loop.agent, self.template.learned.network, self.world.start_observations(), self.ledger.seconds
         )
+
+
+def _reshaped(observation: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    return np.asarray(observation, dtype).reshape(shape)
 
 
 def require_record(record: str | None) -> None:

@@ -2,55 +2,23 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from uppertail import records
-from uppertail.agent import Agent
-from uppertail.environments import Environment
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.training.checkpoints import file, tensors
 from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
 from uppertail.training.checkpoints.saver import differences
-from uppertail.training.results import TrainingResult, network_of
+from uppertail.training.results import TrainingResult
 from uppertail.training.run import Run
 
 AGAIN = "delete it and resume the run, or train it again"
 """The remedy if the file cannot be used."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Trained:
-    """A run's agent and its learned networks, from its folder.
-
-    Args:
-        agent: the algorithm; `agent.returns(network, observation)` is a state's return distributions.
-        networks: the learned networks; every array has a leading axis of seeds.
-        environments: the compiled environments, likewise; None where Python makes the steps.
-
-    Examples:
-        >>> import tempfile
-        >>> import uppertail as ut
-        >>> from uppertail.cli import main
-        >>> folder = f"{tempfile.mkdtemp()}/toy"
-        >>> main(["train", "--env=Toy", "--seeds=2", "--episodes=256", f"--out={folder}", "--quiet"])
-        0
-        >>> learned: ut.Trained = ut.load(folder)
-        >>> z = learned.agent.returns(learned.network(0), 0)  # seed 0, state 0
-        >>> learned.environments.num_actions, z.mean.shape
-        (2, (2,))
-    """
-
-    agent: Agent
-    networks: Network
-    environments: Environment | None
-
-    def network(self, index: int) -> Network:
-        """The learned network of one seed, counted from 0."""
-        return network_of(self.networks, index)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +72,32 @@ class LearnedFile:
             return tensors.from_named(run.template.at_limit, self.arrays)
         except tensors.OtherShapesError as error:
             raise InputError(f"{self.path} has another shape ({error}): {AGAIN}.") from error
+
+
+def record_of(folder: records.RunFolder, header: Header) -> records.RunRecord:
+    """The record of a run, from the files that it left.
+
+    Args:
+        folder: its folder.
+        header: the header of its networks.
+
+    Raises:
+        InputError: a file is missing or damaged.
+    """
+    summary, most = folder.summary, header.asked["settings"]["episodes"]
+    return records.RunRecord(
+        asked=header.asked,
+        success_return=math.inf if folder.success_return is None else folder.success_return,
+        floor_episodes=summary.get("floor_episodes"),
+        episodes=folder.episodes,
+        env_steps=[int(seed.end_steps[-1]) if seed.returns.size >= most else header.step for seed in folder.episodes],
+        greedy_returns=[math.nan if ret is None else ret for ret in summary["final_greedy_return"]],
+        wall_seconds=header.seconds["wall"],
+        compile_seconds=header.seconds["compile"],
+        training_seconds=header.seconds["training"],
+        **{name: summary[name] for name in ("interrupted", "diverged", "stopped", "failed", "hardware")},
+        outside_share=summary["targets_outside_support"],
+    )
 
 
 def save(folder: Path, result: TrainingResult) -> None:

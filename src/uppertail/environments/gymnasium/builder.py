@@ -24,6 +24,7 @@ from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.gymnasium.vector_adapter import VectorAdapterMaker
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped
 from uppertail.environments.host import HostBuilder, HostEnvironment
+from uppertail.environments.interface import Interface
 from uppertail.errors import InputError, message_of
 from uppertail.schema import settle
 from uppertail.types import ReturnRange
@@ -164,6 +165,11 @@ class GymnasiumBuilder(HostBuilder, VectorBuilder):
     @property
     def num_actions(self) -> int:
         return int(self.inspected.actions.n)
+
+    @property
+    def interface(self) -> Interface:
+        read = self.inspected.reading
+        return Interface(read.array, read.shape, self.num_actions, int(self.inspected.actions.start))
 
     @property
     def rows(self) -> int:

@@ -88,10 +88,10 @@ def reading(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset()) -
         InputError: they are of no kind that a network can take.
     """
     if isinstance(space, spaces.Discrete):
-        return Reading(functools.partial(_state, space), States(int(space.n)))
+        return Reading(functools.partial(_state, space), States(int(space.n)), ())
     if isinstance(space, spaces.Box) and (image := image_of(space.low.astype(float), space.high.astype(float))):
         kind, shape = np.uint8 if space.dtype == np.uint8 else np.float32, space.shape
-        return Reading(lambda observation: np.array(observation, kind).reshape(shape), image)
+        return Reading(lambda observation: np.array(observation, kind).reshape(shape), image, shape)
     kept = [(path, part) for path, part in leaves(space) if path not in left_out]
     try:
         flat = [(path, _flat(part)) for path, part in kept]
@@ -104,6 +104,7 @@ def reading(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset()) -
     return Reading(
         lambda observation: np.concatenate([each.numbers(at(observation, path)) for path, each in flat]),
         numbers_of(space, [each.bounds for _, each in flat], continuous),
+        space.shape,
     )
 
 
