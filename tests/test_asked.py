@@ -30,7 +30,7 @@ def test_the_name_of_a_folder_is_taken_as_it_is(command: Any, name: str) -> None
 
 
 def test_so_is_that_of_a_file() -> None:
-    assert watch.parser(light=True).parse_args(["--gif=#1"])["gif"] == "#1"
+    assert watch.parser().parse_args(["--gif=#1"])["gif"] == "#1"
 
 
 def test_those_who_start_at_once_get_different_folders(tmp_path: Path) -> None:

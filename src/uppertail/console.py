@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -14,6 +14,9 @@ from uppertail.records import RunRecord, episode_text, median_episode
 
 if TYPE_CHECKING:
     from uppertail.training.progress import Progress as TrainingProgress
+
+LOOK: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": SIMPLE_HEAD, "pad_edge": False}
+"""How every table looks."""
 
 NARROW = 60
 """Columns of a terminal below which a table has a line for each number."""
@@ -47,6 +50,15 @@ def status(now: "TrainingProgress") -> str:
     return f"{doing}, {least} episode{'s'[: least != 1]}, {now.steps_per_second / 1000:.1f}k/s"
 
 
+def table(*headings: str, title: str | None = None, texts: int = 0) -> Table:
+    """A table of numbers without edges, whose first `texts` columns are texts."""
+    made = Table(title=title, show_edge=False, **LOOK)
+    for index, heading in enumerate(headings):
+        is_text = index < texts
+        made.add_column(heading, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
+    return made
+
+
 def results_table(title: str, label: str, record: RunRecord, width: int) -> Table:
     """The results of a run over its seeds, and its speed with all seeds together.
 
@@ -56,29 +68,20 @@ def results_table(title: str, label: str, record: RunRecord, width: int) -> Tabl
         record: the run.
         width: columns of the terminal: in a narrow one each number has a line of its own.
     """
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-        show_header=width >= NARROW,
-    )
+    made = Table(title=title, show_edge=False, padding=(0, 1, 0, 0), show_header=width >= NARROW, **LOOK)
     told = {heading: value for heading, value in _results(record).items() if value is not None}
     if width < NARROW:
-        table.add_column()
-        table.add_column(justify="right", no_wrap=True)
-        table.add_row(f"[bold]{label}[/bold]", "")
+        made.add_column()
+        made.add_column(justify="right", no_wrap=True)
+        made.add_row(f"[bold]{label}[/bold]", "")
         for heading, value in told.items():
-            table.add_row(f"  {' '.join(heading.split())}", value)
-        return table
-    table.add_column("method", min_width=14, vertical="bottom")
+            made.add_row(f"  {' '.join(heading.split())}", value)
+        return made
+    made.add_column("method", min_width=14, vertical="bottom")
     for heading in told:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_row(label, *told.values())
-    return table
+        made.add_column(heading, justify="right", no_wrap=True)
+    made.add_row(label, *told.values())
+    return made
 
 
 def _results(record: RunRecord) -> dict[str, str | None]:

@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from PIL import Image
 
 from uppertail import records
@@ -39,8 +38,8 @@ class Animation:
         """Whether there is no room for another frame."""
         return self.pixels >= MOST_PIXELS
 
-    def add(self, frame: np.ndarray, last: bool) -> None:
-        """Adds a frame of [rows, columns, red green blue], if there is room for it."""
+    def add(self, frame: Any, last: bool) -> None:
+        """Adds a frame, an array of [rows, columns, red green blue], if there is room for it."""
         self.seen += 1
         if self.full or not (last or (self.seen - 1) % self.every == 0):
             return

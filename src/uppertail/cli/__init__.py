@@ -1,6 +1,5 @@
 """The command line: `uppertail COMMAND`. Heavy imports wait until a command needs them."""
 
-import difflib
 import importlib
 import importlib.metadata
 import os
@@ -9,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from uppertail.cli import output, programs
-from uppertail.errors import InputError, message_of
+from uppertail.errors import InputError, message_of, nearest
 
 COMMANDS = {
     "train": "train one method on one environment, for several seeds at once",
@@ -22,6 +21,9 @@ COMMANDS = {
     "study": "run many settings from one file, on one machine or many, and compare them",
     "reproduce": "make a figure of the paper, or all of them, with intervals",
 }
+
+WITH_PARTS = ("train", "exact")
+"""Commands whose options are those of parts; a light parser shows them without importing the parts."""
 
 NO_DEVICE = "Unable to initialize backend"
 """What JAX's error says if it finds no device."""
@@ -106,14 +108,14 @@ def _command(command: str, *rest: str) -> int:
         print(f"uppertail {importlib.metadata.version('uppertail')}")
         return 0
     if command not in COMMANDS:
-        near = difflib.get_close_matches(command, COMMANDS, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.{hint}")
+        raise InputError(
+            f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.{nearest(command, COMMANDS, 1)}"
+        )
     if not wants_help(rest):
         programs.keep()
         os.environ["JAX_ENABLE_X64"] = "0"  # results are computed in 32 bits, whatever the surroundings ask of JAX
     module = importlib.import_module(f"uppertail.cli.{command}")
     if wants_help(rest):
-        module.parser(light=True).print_help()
+        (module.parser(light=True) if command in WITH_PARTS else module.parser()).print_help()
         return 0
     return module.main(rest)

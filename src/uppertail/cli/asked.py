@@ -55,8 +55,9 @@ def _of_value(name: str, value: Any, is_text: bool, parts: Sequence[str]) -> Ite
         yield Asked(f"{part}.{each}", inner, False)
 
 
-def content_of(text: str) -> Any:
-    """A text's value as YAML; the text itself if it is none."""
-    with contextlib.suppress(yaml.YAMLError, RecursionError, ValueError):
-        return yaml.safe_load(text)
-    return text
+def content_of(value: Any) -> Any:
+    """A value; of a text that is YAML, its content."""
+    if isinstance(value, str):
+        with contextlib.suppress(yaml.YAMLError, RecursionError, ValueError):
+            return yaml.safe_load(value)
+    return value

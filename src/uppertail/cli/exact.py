@@ -13,10 +13,10 @@ from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from uppertail.environments import FiniteMDP
     from uppertail.exact import ExactReturn
+
+    Returns = dict[tuple[int, int], ExactReturn]
 
 DESCRIPTION = """Computes the distribution of the return Z(s, a) of every state and action of a finite MDP under a
 stationary policy: by enumeration where no state comes back, else on a grid with a bound on its error. Prints a table
@@ -85,7 +85,7 @@ def _exact(built: Namespace) -> int:
     return 0
 
 
-def _draw(out: str | None, env: str, title: str, returns: dict[tuple[int, int], "ExactReturn"], quiet: bool) -> None:
+def _draw(out: str | None, env: str, title: str, returns: "Returns", quiet: bool) -> None:
     """Draws the figure, after the numbers are printed."""
     from uppertail import records
 
@@ -100,14 +100,28 @@ def _draw(out: str | None, env: str, title: str, returns: dict[tuple[int, int], 
             print(f"Figure in {folder / FIGURE}")
 
 
-def _show(title: str, returns: dict[tuple[int, int], "ExactReturn"]) -> None:
+def _show(title: str, returns: "Returns") -> None:
     from rich.console import Console
 
-    Console().print(_table(title, returns))
+    from uppertail.console import table
+
+    rows = table("state", "action", "mean", "sd", title=title)
+    rows.add_column("method", no_wrap=True)
+    rows.add_column("return (probability)")
+    for (state, action), z in list(returns.items())[:ROWS]:
+        rows.add_row(str(state), str(action), f"{z.mean:.4g}", f"{z.std:.4g}", _method(z), _short(z))
+    Console().print(rows)
     if len(returns) > ROWS:
         print(f"First {ROWS} of {len(returns)} states and actions; --json prints all of them.")
     if error := max(z.error for z in returns.values()):
         print(f"Wasserstein-1 distance to the true distribution: at most {error:.2g}.")
+
+
+def _short(z: "ExactReturn") -> str:
+    """All atoms where they are few, else the range that they span."""
+    if z.atoms.size > SHORT:
+        return f"{z.atoms.size:,} atoms from {z.atoms[0]:.4g} to {z.atoms[-1]:.4g}"
+    return ", ".join(f"{z:.4g} ({p:.3g})" for z, p in zip(z.atoms, z.probabilities, strict=True))
 
 
 def _policy(name: str, mdp: "FiniteMDP", discount: float) -> Any:
@@ -121,58 +135,30 @@ def _policy(name: str, mdp: "FiniteMDP", discount: float) -> Any:
         return optimal_policy(mdp, discount)
     if not name.endswith(".npy"):
         raise InputError(f"Unknown policy {name!r}: use {POLICY}.")
-    unreadable = f"The policy file {name!r} cannot be read as an array of numbers: use {POLICY}."
     try:
         policy: Any = np.load(name, allow_pickle=False)
-        if policy.dtype.kind not in "biuf":
-            raise InputError(unreadable)
-        return policy.astype(np.float64)
+        if policy.dtype.kind in "biuf":
+            return policy.astype(np.float64)
+        why = None
     except Exception as error:  # NumPy raises many kinds of errors for a damaged file
-        raise InputError(unreadable) from error
+        why = error
+    raise InputError(f"The policy file {name!r} cannot be read as an array of numbers: use {POLICY}.") from why
 
 
 def _method(z: "ExactReturn") -> str:
     return "grid" if z.error else "enumeration"
 
 
-def _document(built: Namespace, returns: dict[tuple[int, int], "ExactReturn"]) -> dict[str, Any]:
+def _document(built: Namespace, returns: "Returns") -> dict[str, Any]:
+    def row(state: int, action: int, z: "ExactReturn") -> dict[str, Any]:
+        numbers = {"mean": z.mean, "std": z.std, "error": z.error}
+        arrays = {"atoms": z.atoms.tolist(), "probabilities": z.probabilities.tolist()}
+        return {"state": state, "action": action, "method": _method(z), **numbers, **arrays}
+
     return {
         "env": {"name": type(built.env).__name__, **dataclasses.asdict(built.env)},
         "policy": built.policy,
         "discount": built.discount,
         "seed": built.seed,
-        "returns": [
-            {
-                "state": state,
-                "action": action,
-                "method": _method(z),
-                "mean": z.mean,
-                "std": z.std,
-                "error": z.error,
-                "atoms": z.atoms.tolist(),
-                "probabilities": z.probabilities.tolist(),
-            }
-            for (state, action), z in returns.items()
-        ],
+        "returns": [row(*pair, z) for pair, z in returns.items()],
     }
-
-
-def _table(title: str, returns: dict[tuple[int, int], "ExactReturn"]) -> "Table":
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE, pad_edge=False)
-    for heading in ("state", "action", "mean", "sd"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("method", no_wrap=True)
-    table.add_column("return (probability)")
-    for (state, action), z in list(returns.items())[:ROWS]:
-        table.add_row(str(state), str(action), f"{z.mean:.4g}", f"{z.std:.4g}", _method(z), _short(z))
-    return table
-
-
-def _short(z: "ExactReturn") -> str:
-    """All atoms where they are few, else the range that they span."""
-    if z.atoms.size > SHORT:
-        return f"{z.atoms.size:,} atoms from {z.atoms[0]:.4g} to {z.atoms[-1]:.4g}"
-    return ", ".join(f"{z:.4g} ({p:.3g})" for z, p in zip(z.atoms, z.probabilities, strict=True))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser
 
-from uppertail.cli.parsing import command_parser, parse
+from uppertail.cli.parsing import parse_run, run_parser
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,11 +23,9 @@ WIDTH = 20
 BLOCKS = "·▁▂▃▄▅▆▇█"
 
 
-def parser(light: bool = False) -> ArgumentParser:
-    """The options of `uppertail inspect`; a light parser is the same."""
-    del light
-    options = command_parser("inspect", DESCRIPTION)
-    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
+def parser() -> ArgumentParser:
+    """The options of `uppertail inspect`."""
+    options = run_parser("inspect", DESCRIPTION)
     options.add_argument("--seed", type=int | None, default=None, help="which seed (default: the first)")
     options.add_argument(
         "--state", type=int | None, default=None, help="which state (default: the greedy path's first)"
@@ -44,9 +42,7 @@ def parser(light: bool = False) -> ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    config = parse(parser(), arguments)
-    if config.folder is None:
-        raise InputError("Which run? `uppertail inspect DIR`, with the folder that `uppertail train` wrote to.")
+    config = parse_run(parser(), arguments)
     if config.step is not None and config.step < 0:
         raise InputError(f"step is {config.step}: use 0, the beginning, or more.")
     found = _inspect(Path(config.folder), config.seed, config.step)
@@ -88,42 +84,34 @@ def _at_the_end(run: "RunFolder", step: int | None) -> "Distributions":
 
 
 def _show(found: "Inspected", document: dict[str, Any]) -> None:
-    from rich.console import Console
-
-    console = Console()
     print(f"{document['environment']}, {document['method']}: seed {document['seed']}, {document['when']}")
     heights = found.densities(document["state"], WIDTH)
-    rows = [
-        {
-            "action": f"{row['action']}{' *' if row['greedy'] else ''}",
-            **_numbers(row),
-            **(
-                {f"from {heights.low:.3g} to {heights.high:.3g}": _picture(heights.of[row["action"]])}
-                if heights
-                else {}
-            ),
-        }
-        for row in document["actions"]
-    ]
-    title = "First observation" if document["state"] is None else f"State {document['state']}"
-    console.print(_table(title, rows))
-    shown = {"mean": "mean", "upper": "upper", "best other": "other_upper", "gap": "gap"}
+    rows = [_numbers(row) for row in document["actions"]]
+    if heights:
+        heading = f"from {heights.low:.3g} to {heights.high:.3g}"
+        rows = [{**row, heading: _picture(heights.of[number])} for number, row in enumerate(rows)]
+    _print("First observation" if document["state"] is None else f"State {document['state']}", rows)
     path = [
         {
             "state": str(row["state"]),
             "action": str(row["action"]),
-            **{heading: _text(row[name], "+.3g" if name == "gap" else ".4g") for heading, name in shown.items()},
+            "mean": _text(row["mean"]),
+            "upper": _text(row["upper"]),
+            "best other": _text(row["other_upper"]),
+            "gap": _text(row["gap"], "+.3g"),
         }
         for row in document["path"]
     ]
     if path:
-        console.print(_table("Greedy path", path))
+        _print("Greedy path", path)
     gap = " Gap: upper bound less the best of the other actions." if path else ""
     print(f"Upper: the mean and two standard deviations. *: greedy.{gap}")
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, str]:
-    shown = {"mean": _text(row["mean"]), "sd": _text(row["std"], ".3g"), "upper": _text(row["upper"])}
+    """An action's row of the table."""
+    shown = {"action": f"{row['action']}{' *' if row['greedy'] else ''}", "mean": _text(row["mean"])}
+    shown |= {"sd": _text(row["std"], ".3g"), "upper": _text(row["upper"])}
     if row["visits"] is not None:
         age = "never taken" if row["age"] is None else f"{row['age']:,}"
         shown |= {"data": f"{row['visits']:,}", "age (steps)": age}
@@ -141,15 +129,12 @@ def _picture(heights: Sequence[float]) -> str:
     return "".join(BLOCKS[round(height / peak * (len(BLOCKS) - 1))] for height in heights)
 
 
-def _table(title: str, rows: list[dict[str, str]]) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _print(title: str, rows: list[dict[str, str]]) -> None:
+    from rich.console import Console
 
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, show_edge=False
-    )
-    for heading in rows[0]:
-        table.add_column(heading, justify="right", no_wrap=True)
+    from uppertail.console import table
+
+    shown = table(*rows[0], title=title)
     for row in rows:
-        table.add_row(*row.values())
-    return table
+        shown.add_row(*row.values())
+    Console().print(shown)

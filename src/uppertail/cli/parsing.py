@@ -35,6 +35,13 @@ def command_parser(
     )
 
 
+def run_parser(command: str, description: str) -> ArgumentParser:
+    """The parser of a command about a run's folder; `parse_run` parses its arguments."""
+    options = command_parser(command, description)
+    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
+    return options
+
+
 def add_parts(parser: ArgumentParser, light: bool, options: Sequence[str] = tuple(PARTS)) -> None:
     """Adds --env, --distribution and the other parts: any class of their contract, by name or import path.
 
@@ -78,6 +85,18 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
         text = printable(" ".join(str(error).split()).rstrip("."))
         shown = text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
         raise InputError(f"{shown}; `{parser.prog} --help` lists the options.") from error
+
+
+def parse_run(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
+    """Parses the arguments of a command about a run's folder.
+
+    Raises:
+        InputError: as `parse`, or there is no folder among them.
+    """
+    config = parse(parser, arguments)
+    if config.folder is None:
+        raise InputError(f"Which run? `{parser.prog} DIR`, with the folder that `uppertail train` wrote to.")
+    return config
 
 
 def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:

@@ -14,9 +14,8 @@ runs with --record distributions), why a run got stuck, when seeds got there. It
 `pip install altair vl-convert-python`."""
 
 
-def parser(light: bool = False) -> ArgumentParser:
-    """The options of `uppertail report`; a light parser is the same."""
-    del light
+def parser() -> ArgumentParser:
+    """The options of `uppertail report`."""
     options = command_parser("report", DESCRIPTION)
     options.add_argument("folders", type=str, nargs="*", default=[], help="folders of runs and of studies")
     options.add_argument(

@@ -19,9 +19,8 @@ DESCRIPTION = """Makes a figure of the paper, in the source checkout: computes i
 writes its numbers to summary.json. Called again with the same --out it goes on where it stopped."""
 
 
-def parser(light: bool = False) -> ArgumentParser:
-    """The options of `uppertail reproduce`; a light parser is the same."""
-    del light
+def parser() -> ArgumentParser:
+    """The options of `uppertail reproduce`."""
     figures = _figures() if _checkout() else {}
     lines = [f"  {name:<20} {purpose}" for name, purpose in {**figures, ALL: "all of them"}.items()]
     options = command_parser(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser
 
 from uppertail.cli import train
-from uppertail.cli.parsing import command_parser, parse
+from uppertail.cli.parsing import parse_run, run_parser
 from uppertail.cli.trust import HELP, require_trust
 from uppertail.errors import InputError
 
@@ -20,11 +20,9 @@ that ended at its limit of steps goes on to a later one; until it has written re
 config-next.yaml, and without that file the run has its old limit."""
 
 
-def parser(light: bool = False) -> ArgumentParser:
-    """The options of `uppertail resume`; a light parser is the same."""
-    del light
-    options = command_parser("resume", DESCRIPTION)
-    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
+def parser() -> ArgumentParser:
+    """The options of `uppertail resume`."""
+    options = run_parser("resume", DESCRIPTION)
     options.add_argument(
         "--steps", type=int | None, default=None, help="a new limit of environment steps, beyond that of the run"
     )
@@ -35,9 +33,7 @@ def parser(light: bool = False) -> ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    config = parse(parser(), arguments)
-    if config.folder is None:
-        raise InputError("Which run? `uppertail resume DIR`, with the folder that `uppertail train` wrote to.")
+    config = parse_run(parser(), arguments)
     return go_on(Path(config.folder), config.steps, config.trust, config.quiet)
 
 
@@ -111,11 +107,7 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: "
 
 
 def _require_longer(before: int | None, steps: int, folder: Path) -> None:
-    """Refuses a limit that is not beyond the one that the run has.
-
-    Raises:
-        InputError: it is not, or the run has none.
-    """
+    """Refuses a limit that is not beyond the one that the run has."""
     if before is None:
         raise InputError(
             f"The run in {folder} has no limit of steps that could be raised: it ends with its episodes. Train again "

@@ -22,9 +22,8 @@ The same command again does what is missing. Exit code 1: some cells failed. Giv
 to go on with the study in it."""
 
 
-def parser(light: bool = False) -> ArgumentParser:
-    """The options of `uppertail study`; a light parser is the same."""
-    del light
+def parser() -> ArgumentParser:
+    """The options of `uppertail study`."""
     options = command_parser("study", DESCRIPTION)
     options.add_argument("study", type=str | None, nargs="?", default=None, help="the study's file, or its folder")
     options.add_argument("--out", type=str | None, default=None, help="the study's folder (default: runs/NAME)")

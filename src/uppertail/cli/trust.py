@@ -1,14 +1,12 @@
 """Whose code a run folder makes a command run, and whether the user wants that."""
 
-import contextlib
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from uppertail.cli.asked import content_of
 from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS
 from uppertail.records import RunFolder, made_here
@@ -53,7 +51,7 @@ def others(options: Mapping[str, Any]) -> Iterator[str]:
     Whatever looks like one counts: a question too many is better than code that nobody wanted.
     """
     for option, value in options.items():
-        part, content = PARTS.get(option), _parsed(value)
+        part, content = PARTS.get(option), content_of(value)
         kind = content.get("class_path") if isinstance(content, Mapping) else content
         if part is not None and isinstance(kind, str) and "." not in kind and kind not in part.kinds:
             yield kind  # a module of this name would be imported
@@ -63,24 +61,12 @@ def others(options: Mapping[str, Any]) -> Iterator[str]:
         yield from (found for found in PATH.findall(text) if re.split(r"[.:]", found)[0] not in KNOWN)
 
 
-def _parsed(value: Any) -> Any:
-    """A value; of a text that is YAML, as the command line reads it, its content."""
-    if isinstance(value, str):
-        with contextlib.suppress(yaml.YAMLError, RecursionError, ValueError):
-            return yaml.safe_load(value)
-    return value
-
-
 def _texts(value: Any) -> Iterator[str]:
     """All texts somewhere in a value."""
     if isinstance(value, str):
         yield value
-        content = _parsed(value)
-        if content != value:
+        if (content := content_of(value)) != value:
             yield from _texts(content)
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
-    elif isinstance(value, list):
-        for each in value:
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(each)

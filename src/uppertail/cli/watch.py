@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from jsonargparse import ArgumentParser
 
 from uppertail.cli import trained
-from uppertail.cli.parsing import command_parser, parse
+from uppertail.cli.parsing import parse_run, run_parser
 from uppertail.cli.trust import HELP
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
-    from uppertail.analysis.animation import Animation
     from uppertail.environments import Frame, WatchableBuilder, WatchedEnvironment
     from uppertail.training.run import Run
 
@@ -24,11 +22,9 @@ environment: in a window, or, with --gif, in a file, which needs no display. An 
 printed. Gymnasium draws with pygame, which `pip install 'gymnasium[classic-control,toy-text]'` installs."""
 
 
-def parser(light: bool = False) -> ArgumentParser:
-    """The options of `uppertail watch`; a light parser is the same."""
-    del light
-    options = command_parser("watch", DESCRIPTION)
-    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
+def parser() -> ArgumentParser:
+    """The options of `uppertail watch`."""
+    options = run_parser("watch", DESCRIPTION)
     options.add_argument("--seed", type=int | None, default=None, help="which of the run's seeds (default: the first)")
     options.add_argument("--episodes", type=int, default=1, help="how many episodes")
     options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
@@ -40,9 +36,7 @@ def parser(light: bool = False) -> ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    config = parse(parser(), arguments)
-    if config.folder is None:
-        raise InputError("Which run? `uppertail watch DIR`, with the folder that `uppertail train` wrote to.")
+    config = parse_run(parser(), arguments)
     if config.episodes < 1:
         raise InputError(f"episodes is {config.episodes}: use 1 or more.")
     if config.fps is not None and not 1 <= config.fps <= 1000:
@@ -73,7 +67,7 @@ def _watch(
         finished.require_finite(slice(row, row + 1))
         environment = _watchable(finished.run).watched(gif is not None, fps)
         animation = None if gif is None else Animation(environment.frames_per_second)
-        show = _printer(environment) if animation is None else _recorder(animation)
+        show = _printer(environment) if animation is None else animation.add
         try:
             played = watch(finished.run, finished.networks, finished.policy(name), row, environment, episodes, show)
             for number, episode in enumerate(played, 1):
@@ -81,22 +75,23 @@ def _watch(
         finally:
             environment.close()
     if gif is not None and animation is not None:
-        _write(gif, animation)
+        try:
+            animation.write(gif)
+        except OSError as error:
+            raise InputError(f"{gif} cannot be written ({error.strerror}): give --gif another file.") from error
+        cut = ", and there is no room for more: try fewer --episodes" if animation.full else ""
+        print(f"{sum(animation.durations) / 1000:.1f} seconds in {gif}{cut}")
     return 0
 
 
 def _row(run: "Run", seed: int | None) -> int:
     """The position of a seed among those of the run."""
     first, count = run.settings.seed, run.settings.seeds
-    if seed is None:
-        return 0
-    if not 0 <= seed - first < count:
-        raise InputError(f"seed is {seed}, but the run has " + _seeds(first, count))
-    return seed - first
-
-
-def _seeds(first: int, count: int) -> str:
-    return f"the seeds {first} to {first + count - 1}." if count > 1 else f"the seed {first} only."
+    row = 0 if seed is None else seed - first
+    if not 0 <= row < count:
+        known = f"the seeds {first} to {first + count - 1}" if count > 1 else f"the seed {first} only"
+        raise InputError(f"seed is {seed}, but the run has {known}.")
+    return row
 
 
 def _watchable(run: "Run") -> "WatchableBuilder":
@@ -121,20 +116,3 @@ def _printer(environment: "WatchedEnvironment") -> "Callable[[Frame, bool], None
             time.sleep(pause)
 
     return show
-
-
-def _recorder(animation: "Animation") -> "Callable[[Frame, bool], None]":
-    def show(frame: "Frame", last: bool) -> None:
-        assert isinstance(frame, np.ndarray)
-        animation.add(frame, last)
-
-    return show
-
-
-def _write(gif: Path, animation: "Animation") -> None:
-    try:
-        animation.write(gif)
-    except OSError as error:
-        raise InputError(f"{gif} cannot be written ({error.strerror}): give --gif another file.") from error
-    cut = ", and there is no room for more: try fewer --episodes" if animation.full else ""
-    print(f"{sum(animation.durations) / 1000:.1f} seconds in {gif}{cut}")
