@@ -22,9 +22,8 @@ from uppertail.errors import InputError
 from uppertail.records import Episodes, RunFolder, distributions, find_runs
 from uppertail.records.distributions import Distributions
 from uppertail.reports import details, outcomes, page, state_grid
-from uppertail.reports.built_in import built_in, kind_of
 from uppertail.reports.groups import groups
-from uppertail.reports.seeds import Seed
+from uppertail.reports.seeds import Seed, built_in, kind_of
 from uppertail.training.seeds import seed_keys
 from uppertail.training.snapshot import with_table
 

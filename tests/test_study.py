@@ -12,11 +12,9 @@ from test_study_work import leave_run, save_episodes
 from uppertail.cli import main, study_checks, study_running, train
 from uppertail.cli import study as command
 from uppertail.errors import InputError
-from uppertail.studies import progress
-from uppertail.studies.cells import Cell, name_of
+from uppertail.studies.cells import Cell, differences, flat, name_of
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import Outcome
-from uppertail.studies.settings import differences, flat
 
 DOCUMENTATION = Path(__file__).parents[1] / "docs"
 TINY = {"seeds": 1, "episodes": 3, "width": 4, "hidden_layers": 1, "replay_size": 99}
@@ -191,13 +189,13 @@ def test_the_time_left_is_that_of_cells_like_those_that_are_done():
         "d": waiting,
         "e": pruned,
     }
-    assert progress.time_left(cells, 2) == "about 100 seconds"
-    assert progress.time_left(cells, 1) == "about 3 minutes"
-    assert progress.time_left({"a": Outcome("done", seconds=9000), "b": waiting}, 4) == "about 2.5 hours"
-    assert progress.time_left({"c": waiting}, 2) == "unknown, as no cell is done"
-    assert progress.time_left({"a": pruned}, 2) == "about 0 seconds"
-    assert progress.counts(cells | {"f": Outcome("failed"), "g": Outcome("begun")}) == "3 done, 1 begun, 1 failed"
-    assert progress.line(cells, 2) == "3 of 5 cells have ended; time left: about 100 seconds"
+    assert study_running.time_left(cells, 2) == "about 100 seconds"
+    assert study_running.time_left(cells, 1) == "about 3 minutes"
+    assert study_running.time_left({"a": Outcome("done", seconds=9000), "b": waiting}, 4) == "about 2.5 hours"
+    assert study_running.time_left({"c": waiting}, 2) == "unknown, as no cell is done"
+    assert study_running.time_left({"a": pruned}, 2) == "about 0 seconds"
+    assert study_running.counts(cells | {"f": Outcome("failed"), "g": Outcome("begun")}) == "3 done, 1 begun, 1 failed"
+    assert study_running.line(cells, 2) == "3 of 5 cells have ended; time left: about 100 seconds"
 
 
 def test_settings_are_compared_under_the_names_of_options():

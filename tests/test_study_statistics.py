@@ -7,11 +7,15 @@ import pytest
 import scipy.optimize
 import scipy.stats
 
-from uppertail.analysis.effects import difference_of_means, ratio_of_times
 from uppertail.analysis.growth import growth_exponent
-from uppertail.analysis.improvement import earlier_is_better, higher_is_better, improvement
-from uppertail.analysis.profiles import performance_profile
-from uppertail.analysis.resampling import percentiles
+from uppertail.analysis.improvement import (
+    difference_of_means,
+    earlier_is_better,
+    higher_is_better,
+    improvement,
+    ratio_of_times,
+)
+from uppertail.analysis.statistics import percentiles, performance_profile
 from uppertail.analysis.survival import Times, kaplan_meier, median, medians, restricted_means
 
 

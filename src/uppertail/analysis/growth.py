@@ -11,7 +11,7 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Bool, Float
 
-from uppertail.analysis.resampling import percentiles, resample
+from uppertail.analysis.statistics import percentiles, resample
 from uppertail.analysis.survival import Times
 
 ITERATIONS, TOLERANCE = 2000, 1e-7

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.stats
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from uppertail.records import Episodes
 
 CONFIDENCE = 0.95
+QUANTILES = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 RESAMPLES = 2000
 
 
@@ -70,3 +71,45 @@ def learning_curve(
     start = np.maximum(episodes - window, 0)
     curves = np.stack([(total[episodes] - total[start]) / (episodes - start) for total in totals])
     return episodes.astype(np.float64), bootstrap_mean(curves)
+
+
+def resample(seeds: int, generator: np.random.Generator, resamples: int = RESAMPLES) -> Int[np.ndarray, "_ _"]:
+    """Which seeds each resample of a group has, one row for each resample."""
+    return generator.integers(seeds, size=(resamples, seeds))
+
+
+def resample_counts(seeds: int, stream: int = 0) -> Int[np.ndarray, "_ _"]:
+    """How many times each resample has each seed; those of another stream are independent."""
+    return np.random.default_rng(stream).multinomial(seeds, np.full(seeds, 1 / seeds), size=RESAMPLES)
+
+
+def percentiles(estimates: Float[np.ndarray, " resamples"]) -> tuple[float, float]:
+    """The 95% interval of a number from its bootstrap estimates; those that are NaN do not count."""
+    low, high = np.nanquantile(estimates, QUANTILES)
+    return float(low), float(high)
+
+
+class Profile(NamedTuple):
+    """The share of runs with a score of at least each of some thresholds, mean over environments, and its 95% band."""
+
+    thresholds: Float[np.ndarray, " thresholds"]
+    share: Float[np.ndarray, " thresholds"]
+    low: Float[np.ndarray, " thresholds"]
+    high: Float[np.ndarray, " thresholds"]
+
+
+def performance_profile(
+    scores: Sequence[Float[np.ndarray, " _"]], thresholds: Float[np.ndarray, " thresholds"]
+) -> Profile:
+    """The profile of a method.
+
+    Args:
+        scores: of its runs in each environment; seeds are resampled within each.
+        thresholds: the scores to reach.
+    """
+
+    def share(*reached: np.ndarray, axis: int = -1) -> Any:
+        return np.mean([each.mean(axis=axis) for each in reached], axis=0)
+
+    reached = [(score >= thresholds[:, None]).astype(np.float64) for score in scores]
+    return Profile(thresholds, share(*reached), *bootstrap(reached, share))

@@ -1,14 +1,14 @@
 """Kaplan-Meier: the time until something happens, where some seeds were last seen before it happened."""
 
 import warnings
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.stats
 from jaxtyping import Bool, Float, Int
 
-from uppertail.analysis.resampling import QUANTILES, resample_counts
-from uppertail.analysis.statistics import CONFIDENCE
+from uppertail.analysis.statistics import CONFIDENCE, QUANTILES, resample_counts
 
 
 class Times(NamedTuple):
@@ -21,6 +21,12 @@ class Times(NamedTuple):
 
     at: Float[np.ndarray, " seeds"]
     happened: Bool[np.ndarray, " seeds"]
+
+    @classmethod
+    def of(cls, found: Sequence[float | None], last: Sequence[int]) -> Self:
+        """From the time of each seed, None where it did not happen, and from when each was last seen."""
+        at = [float(end if each is None else each) for each, end in zip(found, last, strict=True)]
+        return cls(np.array(at), np.array([each is not None for each in found]))
 
 
 class Survival(NamedTuple):

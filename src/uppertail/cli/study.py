@@ -12,7 +12,7 @@ from uppertail.cli import study_running
 from uppertail.cli.parsing import command_parser, parse
 from uppertail.cli.study_checks import check_cells, check_some_cells
 from uppertail.errors import InputError
-from uppertail.studies import pool, progress
+from uppertail.studies import pool
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import StudyFolder
 
@@ -89,7 +89,7 @@ def _run(config: Namespace, definition: Definition, folder: StudyFolder, workers
     with locked(folder.path):
         for line in folder.release(definition):
             say(line)
-        if any(each.state in progress.OPEN for each in folder.standings(definition).values()) or definition.space:
+        if any(each.state in study_running.OPEN for each in folder.standings(definition).values()) or definition.space:
             try:
                 study_running.run(definition, folder, None if alone else connect, workers, config.quiet)
             except KeyboardInterrupt:
@@ -122,18 +122,17 @@ def _workers(config: Namespace) -> int:
 
 def _foretell(definition: Definition, folder: StudyFolder, workers: int) -> int:
     standings = folder.standings(definition)
-    states = progress.counts(standings)
+    states = study_running.counts(standings)
     print(f"{len(standings):,} cells" + (f": {states}" if states else ""), flush=True)
     check_some_cells(definition, folder)
-    print(f"Time left with {workers} at a time: {progress.time_left(standings, workers)}")
+    print(f"Time left with {workers} at a time: {study_running.time_left(standings, workers)}")
     return 0
 
 
 def _compare(study: str | None, out: str | None, a: str, b: str) -> int:
     from uppertail.cli.study_tables import show_comparison
-    from uppertail.studies.comparison import compare
+    from uppertail.studies.comparison import compare, select_runs
     from uppertail.studies.runs import labels
-    from uppertail.studies.selection import select_runs
 
     folder = None if study is None else _places(study, out)[1]
     sides, left_out = zip(*(select_runs(what, folder) for what in (a, b)), strict=True)

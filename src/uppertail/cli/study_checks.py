@@ -62,8 +62,8 @@ def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, An
     import yaml
 
     from uppertail.cli import train
+    from uppertail.studies.cells import flat
     from uppertail.studies.runs import key
-    from uppertail.studies.settings import flat
     from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.settings import Settings
 
@@ -94,8 +94,8 @@ def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, An
 def _other(place: Path, asked: dict[str, Any]) -> str | None:
     """The first setting of a run that differs from those asked for, in words; None without one or without a run."""
     from uppertail import records
-    from uppertail.studies import results
-    from uppertail.studies.settings import differences
+    from uppertail.studies.cells import differences
+    from uppertail.studies.runs import settings
 
-    saved = results.settings(place) if (place / records.CONFIG).is_file() else None
+    saved = settings(place) if (place / records.CONFIG).is_file() else None
     return None if saved is None else next(differences(saved, asked), None)

@@ -1,19 +1,50 @@
 """Runs the cells of `uppertail study`, in this process or by workers, and sums up at their end."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uppertail.cli.output import complain
-from uppertail.studies import progress, results
 from uppertail.studies.cells import Cell
 from uppertail.studies.definition import Definition
-from uppertail.studies.folder import SUMMARY, StudyFolder
+from uppertail.studies.folder import SUMMARY, Outcome, StudyFolder
+from uppertail.studies.runs import finished, has_checkpoint
 from uppertail.studies.work import Work
 
 if TYPE_CHECKING:
     from uppertail.studies.summary import Settings
+
+
+OPEN = ("begun", "waiting")
+
+
+def counts(standings: Mapping[str, Outcome]) -> str:
+    """`12 done, 1 failed`; empty if nothing has begun."""
+    count = Counter("done" if each.state == "pruned" else each.state for each in standings.values())
+    return ", ".join(f"{count[state]} {state}" for state in ("done", "begun", "failed") if count[state])
+
+
+def time_left(standings: Mapping[str, Outcome], workers: int) -> str:
+    """About how long the rest takes, if each cell takes as long as those that are done, on average."""
+    done = [each.seconds for each in standings.values() if each.state == "done"]
+    left = sum(each.state in OPEN for each in standings.values())
+    if not done and left:
+        return "unknown, as no cell is done"
+    seconds = left * sum(done) / (len(done) or 1) / max(1, min(workers, left))
+    if seconds < 120:
+        return f"about {seconds:.0f} seconds"
+    if seconds < 7200:
+        return f"about {seconds / 60:.0f} minutes"
+    return f"about {seconds / 3600:.1f} hours"
+
+
+def line(standings: Mapping[str, Outcome], workers: int) -> str:
+    """`12 of 60 cells: 11 done, 1 failed; time left: about 3 minutes`."""
+    over = sum(each.state not in OPEN for each in standings.values())
+    said = f"{over} of {len(standings)} cells have ended"
+    return f"{said}; time left: {time_left(standings, workers)}" if over < len(standings) else said
 
 
 def train(cell: Cell, place: Path, beside: Sequence[Callable[[Any], object]]) -> None:
@@ -27,7 +58,7 @@ def train(cell: Cell, place: Path, beside: Sequence[Callable[[Any], object]]) ->
     from uppertail.cli import train as command
 
     programs.keep()
-    if results.has_checkpoint(place):
+    if has_checkpoint(place):
         code = resume.go_on(place, None, True, True, beside)
     else:
         request = command.parse_request([*cell.arguments, "--out", str(place), "--overwrite", "--quiet"])
@@ -59,12 +90,12 @@ def run(
 
     standings = folder.standings(definition)
     search = None if definition.space is None else Search(open_study(folder.path), definition.space)
-    left = (cell for cell in definition.cells if standings[cell.name].state in progress.OPEN)
+    left = (cell for cell in definition.cells if standings[cell.name].state in OPEN)
     cells = left if search is None else search.cells()
     work = Work(folder.path.resolve(), train, definition.space)
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(connect()) if connect else None
-        status = stack.enter_context(Console(stderr=True, quiet=quiet).status(progress.line(standings, workers)))
+        status = stack.enter_context(Console(stderr=True, quiet=quiet).status(line(standings, workers)))
         ended = pool.outcomes(work, cells, client) if client else ((cell, work(cell)) for cell in cells)
         for cell, outcome in ended:
             if folder.outcome(cell.name) is None:  # its worker died, and could not say so
@@ -72,7 +103,7 @@ def run(
             if search is not None:
                 search.tell(cell, outcome)
             standings[cell.name] = outcome
-            status.update(progress.line(standings, workers))
+            status.update(line(standings, workers))
 
 
 def conclude(definition: Definition, folder: StudyFolder, settings: "Settings", quiet: bool) -> int:
@@ -85,7 +116,7 @@ def conclude(definition: Definition, folder: StudyFolder, settings: "Settings", 
     if definition.space is not None:
         document = Search(open_study(folder.path), definition.space).summary()
     else:
-        found = {cell.name: results.finished(folder.cell(cell)) for cell in definition.cells}
+        found = {cell.name: finished(folder.cell(cell)) for cell in definition.cells}
         ended = {
             name: each
             for name, each in found.items()
@@ -95,7 +126,7 @@ def conclude(definition: Definition, folder: StudyFolder, settings: "Settings", 
     folder.write(document)
     if not quiet:
         (show_cells if definition.space is None else show_trials)(document)
-        print(f"{progress.line(standings, 1)}; all numbers in {folder.path / SUMMARY}")
+        print(f"{line(standings, 1)}; all numbers in {folder.path / SUMMARY}")
     for name, standing in standings.items():
         if standing.state == "failed":
             complain(f"The cell {name} failed: {standing.message}")

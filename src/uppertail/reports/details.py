@@ -12,9 +12,8 @@ from jaxtyping import Float
 from uppertail.errors import InputError
 from uppertail.exact import exact_returns, optimal_policy
 from uppertail.policies import UCB, Thompson
-from uppertail.reports.packing import pack
 from uppertail.reports.seeds import OPTIMISM, Seed
-from uppertail.reports.state_grid import grid
+from uppertail.reports.state_grid import grid, pack
 from uppertail.types import PyTree
 
 POINTS = 33

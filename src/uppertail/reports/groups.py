@@ -11,9 +11,8 @@ from uppertail.errors import InputError
 from uppertail.records import RunFolder
 from uppertail.records.described import plain
 from uppertail.reports import outcomes
-from uppertail.reports.built_in import kind_of
 from uppertail.reports.details import detail
-from uppertail.reports.seeds import Seed
+from uppertail.reports.seeds import Seed, kind_of
 
 MOST_DETAILS = 12
 """The most seeds that are shown in detail, of all runs of an environment together."""

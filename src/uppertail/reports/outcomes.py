@@ -57,8 +57,8 @@ def times(run: RunFolder) -> dict[str, Times]:
     counts = [seed.returns.size for seed in run.episodes]
     falls = [_fall(seed, at, goal) for seed, at in zip(run.episodes, solved, strict=True) if at is not None]
     after = [count - at for count, at in zip(counts, solved, strict=True) if at is not None]
-    found = {FIRST: _times(run.summary["first_success_episode"], counts), SOLVED: _times(solved, counts)}
-    return found | ({KEPT: _times(falls, after)} if falls else {})
+    found = {FIRST: Times.of(run.summary["first_success_episode"], counts), SOLVED: Times.of(solved, counts)}
+    return found | ({KEPT: Times.of(falls, after)} if falls else {})
 
 
 def survival_rows(label: str, seen: Times) -> list[dict[str, Any]]:
@@ -104,11 +104,6 @@ def _fall(seed: Episodes, solved: int, goal: float) -> int | None:
     ends = np.arange(solved + 1, hits.size)
     fallen = np.flatnonzero(hits[ends] - hits[np.maximum(ends - WINDOW, 0)] < WINDOW / 2)
     return int(ends[fallen[0]]) - solved if fallen.size else None
-
-
-def _times(found: list[int | None], seen: list[int]) -> Times:
-    at = [float(count if each is None else each) for each, count in zip(found, seen, strict=True)]
-    return Times(np.array(at), np.array([each is not None for each in found]))
 
 
 def _episodes(found: tuple[float | None, float | None, float | None]) -> str:

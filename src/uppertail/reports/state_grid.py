@@ -1,12 +1,19 @@
 """All states of a table in their places: a picture for each moment of a run."""
 
+import base64
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
-from uppertail.reports.packing import pack
 from uppertail.reports.seeds import OPTIMISM, Seed
+
+
+def pack(array: Any, kind: Any) -> str:
+    """Numbers in the form that the page unpacks: little-endian, in base 64."""
+    whole = np.rint(array) if np.issubdtype(kind, np.integer) else array
+    return base64.b64encode(np.ascontiguousarray(whole, np.dtype(kind).newbyteorder("<")).tobytes()).decode()
+
 
 MOST_CELLS = 1024
 

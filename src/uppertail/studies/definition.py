@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from uppertail.errors import InputError
-from uppertail.studies.cells import NAME, Cell, name_of
-from uppertail.studies.settings import is_environments
+from uppertail.studies.cells import NAME, Cell, is_environments, name_of
 from uppertail.studies.space import Space
 from uppertail.yaml_files import read_yaml
 

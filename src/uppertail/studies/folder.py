@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from uppertail.errors import InputError
 from uppertail.records import CONFIG, disk_errors, output_errors, write_text
-from uppertail.studies import results
+from uppertail.studies import runs
 from uppertail.studies.cells import Cell
 from uppertail.studies.definition import Definition
 
@@ -141,16 +141,16 @@ class StudyFolder:
         for cell in definition.cells if definition.space is None else ():
             outcome, place = self.outcome(cell.name), self.cell(cell)
             if outcome and outcome.state == "done":
-                wrong = results.damage(place, outcome.sha256)
+                wrong = runs.damage(place, outcome.sha256)
             else:
-                unreadable = (place / CONFIG).exists() and results.settings(place) is None
+                unreadable = (place / CONFIG).exists() and runs.settings(place) is None
                 wrong = f"{CONFIG} cannot be read" if unreadable else None
             if wrong:
                 yield f"The cell {cell.name} is damaged ({wrong}), so it is done again."
             if wrong or (outcome and outcome.state == "failed"):
                 with disk_errors(self.path):
                     if wrong:
-                        results.begin_again(place)
+                        runs.begin_again(place)
                     self._outcome(cell.name).unlink(missing_ok=True)
 
     def _outcome(self, name: str) -> Path:

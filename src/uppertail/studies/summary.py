@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from uppertail.analysis.growth import growth_exponent
-from uppertail.analysis.profiles import performance_profile
-from uppertail.analysis.statistics import mean_interval, share_interval
+from uppertail.analysis.statistics import mean_interval, performance_profile, share_interval
 from uppertail.analysis.survival import kaplan_meier, median
 from uppertail.records import RunFolder
-from uppertail.studies import settings as of
+from uppertail.studies import cells as of
 from uppertail.studies.comparison import compare
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import Outcome

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uppertail.errors import InputError
-from uppertail.studies import results
+from uppertail.studies import runs
 from uppertail.studies.cells import Cell
 from uppertail.studies.folder import Outcome, StudyFolder
 from uppertail.studies.runs import Sample
@@ -55,7 +55,7 @@ class Work:
     def _run(self, cell: Cell, place: Path) -> Outcome:
         began, message = time.monotonic(), "it ended without results"
         try:
-            if results.finished(place) is None:
+            if runs.finished(place) is None:
                 self.train(cell, place, [] if self.space is None else [Pruner(self.folder, cell)])
         except TrialPrunedError:
             return Outcome("pruned", seconds=time.monotonic() - began)
@@ -64,13 +64,13 @@ class Work:
         except Exception as error:  # the user's own code may raise anything
             traceback.print_exc()
             message = f"{type(error).__name__}: {error}"
-        run = results.finished(place)
+        run = runs.finished(place)
         if run is None:
             return Outcome("failed", message)
-        if trouble := results.trouble(run):
+        if trouble := runs.trouble(run):
             return Outcome("failed", trouble)
         seconds = round(max(time.monotonic() - began, run.summary["wall_seconds"]), 3)
         value = None if self.space is None else self.space.value(Sample.of([run]))
         if self.space is not None and value is None:
             return Outcome("failed", "it finished no episode")
-        return Outcome("done", "", seconds, results.checksums(place), value)
+        return Outcome("done", "", seconds, runs.checksums(place), value)
