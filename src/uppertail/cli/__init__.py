@@ -16,6 +16,7 @@ COMMANDS = {
     "evaluate": "play a run's learned networks for many episodes: returns, with an interval over seeds",
     "watch": "see a run's agent play, in Gymnasium's own pictures: in a window or in a GIF",
     "inspect": "look at what a run learned: distributions of a state, the greedy path",
+    "export": "write a run's greedy policy to a file for other programs: ONNX, or NumPy arrays",
     "report": "write runs into one HTML file: curves, distributions over training, why it got stuck",
     "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
     "study": "run many settings from one file, on one machine or many, and compare them",

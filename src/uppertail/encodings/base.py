@@ -39,6 +39,11 @@ class Encoding(abc.ABC):
         return self.project(encoder, jnp.eye(self.num_features), observation)
 
     @property
+    def gain(self) -> float:
+        """What `project` multiplies `features` by; 1 by default."""
+        return 1.0
+
+    @property
     def has_features(self) -> bool:
         """Whether its features are fixed, so that least squares can use them; False where they are learned."""
         return True

@@ -80,7 +80,11 @@ class RandomFeatures(Encoding):
     def project(
         self, encoder: Waves, weight: Float[Array, "features outputs"], observation: Float[Array, " entries"]
     ) -> Float[Array, " outputs"]:
-        return self.norm * math.pi / math.sqrt(8 * self.count) * (self.features(encoder, observation) @ weight)
+        return self.gain * (self.features(encoder, observation) @ weight)
+
+    @property
+    def gain(self) -> float:
+        return self.norm * math.pi / math.sqrt(8 * self.count)
 
     def features(self, encoder: Waves, observation: Float[Array, " entries"]) -> Float[Array, " features"]:
         """sqrt(2 / n) cos(w'x + b): their products are the kernel; the mean of |cos| is 2 / pi."""

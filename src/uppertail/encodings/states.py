@@ -14,6 +14,8 @@ from uppertail.errors import InputError, require_choice
 class OfStates(Encoding):
     """An encoding of integer states: it learns nothing, and keeps nothing of what is observed."""
 
+    num_states: int
+
     def init(self, key: PRNGKeyArray) -> tuple[()]:
         del key
         return ()

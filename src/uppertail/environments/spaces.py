@@ -25,12 +25,14 @@ Path = tuple[Any, ...]
 class Reading(NamedTuple):
     """How the observations of a space are read: as one array, which is a copy, and the kind of that array.
 
-    `shape` is that of an observation before it is read; None: it is no array, or it is hashed.
+    `shape` is that of an observation before it is read; None: it is no array, or it is hashed. `first` is the number of
+    the first integer state.
     """
 
     array: Callable[[Any], Any]
     space: ObservationSpace
     shape: tuple[int, ...] | None = None
+    first: int = 0
 
 
 def is_a(space: Any, *kinds: str) -> bool:

@@ -107,7 +107,7 @@ class TrainingResult:
         Raises:
             InputError: it is no observation of this environment, there is no such seed, or the key is missing.
         """
-        player = self._player(seed)
+        player = self.player(seed)
         if not explore:
             return player.act(observation)
         if key is None:
@@ -124,7 +124,7 @@ class TrainingResult:
         Raises:
             InputError: it is no observation of this environment, or there is no such seed.
         """
-        return self._player(seed).returns(observation)
+        return self.player(seed).returns(observation)
 
     def plot(self) -> "Figure":
         """The mean return by episode with its 95% interval over seeds, as a matplotlib.figure.Figure."""
@@ -162,7 +162,7 @@ class TrainingResult:
             f"  best seed: {self.best_seed}; use act(observation), distribution(observation), episodes, plot(), record"
         )
 
-    def _player(self, seed: int | None) -> Player:
+    def player(self, seed: int | None = None) -> Player:
         """What plays with the network of a seed.
 
         Raises:

@@ -169,7 +169,7 @@ class GymnasiumBuilder(HostBuilder, VectorBuilder):
     @property
     def interface(self) -> Interface:
         read = self.inspected.reading
-        return Interface(read.array, read.shape, self.num_actions, int(self.inspected.actions.start))
+        return Interface(read.array, read.shape, self.num_actions, int(self.inspected.actions.start), read.first)
 
     @property
     def rows(self) -> int:

@@ -88,7 +88,7 @@ def reading(space: spaces.Space[Any], left_out: frozenset[Path] = frozenset()) -
         InputError: they are of no kind that a network can take.
     """
     if isinstance(space, spaces.Discrete):
-        return Reading(functools.partial(_state, space), States(int(space.n)), ())
+        return Reading(functools.partial(_state, space), States(int(space.n)), (), int(space.start))
     if isinstance(space, spaces.Box) and (image := image_of(space.low.astype(float), space.high.astype(float))):
         kind, shape = np.uint8 if space.dtype == np.uint8 else np.float32, space.shape
         return Reading(lambda observation: np.array(observation, kind).reshape(shape), image, shape)

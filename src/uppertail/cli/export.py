@@ -1,0 +1,111 @@
+"""`uppertail export`: the greedy policy of a run as a file that other programs run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jsonargparse import ArgumentParser
+
+from uppertail.cli.parsing import parse_run, run_parser
+from uppertail.cli.trust import HELP
+from uppertail.errors import InputError, join_names
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from uppertail.export.files import Policy
+    from uppertail.export.operations import Program
+    from uppertail.training.results import TrainingResult
+
+DESCRIPTION = """Writes the greedy policy that one seed of a run learned: NAME.onnx for any program that reads ONNX
+(needs `pip install onnx`), or NAME.npz, whose `readme` has a loader that needs only NumPy. The file is checked against
+the run on 1,000 observations before it is written."""
+
+ENDINGS = (".npz", ".onnx")
+CHECKED = 1000
+MOST_DIFFERENCE = 1e-3
+"""The largest difference of mean returns that rounding explains, as a share of the largest one."""
+
+
+def parser() -> ArgumentParser:
+    """The options of `uppertail export`."""
+    options = run_parser("export", DESCRIPTION)
+    options.add_argument("--to", type=str | None, default=None, help="the file: NAME.onnx or NAME.npz")
+    options.add_argument(
+        "--seed", type=int | None, default=None, help="which seed (default: that of the highest greedy return)"
+    )
+    options.add_argument("--trust", action="store_true", help=HELP)
+    options.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    return options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command."""
+    config = parse_run(parser(), arguments)
+    to = _file(config.to)
+
+    from uppertail import records
+    from uppertail.cli.trained import load
+    from uppertail.export.files import KINDS
+    from uppertail.export.program import program_of
+
+    run = load(config.folder, config.trust)
+    seed = run.best_seed if config.seed is None else config.seed
+    program = program_of(run.player(seed))
+    about = {"made by": "uppertail", "environment": run.record.environment, "method": run.record.method}
+    content, policy = KINDS[to.suffix.lower()](program, {**about, "seed": str(seed)})
+    checked = _checked(run, seed, program, policy)
+    try:
+        records.write_bytes(to, content)
+    except OSError as error:
+        raise InputError(f"{to} cannot be written ({error.strerror}): give --to another file.") from error
+    if not config.quiet:
+        print(f"The greedy policy of seed {seed} in {to} ({len(content) / 1000:,.0f} kB): {checked}.")
+    return 0
+
+
+def _file(name: str | None) -> Path:
+    """The file, where there is a folder for it."""
+    if name is None:
+        raise InputError("Which file? Add --to policy.onnx or --to policy.npz.")
+    path = Path(name)
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"The file {name!r} is of no known kind: give it a name that ends in {join_names(ENDINGS)}.")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} for the file {path.name}: make it first.")
+    return path
+
+
+def _checked(run: "TrainingResult", seed: int, program: "Program", policy: "Policy") -> str:
+    """Compares the policy of a file with the run, and says how far they differ.
+
+    Raises:
+        InputError: by more than rounding, or the run's network holds numbers that are not finite.
+    """
+    import numpy as np
+
+    observations = _observations(program)
+    actions, means = policy(observations)
+    asked = observations.reshape(CHECKED, *(run.interface.shape or ()))
+    expected = run.distribution(asked, seed).mean
+    if not np.isfinite(expected).all():
+        raise InputError(f"The network of seed {seed} holds NaN or infinite numbers: export another --seed.")
+    difference, same = np.abs(means - expected).max(), int((actions == run.act(asked, seed=seed)).sum())
+    if difference > MOST_DIFFERENCE * max(1e-6, np.abs(expected).max()):
+        raise InputError(
+            f"The file's mean returns differ from the run's by up to {difference:.2g}, so nothing was written: please "
+            "report this."
+        )
+    return f"{same:,} of {CHECKED:,} observations get the run's action; mean returns differ by up to {difference:.1g}"
+
+
+def _observations(program: "Program") -> "np.ndarray":
+    """Observations within the range of what the run saw, [CHECKED, ...]."""
+    import numpy as np
+
+    rng, size = np.random.default_rng(0), (CHECKED, *program.low.shape)
+    if not program.low.ndim:
+        return rng.integers(program.low, program.high, size, endpoint=True)
+    drawn = rng.uniform(program.low, program.high, size).astype(np.float32)
+    is_bit = (program.low == 0) & (program.high == 1)
+    return np.where(is_bit, drawn.round(), drawn)

@@ -1,0 +1,182 @@
+"""`uppertail export`: a policy in a file decides as the run does."""
+
+import ast
+import dataclasses
+import importlib.util
+import inspect
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import uppertail as ut
+from uppertail.agent import Agent
+from uppertail.cli import main
+from uppertail.encodings import Encoding, Hashed, OneHot, RandomFeatures, Vector
+from uppertail.environments import Interface
+from uppertail.errors import InputError
+from uppertail.export import loader
+from uppertail.export.files import numpy_file, onnx_file
+from uppertail.export.program import program_of
+from uppertail.training.player import Player
+
+NUMBERS = Vector((0.0, -np.inf, -2.0), (1.0, np.inf, 5.0))
+"""A number that stays as it is, one with bounds by observation, and one with declared ones."""
+SEEN = np.array([[0, -3, 0], [1, 4, 1], [0, 2, 3]], np.float32)
+FAMILIES = (ut.Gaussian(scale=3.0), ut.Categorical(low=-1.0, high=2.0), ut.GaussianMixture(), ut.PointMass(start=0.5))
+OF_NETWORKS = [
+    *((family, ut.PerAction(width=4), RandomFeatures(NUMBERS, 6, norm=3.0)) for family in FAMILIES),
+    (FAMILIES[0], ut.PerAction(width=4, activation="silu", normalization="layer", bias=True), NUMBERS),
+    (FAMILIES[0], ut.PerAction(width=4, hidden_layers=2, activation="tanh", normalization="rms"), NUMBERS),
+    (FAMILIES[0], ut.PerAction(width=4, activation="relu"), OneHot(7)),
+    (FAMILIES[2], ut.Ensemble(width=4), OneHot(7)),
+]
+
+
+def player_of(family: Any, builder: Any, encoding: Encoding) -> Player:
+    """A player with a new network that has seen observations; no builder: that of least squares, with any weights."""
+    states = isinstance(encoding, OneHot | Hashed)
+    agent = Agent(family, ut.UCB(), encoding, 0.9, members=builder and builder.members)
+    if builder is None:
+        network: Any = ut.LeastSquares().build(agent, None).init(jax.random.key(0), jnp.asarray(SEEN), 3).network
+        network = dataclasses.replace(network, weights=jax.random.normal(jax.random.key(5), network.weights.shape))
+    else:
+        network = builder.init(jax.random.key(0), encoding, 3, family.num_outputs)
+    network = network.observe(jnp.arange(3) if states else jnp.asarray(SEEN))
+    shape, kind = ((), np.int32) if states else ((3,), np.float32)
+    return Player(agent, network, Interface(lambda each: np.asarray(each, kind), shape, 3, first_action=2))
+
+
+def asked(player: Player) -> np.ndarray:
+    rng = np.random.default_rng(2)
+    return rng.integers(0, 7, 50) if player.interface.shape == () else rng.uniform(-3, 6, (50, 3)).astype(np.float32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", [(family, None, RandomFeatures(NUMBERS, 6)) for family in FAMILIES[:2]] + OF_NETWORKS)
+def test_both_files_decide_as_the_run_does(made):
+    player = player_of(*made)
+    observations = asked(player)
+    expected = player.returns(observations).mean
+    assert len(set(expected.argmax(axis=1))) > 1  # or it would be no test
+    program = program_of(player)
+    policies = [numpy_file(program, {})[1]]
+    if importlib.util.find_spec("onnx"):
+        content, reference = onnx_file(program, {"seed": "3"})
+        policies += [reference, *onnxruntime_of(content)]
+    for policy in policies:
+        actions, means = policy(observations)
+        np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(actions, expected.argmax(axis=1) + 2)
+
+
+def onnxruntime_of(content: bytes) -> list[Any]:
+    """The policy of a model as ONNX Runtime computes it, where that is installed."""
+    if not importlib.util.find_spec("onnxruntime"):
+        return []
+    import onnxruntime  # pyright: ignore[reportMissingImports]
+
+    session = onnxruntime.InferenceSession(content)
+    assert session.get_modelmeta().custom_metadata_map == {"seed": "3"}
+    kind = {"tensor(float)": np.float32, "tensor(int64)": np.int64}[session.get_inputs()[0].type]
+    return [lambda observations: session.run(None, {"observation": observations.astype(kind)})]
+
+
+def test_the_readme_of_a_numpy_file_reads_it_without_this_package(tmp_path):
+    player = player_of(FAMILIES[1], None, RandomFeatures(NUMBERS, 6))
+    content, _ = numpy_file(program_of(player), {"environment": "Numbers"})
+    (tmp_path / "policy.npz").write_bytes(content)
+    file = np.load(io.BytesIO(content))
+    assert "Numbers" in str(file["about"])
+    (tmp_path / "readme.py").write_text(str(file["readme"]))
+    use = "import sys; from readme import load; print(load('policy.npz')([[0, 1, 2]])[0], 'uppertail' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", use], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"[{player.act(np.array([0.0, 1.0, 2.0]))}]", "False"]
+
+
+def test_the_loader_imports_only_numpy_and_the_standard_library():
+    imported = [each for each in ast.walk(ast.parse(inspect.getsource(loader))) if isinstance(each, ast.Import)]
+    assert {alias.name for each in imported for alias in each.names} == {"json", "numpy"}
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        ((FAMILIES[0], ut.Ensemble(width=4), NUMBERS), "network of class EnsembleNetwork cannot be exported"),
+        ((FAMILIES[0], ut.PerAction(width=4), Hashed(8)), "encoded by Hashed cannot be exported"),
+    ],
+)
+def test_what_cannot_be_exported_gets_a_sentence(made, sentence):
+    with pytest.raises(InputError, match=sentence):
+        program_of(player_of(*made))
+
+
+def test_numbers_that_are_not_the_observations_are_refused():
+    player = player_of(FAMILIES[0], ut.PerAction(width=4), NUMBERS)
+    for shape, sentence in (((2,), "not plain numbers"), (None, "no array")):
+        with pytest.raises(InputError, match=sentence):
+            program_of(Player(player.agent, player.network, player.interface._replace(shape=shape)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("export") / "run"
+    assert (
+        main(["train", "--env=Chain", "--env.length=8", "--seeds=2", "--episodes=64", f"--out={folder}", "--quiet"])
+        == 0
+    )
+    return folder
+
+
+@pytest.mark.slow
+def test_a_run_is_exported_and_checked(folder, tmp_path, capsys):
+    file = tmp_path / "policy.npz"
+    assert main(["export", str(folder), "--to", str(file), "--seed", "1"]) == 0
+    assert "policy of seed 1" in (said := capsys.readouterr().out)
+    assert "1,000 of 1,000 observations get the run's action" in said
+    actions, means = loader.load(file)(np.arange(8))
+    run = ut.load(folder)
+    np.testing.assert_array_equal(actions, run.act(np.arange(8), seed=1))
+    np.testing.assert_allclose(means, run.distribution(np.arange(8), seed=1).mean, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_file_that_differs_from_the_run_is_not_written(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(Player, "means", lambda self, observations: jnp.zeros((len(observations), 2)))
+    assert main(["export", str(folder), "--to", str(tmp_path / "policy.npz")]) == 2
+    assert "nothing was written" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ([], "Which file"),
+        (["--to", "policy.pt"], "ends in .npz or .onnx"),
+        (["--to", "nowhere/policy.npz"], "no folder nowhere"),
+        (["--to", "policy.npz"], "run"),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_one_sentence(options, sentence, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "no-run", *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert sentence in line
+
+
+@pytest.mark.slow
+def test_seeds_and_packages_that_are_missing_get_a_sentence(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    for options, sentence in (
+        (["--to", f"{tmp_path}/policy.npz", "--seed", "7"], "seed is 7"),
+        (["--to", f"{tmp_path}/policy.onnx"], "pip install onnx"),
+    ):
+        assert main(["export", str(folder), *options]) == 2
+        assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
