@@ -25,8 +25,7 @@ import jax
 import numpy as np
 
 import uppertail as ut
-from uppertail.records import median_episode, write_text
-from uppertail.records.described import describe
+from uppertail.records import describe, median_episode, write_text
 from uppertail.training.process.hardware import hardware
 from uppertail.training.seeds import seed_keys
 

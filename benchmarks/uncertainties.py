@@ -25,7 +25,7 @@ from horizon import best_return, greedy_policy, mean_return
 from uppertail.agent import Agent
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.exact import optimal_policy
-from uppertail.records.described import describe
+from uppertail.records import describe
 from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware
 from uppertail.training.run import Run

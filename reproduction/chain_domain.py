@@ -12,7 +12,7 @@ from reproduction.drawing import shapes
 from reproduction.drawing.transitions import Transition, chain_walk, transitions
 from uppertail.analysis.figures import COLOURS, own_style, save
 from uppertail.environments import Chain, FiniteMDP
-from uppertail.records.described import describe
+from uppertail.records import describe
 from uppertail.training.seeds import seed_keys
 
 LENGTH, SEED = 7, 0

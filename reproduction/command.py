@@ -16,7 +16,7 @@ from reproduction.rows import rows_table
 from uppertail import records
 from uppertail.console import progress_bar
 from uppertail.errors import InputError
-from uppertail.locks import locked
+from uppertail.records import locked
 from uppertail.training.process.interrupt import interruptible
 
 ALL = "all"

@@ -10,7 +10,7 @@ from reproduction.snapshots import DECISIONS, Shape, Snapshot, learned_returns, 
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder
 from uppertail.policies import ExplorationPolicy
-from uppertail.records.described import describe
+from uppertail.records import describe
 from uppertail.training.process.hardware import hardware
 from uppertail.training.settings import Settings
 from uppertail.types import PyTree

@@ -20,7 +20,7 @@ from uppertail.analysis.statistics import mean_interval
 from uppertail.distributions import Categorical, Gaussian, ReturnDistribution
 from uppertail.environments import Chain, EnvironmentBuilder, FrozenLake, Toy
 from uppertail.policies import EpsilonGreedy
-from uppertail.records.described import describe
+from uppertail.records import describe
 from uppertail.training.process.hardware import hardware
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)

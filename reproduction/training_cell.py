@@ -12,8 +12,7 @@ from uppertail.analysis.statistics import mean_interval, share_interval
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder
 from uppertail.policies import ExplorationPolicy
-from uppertail.records import Episodes, episode_text, median_episode
-from uppertail.records.described import describe
+from uppertail.records import Episodes, describe, episode_text, median_episode
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
 from uppertail.training.train import train

@@ -28,7 +28,7 @@ from uppertail.exact import exact_returns, uniform_policy
 from uppertail.exact.sources import sources
 from uppertail.networks import Ensemble
 from uppertail.policies import EpsilonGreedy
-from uppertail.records.described import describe
+from uppertail.records import describe
 from uppertail.training.method import Method
 from uppertail.training.process.hardware import hardware
 from uppertail.types import PyTree

@@ -16,8 +16,9 @@ import pytest
 from uppertail import Chain, Checkpoints, Gaussian, Settings, Stop, train
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
-from uppertail.locks import LOCK, locked
 from uppertail.policies import UCB
+from uppertail.records import locked
+from uppertail.records.folder import LOCK
 from uppertail.training.checkpoints import file as checkpoint
 from uppertail.training.checkpoints import tensors
 from uppertail.training.checkpoints.file import UnusableCheckpointError

@@ -29,8 +29,8 @@ from uppertail.cli import main
 from uppertail.distributions import Gaussian
 from uppertail.environments import Chain
 from uppertail.errors import InputError
-from uppertail.locks import locked
 from uppertail.policies import UCB
+from uppertail.records import locked
 from uppertail.reports import page
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.settings import Settings

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import uppertail as ut
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.parts import PARTS
-from uppertail.records.described import describe
+from uppertail.records import describe
 from uppertail.schema import MismatchError, build_from, convert
 from uppertail.training.checkpoints import file
 from uppertail.training.checkpoints.file import Header, UnusableCheckpointError

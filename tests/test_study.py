@@ -12,9 +12,8 @@ from test_study_work import leave_run, save_episodes
 from uppertail.cli import main, study_checks, study_running, train
 from uppertail.cli import study as command
 from uppertail.errors import InputError
-from uppertail.studies.cells import Cell, differences, flat, name_of
+from uppertail.studies.cells import Cell, Outcome, differences, flat, name_of
 from uppertail.studies.definition import Definition
-from uppertail.studies.folder import Outcome
 
 DOCUMENTATION = Path(__file__).parents[1] / "docs"
 TINY = {"seeds": 1, "episodes": 3, "width": 4, "hidden_layers": 1, "replay_size": 99}

@@ -155,9 +155,9 @@ def test_a_worker_that_does_not_see_the_folder_is_told(tmp_path):
 
 
 def test_a_full_disk_is_said(folder, monkeypatch):
-    def full(path, text):
+    def full(path, document):
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(of_folder, "write_text", full)
+    monkeypatch.setattr(of_folder, "write_json", full)
     with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
         Work(folder.path, leave_run)(cells(1)[0])

@@ -21,8 +21,7 @@ from uppertail.learners import Gradients
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Thompson
-from uppertail.records import write_run
-from uppertail.records.described import describe
+from uppertail.records import describe, write_run
 from uppertail.replay import Uniform
 from uppertail.targets import Online
 from uppertail.training import assembly

@@ -11,7 +11,6 @@ import pytest
 from PIL import Image, ImageSequence
 
 import uppertail as ut
-from uppertail.analysis import animation
 from uppertail.cli import main, watch
 from uppertail.environments.gymnasium import watched
 
@@ -182,7 +181,7 @@ def test_faster_than_a_gif_can_be_leaves_frames_out(cart, pygame, capsys):
 
 
 def test_a_gif_ends_where_memory_would(cart, pygame, monkeypatch, capsys):
-    monkeypatch.setattr(animation, "MOST_PIXELS", 3 * 600 * 400)
+    monkeypatch.setattr(watch, "MOST_PIXELS", 3 * 600 * 400)
     assert main(["watch", str(cart), "--gif", "cart.gif", "--fps", "50"]) == 0
     assert "0.1 seconds in cart.gif, and there is no room for more" in capsys.readouterr().out
 

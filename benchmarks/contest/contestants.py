@@ -20,7 +20,7 @@ from uppertail.environments import Chain, Given
 from uppertail.errors import InputError
 from uppertail.networks import Ensemble, PerAction
 from uppertail.policies import UCB
-from uppertail.records.described import describe
+from uppertail.records import describe
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings

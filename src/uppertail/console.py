@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -57,6 +57,14 @@ def table(*headings: str, title: str | None = None, texts: int = 0) -> Table:
         is_text = index < texts
         made.add_column(heading, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
     return made
+
+
+def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, texts: int = 0) -> None:
+    """Prints rows of texts by their headings; the first `texts` columns are no numbers."""
+    shown = table(*rows[0], title=title, texts=texts)
+    for row in rows:
+        shown.add_row(*row.values())
+    Console().print(shown)
 
 
 def results_table(title: str, label: str, record: RunRecord, width: int) -> Table:

@@ -32,11 +32,11 @@ def join_names(choices: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def nearest(name: str, names: Iterable[str], count: int = 3) -> str:
-    """A hint at names like this one, as a sentence after another; empty if there are none."""
+def nearest(name: str, names: Iterable[str], count: int = 3, prefix: str = "") -> str:
+    """A hint at names like this one, each after a prefix, as a sentence after another; empty if there are none."""
     by_lower = {each.lower(): each for each in names}
     close = difflib.get_close_matches(name.lower(), by_lower, n=count, cutoff=0.6)
-    return f" Did you mean {' or '.join(by_lower[each] for each in close)}?" if close else ""
+    return f" Did you mean {' or '.join(prefix + by_lower[each] for each in close)}?" if close else ""
 
 
 def message_of(error: BaseException) -> str:

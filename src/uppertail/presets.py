@@ -1,10 +1,9 @@
 """Named sets of options for `uppertail train --preset NAME`."""
 
-import difflib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from uppertail.errors import InputError
+from uppertail.errors import InputError, nearest
 from uppertail.parts import PARTS
 
 
@@ -67,38 +66,36 @@ def with_preset(arguments: Sequence[str]) -> list[str]:
     Raises:
         InputError: there is no preset of this name, or a file of options is given beside it.
     """
-    name = value_of("--preset", arguments)
-    if name is None or name == "null":
+    name, _ = last_of("--preset", arguments)
+    if name in (None, "null"):
         return list(arguments)
     if name not in PRESETS:
-        close = difflib.get_close_matches(name, PRESETS, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
+        hint = nearest(name, PRESETS, 1)
         raise InputError(f"There is no preset {name!r}: use {', '.join(PRESETS)}, or leave it out.{hint}")
-    if value_of("--config", arguments) is not None:
+    if values_of("--config", arguments):
         raise InputError("--preset and --config each describe a whole run: give one of them, with options beside it.")
     options, settings = PRESETS[name]
-    whole = [f"--{option}={value}" for option, value in options.items()]
-    whole += arguments
+    whole = [*(f"--{option}={value}" for option, value in options.items()), *arguments]
     given = {argument.partition("=")[0] for argument in arguments}
     for (part, kind), values in settings.items():
-        named, place = _last(f"--{part}", whole)
+        named, place = last_of(f"--{part}", whole)
         if (named or PARTS[part].default).rpartition(".")[2] == kind:
             own = [f"--{part}.{name}={value}" for name, value in values.items() if f"--{part}.{name}" not in given]
             whole[place:place] = own
     return whole
 
 
-def value_of(option: str, arguments: Sequence[str]) -> str | None:
-    """The last value of an option; None if it is not given."""
-    return _last(option, arguments)[0]
-
-
-def _last(option: str, arguments: Sequence[str]) -> tuple[str | None, int]:
-    """The last value of an option, and the place after it; None and 0 if it is not given."""
-    value, place = None, 0
-    for number, argument in enumerate(arguments):
-        if argument == option and number + 1 < len(arguments):
-            value, place = arguments[number + 1], number + 2
+def values_of(option: str, arguments: Sequence[str]) -> list[tuple[str, int]]:
+    """Each value of an option, and the place after it."""
+    found = []
+    for place, argument in enumerate(arguments, 1):
+        if argument == option and place < len(arguments):
+            found.append((arguments[place], place + 1))
         elif argument.startswith(f"{option}="):
-            value, place = argument.partition("=")[2], number + 1
-    return value, place
+            found.append((argument.partition("=")[2], place))
+    return found
+
+
+def last_of(option: str, arguments: Sequence[str]) -> tuple[str | None, int]:
+    """The last value of an option, and the place after it; None and 0 if it is not given."""
+    return (values_of(option, arguments) or [(None, 0)])[-1]

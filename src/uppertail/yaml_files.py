@@ -41,6 +41,18 @@ def read_yaml(path: Path, what: str) -> Any:
     return content
 
 
+def read_options(path: Path) -> dict[str, Any]:
+    """The options in a configuration file.
+
+    Raises:
+        InputError: as `read_yaml`, or it holds something else at its top level.
+    """
+    options = read_yaml(path, "The config file")
+    if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
+        raise InputError(f"The config file {str(path)!r} holds no options: write them as `name: value` lines.")
+    return options
+
+
 def _size(value: Any, known: dict[int, float]) -> float:
     """How many values something consists of, counting shared ones each time; infinite if it contains itself."""
     if not isinstance(value, dict | list):

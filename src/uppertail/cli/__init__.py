@@ -90,11 +90,7 @@ def _main(arguments: Sequence[str]) -> int:
 
 
 def _require_a_folder() -> None:
-    """Refuses to work in a folder that was deleted.
-
-    Raises:
-        InputError: it was.
-    """
+    """Refuses to work in a folder that was deleted."""
     try:
         os.getcwd()  # noqa: PTH109 - the path itself is not used
     except OSError as error:

@@ -1,23 +1,40 @@
-"""Checks options before they are parsed: which there are, of which type; each wrong one is a sentence."""
+"""Checks the options of the command line and of configuration files before they are parsed.
+
+Each setting of a part is an option of its own, such as env.length. The first wrong option is an InputError.
+"""
 
 import contextlib
-import difflib
 import inspect
 import pydoc
 import types
 import typing
-from collections.abc import Mapping, Sequence
-from typing import Any, get_args, get_origin
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args, get_origin
 
+import yaml
 from jsonargparse import ArgumentParser, Namespace
 
-from uppertail.cli.asked import Asked, content_of, of_arguments, of_mapping
-from uppertail.errors import InputError, message_of, printable, short_text
+from uppertail.errors import InputError, message_of, nearest, printable, short_text
 from uppertail.parts import PARTS
 from uppertail.schema import SCALARS, MismatchError, convert
 
 SHOWN = 200
 """The most characters of a value that a sentence shows."""
+
+
+class GivenOption(NamedTuple):
+    """An option with its value: text of the command line, or a value of a configuration file."""
+
+    name: str
+    value: Any
+    is_text: bool
+
+    @property
+    def shown(self) -> str:
+        """The value as a sentence shows it."""
+        if self.value == "":
+            return "empty"
+        return printable(self.value[:SHOWN]) if self.is_text else short_text(self.value)
 
 
 def check(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Mapping[str, Any]]) -> None:
@@ -30,9 +47,6 @@ def check(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Ma
         parser: the parser of a command.
         arguments: its arguments.
         configs: the options in the configuration files that are among them.
-
-    Raises:
-        InputError: one sentence about the first thing that is wrong.
     """
     actions = {
         name.removeprefix("--"): action for action in parser._actions for name in (action.dest, *action.option_strings)
@@ -43,44 +57,78 @@ def check(parser: ArgumentParser, arguments: Sequence[str], configs: Sequence[Ma
         for name, part in PARTS.items()
         if name in actions and (part.optional or isinstance(defaults.get(name), dict | Namespace))
     ]
-    asked = [each for config in configs for each in of_mapping(config, parts)]
-    asked += of_arguments(arguments, parts, actions)
-    kinds: dict[str, Any] = {name: _class_of(name, asked) for name in parts}
+    given = [each for config in configs for name, value in config.items() for each in _split(str(name), value, parts)]
+    given += _from_arguments(arguments, parts, actions)
+    kinds = {name: _class_of(name, given) for name in parts}
     for name, kind in kinds.items():
         if kind is not None:
             parser.set_defaults({name: {"class_path": f"{kind.__module__}.{kind.__qualname__}"}})
-    for each in asked:
-        part, _, setting = each.option.partition(".")
-        if part in kinds:
-            if setting and (kind := kinds[part]) is not None:
-                _check_setting(part, kind, setting, each, parser.prog)
-        elif each.option not in actions:
-            near = _near(each.option, [name for name in actions if name not in ("help", "print_config")])
-            hint = f" Did you mean {'--' * each.is_text}{near}?" if near else f" `{parser.prog} --help` lists them."
-            raise InputError(f"There is no option {'--' * each.is_text}{printable(each.option)}.{hint}")
-        else:
-            action = actions[each.option]
-            _check_value(each, getattr(action, "_typehint", None) or action.type, action.default)
-    given = {tuple(each.option.split(".")[:2]) for each in asked}
+    for each in given:
+        part, _, setting = each.name.partition(".")
+        if part not in kinds:
+            _check_option(each, actions, parser.prog)
+        elif setting and kinds[part] is not None:
+            _check_setting(each, kinds[part], parser.prog)
+    names = {tuple(each.name.split(".")[:2]) for each in given}
     for part, kind in kinds.items():
-        missing = [name for name in _required(kind) if (part, name) not in given] if kind else []
+        missing = [name for name in _required(kind) if (part, name) not in names] if kind else []
         if missing:
             raise InputError(f"{kind.__name__} needs {missing[0]}: give it with --{part}.{missing[0]}.")
 
 
-def _class_of(option: str, asked: Sequence[Asked]) -> Any:
-    """The class of a part that is asked for last, by default the usual one; None where only the parser can tell.
+def _from_arguments(
+    arguments: Sequence[str], parts: Sequence[str], actions: Mapping[str, Any]
+) -> Iterator[GivenOption]:
+    """The options of the command line that have a value."""
+    for argument, following in zip(arguments, [*arguments[1:], "--"], strict=False):
+        name, equals, value = argument.removeprefix("--").partition("=")
+        action = actions.get(name)
+        flag = name in ("", "help", "print_config") or name.endswith(".help") or (action and action.nargs == 0)
+        if not argument.startswith("--") or flag:
+            continue
+        if equals or not following.startswith("--"):
+            yield from _split(name, value if equals else following, parts, is_text=True)
+        elif name.partition(".")[0] not in parts:  # its value is missing
+            yield GivenOption(name.removesuffix("+"), "", is_text=name.removesuffix("+") not in actions)
 
-    A part that a run may be without has the usual class only if one of its settings is asked for.
 
-    Raises:
-        InputError: there is none of this name.
+def _split(name: str, value: Any, parts: Sequence[str], is_text: bool = False) -> Iterator[GivenOption]:
+    """An option; of a part with settings, its class and each of its settings."""
+    part, _, setting = name.partition(".")
+    setting = setting.removeprefix("init_args.")
+    content = content_of(value) if is_text else value
+    if part not in parts:
+        yield GivenOption(name.removesuffix("+"), [] if name.endswith("+") else value, is_text)
+    elif setting and setting != "class_path":
+        yield GivenOption(f"{part}.{setting}", value, is_text)
+    elif not isinstance(content, Mapping):
+        yield GivenOption(part, content, is_text)
+    else:
+        if "class_path" in content:
+            yield GivenOption(part, content["class_path"], is_text)
+        settings = content.get("init_args") if {"class_path", "init_args"} & content.keys() else content
+        for each, inner in settings.items() if isinstance(settings, Mapping) else ():
+            yield GivenOption(f"{part}.{each}", inner, False)
+
+
+def content_of(value: Any) -> Any:
+    """A value; of a text that is YAML, its content."""
+    if isinstance(value, str):
+        with contextlib.suppress(yaml.YAMLError, RecursionError, ValueError):
+            return yaml.safe_load(value)
+    return value
+
+
+def _class_of(option: str, given: Sequence[GivenOption]) -> Any:
+    """The class of a part that is named last, by default the usual one; None where only the parser can tell.
+
+    A part that a run may be without has the usual class only if one of its settings is given.
     """
     part = PARTS[option]
     use = f"use {part.choices}, or the import path of your own class."
-    named = [each.value for each in asked if each.option == option]
+    named = [each.value for each in given if each.name == option]
     name = named[-1] if named else part.default
-    has_settings = any(each.option.startswith(f"{option}.") for each in asked)
+    has_settings = any(each.name.startswith(f"{option}.") for each in given)
     if part.optional and not has_settings and (not named or name in (None, "null")):
         return None
     if not isinstance(name, str):
@@ -91,8 +139,7 @@ def _class_of(option: str, asked: Sequence[Asked]) -> Any:
             raise InputError(
                 f"{shown} is no class of ours: for an environment of Gymnasium, use --env Gym --env.id {shown}."
             )
-        near = _near(name, list(part.kinds))
-        raise InputError(f"Unknown {option} {shown!r}: {use}{f' Did you mean {near}?' if near else ''}")
+        raise InputError(f"Unknown {option} {shown!r}: {use}{nearest(name, part.kinds, 1)}")
     try:
         kind = pydoc.locate(part.path_of(name))
     except (pydoc.ErrorDuringImport, ValueError) as error:
@@ -111,40 +158,43 @@ def _class_of(option: str, asked: Sequence[Asked]) -> Any:
     return kind if inspect.isclass(kind) else None
 
 
-def _check_setting(part: str, kind: Any, setting: str, asked: Asked, program: str) -> None:
-    """Checks a setting of a part's class.
+def _check_option(given: GivenOption, actions: Mapping[str, Any], program: str) -> None:
+    """Checks an option that is no part."""
+    if (action := actions.get(given.name)) is not None:
+        _check_value(given, getattr(action, "_typehint", None) or action.type, action.default)
+        return
+    dashes, known = "--" * given.is_text, [name for name in actions if name not in ("help", "print_config")]
+    hint = nearest(given.name.replace("-", "_"), known, 1, dashes) or f" `{program} --help` lists them."
+    raise InputError(f"There is no option {dashes}{printable(given.name)}.{hint}")
 
-    Raises:
-        InputError: the class has no such setting, or the value is of another type.
-    """
+
+def _check_setting(given: GivenOption, kind: Any, program: str) -> None:
+    """Checks a setting of a part's class."""
+    part, _, setting = given.name.partition(".")
     name, _, deeper = setting.removesuffix("+").partition(".")
     parameters = inspect.signature(kind).parameters
     if name not in parameters and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-        near = _near(name, list(parameters))
-        listed = f"`{program} --{part}.help {kind.__name__}` lists its settings"
-        other = f"{listed}; to set those of another class, name it, too, with --{part}."
-        hint = f"Did you mean --{part}.{near}?" if near else other
-        raise InputError(f"{kind.__name__} has no setting {printable(name)!r}. {hint}")
+        hint = nearest(name.replace("-", "_"), parameters, 1, f"--{part}.") or (
+            f" `{program} --{part}.help {kind.__name__}` lists its settings; to set those of another class, name it, "
+            f"too, with --{part}."
+        )
+        raise InputError(f"{kind.__name__} has no setting {printable(name)!r}.{hint}")
     if name in parameters and not deeper and not setting.endswith("+"):
         hints: dict[str, Any] = {}
         with contextlib.suppress(NameError, TypeError):  # a user's class may import a type for type checkers only
             hints = typing.get_type_hints(kind.__init__)
-        _check_value(asked, hints.get(name), parameters[name].default)
+        _check_value(given, hints.get(name), parameters[name].default)
 
 
-def _check_value(asked: Asked, kind: Any, default: Any) -> None:
-    """Checks a value's type, if the type is one of plain values.
-
-    Raises:
-        InputError: it is another one.
-    """
+def _check_value(given: GivenOption, kind: Any, default: Any) -> None:
+    """Checks a value's type, if the type is one of plain values."""
     if not _is_plain(kind):
         return
-    values = [asked.value]
-    if asked.is_text:
-        values = [content_of(asked.value), asked.value]
+    values = [given.value]
+    if given.is_text:
+        values = [content_of(given.value), given.value]
         with contextlib.suppress(ValueError):
-            values.append(float(asked.value))
+            values.append(float(given.value))
     if values[0] is None and (default is None or type(None) in get_args(kind)):
         return
     errors = list[MismatchError]()
@@ -155,12 +205,11 @@ def _check_value(asked: Asked, kind: Any, default: Any) -> None:
             errors.append(error)
         else:
             return
-    if values[0] is None and asked.value != "":
+    if values[0] is None and given.value != "":
         raise InputError(
-            f"{asked.option} is null, but it needs a value: give one, or leave {asked.option} out for its default."
+            f"{given.name} is null, but it needs a value: give one, or leave {given.name} out for its default."
         )
-    shown = printable(asked.value[:SHOWN]) if asked.is_text else short_text(asked.value)
-    raise InputError(f"{asked.option} is {shown if asked.value != '' else 'empty'}: {errors[0]}.")
+    raise InputError(f"{given.name} is {given.shown}: {errors[0]}.")
 
 
 def _is_plain(kind: Any) -> bool:
@@ -178,9 +227,3 @@ def _required(kind: Any) -> list[str]:
     parameters = inspect.signature(kind).parameters.values()
     many = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     return [each.name for each in parameters if each.default is each.empty and each.kind not in many]
-
-
-def _near(name: str, names: Sequence[str]) -> str | None:
-    """The name that was probably meant."""
-    same = name.replace("-", "_")
-    return same if same in names else next(iter(difflib.get_close_matches(name, names, n=1)), None)

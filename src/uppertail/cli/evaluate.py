@@ -1,14 +1,11 @@
 """`uppertail evaluate`: what a run's learned networks earn, over many episodes."""
 
-import json
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser
 
-from uppertail import records
 from uppertail.cli import trained
 from uppertail.cli.parsing import parse_run, run_parser
 from uppertail.cli.trust import HELP
@@ -40,38 +37,33 @@ def main(arguments: Sequence[str]) -> int:
     config = parse_run(parser(), arguments)
     if not 1 <= config.episodes <= MOST_EPISODES:
         raise InputError(f"episodes is {config.episodes}: use 1 to {MOST_EPISODES:,}.")
-    trained.check_policy(config.policy)
-    return _evaluate(Path(config.folder), config.episodes, config.policy, config.trust, config.quiet)
-
-
-def _evaluate(folder: Path, episodes: int, name: str, trust: bool, quiet: bool) -> int:
-    from uppertail.records.described import describe
-    from uppertail.training.process.hardware import hardware
-
-    with trained.open_run(folder, trust) as finished:
-        finished.require_finite(slice(None))
-        run, policy = finished.run, finished.policy(name)
-        played = run.play(finished.networks, policy, episodes)
-    document = {
-        "policy": {"asked": name, **describe(policy)},
-        "env": run.asked()["environment"],
-        **_results(run.settings.seed, played, run.builder.success_return),
-        "networks": {"env_steps": finished.file.header.step, "sha256": finished.file.digest},
-        "hardware": hardware(),
-    }
-    if not quiet:
-        _show(type(run.method.distribution).__name__, document)
-    path = folder / records.EVALUATION.replace("*", name if name in trained.NAMES else type(policy).__name__)
-    try:
-        records.write_text(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
-    except OSError as error:
-        raise InputError(
-            f"The episodes were played, but {path} cannot be written ({error.strerror}): make the folder writable, "
-            "or evaluate a copy of it."
-        ) from error
-    if not quiet:
+    with trained.open_run(config.folder, config.trust, config.policy) as opened:
+        document = _document(opened, config.policy, config.episodes)
+        family = type(opened.run.method.distribution).__name__
+    if not config.quiet:
+        _show(family, document)
+    policy = config.policy if config.policy in trained.NAMES else document["policy"]["name"]
+    path = config.folder / f"evaluation-{policy}.json"
+    _write(path, document)
+    if not config.quiet:
         print(f"Every episode in {path}")
     return 0
+
+
+def _document(opened: trained.TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
+    from uppertail.records import describe
+    from uppertail.training.process.hardware import hardware
+
+    opened.require_finite(slice(None))
+    run, header = opened.run, opened.file.header
+    played = run.play(opened.networks, opened.policy, episodes)
+    return {
+        "policy": {"asked": asked, **describe(opened.policy)},
+        "env": run.asked()["environment"],
+        **_results(run.settings.seed, played, run.builder.success_return),
+        "networks": {"env_steps": header.step, "sha256": opened.file.digest},
+        "hardware": hardware(),
+    }
 
 
 def _results(first_seed: int, played: "Played", success_return: float) -> dict[str, Any]:
@@ -104,22 +96,34 @@ def _results(first_seed: int, played: "Played", success_return: float) -> dict[s
     }
 
 
+def _write(path: Any, document: dict[str, Any]) -> None:
+    from uppertail.records import write_json
+
+    try:
+        write_json(path, document)
+    except OSError as error:
+        raise InputError(
+            f"The episodes were played, but {path} cannot be written ({error.strerror}): make the folder writable, "
+            "or evaluate a copy of it."
+        ) from error
+
+
 def _show(distribution: str, document: dict[str, Any]) -> None:
     """Prints a row for each seed, and the mean over seeds with its interval in a sentence."""
-    from rich.console import Console
-
-    from uppertail.console import table
+    from uppertail.console import print_table
 
     env, policy, (low, high) = document["env"], document["policy"], document["interval"]
     settings = [f"{name} {value:g}" for name, value in policy.items() if isinstance(value, int | float)]
     label = f"{policy['name']} ({', '.join(settings)})" if settings else policy["name"]
     print(f"{env.get('id', env['name'])}, {distribution}, {label}")
-    has_success = document["success_rate"] is not None
-    rows = table("seed", "mean return", "mean length", *["successes"] * has_success)
+    rows = []
     for each in document["seeds"]:
-        numbers = [f"{each[name]:.4g}" for name in ("mean_return", "mean_length")]
-        rows.add_row(str(each["seed"]), *numbers, *[f"{each['success_rate']:.0%}" for _ in range(has_success)])
-    Console().print(rows)
+        row = {"seed": str(each["seed"])}
+        row |= {name: f"{each[name.replace(' ', '_')]:.4g}" for name in ("mean return", "mean length")}
+        if each["success_rate"] is not None:
+            row["successes"] = f"{each['success_rate']:.0%}"
+        rows.append(row)
+    print_table(rows)
     count = len(document["seeds"])
     seeds = f"95% interval over {count} seeds from {low:.4g} to {high:.4g}" if count > 1 else "one seed, so no interval"
     print(f"Mean return {document['mean_return']:.4g}, {seeds}; {document['episodes']:,} episodes of each.")

@@ -23,9 +23,10 @@ stationary policy: by enumeration where no state comes back, else on a grid with
 and draws exact.png. A time limit is ignored."""
 
 POLICY = "uniform, optimal (of the highest expected return, ties shared), or a .npy file of [states, actions]"
+TOLERANCE = "largest Wasserstein-1 error wanted of a grid (default: 0.001 of the range of returns)"
 FIGURE = "exact.png"
 ROWS = 24
-SHORT = 4
+FEW_ATOMS = 4
 
 
 def parser(light: bool = False) -> ArgumentParser:
@@ -34,12 +35,7 @@ def parser(light: bool = False) -> ArgumentParser:
     add_parts(options, light, ("env",))
     options.add_argument("--policy", type=str, default="uniform", help=POLICY)
     options.add_argument("--discount", type=float, default=0.995, help="discount per step, in [0, 1]")
-    options.add_argument(
-        "--tolerance",
-        type=float | None,
-        default=None,
-        help="largest Wasserstein-1 error wanted of a grid (default: 0.001 of the range of returns)",
-    )
+    options.add_argument("--tolerance", type=float | None, default=None, help=TOLERANCE)
     options.add_argument("--seed", type=int, default=0, help="what the environment of this seed draws at random")
     options.add_argument("--out", type=str, default=None, help="folder for the figure (default: runs/exact-ENV)")
     options.add_argument(
@@ -54,23 +50,11 @@ def main(arguments: Sequence[str]) -> int:
     config = parse(options, arguments)
     if not 0 <= config.seed < 2**31:
         raise InputError(f"seed is {config.seed}: use 0 or more, below 2^31.")
-    return _exact(instantiate(options, config))
-
-
-def _exact(built: Namespace) -> int:
+    built = instantiate(options, config)
+    env, mdp = type(built.env).__name__, _table(built)
     from uppertail import records
-    from uppertail.environments import FiniteMDP, require_tables_fit
     from uppertail.exact import exact_returns
-    from uppertail.training.process.jax_settings import require_working
-    from uppertail.training.seeds import seed_keys
 
-    env = type(built.env).__name__
-    require_working()
-    key = seed_keys(built.seed).environment  # as training builds it for this seed
-    require_tables_fit(built.env, key[None], copies=4)
-    mdp = built.env.build(key)
-    if not isinstance(mdp, FiniteMDP):
-        raise InputError(f"{env} builds no table of a finite MDP, so its returns cannot be computed exactly.")
     policy = _policy(built.policy, mdp, built.discount)
     if built.out:
         records.require_unused(Path(built.out))  # an error here comes before the work
@@ -83,6 +67,43 @@ def _exact(built: Namespace) -> int:
     if built.out or not built.json:
         _draw(built.out, env, title, returns, quiet=built.json)
     return 0
+
+
+def _table(built: Namespace) -> "FiniteMDP":
+    from uppertail.environments import FiniteMDP, require_tables_fit
+    from uppertail.training.process.jax_settings import require_working
+    from uppertail.training.seeds import seed_keys
+
+    require_working()
+    key = seed_keys(built.seed).environment  # as training builds it for this seed
+    require_tables_fit(built.env, key[None], copies=4)
+    mdp = built.env.build(key)
+    if not isinstance(mdp, FiniteMDP):
+        raise InputError(
+            f"{type(built.env).__name__} builds no table of a finite MDP, so its returns cannot be computed exactly."
+        )
+    return mdp
+
+
+def _policy(name: str, mdp: "FiniteMDP", discount: float) -> Any:
+    import numpy as np
+
+    from uppertail.exact import optimal_policy, uniform_policy
+
+    if name == "uniform":
+        return uniform_policy(mdp)
+    if name == "optimal":
+        return optimal_policy(mdp, discount)
+    if not name.endswith(".npy"):
+        raise InputError(f"Unknown policy {name!r}: use {POLICY}.")
+    try:
+        policy: Any = np.load(name, allow_pickle=False)
+        if policy.dtype.kind in "biuf":
+            return policy.astype(np.float64)
+        why = None
+    except Exception as error:  # NumPy raises many kinds of errors for a damaged file
+        why = error
+    raise InputError(f"The policy file {name!r} cannot be read as an array of numbers: use {POLICY}.") from why
 
 
 def _draw(out: str | None, env: str, title: str, returns: "Returns", quiet: bool) -> None:
@@ -109,7 +130,7 @@ def _show(title: str, returns: "Returns") -> None:
     rows.add_column("method", no_wrap=True)
     rows.add_column("return (probability)")
     for (state, action), z in list(returns.items())[:ROWS]:
-        rows.add_row(str(state), str(action), f"{z.mean:.4g}", f"{z.std:.4g}", _method(z), _short(z))
+        rows.add_row(str(state), str(action), f"{z.mean:.4g}", f"{z.std:.4g}", _method(z), _atoms(z))
     Console().print(rows)
     if len(returns) > ROWS:
         print(f"First {ROWS} of {len(returns)} states and actions; --json prints all of them.")
@@ -117,32 +138,11 @@ def _show(title: str, returns: "Returns") -> None:
         print(f"Wasserstein-1 distance to the true distribution: at most {error:.2g}.")
 
 
-def _short(z: "ExactReturn") -> str:
+def _atoms(z: "ExactReturn") -> str:
     """All atoms where they are few, else the range that they span."""
-    if z.atoms.size > SHORT:
+    if z.atoms.size > FEW_ATOMS:
         return f"{z.atoms.size:,} atoms from {z.atoms[0]:.4g} to {z.atoms[-1]:.4g}"
     return ", ".join(f"{z:.4g} ({p:.3g})" for z, p in zip(z.atoms, z.probabilities, strict=True))
-
-
-def _policy(name: str, mdp: "FiniteMDP", discount: float) -> Any:
-    import numpy as np
-
-    from uppertail.exact import optimal_policy, uniform_policy
-
-    if name == "uniform":
-        return uniform_policy(mdp)
-    if name == "optimal":
-        return optimal_policy(mdp, discount)
-    if not name.endswith(".npy"):
-        raise InputError(f"Unknown policy {name!r}: use {POLICY}.")
-    try:
-        policy: Any = np.load(name, allow_pickle=False)
-        if policy.dtype.kind in "biuf":
-            return policy.astype(np.float64)
-        why = None
-    except Exception as error:  # NumPy raises many kinds of errors for a damaged file
-        why = error
-    raise InputError(f"The policy file {name!r} cannot be read as an array of numbers: use {POLICY}.") from why
 
 
 def _method(z: "ExactReturn") -> str:
@@ -150,15 +150,11 @@ def _method(z: "ExactReturn") -> str:
 
 
 def _document(built: Namespace, returns: "Returns") -> dict[str, Any]:
-    def row(state: int, action: int, z: "ExactReturn") -> dict[str, Any]:
-        numbers = {"mean": z.mean, "std": z.std, "error": z.error}
-        arrays = {"atoms": z.atoms.tolist(), "probabilities": z.probabilities.tolist()}
-        return {"state": state, "action": action, "method": _method(z), **numbers, **arrays}
-
-    return {
-        "env": {"name": type(built.env).__name__, **dataclasses.asdict(built.env)},
-        "policy": built.policy,
-        "discount": built.discount,
-        "seed": built.seed,
-        "returns": [row(*pair, z) for pair, z in returns.items()],
-    }
+    rows = [
+        {"state": state, "action": action, "method": _method(z), "mean": z.mean, "std": z.std, "error": z.error}
+        | {"atoms": z.atoms.tolist(), "probabilities": z.probabilities.tolist()}
+        for (state, action), z in returns.items()
+    ]
+    env = {"name": type(built.env).__name__, **dataclasses.asdict(built.env)}
+    asked = {name: built[name] for name in ("policy", "discount", "seed")}
+    return {"env": env, **asked, "returns": rows}

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser
@@ -18,6 +17,12 @@ if TYPE_CHECKING:
 DESCRIPTION = """Shows what a run of `uppertail train` learned: the return distribution of each action in a state, and
 the greedy path with upper bounds; of its end, or with --step of any moment that --record distributions recorded."""
 
+OPTIONS = {
+    "seed": "which seed (default: the first)",
+    "state": "which state (default: the greedy path's first)",
+    "step": "the last recorded moment up to this environment step (default: the end)",
+}
+
 WIDTH = 20
 """Characters of a drawn distribution."""
 BLOCKS = "·▁▂▃▄▅▆▇█"
@@ -26,16 +31,8 @@ BLOCKS = "·▁▂▃▄▅▆▇█"
 def parser() -> ArgumentParser:
     """The options of `uppertail inspect`."""
     options = run_parser("inspect", DESCRIPTION)
-    options.add_argument("--seed", type=int | None, default=None, help="which seed (default: the first)")
-    options.add_argument(
-        "--state", type=int | None, default=None, help="which state (default: the greedy path's first)"
-    )
-    options.add_argument(
-        "--step",
-        type=int | None,
-        default=None,
-        help="the last recorded moment up to this environment step (default: the end)",
-    )
+    for name, text in OPTIONS.items():
+        options.add_argument(f"--{name}", type=int | None, default=None, help=text)
     options.add_argument("--json", action="store_true", help="print the numbers as JSON")
     return options
 
@@ -45,7 +42,12 @@ def main(arguments: Sequence[str]) -> int:
     config = parse_run(parser(), arguments)
     if config.step is not None and config.step < 0:
         raise InputError(f"step is {config.step}: use 0, the beginning, or more.")
-    found = _inspect(Path(config.folder), config.seed, config.step)
+    from uppertail.records import RunFolder, config_of
+    from uppertail.reports.inspected import Inspected
+
+    config_of(config.folder)  # refuses what is no run's folder
+    run = RunFolder(config.folder)
+    found = Inspected.of(run, run.distributions or _at_the_end(run, config.step), config.seed, config.step)
     document = found.document(config.state)
     if config.json:
         print(json.dumps(document, indent=2, allow_nan=False))
@@ -54,22 +56,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _inspect(folder: Path, seed: int | None, step: int | None) -> "Inspected":
-    from uppertail.records import RunFolder, config_of
-    from uppertail.reports.inspected import Inspected
-
-    config_of(folder)  # refuses what is no run's folder
-    run = RunFolder(folder)
-    recorded = run.distributions or _at_the_end(run, step)
-    return Inspected.of(run, recorded, seed, step)
-
-
 def _at_the_end(run: "RunFolder", step: int | None) -> "Distributions":
-    """What the networks of a run give that recorded nothing.
-
-    Raises:
-        InputError: another moment is asked for, or the run names a class that is not built in.
-    """
+    """What the networks give of a run that recorded nothing; code that its folder names never runs."""
     from uppertail.cli import trained
     from uppertail.training.snapshot import at_the_end
 
@@ -78,19 +66,20 @@ def _at_the_end(run: "RunFolder", step: int | None) -> "Distributions":
             "This run recorded no distributions, so only its end can be looked at: leave --step out, or train with "
             "--record distributions."
         )
-    with trained.open_run(run.path, trust=None) as finished:
-        header = finished.file.header
-        return at_the_end(finished.run, finished.networks, run.summary["episodes"], header.step)
+    with trained.open_run(run.path, trust=None) as opened:
+        return at_the_end(opened.run, opened.networks, run.summary["episodes"], opened.file.header.step)
 
 
 def _show(found: "Inspected", document: dict[str, Any]) -> None:
+    from uppertail.console import print_table
+
     print(f"{document['environment']}, {document['method']}: seed {document['seed']}, {document['when']}")
     heights = found.densities(document["state"], WIDTH)
     rows = [_numbers(row) for row in document["actions"]]
     if heights:
         heading = f"from {heights.low:.3g} to {heights.high:.3g}"
         rows = [{**row, heading: _picture(heights.of[number])} for number, row in enumerate(rows)]
-    _print("First observation" if document["state"] is None else f"State {document['state']}", rows)
+    print_table(rows, "First observation" if document["state"] is None else f"State {document['state']}")
     path = [
         {
             "state": str(row["state"]),
@@ -103,7 +92,7 @@ def _show(found: "Inspected", document: dict[str, Any]) -> None:
         for row in document["path"]
     ]
     if path:
-        _print("Greedy path", path)
+        print_table(path, "Greedy path")
     gap = " Gap: upper bound less the best of the other actions." if path else ""
     print(f"Upper: the mean and two standard deviations. *: greedy.{gap}")
 
@@ -127,14 +116,3 @@ def _picture(heights: Sequence[float]) -> str:
     """A row of blocks, the highest for the peak."""
     peak = max(heights) or 1.0
     return "".join(BLOCKS[round(height / peak * (len(BLOCKS) - 1))] for height in heights)
-
-
-def _print(title: str, rows: list[dict[str, str]]) -> None:
-    from rich.console import Console
-
-    from uppertail.console import table
-
-    shown = table(*rows[0], title=title)
-    for row in rows:
-        shown.add_row(*row.values())
-    Console().print(shown)

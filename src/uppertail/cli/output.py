@@ -22,9 +22,6 @@ def picture(path: Path) -> Iterator[None]:
 
     Args:
         path: where it goes.
-
-    Raises:
-        OSError: the disk is full, or the folder cannot be written.
     """
     try:
         yield

@@ -1,19 +1,18 @@
-"""Options from the signatures of classes."""
+"""Options from the signatures of classes; the first one that is wrong is an InputError."""
 
 import argparse
-import itertools
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
 from uppertail.cli.checks import check
 from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS
-from uppertail.yaml_files import read_yaml
+from uppertail.presets import values_of
+from uppertail.yaml_files import read_options
 
 REFUSED = (argparse.ArgumentError, ImportError, AttributeError, ArithmeticError, LookupError, TypeError, ValueError)
 """What the parser raises for options that it refuses."""
@@ -67,12 +66,8 @@ def add_parts(parser: ArgumentParser, light: bool, options: Sequence[str] = tupl
 
 
 def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
-    """Parses arguments.
-
-    Raises:
-        InputError: one sentence about the first thing that is wrong.
-    """
-    configs = _read_configs(arguments)
+    """Parses arguments."""
+    configs = [read_options(Path(path)) for path, _ in values_of("--config", arguments)]
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # as `python -m uppertail` does, so that classes in the current folder are found
@@ -88,23 +83,16 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
 
 
 def parse_run(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
-    """Parses the arguments of a command about a run's folder.
-
-    Raises:
-        InputError: as `parse`, or there is no folder among them.
-    """
+    """Parses the arguments of a command about a run's folder, which must be among them."""
     config = parse(parser, arguments)
     if config.folder is None:
         raise InputError(f"Which run? `{parser.prog} DIR`, with the folder that `uppertail train` wrote to.")
+    config.folder = Path(config.folder)
     return config
 
 
 def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:
-    """Builds the classes of a parsed configuration.
-
-    Raises:
-        InputError: a class refuses its settings.
-    """
+    """Builds the classes of a parsed configuration."""
     try:
         return parser.instantiate(config)
     except (ValueError, TypeError) as error:
@@ -120,20 +108,3 @@ def _join_exponents(arguments: Sequence[str]) -> list[str]:
         else:
             joined.append(argument)
     return joined
-
-
-def _config_files(arguments: Sequence[str]) -> list[str]:
-    """The values of --config."""
-    files = [argument.partition("=")[2] for argument in arguments if argument.startswith("--config=")]
-    return files + [path for option, path in itertools.pairwise([*arguments, ""]) if option == "--config"]
-
-
-def _read_configs(arguments: Sequence[str]) -> list[dict[str, Any]]:
-    """The options in the configuration files, each of which must exist and be YAML with options at its top level."""
-    configs = list[dict[str, Any]]()
-    for path in _config_files(arguments):
-        content = read_yaml(Path(path), "The config file")
-        if not isinstance(content, dict):
-            raise InputError(f"The config file {path!r} holds no options: write them as `name: value` lines.")
-        configs.append(content)
-    return configs

@@ -21,55 +21,41 @@ def parser() -> ArgumentParser:
     options.add_argument(
         "--out", type=str, default=None, help="the file (default: report.html in the folder, or here if there are more)"
     )
-    options.add_argument(
-        "--states",
-        type=list[int] | int,
-        default=[],
-        help="states to show, like '[0, 5]' (default: along the greedy path)",
-    )
+    states = "states to show, like '[0, 5]' (default: along the greedy path)"
+    options.add_argument("--states", type=list[int] | int, default=[], help=states)
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    from uppertail.reports.page import require
+    from uppertail import records
+    from uppertail.reports.page import page, require
 
     config = parse(parser(), arguments)
     if not config.folders:
         raise InputError("Which runs? `uppertail report DIR...`, with folders that `uppertail train` wrote to.")
     require()
+    from uppertail.reports.groups import groups
+
     folders = [Path(folder) for folder in config.folders]
     out = Path(config.out) if config.out else (folders[0] if len(folders) == 1 else Path()) / "report.html"
     states = [config.states] if isinstance(config.states, int) else list(config.states)
     if any(state < 0 for state in states):
         raise InputError(f"states is {states}: use the numbers of states, 0 or more.")
-    write(folders, out, states, f"uppertail report {shlex.join(config.folders)}")
-    if not config.quiet:
-        print(f"Report in {out} ({out.stat().st_size / 1e6:.1f} MB): open it in a browser.")
-    return 0
-
-
-def write(folders: list[Path], out: Path, states: list[int], command: str) -> None:
-    """Writes the report of the runs in these folders.
-
-    Raises:
-        InputError: one holds no run, a file is damaged, there is no such state, or it cannot be written.
-    """
-    from uppertail import records
-    from uppertail.reports.groups import groups
-    from uppertail.reports.page import page
-
     _require_free(out)
     made = groups(records.find_runs(folders), states)
     title = f"UpperTail: {'; '.join(dict.fromkeys(group.environment for group in made))}"
-    content = page(title, made, command)
+    content = page(title, made, f"uppertail report {shlex.join(config.folders)}")
     try:
         records.write_text(out, content)
     except OSError as error:
         raise InputError(
             f"The report {out} cannot be written ({error.strerror}): make room, or choose another --out."
         ) from error
+    if not config.quiet:
+        print(f"Report in {out} ({out.stat().st_size / 1e6:.1f} MB): open it in a browser.")
+    return 0
 
 
 def _require_free(out: Path) -> None:

@@ -21,11 +21,9 @@ writes its numbers to summary.json. Called again with the same --out it goes on 
 
 def parser() -> ArgumentParser:
     """The options of `uppertail reproduce`."""
-    figures = _figures() if _checkout() else {}
-    lines = [f"  {name:<20} {purpose}" for name, purpose in {**figures, ALL: "all of them"}.items()]
-    options = command_parser(
-        "reproduce", "\n".join([DESCRIPTION, "", "figures:", *lines]), argparse.RawDescriptionHelpFormatter
-    )
+    figures = {**_figures(), ALL: "all of them"}
+    text = "\n".join([DESCRIPTION, "", "figures:", *(f"  {name:<20} {purpose}" for name, purpose in figures.items())])
+    options = command_parser("reproduce", text, argparse.RawDescriptionHelpFormatter)
     options.add_argument("name", type=str, nargs="?", default=None, help="the figure")
     options.add_argument("--out", type=str, default=None, help="folder for it (default: runs/reproduce-NAME)")
     options.add_argument("--quick", action="store_true", help="a version of a minute or two, not the paper's sizes")
@@ -36,7 +34,7 @@ def parser() -> ArgumentParser:
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
     config = parse(parser(), arguments)
-    if not _checkout():
+    if not _figures():
         raise InputError(
             "`uppertail reproduce` needs the source checkout, whose folder `reproduction` is not installed: clone the "
             "repository, and install it with `pip install --editable .`."
@@ -50,19 +48,17 @@ def main(arguments: Sequence[str]) -> int:
     return _import("reproduction.command").run(config.name, folder, config.quick, config.quiet)
 
 
-def _checkout() -> Path | None:
-    """The root of the source checkout that the package is imported from; None if it was installed without one."""
-    root = Path(uppertail.__file__).parents[2]
-    return root if (root / "reproduction" / "command.py").is_file() else None
-
-
 def _figures() -> dict[str, str]:
-    """Name and purpose of each figure."""
-    return _import("reproduction").FIGURES
+    """Name and purpose of each figure; none where the package was installed without its source checkout."""
+    return _import("reproduction").FIGURES if (_root() / "reproduction" / "command.py").is_file() else {}
+
+
+def _root() -> Path:
+    return Path(uppertail.__file__).parents[2]
 
 
 def _import(name: str) -> ModuleType:
     """Imports a module of the source checkout."""
-    if (root := str(_checkout())) not in sys.path:
+    if (root := str(_root())) not in sys.path:
         sys.path.append(root)
     return importlib.import_module(name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
+from uppertail import records
 from uppertail.cli import train
 from uppertail.cli.parsing import parse_run, run_parser
 from uppertail.cli.trust import HELP, require_trust
@@ -34,7 +35,7 @@ def parser() -> ArgumentParser:
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
     config = parse_run(parser(), arguments)
-    return go_on(Path(config.folder), config.steps, config.trust, config.quiet)
+    return go_on(config.folder, config.steps, config.trust, config.quiet)
 
 
 def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: "Sequence[OnChunk]" = ()) -> int:
@@ -47,11 +48,8 @@ def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: "Se
         quiet: whether only errors are printed.
         beside: called with the progress after each chunk.
     """
-    from uppertail import records
-    from uppertail.locks import locked
-
     config = records.config_of(folder)
-    with locked(folder):
+    with records.locked(folder):
         run, later = records.RunFolder(folder), folder / records.NEXT_CONFIG
         if run.finished and (diverged := run.summary["diverged"]):
             raise InputError(
@@ -77,21 +75,17 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: "
     With a new limit, the options are kept in a file of their own until results of the longer run are written: without
     that file, the folder is the run to the old limit again.
     """
-    from uppertail import records
     from uppertail.cli import running
-    from uppertail.cli.output import complain
-    from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.process import threads
 
-    before = train.read_request(config)
-    request = before if steps is None else train.read_request(config, [f"--steps={steps}"])
+    request = train.read_request(config)
     if steps is not None:
-        _require_longer(before.built.steps, steps, folder)
+        _require_longer(request.built.steps, steps, folder)
+        request = train.read_request(config, [f"--steps={steps}"])
     threads.limit(request.built.seeds)
-    loggers = request.loggers(folder)
-    checkpoints = Checkpoints(folder, request.checkpoint_every, complain)
+    loggers, checkpoints = request.loggers(folder), request.checkpoints(folder)
     files = checkpoints.files()
-    if not files and (request.checkpoint_every is None or steps is not None):
+    if not files and (checkpoints.every is None or steps is not None):
         raise InputError(
             f"The run in {folder} has no checkpoints to go on from: `uppertail train --checkpoint_every N` makes them, "
             "every N environment steps."

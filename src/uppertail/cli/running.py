@@ -32,6 +32,8 @@ def drive(
 ) -> int:
     """Trains, and writes log.jsonl, episodes.npz, summary.json, networks.safetensors and curve.png to a locked folder.
 
+    If training fails, what was learned until then is written, too.
+
     Args:
         run: the run.
         folder: the folder.
@@ -42,11 +44,6 @@ def drive(
 
     Returns:
         The exit code: 0, 130 after Ctrl-C, or 143 after SIGTERM.
-
-    Raises:
-        InputError: a log, a checkpoint or the networks cannot be written, or none of the checkpoints can be used.
-        TrainingFailedError: a loss became NaN or infinite, or an environment could not go on; what was learned until
-            then is written.
     """
     env, label = name_of(run.builder), f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
     for note in run.notes:
@@ -63,22 +60,25 @@ def drive(
             _write(folder, error.result, label)
             raise
         _write(folder, result, label)
-    record = result.record
-    if not any(seed.returns.size for seed in record.episodes):
+    if not any(seed.returns.size for seed in result.record.episodes):
         complain(
-            f"No episode ended in {max(record.env_steps):,} steps, so there are no returns: train longer, or set a "
-            "time limit."
+            f"No episode ended in {max(result.record.env_steps):,} steps, so there are no returns: train longer, or "
+            "set a time limit."
         )
     if remark := result.networks.remark():
         complain(remark)
     if not quiet:
-        if record.interrupted:
-            how = f"; `uppertail resume {folder}` goes on" if checkpoints else ""
-            print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
-        console = Console()
-        console.print(results_table(f"{env}, seeds: {len(record.episodes)}", label, record, console.width))
-        print(f"Results in {folder}")
-    return asked_to_stop.exit_code if record.interrupted else 0
+        _show(result, folder, f"{env}, seeds: {len(result.record.episodes)}", label, can_resume=bool(checkpoints))
+    return asked_to_stop.exit_code if result.record.interrupted else 0
+
+
+def _show(result: TrainingResult, folder: Path, title: str, label: str, can_resume: bool) -> None:
+    if result.record.interrupted:
+        how = f"; `uppertail resume {folder}` goes on" if can_resume else ""
+        print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
+    console = Console()
+    console.print(results_table(title, label, result.record, console.width))
+    print(f"Results in {folder}")
 
 
 def name_of(environment: EnvironmentBuilder) -> str:
@@ -101,12 +101,9 @@ def _log(folder: Path) -> JSONL:
 def _write(folder: Path, result: TrainingResult, label: str) -> None:
     """Writes the files, the curve last: a folder with a curve and a summary has all files of one moment."""
     with records.disk_errors(folder):
-        stale = (records.CURVE, records.REPORT, records.DISTRIBUTIONS)
-        for path in (
-            *(folder / name for name in stale),
-            *folder.glob(records.EVALUATION),
-        ):  # left by earlier networks
-            path.unlink(missing_ok=True)
+        for name in (records.CURVE, records.REPORT, records.DISTRIBUTIONS, records.EVALUATION):
+            for path in folder.glob(name):  # left by earlier networks
+                path.unlink()
         records.write_run(folder, result.record, result.distributions)
         trained.save(folder, result)
         if (later := folder / records.NEXT_CONFIG).is_file():

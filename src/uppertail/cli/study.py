@@ -8,6 +8,7 @@ from typing import Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
+from uppertail import records
 from uppertail.cli import study_running
 from uppertail.cli.parsing import command_parser, parse
 from uppertail.cli.study_checks import check_cells, check_some_cells
@@ -21,19 +22,19 @@ YAML: base (options of `uppertail train`), grid (option: list of values; their p
 The same command again does what is missing. Exit code 1: some cells failed. Give the study's folder instead of the file
 to go on with the study in it."""
 
+WORKERS = (
+    "cells side by side, each in a process of its own, or as many jobs (default: the cores that are usable); 1: one "
+    "after another in this process"
+)
+COMPARE = "instead: is B better than A? Folders of runs or of studies, or cells of this study: option=value,..."
+
 
 def parser() -> ArgumentParser:
     """The options of `uppertail study`."""
     options = command_parser("study", DESCRIPTION)
     options.add_argument("study", type=str | None, nargs="?", default=None, help="the study's file, or its folder")
     options.add_argument("--out", type=str | None, default=None, help="the study's folder (default: runs/NAME)")
-    options.add_argument(
-        "--workers",
-        type=int | None,
-        default=None,
-        help="cells side by side, each in a process of its own, or as many jobs (default: the cores that are usable); "
-        "1: one after another in this process",
-    )
+    options.add_argument("--workers", type=int | None, default=None, help=WORKERS)
     options.add_argument(
         "--scheduler", type=str | None, default=None, help="use the workers of a running Dask cluster: tcp://HOST:PORT"
     )
@@ -44,14 +45,7 @@ def parser() -> ArgumentParser:
         help="where the workers are started: here, or as jobs of a cluster",
     )
     options.add_argument("--dry-run", action="store_true", help="only say how many cells, and about how long")
-    options.add_argument(
-        "--compare",
-        type=str,
-        nargs=2,
-        metavar=("A", "B"),
-        default=None,
-        help="instead: is B better than A? Folders of runs or of studies, or cells of this study: option=value,...",
-    )
+    options.add_argument("--compare", type=str, nargs=2, metavar=("A", "B"), default=None, help=COMPARE)
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return options
 
@@ -71,31 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     definition = Definition.read(file)
     folder.exists()
     workers = min(_workers(config), len(definition.cells))
-    if config.dry_run:
-        return _foretell(definition, folder, workers)
-    return _run(config, definition, folder, workers)
-
-
-def _run(config: Namespace, definition: Definition, folder: StudyFolder, workers: int) -> int:
-    from uppertail.locks import locked
-
-    settings = check_cells(definition, folder)
-    say: Callable[[str], object] = (lambda line: None) if config.quiet else print
-    alone = workers == 1 and config.scheduler is None and config.launcher == "here"
-    connect = functools.partial(
-        pool.connected, workers, config.scheduler, config.launcher, definition.jobs, folder.path.resolve()
-    )
-    folder.make(definition)
-    with locked(folder.path):
-        for line in folder.release(definition):
-            say(line)
-        if any(each.state in study_running.OPEN for each in folder.standings(definition).values()) or definition.space:
-            try:
-                study_running.run(definition, folder, None if alone else connect, workers, config.quiet)
-            except KeyboardInterrupt:
-                say(f"Finished cells are kept: `uppertail study {folder.path}` goes on from there.")
-                raise
-        return study_running.conclude(definition, folder, settings, config.quiet)
+    return (_foretell if config.dry_run else _run)(config, definition, folder, workers)
 
 
 def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
@@ -120,19 +90,42 @@ def _workers(config: Namespace) -> int:
     return threads.cores() if importlib.util.find_spec("distributed") or config.launcher != "here" else 1
 
 
-def _foretell(definition: Definition, folder: StudyFolder, workers: int) -> int:
-    standings = folder.standings(definition)
-    states = study_running.counts(standings)
-    print(f"{len(standings):,} cells" + (f": {states}" if states else ""), flush=True)
+def _foretell(config: Namespace, definition: Definition, folder: StudyFolder, workers: int) -> int:
+    """Says how many cells there are, after checking some of them, and about how long they take."""
+    del config
+    outcomes = folder.outcomes(definition)
+    counts = study_running.counts(outcomes)
+    print(f"{len(outcomes):,} cells" + (f": {counts}" if counts else ""), flush=True)
     check_some_cells(definition, folder)
-    print(f"Time left with {workers} at a time: {study_running.time_left(standings, workers)}")
+    print(f"Time left with {workers} at a time: {study_running.time_left(outcomes, workers)}")
     return 0
+
+
+def _run(config: Namespace, definition: Definition, folder: StudyFolder, workers: int) -> int:
+    settings = check_cells(definition, folder)
+    say: Callable[[str], object] = (lambda line: None) if config.quiet else print
+    alone = workers == 1 and config.scheduler is None and config.launcher == "here"
+    connect = functools.partial(
+        pool.connected, workers, config.scheduler, config.launcher, definition.jobs, folder.path.resolve()
+    )
+    folder.make(definition)
+    with records.locked(folder.path):
+        for line in folder.release(definition):
+            say(line)
+        if any(each.is_open for each in folder.outcomes(definition).values()) or definition.space:
+            try:
+                study_running.run(definition, folder, None if alone else connect, workers, config.quiet)
+            except KeyboardInterrupt:
+                say(f"Finished cells are kept: `uppertail study {folder.path}` goes on from there.")
+                raise
+        return study_running.conclude(definition, folder, settings, config.quiet)
 
 
 def _compare(study: str | None, out: str | None, a: str, b: str) -> int:
     from uppertail.cli.study_tables import show_comparison
-    from uppertail.studies.comparison import compare, select_runs
-    from uppertail.studies.runs import labels
+    from uppertail.studies.cells import labels
+    from uppertail.studies.samples import compare
+    from uppertail.studies.selection import select_runs
 
     folder = None if study is None else _places(study, out)[1]
     sides, left_out = zip(*(select_runs(what, folder) for what in (a, b)), strict=True)

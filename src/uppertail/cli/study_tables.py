@@ -3,66 +3,63 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-
+from uppertail.console import print_table
 from uppertail.records import episode_text
 from uppertail.studies.cells import text
-from uppertail.studies.comparison import verdict
-from uppertail.studies.runs import FINAL_RETURN, FIRST_SUCCESS, SOLVED
+from uppertail.studies.samples import FINAL_RETURN, FIRST_SUCCESS, SOLVED, verdict
 
 NAMES = {FIRST_SUCCESS: "first success", SOLVED: "solved", FINAL_RETURN: "final return"}
 
 
 def show_cells(document: Mapping[str, Any]) -> None:
     """Prints a row for each cell that has results, and the exponents of growth."""
-    table = _table("cell", "seeds\nsolved", "first success\n(episode)", "solved at\n(episode)", "final\nreturn")
-    rows = [cell for cell in document["cells"] if "seeds" in cell]
-    for cell in rows:
-        table.add_row(
-            cell["name"].replace(",", ", "),  # lines break between options
-            f"{cell[SOLVED]['seeds']}/{cell['seeds']}",
-            *(_median(cell[metric]) for metric in (FIRST_SUCCESS, SOLVED)),
-            "" if cell[FINAL_RETURN] is None else _interval(*cell[FINAL_RETURN].values()),
-        )
+    rows = [
+        {
+            "cell": cell["name"].replace(",", ", "),  # lines break between options
+            "seeds\nsolved": f"{cell[SOLVED]['seeds']}/{cell['seeds']}",
+            "first success\n(episode)": _median(cell[FIRST_SUCCESS]),
+            "solved at\n(episode)": _median(cell[SOLVED]),
+            "final\nreturn": "" if cell[FINAL_RETURN] is None else _interval(*cell[FINAL_RETURN].values()),
+        }
+        for cell in document["cells"]
+        if "seeds" in cell
+    ]
     if not rows:
         return
-    Console().print(table)
+    print_table(rows, texts=1)
     print("Medians over seeds (final return: mean, of each seed's last 100 episodes), and 95% bootstrap intervals.")
     for row in document["growth"]:
         for metric in (FIRST_SUCCESS, SOLVED):
             if row[metric] is not None:
-                interval = _interval(*row[metric].values())
-                print(
-                    f"{row['method']}: episodes until {NAMES[metric]} grow with {row['over']} to the power {interval}."
-                )
+                power = _interval(*row[metric].values())
+                print(f"{row['method']}: episodes until {NAMES[metric]} grow with {row['over']} to the power {power}.")
 
 
 def show_trials(document: Mapping[str, Any], rows: int = 10) -> None:
     """Prints a row for each of the best trials of a search."""
-    trials = document["trials"]
-    table = _table("trial", NAMES[document["metric"]], "options")
-    for trial in [each for each in trials if each["value"] is not None][:rows]:
-        options = ", ".join(f"{name}={_short(value)}" for name, value in trial["options"].items())
-        table.add_row(trial["name"], f"{trial['value']:.4g}", options)
-    if table.rows:
-        Console().print(table)
+    trials, metric = document["trials"], NAMES[document["metric"]]
+    best = [each for each in trials if each["value"] is not None][:rows]
+    if best:
+        shown = [", ".join(f"{name}={_short(value)}" for name, value in each["options"].items()) for each in best]
+        pairs = zip(best, shown, strict=True)
+        print_table([{"trial": e["name"], metric: f"{e['value']:.4g}", "options": o} for e, o in pairs], texts=1)
     pruned = sum(trial["state"] == "pruned" for trial in trials)
     print(f"Means over seeds, the best first; {pruned} of {len(trials)} trials were ended early.")
 
 
 def show_comparison(a: str, b: str, document: Mapping[str, Any]) -> None:
     """Prints a row for each metric, and its verdict in a sentence."""
-    table = _table("", "P(B is better)", "p", "effect")
     found = {name: document[metric] for metric, name in NAMES.items() if metric in document}
-    for name, numbers in found.items():
-        probability = _interval(numbers["probability"], numbers["low"], numbers["high"])
-        times = "ratio" in numbers
-        effect = _interval(*numbers["ratio" if times else "difference"].values(), form=".3g" if times else "+.3g")
-        table.add_row(name, probability, f"{numbers['p_value']:.2g}", f"{effect} times" if times else effect)
     print(f"A: {a}\nB: {b}\nEnvironments: {'; '.join(document['environments'])}")
-    Console().print(table)
+    rows = []
+    for name, numbers in found.items():
+        is_ratio = "ratio" in numbers
+        form = ".3g" if is_ratio else "+.3g"
+        effect = _interval(*numbers["ratio" if is_ratio else "difference"].values(), form=form)
+        better = _interval(numbers["probability"], numbers["low"], numbers["high"])
+        row = {"": name, "P(B is better)": better, "p": f"{numbers['p_value']:.2g}"}
+        rows.append({**row, "effect": f"{effect} times" if is_ratio else effect})
+    print_table(rows, texts=1)
     print("Effects: how many times the episodes of A it takes B; final return of B less that of A.")
     print("95% bootstrap intervals over seeds, within each environment; p: permutation test.")
     for name, numbers in found.items():
@@ -73,13 +70,6 @@ def show_comparison(a: str, b: str, document: Mapping[str, Any]) -> None:
 
 def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else text(value)
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for index, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if index else "left", overflow="fold", no_wrap=index > 0)
-    return table
 
 
 def _median(found: Mapping[str, Any]) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
+from uppertail import records
+from uppertail.cli.output import complain
 from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
 from uppertail.errors import InputError
 from uppertail.presets import with_preset
@@ -16,11 +18,17 @@ from uppertail.training.settings import Settings
 
 if TYPE_CHECKING:
     from uppertail.loggers import Logger
+    from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.drive import OnChunk
     from uppertail.training.run import Run
 
 DESCRIPTION = """Trains one method on one environment, all seeds at once, and writes config.yaml, log.jsonl,
 episodes.npz, summary.json, networks.safetensors and curve.png to a folder."""
+
+PRESET = "a set of options: paper (the paper's own form) or minigrid (needs --env.id); options given beside it win"
+CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
+RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
+LOGGER = "beside log.jsonl: tensorboard, wandb, or the import path of your own class; may be given several times"
 
 RUNS = Path("runs")
 """The folder of runs without --out."""
@@ -41,9 +49,13 @@ class Request:
     config: str
 
     @property
-    def checkpoint_every(self) -> int | None:
-        """Environment steps between checkpoints."""
-        return self.built.checkpoint_every
+    def settings(self) -> Settings:
+        """The settings of the run."""
+        return Settings(**{name: self.built[name] for name in Settings.__dataclass_fields__})
+
+    def check(self, folder: Path) -> None:
+        """Refuses what can be refused before the run is built and its folder is made."""
+        _ = self.settings, self.checkpoints(folder), self.loggers(folder)
 
     def run(self, before: Mapping[str, Any] | None = None) -> "Run":
         """The run before its first step.
@@ -54,16 +66,17 @@ class Request:
         from uppertail.training.method import Method
         from uppertail.training.run import Run
 
-        settings = Settings(**{name: self.built[name] for name in Settings.__dataclass_fields__})
         method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
-        return Run(self.built.env, method, settings, before, self.built.record)
+        return Run(self.built.env, method, self.settings, before, self.built.record)
+
+    def checkpoints(self, folder: Path) -> "Checkpoints":
+        """Where the states of a run in this folder are saved, and how often."""
+        from uppertail.training.checkpoints.folder import Checkpoints
+
+        return Checkpoints(folder, self.built.checkpoint_every, complain)
 
     def loggers(self, folder: Path) -> "list[Logger]":
-        """The loggers beside log.jsonl; each is ready, but has written nothing.
-
-        Raises:
-            InputError: there is no such logger, or its package is not installed.
-        """
+        """The loggers beside log.jsonl; each is ready, but has written nothing."""
         from uppertail.loggers import named
 
         names = [self.built.logger] if isinstance(self.built.logger, str) else self.built.logger
@@ -79,21 +92,13 @@ class Request:
 
     def folder(self) -> Path:
         """The folder that its results will go to."""
-        from uppertail.records import unused_folder
-
-        return unused_folder(RUNS, self.name) if not self.built.out else Path(self.built.out)
+        return Path(self.built.out) if self.built.out else records.unused_folder(RUNS, self.name)
 
     def claim(self) -> Path:
-        """Makes the folder of its results; without --out, another process may have taken `folder()` by now.
-
-        Raises:
-            InputError: it exists and may not be overwritten, or cannot be written.
-        """
-        from uppertail.records import claim_folder, claim_unused
-
+        """Makes the folder of its results; without --out, another process may have taken `folder()` by now."""
         if not self.built.out:
-            return claim_unused(RUNS, self.name)
-        claim_folder(folder := Path(self.built.out), self.built.overwrite)
+            return records.claim_unused(RUNS, self.name)
+        records.claim_folder(folder := Path(self.built.out), self.built.overwrite)
         return folder
 
 
@@ -101,32 +106,12 @@ def parser(light: bool = False) -> ArgumentParser:
     """The options of `uppertail train`; a light parser only shows help."""
     options = command_parser("train", DESCRIPTION)
     options.add_argument("--config", action="config", help="YAML file with any of these options")
-    options.add_argument(
-        "--preset",
-        type=str | None,
-        default=None,
-        help="a set of options: paper (the paper's own form) or minigrid (needs --env.id); options given beside it win",
-    )
+    options.add_argument("--preset", type=str | None, default=None, help=PRESET)
     add_parts(options, light)
     options.add_class_arguments(Settings, None)
-    options.add_argument(
-        "--checkpoint_every",
-        type=int | None,
-        default=None,
-        help="environment steps of each seed between checkpoints, for `uppertail resume`; null: none",
-    )
-    options.add_argument(
-        "--record",
-        type=Literal["distributions"] | None,
-        default=None,
-        help="distributions: return distributions at moments of the run, for `uppertail report`; null: nothing",
-    )
-    options.add_argument(
-        "--logger",
-        type=list[str] | str,
-        default=[],
-        help="beside log.jsonl: tensorboard, wandb, or the import path of your own class; may be given several times",
-    )
+    options.add_argument("--checkpoint_every", type=int | None, default=None, help=CHECKPOINT_EVERY)
+    options.add_argument("--record", type=Literal["distributions"] | None, default=None, help=RECORD)
+    options.add_argument("--logger", type=list[str] | str, default=[], help=LOGGER)
     options.add_argument("--out", type=str, default=None, help="folder for the results (default: runs/NAME)")
     options.add_argument("--overwrite", action="store_true", help="replace the results in that folder")
     options.add_argument("--quiet", action="store_true", help="print nothing but errors")
@@ -134,11 +119,7 @@ def parser(light: bool = False) -> ArgumentParser:
 
 
 def parse_request(arguments: Sequence[str]) -> Request:
-    """What these arguments ask for.
-
-    Raises:
-        InputError: one sentence about the first thing that is wrong with them.
-    """
+    """What these arguments ask for."""
     options = parser()
     config = parse(options, with_preset(_one_logger_option(arguments)))
     saved = Namespace({name: value for name, value in config.items() if name not in NOT_PART_OF_A_RUN})
@@ -146,15 +127,7 @@ def parse_request(arguments: Sequence[str]) -> Request:
 
 
 def read_request(config: Path, beside: Sequence[str] = ()) -> Request:
-    """What the config.yaml of a run asks for.
-
-    Args:
-        config: the file.
-        beside: options that replace its own.
-
-    Raises:
-        InputError: its settings are not valid, or the file is damaged.
-    """
+    """What the config.yaml of a run asks for, but for options that replace its own."""
     try:
         return parse_request(["--config", str(config), *beside])
     except InputError as error:
@@ -190,22 +163,18 @@ def begin(request: Request, beside: "Sequence[OnChunk]" = ()) -> int:
         request: what was asked for.
         beside: called with the progress after each chunk.
     """
-    from uppertail import records
     from uppertail.cli import running
-    from uppertail.cli.output import complain
-    from uppertail.locks import locked
-    from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.process import threads
 
     threads.limit(request.built.seeds)
-    planned, every = request.folder(), request.checkpoint_every
-    loggers = request.loggers(planned)  # an error here comes before any file
+    planned = request.folder()
+    request.checkpoints(planned)
+    loggers = request.loggers(planned)  # an error up to here, or in the next line, comes before any file
     run = request.run()
-    checkpoints = None if every is None else Checkpoints(planned, every, complain)
     folder = request.claim()
     if folder != planned:  # another process was faster
         loggers = request.loggers(folder)
-        checkpoints = checkpoints and dataclasses.replace(checkpoints, folder=folder)
-    with locked(folder):
+    checkpoints = None if request.built.checkpoint_every is None else request.checkpoints(folder)
+    with records.locked(folder):
         records.write_config(folder / records.CONFIG, request.config)
         return running.drive(run, folder, checkpoints, loggers, request.built.quiet, beside)

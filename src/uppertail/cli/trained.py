@@ -35,34 +35,16 @@ class TrainedRun:
         run: built again, before its first step.
         file: the file of the networks.
         networks: the networks of all seeds.
+        policy: the policy to play with.
     """
 
     run: "Run"
     file: "LearnedFile"
     networks: "Network"
-
-    def policy(self, name: str) -> "ExplorationPolicy":
-        """The policy of this name; the run's own, with its settings, if it is of that class.
-
-        Raises:
-            InputError: there is no such policy, or it cannot play with these networks.
-        """
-        from uppertail.policies import UCB, Greedy, Thompson
-
-        if name not in NAMES:
-            policy = _policy(name)
-            dataclasses.replace(self.run.loop.agent, policy=policy)  # raises an error if it does not fit the network
-            return policy
-        own = self.run.method.policy
-        kind = {"greedy": Greedy, "ucb": UCB, "thompson": Thompson, "trained": type(own)}[name]
-        return own if isinstance(own, kind) else kind()
+    policy: "ExplorationPolicy"
 
     def require_finite(self, rows: slice) -> None:
-        """Refuses networks that hold NaN or infinite numbers.
-
-        Raises:
-            InputError: the network of one of these seeds does.
-        """
+        """Refuses networks of these seeds that hold NaN or infinite numbers."""
         import jax
         import numpy as np
 
@@ -74,12 +56,32 @@ class TrainedRun:
                 )
 
 
-def _policy(text: str) -> "ExplorationPolicy":
-    """A policy by its name, its import path, or a mapping of class_path and init_args.
+@contextlib.contextmanager
+def open_run(folder: Path, trust: bool | None, policy: str = "trained") -> Iterator[TrainedRun]:
+    """The run in a folder, with its environments open.
 
-    Raises:
-        InputError: there is none.
+    Args:
+        folder: the folder.
+        trust: whether code that it names may run though the user did not make it here; None: never.
+        policy: one of `NAMES`, or another policy as `POLICY` says.
     """
+    from uppertail import records
+    from uppertail.training.trained import LearnedFile
+
+    other = None if policy in NAMES else _policy(policy)
+    config = records.config_of(folder)
+    require_trust(folder, trust)
+    request = train.read_request(config)
+    file = LearnedFile.read(folder)
+    run = request.run(file.header.asked)
+    try:
+        yield TrainedRun(run, file, file.networks(run), other or _by_short_name(policy, run.method.policy))
+    finally:
+        run.close()
+
+
+def _policy(text: str) -> "ExplorationPolicy":
+    """A policy by its name, its import path, or a mapping of class_path and init_args."""
     options = command_parser("evaluate", "")
     add_parts(options, False, ("policy",))
     try:
@@ -89,39 +91,12 @@ def _policy(text: str) -> "ExplorationPolicy":
         raise InputError(f"{error}{short}") from error
 
 
-def check_policy(name: str) -> None:
-    """Refuses an unknown policy, before a run is opened for it.
+def _by_short_name(name: str, own: "ExplorationPolicy") -> "ExplorationPolicy":
+    """The policy of a short name; the run's own, with its settings, if it is of that class."""
+    from uppertail.policies import UCB, Greedy, Thompson
 
-    Raises:
-        InputError: there is no such policy, or it refuses these settings.
-    """
-    if name not in NAMES:
-        _policy(name)
-
-
-@contextlib.contextmanager
-def open_run(folder: Path, trust: bool | None) -> Iterator[TrainedRun]:
-    """The run in a folder, with its environments open.
-
-    Args:
-        folder: the folder.
-        trust: whether code that it names may run though the user did not make it here; None: never.
-
-    Raises:
-        InputError: it is not the folder of a run, names code that may not run, or its networks are of no use.
-    """
-    from uppertail import records
-    from uppertail.training.trained import LearnedFile
-
-    config = records.config_of(folder)
-    require_trust(folder, trust)
-    request = train.read_request(config)
-    file = LearnedFile.read(folder)
-    run = request.run(file.header.asked)
-    try:
-        yield TrainedRun(run, file, file.networks(run))
-    finally:
-        run.close()
+    kind = {"greedy": Greedy, "ucb": UCB, "thompson": Thompson, "trained": type(own)}[name]
+    return own if isinstance(own, kind) else kind()
 
 
 def load(folder: Path | str, trust: bool = False) -> "TrainingResult":

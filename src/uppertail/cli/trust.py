@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from uppertail.cli.asked import content_of
+from uppertail.cli.checks import content_of
 from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS
 from uppertail.records import RunFolder, made_here
@@ -26,9 +26,6 @@ def require_trust(folder: Path, trust: bool | None) -> None:
     Args:
         folder: the run's folder.
         trust: whether the user wants it; None: the command never runs such code.
-
-    Raises:
-        InputError: it is refused, or the folder's config.yaml is damaged.
     """
     named = sorted(set(others(RunFolder(folder).config or {})))
     if not named or trust or (trust is not None and made_here(folder)):

@@ -1,25 +1,36 @@
 """`uppertail watch`: shows a run's agent as it plays, in a window, in a GIF or as text."""
 
+import io
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser
+from PIL import Image
 
 from uppertail.cli import trained
 from uppertail.cli.parsing import parse_run, run_parser
 from uppertail.cli.trust import HELP
 from uppertail.errors import InputError
+from uppertail.records import write_bytes
 
 if TYPE_CHECKING:
-    from uppertail.environments import Frame, WatchableBuilder, WatchedEnvironment
+    from uppertail.environments import Frame, WatchableBuilder
     from uppertail.training.run import Run
 
 DESCRIPTION = """Plays episodes with the network that one seed of a run learned, in Gymnasium's own pictures of the
 environment: in a window, or, with --gif, in a file, which needs no display. An environment that draws only text is
 printed. Gymnasium draws with pygame, which `pip install 'gymnasium[classic-control,toy-text]'` installs."""
+
+MOST_PIXELS = 400_000_000
+"""The most pixels of all frames of a GIF, which stay in memory: 1,666 frames of 600 x 400 take 400 MB."""
+COLORS = 256
+LAST_FRAME = 1000
+"""Milliseconds of the last frame of an episode."""
+SHORTEST_FRAME = 20
+"""Milliseconds; browsers slow down shorter ones."""
 
 
 def parser() -> ArgumentParser:
@@ -41,9 +52,26 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError(f"episodes is {config.episodes}: use 1 or more.")
     if config.fps is not None and not 1 <= config.fps <= 1000:
         raise InputError(f"fps is {config.fps}: use 1 to 1000 frames per second.")
-    trained.check_policy(config.policy)
     gif = None if config.gif is None else _gif(config.gif)
-    return _watch(Path(config.folder), config.seed, config.episodes, config.policy, gif, config.fps, config.trust)
+    from uppertail.training.watching import watch
+
+    with trained.open_run(config.folder, config.trust, config.policy) as opened:
+        row = _row(opened.run, config.seed)
+        opened.require_finite(slice(row, row + 1))
+        environment = _watchable(opened.run).watched(gif is not None, config.fps)
+        animation = Animation(environment.frames_per_second)
+        show = _printer(environment.frames_per_second) if gif is None else animation.add
+        try:
+            played = watch(opened.run, opened.networks, opened.policy, row, environment, config.episodes, show)
+            for number, episode in enumerate(played, 1):
+                print(f"Episode {number}: return {episode.ret:g} in {episode.length:,} steps")
+        finally:
+            environment.close()
+    if gif is not None:
+        animation.write(gif)
+        cut = ", and there is no room for more: try fewer --episodes" if animation.is_full else ""
+        print(f"{sum(animation.durations) / 1000:.1f} seconds in {gif}{cut}")
+    return 0
 
 
 def _gif(name: str) -> Path:
@@ -54,34 +82,6 @@ def _gif(name: str) -> Path:
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent} for the file {path.name}: make it first.")
     return path
-
-
-def _watch(
-    folder: Path, seed: int | None, episodes: int, name: str, gif: Path | None, fps: int | None, trust: bool
-) -> int:
-    from uppertail.analysis.animation import Animation
-    from uppertail.training.watching import watch
-
-    with trained.open_run(folder, trust) as finished:
-        row = _row(finished.run, seed)
-        finished.require_finite(slice(row, row + 1))
-        environment = _watchable(finished.run).watched(gif is not None, fps)
-        animation = None if gif is None else Animation(environment.frames_per_second)
-        show = _printer(environment) if animation is None else animation.add
-        try:
-            played = watch(finished.run, finished.networks, finished.policy(name), row, environment, episodes, show)
-            for number, episode in enumerate(played, 1):
-                print(f"Episode {number}: return {episode.ret:g} in {episode.length:,} steps")
-        finally:
-            environment.close()
-    if gif is not None and animation is not None:
-        try:
-            animation.write(gif)
-        except OSError as error:
-            raise InputError(f"{gif} cannot be written ({error.strerror}): give --gif another file.") from error
-        cut = ", and there is no room for more: try fewer --episodes" if animation.full else ""
-        print(f"{sum(animation.durations) / 1000:.1f} seconds in {gif}{cut}")
-    return 0
 
 
 def _row(run: "Run", seed: int | None) -> int:
@@ -105,9 +105,9 @@ def _watchable(run: "Run") -> "WatchableBuilder":
     return run.builder
 
 
-def _printer(environment: "WatchedEnvironment") -> "Callable[[Frame, bool], None]":
+def _printer(frames_per_second: float) -> "Callable[[Frame, bool], None]":
     """Prints frames that are text, in a terminal at the environment's pace; a window draws by itself."""
-    pause = 1 / environment.frames_per_second if sys.stdout.isatty() else 0.0
+    pause = 1 / frames_per_second if sys.stdout.isatty() else 0.0
 
     def show(frame: "Frame", last: bool) -> None:
         del last
@@ -116,3 +116,45 @@ def _printer(environment: "WatchedEnvironment") -> "Callable[[Frame, bool], None
             time.sleep(pause)
 
     return show
+
+
+class Animation:
+    """The frames of a GIF in order, each with its duration.
+
+    Args:
+        frames_per_second: speed of the animation; above 50, frames are left out to keep the speed.
+    """
+
+    def __init__(self, frames_per_second: float) -> None:
+        self.every = max(1, round(frames_per_second * SHORTEST_FRAME / 1000))
+        self.duration = round(self.every * 1000 / frames_per_second)
+        self.frames: list[Image.Image] = []
+        self.durations: list[int] = []
+        self.pixels = self.shown = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another frame."""
+        return self.pixels >= MOST_PIXELS
+
+    def add(self, frame: Any, last: bool) -> None:
+        """Adds a frame, an array of [rows, columns, red green blue], if there is room for it."""
+        self.shown += 1
+        if self.is_full or not (last or (self.shown - 1) % self.every == 0):
+            return
+        self.frames.append(Image.fromarray(frame).convert("RGB").quantize(COLORS))
+        self.durations.append(max(self.duration, LAST_FRAME) if last else self.duration)
+        self.pixels += frame.shape[0] * frame.shape[1]
+        if last:
+            self.shown = 0
+
+    def write(self, path: Path) -> None:
+        """Writes the GIF, whole or not at all; it plays in a loop."""
+        content = io.BytesIO()
+        first, *others = self.frames
+        settings: dict[str, Any] = {"duration": self.durations, "loop": 0, "disposal": 1}
+        first.save(content, "GIF", save_all=True, append_images=others, **settings)
+        try:
+            write_bytes(path, content.getvalue())
+        except OSError as error:
+            raise InputError(f"{path} cannot be written ({error.strerror}): give --gif another file.") from error

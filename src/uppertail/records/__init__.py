@@ -1,6 +1,7 @@
 """The files of a run: read and written here, without jax."""
 
-from uppertail.records.episodes import FINAL_WINDOW, Episodes, episode_text, median_episode
+from uppertail.records.episodes import FINAL_WINDOW, Episodes, episode_text, median_episode, table_of
+from uppertail.records.files import write_bytes, write_json, write_text
 from uppertail.records.folder import (
     CHECKPOINT_PATTERN,
     CHECKPOINTS,
@@ -10,7 +11,6 @@ from uppertail.records.folder import (
     DISTRIBUTIONS,
     EPISODES,
     EVALUATION,
-    FILES,
     FOLDERS,
     LOG,
     NETWORKS,
@@ -23,15 +23,14 @@ from uppertail.records.folder import (
     claim_unused,
     config_of,
     disk_errors,
+    locked,
     output_errors,
     require_unused,
     unused_folder,
 )
 from uppertail.records.origin import made_here, write_config
-from uppertail.records.run import RunRecord
+from uppertail.records.record import RunRecord, describe, plain
 from uppertail.records.run_folder import RunFolder, find_runs, write_run
-from uppertail.records.table import table_of
-from uppertail.records.writing import write_bytes, write_text
 
 __all__ = [
     "CHECKPOINTS",
@@ -42,7 +41,6 @@ __all__ = [
     "DISTRIBUTIONS",
     "EPISODES",
     "EVALUATION",
-    "FILES",
     "FINAL_WINDOW",
     "FOLDERS",
     "LOG",
@@ -58,17 +56,21 @@ __all__ = [
     "claim_folder",
     "claim_unused",
     "config_of",
+    "describe",
     "disk_errors",
     "episode_text",
     "find_runs",
+    "locked",
     "made_here",
     "median_episode",
     "output_errors",
+    "plain",
     "require_unused",
     "table_of",
     "unused_folder",
     "write_bytes",
     "write_config",
+    "write_json",
     "write_run",
     "write_text",
 ]

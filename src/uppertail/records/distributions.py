@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from uppertail.errors import InputError
-from uppertail.records.arrays import read_arrays, require_array, write_arrays
+from uppertail.records.files import read_arrays, require_array, write_arrays
 from uppertail.records.folder import DISTRIBUTIONS
 from uppertail.schema import MismatchError
 
@@ -64,11 +64,7 @@ class Distributions:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Reads what `arrays` returned.
-
-        Raises:
-            MismatchError: they are not those of a run.
-        """
+        """Reads what `arrays` returned; a MismatchError says why they are not those of a run."""
         mean = require_array("mean", arrays.get("mean"), "f", (None,) * 4)
         shapes = {"step": mean.shape[:2], "episode": mean.shape[:2], "states": mean.shape[:3], "std": mean.shape}
         kinds = {"std": "f"}
@@ -100,24 +96,12 @@ class Distributions:
 
 
 def write(folder: Path, recorded: Distributions) -> None:
-    """Writes distributions.npz, whole or not at all.
-
-    Args:
-        folder: an existing folder.
-        recorded: what was recorded.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes distributions.npz, whole or not at all."""
     write_arrays(folder / DISTRIBUTIONS, recorded.arrays())
 
 
 def read(folder: Path) -> Distributions | None:
-    """The distributions that a run recorded; None if it recorded none.
-
-    Raises:
-        InputError: the file is damaged, or cannot be read.
-    """
+    """The distributions that a run recorded; None if it recorded none, an InputError if the file is damaged."""
     path, remedy = folder / DISTRIBUTIONS, "delete it, or train again to record another"
     if not path.exists():
         return None
@@ -133,11 +117,7 @@ def _below(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarra
 
 
 def _require_table(table: Mapping[str, np.ndarray], states: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Refuses arrays that are not the tables of these seeds' environments.
-
-    Raises:
-        MismatchError: they are not; the text says why.
-    """
+    """Refuses arrays that are not the tables of these seeds' environments."""
     seeds, actions = shape[1], shape[3]
     probability = require_array("table/probability", table.get("probability"), "f", (seeds, None, actions, None))
     starts = require_array("table/start_probability", table.get("start_probability"), "f", (seeds, None))

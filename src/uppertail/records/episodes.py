@@ -1,13 +1,14 @@
 """The episodes of a run, and when they count as solved."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Self
+import importlib.util
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from uppertail.records.arrays import require_array
+from uppertail.records.files import require_array
 from uppertail.schema import MOST_FLOAT, MismatchError
 
 SOLVED_WINDOW = 50
@@ -39,11 +40,7 @@ class Episodes:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> list[Self]:
-        """The episodes of each seed, from the arrays of episodes.npz.
-
-        Raises:
-            MismatchError: they are not those of a run.
-        """
+        """The episodes of each seed, from the arrays of episodes.npz; a MismatchError says why they are no run's."""
         first = arrays.get(COLUMNS[0], np.zeros((1, 0)))
         for name in COLUMNS:
             array = require_array(name, arrays.get(name), "f", (None, first.shape[-1] if first.ndim else 0))
@@ -128,3 +125,24 @@ def median_episode(episodes: list[int | None]) -> float | None:
 def episode_text(value: float | None, form: str = ",.0f") -> str:
     """A number of episodes, or of something counted in them, as a table shows it; None is never."""
     return "never" if value is None else format(value, form)
+
+
+def table_of(seeds: Sequence[int], episodes: Sequence[Episodes]) -> Any:
+    """A row for each finished episode: seed, episode (counted from 1), return, length, step where it ended.
+
+    Returns:
+        A pandas.DataFrame where pandas is installed, else a structured NumPy array with the same columns.
+    """
+    counts = [each.returns.size for each in episodes]
+    columns = {
+        "seed": np.repeat(np.asarray(seeds, np.int64), counts),
+        "episode": np.concatenate([np.arange(1, count + 1) for count in counts]),
+        "return": np.concatenate([each.returns for each in episodes]),
+        "length": np.concatenate([each.lengths for each in episodes]),
+        "step": np.concatenate([each.end_steps for each in episodes]),
+    }
+    if importlib.util.find_spec("pandas") is not None:
+        import pandas  # pyright: ignore[reportMissingImports]
+
+        return pandas.DataFrame(columns)
+    return np.rec.fromarrays([*columns.values()], dtype=[(name, column.dtype) for name, column in columns.items()])

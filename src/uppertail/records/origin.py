@@ -7,19 +7,15 @@ import os
 import secrets
 from pathlib import Path
 
+from uppertail.records.files import write_text
 from uppertail.records.folder import CONFIG
-from uppertail.records.writing import write_text
 
 SEAL = "# made here: "
 """How the last line begins; the rest is the HMAC of all lines before, with the user's own key."""
 
 
 def write_config(path: Path, options: str) -> None:
-    """Writes a config.yaml with its seal, whole or not at all; without one where the user's key cannot be kept.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes a config.yaml with its seal, whole or not at all; without one where the user's key cannot be kept."""
     seal = _seal(options)
     write_text(path, options if seal is None else f"{options}{SEAL}{seal}\n")
 

@@ -1,8 +1,8 @@
-"""The folder of a run: its one reader and its one writer.
+"""The one reader and the one writer of a run's folder.
 
 `RunFolder(path)` reads a folder file by file; each file is checked when it is first asked for, and a damaged one is an
-InputError that names it. `find_runs` finds the runs in folders of `train` and `study`. `write_run` writes
-what a run leaves. None of them imports a class that the folder names.
+InputError that names it. `find_runs` finds the runs in folders of `train` and `study`. `write_run` writes what a run
+leaves. None of them imports a class that the folder names.
 """
 
 import contextlib
@@ -15,15 +15,14 @@ from typing import Any
 
 from uppertail.errors import InputError
 from uppertail.records import distributions
-from uppertail.records.arrays import read_arrays, write_arrays
 from uppertail.records.distributions import Distributions
 from uppertail.records.episodes import Episodes
+from uppertail.records.files import read_arrays, write_arrays, write_json
 from uppertail.records.folder import CONFIG, EPISODES, FILES, LOG, SUMMARY
-from uppertail.records.run import RunRecord
+from uppertail.records.record import RunRecord
 from uppertail.records.summary import read_summary
-from uppertail.records.writing import write_text
 from uppertail.schema import MismatchError
-from uppertail.yaml_files import read_yaml
+from uppertail.yaml_files import read_options
 
 CELLS = "cells"
 """The folder of a study's runs, within its own."""
@@ -33,13 +32,10 @@ REMEDY = "train again, or leave its folder out"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunFolder:
-    """The files of a run.
+    """The files of a run. A property whose file is missing or damaged raises InputError.
 
     Args:
         path: the folder.
-
-    Raises:
-        InputError: by each property, if its file is missing or damaged.
     """
 
     path: Path
@@ -74,12 +70,7 @@ class RunFolder:
     def config(self) -> dict[str, Any] | None:
         """The options in its config.yaml; None if there is none."""
         path = self.path / CONFIG
-        if not path.is_file():
-            return None
-        options = read_yaml(path, "The config file")
-        if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
-            raise InputError(f"The config file {str(path)!r} holds no options: write them as `name: value` lines.")
-        return options
+        return read_options(path) if path.is_file() else None
 
     @functools.cached_property
     def log(self) -> list[dict[str, Any]]:
@@ -121,12 +112,8 @@ class RunFolder:
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunFolder]:
-    """The runs in these folders: of `train`, and those of a study.
-
-    Raises:
-        InputError: one of them holds no run that wrote its results.
-    """
-    runs: list[RunFolder] = []
+    """The runs in these folders, of `train` and of studies; a folder without any that wrote its results is refused."""
+    runs: dict[Path, RunFolder] = {}
     for folder in folders:
         found = _runs_in(folder)
         if not found:
@@ -134,8 +121,8 @@ def find_runs(folders: Iterable[Path]) -> list[RunFolder]:
                 f"{folder} is not the folder of a run that wrote its results: give one with a {SUMMARY}, as `train` "
                 "and `study` write it."
             )
-        runs += found
-    return list({run.path: run for run in runs}.values())
+        runs |= {run.path: run for run in found}
+    return [*runs.values()]
 
 
 def _runs_in(folder: Path) -> list[RunFolder]:
@@ -162,6 +149,5 @@ def write_run(folder: Path, record: RunRecord, recorded: Distributions | None = 
     with contextlib.ExitStack() as files:
         if recorded is not None:
             files.callback(distributions.write, folder, recorded)
-        text = json.dumps(record.summary(), indent=2, allow_nan=False) + "\n"
-        files.callback(write_text, folder / SUMMARY, text)
+        files.callback(write_json, folder / SUMMARY, record.summary())
         files.callback(write_arrays, folder / EPISODES, record.arrays())

@@ -41,11 +41,7 @@ KINDS: dict[str, Any] = {
 
 
 def read_summary(path: Path) -> dict[str, Any]:
-    """A summary.json.
-
-    Raises:
-        InputError: it is missing or damaged.
-    """
+    """A summary.json, or an InputError if it is missing or damaged."""
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
         _require_sound(summary)
@@ -57,11 +53,7 @@ def read_summary(path: Path) -> dict[str, Any]:
 
 
 def _require_sound(summary: Any) -> None:
-    """Refuses what no run could have written.
-
-    Raises:
-        MismatchError: it is such a summary; the text says what is wrong.
-    """
+    """Refuses what no run could have written."""
     if not isinstance(summary, Mapping):
         raise MismatchError("it holds no entries")
     for name, kind in KINDS.items():

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from uppertail.errors import InputError
-from uppertail.records import RunFolder
-from uppertail.records.described import plain
+from uppertail.records import RunFolder, plain
 from uppertail.reports import outcomes
 from uppertail.reports.details import detail
 from uppertail.reports.seeds import Seed, kind_of

@@ -1,16 +1,22 @@
-"""A cell: the options of one run of `uppertail train`, under a name."""
+"""A cell: the options of one run of `uppertail train`, under a name, and how it ended."""
 
 import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
 
 ENVIRONMENT = "env"
 SEEDS = ("seed", "seeds")
-NEUTRAL = ("checkpoint_every", "logger", "record")
+WITHOUT_EFFECT = ("checkpoint_every", "logger", "record")
 """Options that leave a run's results as they are."""
+NAME = "name"
+"""The entry of one of a study's `cells` that names it, in place of its options."""
+LABELED_BY_VALUE = (NAME, "env", "distribution", "policy")
+"""Options that a label shows by their value alone."""
+LONGEST = 120
+"""The most characters of a name, since it names a folder."""
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -24,17 +30,18 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
             found |= flat(value, f"{prefix}{name}.")
         else:
             found[f"{prefix}{name}"] = value
-    return {name: value for name, value in found.items() if name not in NEUTRAL}
+    return {name: value for name, value in found.items() if name not in WITHOUT_EFFECT}
 
 
 def environment(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The environment's part of flat settings."""
-    return {name: value for name, value in settings.items() if is_environments(name)}
+    return {name: value for name, value in settings.items() if name.partition(".")[0] == ENVIRONMENT}
 
 
 def method(settings: Mapping[str, Any]) -> dict[str, Any]:
     """All flat settings except the environment's and the seeds."""
-    return {name: value for name, value in settings.items() if not is_environments(name) and name not in SEEDS}
+    left_out = {*environment(settings), *SEEDS}
+    return {name: value for name, value in settings.items() if name not in left_out}
 
 
 def differences(was: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
@@ -42,19 +49,6 @@ def differences(was: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[st
     for name in [*was, *(asked.keys() - was.keys())]:
         if name not in was or name not in asked or was[name] != asked[name]:
             yield f"{name} is {was.get(name, 'left out')}, not {asked.get(name, 'left out')}"
-
-
-def is_environments(option: str) -> bool:
-    """Whether an option is the environment or one of its settings."""
-    return option == ENVIRONMENT or option.startswith(f"{ENVIRONMENT}.")
-
-
-NAME = "name"
-"""The entry of one of a study's `cells` that names it, in place of its options."""
-BARE = (NAME, "env", "distribution", "policy")
-"""Options that a label shows by their value alone."""
-LONGEST = 120
-"""The most characters of a name, since it names a folder."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,13 +69,12 @@ class Cell:
     @property
     def environment(self) -> str:
         """The name of its environment: the options that vary; empty if none does."""
-        return _label({option: value for option, value in self.varying.items() if is_environments(option)})
+        return label(environment(self.varying))
 
     @property
     def method(self) -> str:
-        """The name of its method, likewise."""
-        hidden = {option for option in self.varying if is_environments(option) or option in SEEDS}
-        return _label({option: value for option, value in self.varying.items() if option not in hidden})
+        """The name of its method: the other options that vary, except for the seeds."""
+        return label(method(self.varying))
 
     @property
     def arguments(self) -> list[str]:
@@ -90,17 +83,56 @@ class Cell:
         return [f"--{name}={text(self.options[name])}" for name in names]
 
 
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a cell ended, or that it has not.
+
+    Args:
+        state: pruned is a trial of a search that was ended early.
+        message: why it failed.
+        seconds: how long it took.
+        sha256: the checksums of its files.
+        value: how good a trial was; higher is better.
+    """
+
+    state: Literal["done", "failed", "pruned", "begun", "waiting"]
+    message: str = ""
+    seconds: float = 0.0
+    sha256: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    value: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the cell has not ended."""
+        return self.state in ("begun", "waiting")
+
+
 def text(value: Any) -> str:
     """A value in the form of the command line."""
     if isinstance(value, str):
         return value
-    if isinstance(value, float):
-        return repr(value)
-    return json.dumps(value, default=str)
+    return repr(value) if isinstance(value, float) else json.dumps(value, default=str)
 
 
-def _label(varying: Mapping[str, Any]) -> str:
-    return ", ".join(text(v) if name in BARE else f"{name}={text(v)}" for name, v in varying.items())
+def key(settings: Any) -> str:
+    """Settings as one text: the same for the same settings."""
+    return json.dumps(settings, sort_keys=True, default=str)
+
+
+def label(options: Mapping[str, Any]) -> str:
+    """Options as a table shows them."""
+    return ", ".join(text(v) if name in LABELED_BY_VALUE else f"{name}={text(v)}" for name, v in options.items())
+
+
+def labels(keys: Iterable[str]) -> dict[str, str]:
+    """Names for environments, by their keys from `key`: their class, and the settings in which they differ."""
+    each = {name: json.loads(name) for name in keys}
+    options = dict.fromkeys(option for settings in each.values() for option in settings)
+    shown = {option for option in options if len({key(s.get(option)) for s in each.values()}) > 1} | {ENVIRONMENT}
+    return {
+        name: " ".join(str(v) if o == ENVIRONMENT else f"{o}={v}" for o, v in settings.items() if o in shown)
+        for name, settings in each.items()
+    }
 
 
 def name_of(varying: Mapping[str, Any]) -> str:

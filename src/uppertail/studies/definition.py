@@ -1,7 +1,6 @@
 """A study's file: YAML with `base`, `grid` and `cells`, or `search`, and `jobs` for the workers of a cluster."""
 
 import dataclasses
-import difflib
 import itertools
 import math
 import re
@@ -10,22 +9,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from uppertail.errors import InputError
-from uppertail.studies.cells import NAME, Cell, is_environments, name_of
-from uppertail.studies.space import Space
+from uppertail.errors import InputError, nearest
+from uppertail.studies.cells import NAME, Cell, environment, name_of
+from uppertail.studies.search import Space
 from uppertail.yaml_files import read_yaml
 
 CELLS = ("base", "grid", "cells", "search")
 KEYS = (*CELLS, "trials", "metric", "jobs")
 MOST_CELLS = 10_000
 """More cells are a mistake in the grid, or the work of a search."""
-OWN = {
+SETTLED_BY_STUDY = {
     "out": "every cell has a folder of its own within the study's",
     "overwrite": "a study does what is missing, and keeps what is there",
     "quiet": "a study's cells are always quiet",
     "config": "write its options under base",
 }
-"""Options of `uppertail train` that a study settles itself, and why."""
+"""Options of `uppertail train` that are not allowed in a study, and why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +45,7 @@ class Definition:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The study in a file.
-
-        Raises:
-            InputError: it cannot be read, or is not a study.
-        """
+        """The study in a file."""
         document = read_yaml(path, "The study")
         content = path.read_text(encoding="utf-8")
         try:
@@ -70,9 +65,7 @@ def _require_study(document: Any) -> None:
         raise InputError(f"it is not a study: it has none of the keys {', '.join(CELLS)}.")
     for key in document:
         if key not in KEYS:
-            close = difflib.get_close_matches(str(key), KEYS, n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
-            raise InputError(f"there is no key {key!r}: use {', '.join(KEYS)}.{hint}")
+            raise InputError(f"there is no key {key!r}: use {', '.join(KEYS)}.{nearest(str(key), KEYS, 1)}")
     for key in ("trials", "metric"):
         if key in document and "search" not in document:
             raise InputError(f"it has {key}, but no search: leave {key} out.")
@@ -100,9 +93,8 @@ def _cell(base: Mapping[str, Any], point: Mapping[str, Any], entry: Mapping[str,
     if both := [option for option in own if option in point]:
         raise InputError(f"{both[0]} is in grid and in cells: leave it out of one of them.")
     named = {NAME: str(entry[NAME])} if NAME in entry else own  # a name stands for the options of the method
-    environment = {option: value for option, value in own.items() if is_environments(option)}
     name = name_of({**named, **point}).removeprefix(f"{NAME}=")
-    return Cell(name, {**base, **own, **point}, {**named, **environment, **point})
+    return Cell(name, {**base, **own, **point}, {**named, **environment(own), **point})
 
 
 def _grid(document: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -139,6 +131,6 @@ def _options(key: str, document: Mapping[str, Any]) -> dict[str, Any]:
     for option in options:
         if not isinstance(option, str) or not re.fullmatch(r"\w+(\.\w+)*", option):
             raise InputError(f"{key} has {option!r}, which is not the name of an option, such as env.length.")
-        if option in OWN:
-            raise InputError(f"{key} has {option}, which is no setting of a run: {OWN[option]}.")
+        if option in SETTLED_BY_STUDY:
+            raise InputError(f"{key} has {option}, which is no setting of a run: {SETTLED_BY_STUDY[option]}.")
     return options

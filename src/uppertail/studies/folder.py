@@ -2,39 +2,53 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+from filelock import FileLock
 
 from uppertail.errors import InputError
-from uppertail.records import CONFIG, disk_errors, output_errors, write_text
-from uppertail.studies import runs
-from uppertail.studies.cells import Cell
+from uppertail.records import (
+    CHECKPOINT_PATTERN,
+    CHECKPOINTS,
+    CONFIG,
+    EPISODES,
+    NETWORKS,
+    RunFolder,
+    disk_errors,
+    output_errors,
+    write_json,
+    write_text,
+)
+from uppertail.records import SUMMARY as RUN_SUMMARY
+from uppertail.studies.cells import Cell, Outcome, flat
 from uppertail.studies.definition import Definition
 
 STUDY, SUMMARY, CELLS, OUTCOMES = "study.yaml", "study.json", "cells", "outcomes"
 
-State = Literal["done", "failed", "pruned", "begun", "waiting"]
+CHECKSUMMED = (CONFIG, EPISODES, RUN_SUMMARY, NETWORKS)
+"""Files whose checksums are kept when a cell is done."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """How a cell ended.
+def finished_run(place: Path) -> RunFolder | None:
+    """The run in a folder, if it came to its end and its files are whole."""
+    run = RunFolder(place)
+    return run if run.finished else None
 
-    Args:
-        state: pruned is a trial of a search that was ended early.
-        message: why it failed.
-        seconds: how long it took.
-        sha256: the checksums of its files.
-        value: how good a trial was; higher is better.
-    """
 
-    state: State
-    message: str = ""
-    seconds: float = 0.0
-    sha256: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    value: float | None = None
+def settings_of(place: Path) -> dict[str, Any] | None:
+    """The settings of a run, flat; None without a config.yaml, or if it cannot be read."""
+    with contextlib.suppress(InputError):
+        return flat(RunFolder(place).config or {}) or None
+    return None
+
+
+def checksums(place: Path) -> dict[str, str]:
+    """SHA-256 of each of a finished run's files, by name."""
+    return {name: hashlib.sha256((place / name).read_bytes()).hexdigest() for name in CHECKSUMMED}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +71,7 @@ class StudyFolder:
         return self.path / CELLS / cell.name
 
     def exists(self) -> bool:
-        """Whether there is a study in this folder.
-
-        Raises:
-            InputError: the folder holds something else.
-        """
+        """Whether there is a study in this folder; a folder that holds something else is refused."""
         with output_errors(self.path):
             if not self.path.exists():
                 return False
@@ -73,24 +83,16 @@ class StudyFolder:
             return self.definition.is_file()
 
     def make(self, definition: Definition) -> None:
-        """Makes the folder, or updates the file in it.
-
-        Raises:
-            InputError: it cannot be written.
-        """
+        """Makes the folder, or updates the file in it."""
         with output_errors(self.path):
             for name in (CELLS, OUTCOMES):
                 (self.path / name).mkdir(parents=True, exist_ok=True)
             write_text(self.definition, definition.text)
 
     def write(self, document: Mapping[str, Any]) -> None:
-        """Writes study.json.
-
-        Raises:
-            InputError: it cannot be written.
-        """
+        """Writes study.json."""
         with disk_errors(self.path):
-            write_text(self.path / SUMMARY, json.dumps(document, indent=1, allow_nan=False) + "\n")
+            write_json(self.path / SUMMARY, document)
 
     def outcome(self, name: str) -> Outcome | None:
         """How the cell of this name ended; None if it has not, or if that cannot be read."""
@@ -99,23 +101,13 @@ class StudyFolder:
         return None
 
     def end(self, name: str, outcome: Outcome) -> None:
-        """Keeps how a cell ended.
-
-        Raises:
-            InputError: it cannot be written.
-        """
+        """Keeps how a cell ended."""
         with disk_errors(self.path):
-            write_text(self._outcome(name), json.dumps(dataclasses.asdict(outcome)) + "\n")
+            write_json(self._outcome(name), dataclasses.asdict(outcome))
 
     @contextlib.contextmanager
     def working_on(self, name: str) -> Iterator[None]:
-        """Waits until no other process works on a cell, then locks it for this one.
-
-        Raises:
-            InputError: the folder cannot be written.
-        """
-        from filelock import FileLock
-
+        """Waits until no other process works on a cell, then locks it for this one."""
         lock = FileLock(self.path / OUTCOMES / f"{name}.lock", poll_interval=0.5)
         with disk_errors(self.path):
             lock.acquire()
@@ -124,7 +116,7 @@ class StudyFolder:
         finally:
             lock.release()
 
-    def standings(self, definition: Definition) -> dict[str, Outcome]:
+    def outcomes(self, definition: Definition) -> dict[str, Outcome]:
         """How each cell ended; one that has not is begun (it runs, or was cut off) or waits."""
         found: dict[str, Outcome] = {}
         for cell in definition.cells:
@@ -133,25 +125,30 @@ class StudyFolder:
         return found
 
     def release(self, definition: Definition) -> Iterator[str]:
-        """Lets damaged and failed cells run again; a trial of a search stays as it is.
-
-        Yields:
-            A sentence about each damaged cell.
-        """
+        """Lets damaged and failed cells run again, but no trial of a search; says each damaged cell in a sentence."""
         for cell in definition.cells if definition.space is None else ():
             outcome, place = self.outcome(cell.name), self.cell(cell)
-            if outcome and outcome.state == "done":
-                wrong = runs.damage(place, outcome.sha256)
-            else:
-                unreadable = (place / CONFIG).exists() and runs.settings(place) is None
-                wrong = f"{CONFIG} cannot be read" if unreadable else None
+            wrong = _damage(place, outcome)
             if wrong:
                 yield f"The cell {cell.name} is damaged ({wrong}), so it is done again."
             if wrong or (outcome and outcome.state == "failed"):
                 with disk_errors(self.path):
-                    if wrong:
-                        runs.begin_again(place)
+                    if wrong:  # its checkpoints go, and the file that makes it look finished
+                        for path in (place / RUN_SUMMARY, *(place / CHECKPOINTS).glob(CHECKPOINT_PATTERN)):
+                            path.unlink(missing_ok=True)
                     self._outcome(cell.name).unlink(missing_ok=True)
 
     def _outcome(self, name: str) -> Path:
         return self.path / OUTCOMES / f"{name}.json"
+
+
+def _damage(place: Path, outcome: Outcome | None) -> str | None:
+    """What is wrong with the files of a cell, in words; None if nothing is."""
+    if not outcome or outcome.state != "done":
+        unreadable = (place / CONFIG).exists() and settings_of(place) is None
+        return f"{CONFIG} cannot be read" if unreadable else None
+    if missing := [name for name in CHECKSUMMED if not (place / name).is_file()]:
+        return f"{missing[0]} is missing"
+    if changed := [name for name, found in checksums(place).items() if outcome.sha256.get(name, found) != found]:
+        return f"{changed[0]} is not as it was written"
+    return None if finished_run(place) else "its results cannot be read"

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uppertail.errors import InputError, message_of
-from uppertail.studies.cells import Cell
-from uppertail.studies.folder import Outcome
+from uppertail.studies.cells import Cell, Outcome
 
 SETTINGS = {
     "PJRT_NPROC": "1",
@@ -47,9 +46,6 @@ def outcomes(work: Callable[[Cell], Outcome], cells: Iterator[Cell], client: Any
 
     Yields:
         Each cell and how it ended, in the order in which they end.
-
-    Raises:
-        InputError: the scheduler is gone, or a worker cannot work.
     """
     from distributed import CancelledError, wait
     from distributed.comm.core import CommClosedError
@@ -100,9 +96,6 @@ def connected(
 
     Yields:
         Dask's client.
-
-    Raises:
-        InputError: Dask is not installed, the scheduler does not answer, or there are no jobs here.
     """
     try:
         import dask.config

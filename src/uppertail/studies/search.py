@@ -1,22 +1,100 @@
-"""A search: Optuna keeps the trials in the study's folder, and suggests the options of each."""
+"""A search: the space of its options, and its trials, which Optuna keeps in the study's folder."""
 
 import dataclasses
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from uppertail.studies.cells import Cell
-from uppertail.studies.folder import Outcome
-from uppertail.studies.runs import FINAL_RETURN
-from uppertail.studies.space import Space, decoded
+from uppertail.errors import InputError, message_of, require_choice
+from uppertail.studies.cells import Cell, Outcome
+from uppertail.studies.samples import FINAL_RETURN, TIMES, Sample
 
+METRICS = (FINAL_RETURN, *TIMES)
+RANGE = ("low", "high", "log", "step")
+MOST_TRIALS = 9_999
 JOURNAL, NAME = "search.journal", "uppertail"
 STATES = {"done": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
+"""Optuna's names of the states of outcomes."""
 
 
-class TrialPrunedError(Exception):
-    """A trial looks poor, and is ended early."""
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """What is searched.
+
+    Args:
+        base: options of every trial.
+        options: option to the distribution of its values; choices are JSON.
+        trials: how many trials.
+        metric: what is better: a high final_return, or an early solved or first_success, by their means over seeds.
+    """
+
+    base: Mapping[str, Any]
+    options: Mapping[str, Any]
+    trials: int
+    metric: str
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], base: Mapping[str, Any], search: Mapping[str, Any]) -> "Space":
+        """The search in a study's file."""
+        try:
+            import optuna  # noqa: F401  # pyright: ignore[reportMissingImports]
+        except ImportError as error:
+            raise InputError(
+                "a search needs the package optuna: install it with `pip install 'uppertail[search]'`."
+            ) from error
+        if other := [key for key in ("grid", "cells") if key in document]:
+            raise InputError(f"it has search and {other[0]}: leave one of them out.")
+        trials, metric = document.get("trials"), document.get("metric", FINAL_RETURN)
+        if isinstance(trials, bool) or not isinstance(trials, int) or not 1 <= trials <= MOST_TRIALS:
+            raise InputError(f"trials is {trials}: say how many the search has, 1 to {MOST_TRIALS:,}.")
+        require_choice("metric", metric, METRICS)
+        if not search:
+            raise InputError("search is empty: give an option a range, {low: 1, high: 9}, or a list of choices.")
+        return cls(base, {option: _distribution(option, values) for option, values in search.items()}, trials, metric)
+
+    def cell(self, number: int, values: Mapping[str, Any]) -> Cell:
+        """A trial, with values of Optuna's."""
+        options = decoded(values)
+        return Cell(f"trial-{number:04d}", {**self.base, **options}, options)
+
+    def cells(self) -> Sequence[Cell]:
+        """All trials by name; their options are not known yet."""
+        return [self.cell(number, {}) for number in range(self.trials)]
+
+    def probes(self) -> list[Cell]:
+        """Trials that try each choice and each end of a range, with the first value of all other options."""
+        ends = {name: getattr(each, "choices", None) or (each.low, each.high) for name, each in self.options.items()}
+        first = {name: values[0] for name, values in ends.items()}
+        probes = [{**first, name: value} for name, values in ends.items() for value in values]
+        return [dataclasses.replace(self.cell(0, each), name=f"trial of {decoded(each)}") for each in probes]
+
+    def value(self, sample: Sample) -> float | None:
+        """How good a trial was, higher for better; None if it finished no episode."""
+        if self.metric == FINAL_RETURN:
+            return float(sample.final_return.mean()) if sample.final_return.size else None
+        return -float(sample.times[self.metric].at.mean())  # a seed that never got there: all its episodes
+
+
+def decoded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Optuna's values as values of options: its choices are JSON."""
+    return {name: json.loads(value) if isinstance(value, str) else value for name, value in values.items()}
+
+
+def _distribution(option: str, values: Any) -> Any:
+    from optuna import distributions  # pyright: ignore[reportMissingImports]
+
+    if isinstance(values, list) and values:
+        return distributions.CategoricalDistribution([json.dumps(value) for value in values])
+    if not isinstance(values, dict) or not {"low", "high"} <= values.keys() <= set(RANGE):
+        raise InputError(f"search has {option}: {values!r}: use {{low: 1, high: 9}}, with log or step, or a list.")
+    try:  # YAML reads 1e-3, without a point, as text
+        numbers: dict[str, Any] = {n: v if n == "log" or isinstance(v, int) else float(v) for n, v in values.items()}
+        whole = all(isinstance(value, int) for value in numbers.values())
+        return (distributions.IntDistribution if whole else distributions.FloatDistribution)(**numbers)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"search has {option}: {values!r}: {message_of(error)}") from error
 
 
 def open_study(folder: Path) -> Any:
@@ -49,70 +127,63 @@ class Search:
 
     def cells(self) -> Iterator[Cell]:
         """The trials that have not ended, those that were cut off first; Optuna is asked when one is taken."""
-        import optuna  # pyright: ignore[reportMissingImports]
-
         for number in range(self.space.trials):
             trials = self.study.get_trials(deepcopy=False)
             if number == len(trials):
-                trial = self.study.ask()
+                self.study.ask()
             elif trials[number].state.is_finished():
                 continue
-            else:
-                trial = optuna.trial.Trial(self.study, trials[number]._trial_id)
-            values = {
-                name: trial._suggest(name, each) for name, each in self.space.options.items()
-            }  # kept, if it has them
-            yield self.space.cell(number, values)
+            trial = trial_of(self.study, number)
+            # Optuna keeps the values, and gives those that the trial has already
+            yield self.space.cell(number, {n: trial._suggest(n, each) for n, each in self.space.options.items()})
 
     def tell(self, cell: Cell, outcome: Outcome) -> None:
         """Tells Optuna how a trial ended."""
         from optuna.trial import TrialState  # pyright: ignore[reportMissingImports]
 
-        state = TrialState[STATES[outcome.state]]
-        self.study.tell(_number(cell), outcome.value, state, skip_if_finished=True)
+        self.study.tell(_number(cell), outcome.value, TrialState[STATES[outcome.state]], skip_if_finished=True)
 
     def summary(self) -> dict[str, Any]:
         """The results, which are the contents of study.json: the best trials first."""
         trials = [each for each in self.study.get_trials(deepcopy=False) if each.number < self.space.trials]
+        trials.sort(key=lambda trial: -math.inf if trial.value is None else trial.value)
+        sign = 1 if self.space.metric == FINAL_RETURN else -1
         rows = [
             {
                 "name": self.space.cell(trial.number, {}).name,
                 "state": trial.state.name.lower(),
-                "value": trial.value if self.space.metric == FINAL_RETURN or trial.value is None else -trial.value,
+                "value": trial.value if trial.value is None else sign * trial.value,
                 "options": decoded(trial.params),
             }
-            for trial in sorted(trials, key=lambda trial: trial.value if trial.value is not None else -math.inf)[::-1]
+            for trial in reversed(trials)
         ]
         return {"metric": self.space.metric, "trials": rows}
 
 
-class Pruner:
-    """Reports a run's mean return to Optuna after each chunk, and ends it if its trial looks poor.
+class TrialPrunedError(Exception):
+    """A trial looks poor, and is ended early."""
 
-    Args:
-        folder: the study's folder.
-        cell: the trial.
-    """
+
+class Pruner:
+    """Reports a run's mean return to Optuna after each chunk, and ends it by an exception if its trial looks poor."""
 
     def __init__(self, folder: Path, cell: Cell) -> None:
-        import optuna  # pyright: ignore[reportMissingImports]
-
-        study = open_study(folder)
-        known = study.get_trials(deepcopy=False)[_number(cell)]
-        self._trial = optuna.trial.Trial(study, known._trial_id)
-        self._step = max(known.intermediate_values, default=0)
+        self._trial = trial_of(open_study(folder), _number(cell))
+        self._step = max(self._trial.storage.get_trial(self._trial._trial_id).intermediate_values, default=0)
 
     def __call__(self, progress: Any) -> None:
-        """Ends the run by an exception if its trial looks poor.
-
-        Raises:
-            TrialPrunedError: it does.
-        """
         if progress.step > self._step and math.isfinite(progress.mean_return):
             self._step = progress.step
             self._trial.report(progress.mean_return, progress.step)
             if self._trial.should_prune():
                 raise TrialPrunedError
+
+
+def trial_of(study: Any, number: int) -> Any:
+    """One of Optuna's trials, which can be told more."""
+    import optuna  # pyright: ignore[reportMissingImports]
+
+    return optuna.trial.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
 
 
 def _number(cell: Cell) -> int:

@@ -11,10 +11,9 @@ from uppertail.analysis.statistics import mean_interval, performance_profile, sh
 from uppertail.analysis.survival import kaplan_meier, median
 from uppertail.records import RunFolder
 from uppertail.studies import cells as of
-from uppertail.studies.comparison import compare
+from uppertail.studies.cells import Outcome, key
 from uppertail.studies.definition import Definition
-from uppertail.studies.folder import Outcome
-from uppertail.studies.runs import TIMES, Sample, key
+from uppertail.studies.samples import TIMES, Sample, compare
 
 SIZES = ("env.length", "env.size")
 """Options over which the growth of episodes is fitted."""
@@ -25,14 +24,14 @@ Settings = Mapping[str, Mapping[str, Any]]
 
 
 def summary(
-    definition: Definition, settings: Settings, standings: Mapping[str, Outcome], results: Mapping[str, RunFolder]
+    definition: Definition, settings: Settings, outcomes: Mapping[str, Outcome], results: Mapping[str, RunFolder]
 ) -> dict[str, Any]:
     """All results of a study.
 
     Args:
         definition: the study.
         settings: the settings of each cell.
-        standings: how each cell ended.
+        outcomes: how each cell ended.
         results: the results of the cells that have some.
     """
     environments, methods = _labels(definition, settings)
@@ -41,8 +40,8 @@ def summary(
             "name": cell.name,
             "environment": environments[cell.name],
             "method": methods[cell.name],
-            "state": standings[cell.name].state,
-            **({"message": standings[cell.name].message} if standings[cell.name].state == "failed" else {}),
+            "state": outcomes[cell.name].state,
+            **({"message": outcomes[cell.name].message} if outcomes[cell.name].state == "failed" else {}),
             "settings": settings[cell.name],
             **(_numbers(results[cell.name]) if cell.name in results else {}),
         }

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from uppertail.errors import InputError
-from uppertail.studies import runs
-from uppertail.studies.cells import Cell
-from uppertail.studies.folder import Outcome, StudyFolder
-from uppertail.studies.runs import Sample
-from uppertail.studies.search import Pruner, TrialPrunedError
-from uppertail.studies.space import Space
+from uppertail.studies.cells import Cell, Outcome
+from uppertail.studies.folder import StudyFolder, checksums, finished_run
+from uppertail.studies.samples import Sample
+from uppertail.studies.search import Pruner, Space, TrialPrunedError
 
 Train = Callable[[Cell, Path, Sequence[Callable[[Any], object]]], object]
 """Trains a cell to its end, from its last checkpoint if there is one, in a folder. The functions are called with the
@@ -35,11 +33,7 @@ class Work:
     space: Space | None = None
 
     def __call__(self, cell: Cell) -> Outcome:
-        """Runs a cell, unless it has ended: each ends once, whoever works on it.
-
-        Raises:
-            InputError: the folder cannot be written.
-        """
+        """Runs a cell, unless it has ended: each ends once, whoever works on it."""
         study = StudyFolder(self.folder)
         if not study.definition.is_file():
             raise InputError(
@@ -55,7 +49,7 @@ class Work:
     def _run(self, cell: Cell, place: Path) -> Outcome:
         began, message = time.monotonic(), "it ended without results"
         try:
-            if runs.finished(place) is None:
+            if finished_run(place) is None:
                 self.train(cell, place, [] if self.space is None else [Pruner(self.folder, cell)])
         except TrialPrunedError:
             return Outcome("pruned", seconds=time.monotonic() - began)
@@ -64,13 +58,14 @@ class Work:
         except Exception as error:  # the user's own code may raise anything
             traceback.print_exc()
             message = f"{type(error).__name__}: {error}"
-        run = runs.finished(place)
+        run = finished_run(place)
         if run is None:
             return Outcome("failed", message)
-        if trouble := runs.trouble(run):
-            return Outcome("failed", trouble)
+        if at := run.summary["diverged"]:
+            step = at["step"]
+            return Outcome("failed", f"the loss of seed {at['seed']} became NaN or infinite by environment step {step}")
         seconds = round(max(time.monotonic() - began, run.summary["wall_seconds"]), 3)
         value = None if self.space is None else self.space.value(Sample.of([run]))
         if self.space is not None and value is None:
             return Outcome("failed", "it finished no episode")
-        return Outcome("done", "", seconds, runs.checksums(place), value)
+        return Outcome("done", "", seconds, checksums(place), value)

@@ -13,7 +13,7 @@ from uppertail.environments import EnvironmentBuilder, HostBuilder, Interface
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.records.described import describe
+from uppertail.records import describe
 from uppertail.training.assembly import loop_of, steps_in_python, world_of
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver

@@ -9,9 +9,9 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, builder_of
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder
-from uppertail.locks import locked
 from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
+from uppertail.records import locked
 from uppertail.replay import Replay
 from uppertail.schema import require_type
 from uppertail.targets import Target

@@ -1,12 +1,17 @@
-"""The record of a run, as its summary.json and episodes.npz hold it."""
+"""The record of a run: what its summary.json and episodes.npz hold."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from uppertail.records.episodes import FINAL_WINDOW, Episodes, median_episode
+
+SUCCESS = "an episode succeeds whose undiscounted return is at least {:g}"
+SOLVED = "the mean return of 50 episodes in a row reaches that but for a tenth of it"
+"""What counts as a success, and as solved, in summary.json."""
 
 SIZES = ("length", "size", "map_name")
 """Settings of environments that say how large they are."""
@@ -96,17 +101,6 @@ class RunRecord:
         return [seed.kept(self.success_return) for seed in self.episodes]
 
     @property
-    def longest_fall(self) -> list[int | None]:
-        """For each seed, the most episodes in a row that failed after it was solved."""
-        return [seed.longest_fall(self.success_return) for seed in self.episodes]
-
-    @property
-    def final_success_rate(self) -> list[float | None]:
-        """For each seed, the share of its last 100 episodes that succeed; None where success is not defined."""
-        known = self.has_success
-        return [seed.final_success_rate(self.success_return) if known else None for seed in self.episodes]
-
-    @property
     def first_success_over_floor(self) -> float | None:
         """Median over seeds, as a multiple of the floor; None where there is no floor, or no median."""
         median = median_episode(self.first_success_episode)
@@ -119,6 +113,7 @@ class RunRecord:
 
     def summary(self) -> dict[str, Any]:
         """The contents of summary.json."""
+        goal, known = self.success_return, self.has_success
         summary = {
             **{"env" if name == "environment" else name: value for name, value in self.asked.items()},
             "seeds": len(self.episodes),
@@ -135,10 +130,10 @@ class RunRecord:
             "first_success_episode": self.first_success_episode,
             "solved_episode": self.solved_episode,
             "kept": self.kept,
-            "longest_fall": self.longest_fall,
-            "final_success_rate": self.final_success_rate,
+            "longest_fall": [seed.longest_fall(goal) for seed in self.episodes],
+            "final_success_rate": [seed.final_success_rate(goal) if known else None for seed in self.episodes],
             "final_return": self.final_returns,
-            "success": self._success,
+            "success": {"return": goal, "meaning": SUCCESS.format(goal), "solved": SOLVED} if known else None,
             "final_greedy_return": [None if np.isnan(value) else float(value) for value in self.greedy_returns],
             "greedy_solves": self.greedy_solves,
             "hardware": self.hardware,
@@ -147,17 +142,6 @@ class RunRecord:
             summary["floor_episodes"] = self.floor_episodes
             summary["first_success_over_floor"] = self.first_success_over_floor
         return summary
-
-    @property
-    def _success(self) -> dict[str, Any] | None:
-        """What counts as a success and as solved; None where success is not defined."""
-        if not self.has_success:
-            return None
-        return {
-            "return": self.success_return,
-            "meaning": f"an episode succeeds whose undiscounted return is at least {self.success_return:g}",
-            "solved": "the mean return of 50 episodes in a row reaches that but for a tenth of it",
-        }
 
     def arrays(self) -> dict[str, Float[np.ndarray, "seeds episodes"]]:
         """The contents of episodes.npz: `return`, `length` and `step`, padded with NaN where seeds differ in count."""
@@ -169,3 +153,22 @@ class RunRecord:
                 values = getattr(seed, field)
                 padded[name][row, : values.size] = values
         return padded
+
+
+def describe(part: Any) -> dict[str, Any]:
+    """Class name and settings of a part of a run, as summary.json and checkpoints show them."""
+    shown = [field.name for field in dataclasses.fields(part) if field.repr]
+    return {"name": type(part).__name__, **{name: plain(getattr(part, name)) for name in shown}}
+
+
+def plain(value: Any) -> Any:
+    """A setting for JSON: tuples and arrays as lists, and values that JSON does not have as Python prints them."""
+    if isinstance(value, dict):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, int | float | str | None) else repr(value)

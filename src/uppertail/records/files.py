@@ -1,18 +1,46 @@
-"""Files of named arrays: read with every check that their own bytes allow."""
+"""Files that are written whole or not at all, and files of named arrays."""
 
 import io
+import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from uppertail.errors import InputError
-from uppertail.records.writing import write_bytes
 from uppertail.schema import MismatchError
 
 LARGEST = 2**31
 """The most bytes that the arrays of one file may take in memory."""
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file, whole or not at all."""
+    partial = path.with_name(f".{path.name}")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file, whole or not at all."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Writes a JSON file, whole or not at all."""
+    write_text(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes an .npz file, whole or not at all."""
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)  # pyright: ignore[reportArgumentType]
+    write_bytes(path, content.getvalue())
 
 
 def read_arrays(path: Path, remedy: str) -> dict[str, np.ndarray]:
@@ -34,17 +62,6 @@ def read_arrays(path: Path, remedy: str) -> dict[str, np.ndarray]:
             return dict(file)
     except (Exception, MemoryError) as error:  # a damaged file raises many kinds of errors
         raise InputError(f"{path} is missing or damaged: {remedy}.") from error
-
-
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes an .npz file, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)  # pyright: ignore[reportArgumentType]
-    write_bytes(path, content.getvalue())
 
 
 def require_array(name: str, array: np.ndarray | None, kinds: str, shape: tuple[int | None, ...]) -> np.ndarray:
