@@ -14,6 +14,7 @@ from uppertail.records import Episodes
 SMOOTHING_WINDOW = 50
 
 
+@own_style
 def learning_curves(path: Path, title: str, methods: dict[str, list[Episodes]]) -> None:
     """Draws `curves_figure` as a PNG."""
     save_png(curves_figure(title, methods), path)
