@@ -17,7 +17,7 @@ from uppertail.agent import Agent
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.networks import Network
-from uppertail.policies import ExplorationPolicy
+from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
@@ -115,7 +115,8 @@ def action_probabilities(
     num_states, num_actions = jax.tree.leaves(z)[0].shape[:2]
 
     def shares(key: Any, z: PyTree) -> Any:
-        actions = jax.vmap(lambda key: policy.next_action(key, family, z))(jax.random.split(key, DECISIONS))
+        alone = Decision(family, jax.tree.map(lambda leaf: leaf[None], z))
+        actions = jax.vmap(lambda key: policy.first_action(key, alone))(jax.random.split(key, DECISIONS))
         return jnp.mean(jax.nn.one_hot(actions, num_actions), axis=0)
 
     return np.asarray(jax.jit(jax.vmap(shares))(jax.random.split(jax.random.key(0), num_states), z))

@@ -22,7 +22,7 @@ from uppertail.errors import InputError
 from uppertail.learners import GradientDescent, Gradients, LearnerState, Metrics
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
-from uppertail.policies import UCB, EpsilonGreedy, ExplorationPolicy, Greedy
+from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, Greedy
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
 from uppertail.training.acting import Actor
@@ -63,7 +63,9 @@ def init(learner: GradientLearner, key: jax.Array) -> LearnerState:
 def target_of(agent: Agent, network: Any, key: jax.Array, transition: Transition) -> Any:
     """q(Z | s, a) with the bootstrap of this network."""
     z_next = agent.returns(network, transition.next_observation)
-    return agent.back_up(agent.bootstrap(key, z_next, transition), transition)
+    bootstrap = agent.bootstrap(key, z_next, transition)
+    bootstrap = agent_module.where(transition.terminated, agent.family.terminal(), bootstrap)
+    return agent.back_up(bootstrap, transition)
 
 
 def update(
@@ -172,9 +174,7 @@ def test_act_follows_the_policy_or_the_one_that_is_named() -> None:
     agent, network = learner.agent, init(learner, jax.random.key(0)).network
     keys = jax.random.split(jax.random.key(1), 100)
     random, greedy = (
-        jax.jit(jax.vmap(lambda key, p=policy: Actor(agent, p, ACTIONS).first(key, network, jnp.asarray(2)).action))(
-            keys
-        )
+        jax.jit(jax.vmap(lambda key, p=policy: Actor(agent, p).first(key, network, jnp.asarray(2)).action))(keys)
         for policy in (agent.policy, Greedy())
     )
     assert set(np.asarray(random).tolist()) == {0, 1}
@@ -375,10 +375,8 @@ def test_draws_are_independent_of_the_policys_choice() -> None:
     data = jax.tree.map(lambda leaf: leaf[None], transition(reward=3.0, next_action=POLICY_CHOICE))
     keys = jax.random.split(jax.random.key(1), 4000)
     losses = jax.jit(jax.vmap(lambda key: update(learner, state, key, data)[1].loss))(keys)
-    z_next = agent.returns(network, 1)
-    choices = jax.vmap(lambda key: agent.policy.next_action(jax.random.split(key, (1, 2))[0, 0], agent.family, z_next))(
-        keys
-    )
+    seen = Decision(agent.family, agent.returns_by_member(network, jnp.asarray(1)))
+    choices = jax.vmap(lambda key: agent.policy.first_action(jax.random.split(key, (1, 2))[0, 0], seen))(keys)
     first, second = (np.asarray(losses)[np.asarray(choices) == action] for action in range(ACTIONS))
     assert scipy.stats.kstest(first, second).pvalue > 1e-4
 

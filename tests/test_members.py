@@ -268,9 +268,7 @@ def test_settings_that_cannot_be_are_sentences(builder: Any, settings: dict[str,
         builder(**settings)
 
 
-@pytest.mark.parametrize(
-    "policy", [ut.MemberThompson(), ut.MemberUCB(), ut.DoubleUCB()], ids=lambda p: type(p).__name__
-)
+@pytest.mark.parametrize("policy", [ut.MemberThompson(), ut.DoubleUCB()], ids=lambda p: type(p).__name__)
 def test_a_policy_that_needs_members_refuses_a_network_without(policy: Any) -> None:
     words = f"The policy {type(policy).__name__} needs a network with members, and this run has none"
     with pytest.raises(ut.InputError, match=words):

@@ -13,19 +13,17 @@ import optax
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail import Checkpoints, Gaussian, Given, Gym, Periodic, Prioritized, Settings, train
 from uppertail.agent import Agent
-from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import OneHot
 from uppertail.environments import Chain, FiniteMDP
 from uppertail.environments.watched import WatchedEnvironment, WatchedStep
 from uppertail.learners import Gradients
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
-from uppertail.policies import UCB, EpisodeUCB, ExplorationPolicy, Thompson
-from uppertail.policies.base import highest
+from uppertail.policies import UCB, Decision, ExplorationPolicy, Thompson
 from uppertail.replay import Uniform
 from uppertail.targets import Online
 from uppertail.training.acting import Actor
@@ -44,13 +42,11 @@ MANY = 64
 class Held(ExplorationPolicy):
     """One action for a whole episode, drawn as it begins: what it remembers is seen in what it does."""
 
-    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Int[Array, ""]:
-        return jax.random.randint(key, (), 0, num_actions)
+    def begin(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
+        return jax.random.randint(key, (), 0, decision.num_actions)
 
-    def select(
-        self, key: PRNGKeyArray, memory: Int[Array, ""], family: ReturnDistribution[Any], z: Any
-    ) -> Int[Array, ""]:
-        return memory
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        return jax.nn.one_hot(decision.memory, decision.num_actions)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,16 +55,17 @@ class Repeated(ExplorationPolicy):
 
     times: int = 3
 
-    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    def begin(self, key: PRNGKeyArray, decision: Decision) -> tuple[Int[Array, ""], Int[Array, ""]]:
         return jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
 
-    def select(self, key: PRNGKeyArray, memory: Any, family: ReturnDistribution[Any], z: Any) -> Int[Array, ""]:
-        action, left = memory
-        mean = jnp.mean(jax.vmap(jax.vmap(family.mean))(z), axis=0)
-        return jnp.where(left > 0, action, highest(key, mean + 9.0 * jax.random.uniform(key, mean.shape)))
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        (action, left), mean = decision.memory, jnp.mean(decision.mean, axis=0)
+        drawn = mean + 9.0 * jax.random.uniform(key, mean.shape)
+        return jnp.where(left > 0, jax.nn.one_hot(action, decision.num_actions), drawn)
 
-    def advance(self, key: PRNGKeyArray, memory: Any, action: Int[Array, ""]) -> tuple[Array, Array]:
-        return action, jnp.where(memory[1] > 0, memory[1] - 1, self.times - 1)
+    def advance(self, key: PRNGKeyArray, decision: Decision, action: Int[Array, ""]) -> tuple[Array, Array]:
+        left = decision.memory[1]
+        return action, jnp.where(left > 0, left - 1, self.times - 1)
 
 
 # Compiled runs
@@ -83,7 +80,7 @@ def loop_of_one_step(policy: ExplorationPolicy, network: PerAction, states: int)
 @pytest.mark.slow
 def test_a_compiled_run_keeps_c_for_an_episode_and_draws_it_anew_for_the_next() -> None:
     """Step by step: what the policy keeps changes where an episode has ended, and nowhere else."""
-    loop = loop_of_one_step(EpisodeUCB(0.0, 9.0), PerAction(4, 1), 5)
+    loop = loop_of_one_step(UCB(0.0, 9.0, "episode"), PerAction(4, 1), 5)
     run, key, environment = CompiledRun(loop), jax.random.key(1), Chain(5).build(jax.random.key(0))
 
     def body(state: Any, _: None) -> Any:
@@ -102,16 +99,16 @@ def test_a_compiled_run_keeps_c_for_an_episode_and_draws_it_anew_for_the_next() 
     assert len(np.unique(np.asarray(after), axis=0)) == ended.sum() + 1
 
 
-@pytest.mark.parametrize("policy", [EpisodeUCB(0.0, 9.0), Thompson()], ids=["EpisodeUCB", "Thompson"])
+@pytest.mark.parametrize("policy", [UCB(0.0, 9.0, "episode"), Thompson()], ids=["UCB", "Thompson"])
 def test_the_first_decision_is_that_of_a_replayed_next_action(policy: ExplorationPolicy) -> None:
     """With one key: the memory of an episode's start, then the decision."""
     learner = loop_of_one_step(policy, PerAction(4, 1), 5).learner
     agent, network = learner.agent, learner.init(jax.random.key(0), jnp.zeros(1, jnp.int32), 4).network
-    actor = Actor(agent, agent.policy, 4)
+    actor = Actor(agent, agent.policy)
     keys = jax.random.split(jax.random.key(1), 200)
     first = jax.jit(jax.vmap(lambda key: actor.first(key, network, jnp.asarray(2)).action))(keys)
-    z = agent.returns(network, 2)
-    replayed = jax.jit(jax.vmap(lambda key: agent.policy.next_action(key, agent.family, z)))(keys)
+    seen = Decision(agent.family, agent.returns_by_member(network, jnp.asarray(2)))
+    replayed = jax.jit(jax.vmap(lambda key: agent.policy.first_action(key, seen)))(keys)
     np.testing.assert_array_equal(first, replayed)
     assert set(np.asarray(first).tolist()) == {0, 1, 2, 3}
 
@@ -260,7 +257,7 @@ def test_watching_holds_it_too(compiled_once: None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", [Repeated(), EpisodeUCB(0.0, 9.0)], ids=["Repeated", "EpisodeUCB"])
+@pytest.mark.parametrize("policy", [Repeated(), UCB(0.0, 9.0, "episode")], ids=["Repeated", "UCB"])
 def test_memory_is_the_same_compiled_and_stepped_in_python(policy: ExplorationPolicy) -> None:
     """The same actions from the same keys, in the order in which they were stored; and played with what was learned."""
     lake = Gym("FrozenLake-v1", kwargs={"map_name": "4x4", "is_slippery": False}, returns=(0.0, 1.0))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from uppertail import InputError, PerAction, RiskyArm, Settings
+from uppertail import UCB, InputError, PerAction, RiskyArm, Settings
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
 from uppertail.networks import Network, NetworkBuilder
@@ -171,12 +171,12 @@ def test_a_part_that_cannot_be_gets_a_sentence_and_leaves_nothing(case, own, tmp
 def test_what_is_asked_for_reaches_the_parts(own):
     arguments = (
         "--network.width 4 --network.normalization layer --replay Prioritized --replay.beta 1 --target RunningMean "
-        "--target.decay 0.5 --adam_betas [0.5,0.25] --adam_epsilon 0.125 --policy EpisodeUCB"
+        "--target.decay 0.5 --adam_betas [0.5,0.25] --adam_epsilon 0.125 --policy UCB --policy.per episode"
     )
     built = parse_request(arguments.split()).built
     assert (built.network.width, built.network.normalization, built.replay.beta) == (4, "layer", 1.0)
     assert (built.target.decay, built.adam_betas, built.adam_epsilon) == (0.5, (0.5, 0.25), 0.125)
-    assert type(built.policy).__name__ == "EpisodeUCB"
+    assert built.policy == UCB(per="episode")
     assert parse_request(["--network", "test_parts.Own", "--network.bias", "true"]).built.network.bias is True
     nothing = parse_request([]).built
     assert (nothing.network, nothing.replay, nothing.target) == (None, None, None)
@@ -187,7 +187,7 @@ def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_th
     monkeypatch.chdir(tmp_path)
     arguments = (
         "--env.length 3 --seeds 1 --steps 64 --width 4 --network.activation tanh --replay Prioritized "
-        "--target Periodic --target.every 2 --adam_betas [0.8,0.9] --adam_epsilon 0.001 --policy EpisodeUCB "
+        "--target Periodic --target.every 2 --adam_betas [0.8,0.9] --adam_epsilon 0.001 --policy Thompson "
         "--replay_size 64 --quiet"
     )
     assert main(["train", *arguments.split(), "--out", "first"]) == 0
@@ -198,7 +198,7 @@ def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_th
     assert {name: first[name]["name"] for name in PARTS} == {
         "env": "Chain",
         "distribution": "Gaussian",
-        "policy": "EpisodeUCB",
+        "policy": "Thompson",
         "learner": "GradientDescent",
         "network": "PerAction",
         "replay": "Prioritized",

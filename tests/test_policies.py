@@ -16,7 +16,7 @@ from uppertail.distributions import Categorical, Gaussian, GaussianMixture, Poin
 from uppertail.distributions.gaussian import GaussianReturn
 from uppertail.distributions.point_mass import PointMassReturn
 from uppertail.errors import InputError
-from uppertail.policies import UCB, EpisodeUCB, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
+from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
 from uppertail.policies.base import highest
 
 DECISIONS = 20_000
@@ -29,8 +29,13 @@ def gaussians(means: list[float], stds: list[float]) -> GaussianReturn:
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def decisions(policy: ExplorationPolicy, family: ReturnDistribution[Any], z: Any) -> jax.Array:
     """Many decisions of a policy that keeps nothing, for a network that stands alone."""
-    keys, alone = jax.random.split(jax.random.key(0), DECISIONS), jax.tree.map(lambda leaf: leaf[None], z)
-    return jax.vmap(policy.select, in_axes=(0, None, None, None))(keys, (), family, alone)
+    seen = alone(family, z)
+    return jax.vmap(lambda key: policy.select(key, seen))(jax.random.split(jax.random.key(0), DECISIONS))
+
+
+def alone(family: ReturnDistribution[Any], z: Any, memory: Any = ()) -> Decision:
+    """What a policy sees of distributions [actions] by a network without members."""
+    return Decision(family, jax.tree.map(lambda leaf: leaf[None], z), memory=memory)
 
 
 def counts(policy: ExplorationPolicy, family: ReturnDistribution[Any], z: Any, num_actions: int) -> np.ndarray:
@@ -47,7 +52,7 @@ def assert_frequency(chosen: int, probability: float) -> None:
 def test_ucb_scores_by_hand() -> None:
     """mean + 2 std."""
     z = gaussians([0.0, 1.0, -1.0], [1.0, 0.25, 2.0])
-    scores = UCB(2.0, 2.0).scores(jax.random.key(0), Gaussian(), z)
+    scores = UCB(2.0, 2.0).scores(jax.random.key(0), alone(Gaussian(), z))
     np.testing.assert_allclose(scores, [2.0, 1.5, 3.0], rtol=1e-6)
     assert (decisions(UCB(2.0, 2.0), Gaussian(), z) == 2).all()
 
@@ -56,13 +61,13 @@ def test_ucb_scores_of_a_categorical_by_hand() -> None:
     """Half on each of the centres 0.1 and 0.3 has standard deviation 0.1; all on 0.3 has none."""
     family = Categorical(7, -0.2, 1.2)
     outputs = jnp.full((2, 7), -jnp.inf).at[0, 1:3].set(0.0).at[1, 2].set(0.0)
-    scores = UCB(2.0, 2.0).scores(jax.random.key(0), family, jax.vmap(family.from_outputs)(outputs))
+    scores = UCB(2.0, 2.0).scores(jax.random.key(0), alone(family, jax.vmap(family.from_outputs)(outputs)))
     np.testing.assert_allclose(scores, [0.4, 0.3], atol=1e-6)
 
 
 def test_ucb_draws_c_for_each_action_within_its_range() -> None:
     z = gaussians([0.0] * 500, [1.0] * 500)
-    c = np.asarray(UCB(1.7, 2.3).scores(jax.random.key(0), Gaussian(), z))
+    c = np.asarray(UCB(1.7, 2.3).scores(jax.random.key(0), alone(Gaussian(), z)))
     assert c.min() >= 1.7 and c.max() <= 2.3
     assert scipy.stats.kstest(c, scipy.stats.uniform(1.7, 0.6).cdf).pvalue > 1e-4
 
@@ -96,7 +101,7 @@ def test_thompson_draws_actions_independently_of_a_mixture_and_a_categorical() -
 def test_the_highest_of_several_draws(draws: int) -> None:
     """The highest of k independent draws has the distribution function of one, to the power k: the more, the higher."""
     z = gaussians([0.5] * 5000, [2.0] * 5000)
-    scores = np.asarray(Thompson(draws).scores(jax.random.key(0), Gaussian(), z), np.float64)
+    scores = np.asarray(Thompson(draws).scores(jax.random.key(0), alone(Gaussian(), z)), np.float64)
     assert scipy.stats.kstest(scores, lambda x: scipy.stats.norm(0.5, 2.0).cdf(x) ** draws).pvalue > 1e-4
 
 
@@ -118,12 +123,12 @@ def test_one_draw_is_the_draw_of_each_actions_key() -> None:
         Gaussian().sample(k, jax.tree.map(lambda leaf, a=action: leaf[a], z))
         for action, k in enumerate(jax.random.split(key, 3))
     ]
-    np.testing.assert_array_equal(Thompson().scores(key, Gaussian(), z), jnp.stack(expected))
+    np.testing.assert_array_equal(Thompson().scores(key, alone(Gaussian(), z)), jnp.stack(expected))
 
 
 def test_greedy_takes_the_highest_mean() -> None:
     z = gaussians([0.0, 0.2, 0.1], [9.0, 1e-4, 5.0])
-    np.testing.assert_allclose(Greedy().scores(jax.random.key(0), Gaussian(), z), [0.0, 0.2, 0.1])
+    np.testing.assert_allclose(Greedy().scores(jax.random.key(0), alone(Gaussian(), z)), [0.0, 0.2, 0.1])
     assert counts(Greedy(), Gaussian(), z, 3).tolist() == [0, DECISIONS, 0]
 
 
@@ -190,14 +195,15 @@ def ensemble(means: list[list[float]], stds: list[list[float]]) -> GaussianRetur
 def test_an_ensemble_is_scored_by_the_mean_over_its_members() -> None:
     """Two of three members prefer action 0, but the mean over them action 1; nor does the highest of all decide."""
     for means, action in (([[1.0, 0.0], [1.0, 0.0], [0.0, 9.0]], 1), ([[1.0, 2.0], [1.0, 0.0], [1.0, 0.0]], 0)):
-        for policy in (Greedy(), UCB(2.0, 2.0), EpsilonGreedy(0.0), EpisodeUCB(2.0, 2.0)):
+        for policy in (Greedy(), UCB(2.0, 2.0), EpsilonGreedy(0.0), UCB(2.0, 2.0, "episode")):
             assert (selections(policy, ensemble(means, [[1.0, 1.0]] * 3)) == action).all()
     spread = ensemble([[0.5, 0.0]] * 2, [[0.0, 0.0], [0.0, 1.0]])  # 0.5 against mean 2 * (0 + 1) / 2 = 1
     assert (selections(UCB(2.0, 2.0), spread) == 1).all()
     assert (selections(Greedy(), spread) == 0).all()
     by_hand = jnp.array([2.0, 2.0]), jnp.array([2.0, 0.4])  # c of each action: 0.5 against 1, 0.5 against 0.2
     for c, action in zip(by_hand, (1, 0), strict=True):
-        assert EpisodeUCB().select(jax.random.key(0), c, Gaussian(), spread) == action
+        decision = Decision(Gaussian(), spread, memory=c)
+        assert UCB(per="episode").select(jax.random.key(0), decision) == action
 
 
 def test_all_members_are_scored_with_the_same_randomness() -> None:
@@ -211,45 +217,43 @@ def test_all_members_are_scored_with_the_same_randomness() -> None:
 @functools.partial(jax.jit, static_argnums=0)
 def selections(policy: ExplorationPolicy, z: Any) -> jax.Array:
     """A hundred decisions, each the first of an episode."""
-    members, num_actions = z.mean.shape
-
-    def first(key: jax.Array) -> jax.Array:
-        return policy.select(key, policy.begin(key, members, num_actions), Gaussian(), z)
-
-    return jax.vmap(first)(jax.random.split(jax.random.key(0), 100))
+    keys = jax.random.split(jax.random.key(0), 100)
+    return jax.vmap(lambda key: policy.first_action(key, Decision(Gaussian(), z)))(keys)
 
 
 # Memory
 
 
-def test_episode_ucb_draws_c_for_each_action_as_an_episode_begins() -> None:
-    c = np.asarray(EpisodeUCB(1.0, 3.0).begin(jax.random.key(0), 1, 500))
+def test_ucb_draws_c_for_each_action_as_an_episode_begins() -> None:
+    decision, policy = alone(Gaussian(), gaussians([0.0] * 500, [1.0] * 500)), UCB(1.0, 3.0, "episode")
+    c = np.asarray(policy.begin(jax.random.key(0), decision))
     assert c.min() >= 1.0 and c.max() <= 3.0
     assert scipy.stats.kstest(c, scipy.stats.uniform(1.0, 2.0).cdf).pvalue > 1e-4
-    assert (c != EpisodeUCB(1.0, 3.0).begin(jax.random.key(1), 1, 500)).all()
+    assert (c != policy.begin(jax.random.key(1), decision)).all()
 
 
-def test_episode_ucb_keeps_c_and_acts_on_it() -> None:
+def test_ucb_keeps_the_c_of_an_episode_and_acts_on_it() -> None:
     """mean + c std by hand, whatever the key; ties at random."""
-    policy, z = EpisodeUCB(), ensemble([[0.0, 1.0, -1.0]], [[1.0, 0.25, 2.0]])
+    policy, z = UCB(per="episode"), gaussians([0.0, 1.0, -1.0], [1.0, 0.25, 2.0])
     for c, action in (
         (jnp.array([2.0, 2.0, 2.0]), 2),
         (jnp.array([2.0, 5.0, 0.0]), 1),
         (jnp.array([9.0, 0.0, 4.0]), 0),
     ):
         for seed in range(3):
-            assert policy.select(jax.random.key(seed), c, Gaussian(), z) == action
-        assert policy.advance(jax.random.key(0), c, jnp.asarray(0)) is c
-    tied = ensemble([[1.0, 1.0]], [[1.0, 1.0]])
+            assert policy.select(jax.random.key(seed), alone(Gaussian(), z, c)) == action
+        assert policy.advance(jax.random.key(0), alone(Gaussian(), z, c), jnp.asarray(0)) is c
+    tied = alone(Gaussian(), gaussians([1.0, 1.0], [1.0, 1.0]), jnp.array([2.0, 2.0]))
     keys = jax.random.split(jax.random.key(0), DECISIONS)
-    chosen = jax.vmap(lambda key: policy.select(key, jnp.array([2.0, 2.0]), Gaussian(), tied))(keys)
+    chosen = jax.vmap(lambda key: policy.select(key, tied))(keys)
     assert_frequency(int(chosen.sum()), 0.5)
 
 
-def test_a_replayed_next_action_is_chosen_with_a_fresh_memory() -> None:
+def test_a_first_action_is_chosen_with_a_fresh_memory() -> None:
     """As often as UCB, which draws c for every decision, would: P by quadrature."""
-    z, keys = gaussians([0.0, 0.3], [1.0, 0.9]), jax.random.split(jax.random.key(0), DECISIONS)
-    chosen = jax.jit(jax.vmap(lambda key: EpisodeUCB().next_action(key, Gaussian(), z)))(keys)
+    seen = alone(Gaussian(), gaussians([0.0, 0.3], [1.0, 0.9]), memory=jnp.array([9.0, 0.0]))
+    policy, keys = UCB(1.7, 2.3, "episode"), jax.random.split(jax.random.key(0), DECISIONS)
+    chosen = jax.jit(jax.vmap(lambda key: policy.first_action(key, seen)))(keys)
     probability, _ = scipy.integrate.quad(lambda c1: np.clip((0.3 + 0.9 * c1 - 1.7) / 0.6, 0, 1) / 0.6, 1.7, 2.3)
     assert_frequency(int(chosen.sum()), probability)
 
@@ -265,9 +269,6 @@ def test_a_replayed_next_action_is_chosen_with_a_fresh_memory() -> None:
         (lambda: UCB(2.0, 1.0), ["[2.0, 1.0]", "0 <= low <= high"]),
         (lambda: UCB(2.0, math.inf), ["high is inf", "finite number"]),
         (lambda: UCB(math.nan, 2.0), ["low is nan", "finite number"]),
-        (lambda: EpisodeUCB(-1.0, 2.0), ["EpisodeUCB", "[-1.0, 2.0]", "0 <= low <= high"]),
-        (lambda: EpisodeUCB(2.0, 1.0), ["EpisodeUCB", "[2.0, 1.0]", "0 <= low <= high"]),
-        (lambda: EpisodeUCB(2.0, math.inf), ["high is inf", "finite number"]),
     ],
 )
 def test_errors_name_the_argument_the_value_and_the_remedy(build: Callable[[], Any], words: list[str]) -> None:

@@ -11,13 +11,13 @@ import pytest
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import uppertail as ut
-from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Preferences
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import EncodedNetwork, Network, NetworkBuilder, PerActionNetwork
-from uppertail.policies import ExplorationPolicy, highest
+from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.replay import Replay, Sample, Uniform
+from uppertail.training.acting import Actor
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.method import Method
 from uppertail.training.run import Run
@@ -83,14 +83,11 @@ class OneMember(ExplorationPolicy):
 
     needs_members: ClassVar[bool] = True
 
-    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Int[Array, ""]:
-        return jax.random.randint(key, (), 0, members)
+    def begin(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
+        return jax.random.randint(key, (), 0, decision.num_members)
 
-    def select(
-        self, key: PRNGKeyArray, memory: Int[Array, ""], family: ReturnDistribution[Any], z: Any
-    ) -> Int[Array, ""]:
-        means = jax.vmap(jax.vmap(family.mean))(z)
-        return highest(key, means[memory])
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        return decision.mean[decision.memory]
 
 
 @pytest.mark.slow
@@ -155,7 +152,7 @@ def test_a_member_learns_from_its_own_transitions_alone() -> None:
     agent = learner.agent
     mask = jnp.zeros((4, MEMBERS), bool).at[:, 1].set(True)
     batch = Transition(number, number, jnp.ones(4), number < 0, number + 1, number + 1, mask)
-    sample = Sample(batch, number, jnp.ones(4))
+    sample = Sample(batch, number[learner.gradients.fresh_count :], jnp.ones(4))
     after, metrics = jax.jit(learner.update)(state.learned, key, sample)
     changed = [
         (now != was).any(axis=(1, 2, 3))
@@ -180,29 +177,80 @@ def test_a_policy_that_needs_members_says_so() -> None:
         run.close()
 
 
-# (b) Upper confidence bounds whose c is drawn once per episode
+# (b) A bonus for what was seldom done: visits counted over the whole run, and the evidence of least squares
 
 
 @dataclasses.dataclass(frozen=True)
-class SteadyUCB(ExplorationPolicy):
-    highest_c: float = 4.0
+class VisitBonus(ExplorationPolicy):
+    states: int = 4
+    weight: float = 0.5
 
-    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Float[Array, " actions"]:
-        return jax.random.uniform(key, (num_actions,), maxval=self.highest_c)
+    def init(self, decision: Decision) -> Float[Array, "states actions"]:
+        return jnp.zeros((self.states, decision.num_actions))
 
-    def select(
-        self, key: PRNGKeyArray, memory: Float[Array, " actions"], family: ReturnDistribution[Any], z: Any
-    ) -> Int[Array, ""]:
-        mean, std = (jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (family.mean, family.std))
-        return highest(key, mean + memory * std)
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        mean = jnp.mean(decision.mean, axis=0)
+        if decision.observation is None:
+            return mean
+        return mean + self.weight / jnp.sqrt(1 + decision.memory[decision.observation])
+
+    def advance(self, key: PRNGKeyArray, decision: Decision, action: Int[Array, ""]) -> Float[Array, "states actions"]:
+        return decision.memory.at[decision.observation, action].add(1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class EvidenceBonus(ExplorationPolicy):
+    needs_evidence: ClassVar[bool] = True
+
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        mean = jnp.mean(decision.mean, axis=0)
+        return mean if decision.evidence is None else mean + decision.evidence
+
+
+LAKE = ut.Gym("FrozenLake-v1", kwargs={"map_name": "4x4", "is_slippery": False}, returns=(0.0, 1.0))
 
 
 @pytest.mark.slow
-def test_steady_ucb_trains() -> None:
-    settings = dataclasses.replace(TINY, width=16, hidden_layers=1)
-    result = ut.train(ut.Chain(3), ut.Gaussian(), SteadyUCB(), settings)
-    assert result.record.asked["policy"] == {"name": "SteadyUCB", "highest_c": 4.0}
-    assert result.record.episodes[0].returns.max() == 1.0
+@pytest.mark.parametrize("compiles", ["auto", "never"])
+@pytest.mark.parametrize("learner", [ut.LeastSquares(), ut.GradientDescent()], ids=["squares", "gradient"])
+def test_visits_are_counted_over_the_whole_run(compiles: Any, learner: Any) -> None:
+    """Each decision is one visit: the first of the run, and one after each step; wherever it is decided."""
+    settings = ut.Settings(seeds=2, episodes=10**6, steps=512)
+    run = Run(dataclasses.replace(LAKE, compile=compiles), Method(ut.PointMass(), VisitBonus(16), learner), settings)
+    run.driver.iterations = 8  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        state, records, _ = run.driver.advance(run.driver.start())
+        counts = np.asarray(run.driver.gather(state, lambda each: each.episode).memory).reshape(2, 16, 4)
+        networks = run.driver.gather(state, lambda each: each.learned.network)
+        played = run.play(networks, VisitBonus(16), 3)
+    finally:
+        run.close()
+    np.testing.assert_array_equal(counts.sum(axis=(1, 2)), 1 + 8 * run.loop.rollout_steps)
+    assert (counts[:, 0].sum(axis=1) >= records.ended.sum(axis=(1, 2)) + 1).all()  # each episode begins there
+    assert played.lengths.shape == (2, 3)
+
+
+@pytest.mark.slow
+def test_a_policy_with_a_bonus_trains() -> None:
+    for policy in (VisitBonus(), EvidenceBonus()):
+        result = ut.train(ut.Chain(4), ut.PointMass(), policy, ut.Settings(seeds=2, episodes=100, discount=0.9))
+        assert result.record.greedy_returns == [1.0, 1.0]
+
+
+@pytest.mark.slow
+def test_evidence_reaches_the_policy_that_asks_for_it() -> None:
+    """The share of the start that is left in a table: 1 before the first step, lambda / (lambda + n) after n visits."""
+    result = ut.train(ut.Chain(4), ut.PointMass(), EvidenceBonus(), ut.Settings(seeds=1, episodes=50))
+    actor, network = Actor(result.agent, EvidenceBonus()), result.network(0)
+    np.testing.assert_array_equal(actor.view(network, jnp.asarray(1)).evidence, network.evidence(jnp.asarray(1)))
+    assert (np.asarray(actor.view(network, jnp.asarray(0)).evidence) < 0.5).all()
+    assert Actor(result.agent, VisitBonus()).view(network, jnp.asarray(1)).evidence is None
+
+
+def test_a_policy_that_needs_evidence_refuses_a_learner_without() -> None:
+    words = "The policy EvidenceBonus needs the evidence for each action, which this learner does not give: use"
+    with pytest.raises(ut.InputError, match=words):
+        ut.train(ut.Chain(3), ut.Gaussian(), EvidenceBonus(), TINY, learner=ut.GradientDescent())
 
 
 # (c) A prioritized replay

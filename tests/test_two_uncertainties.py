@@ -23,18 +23,15 @@ from uppertail.exact.sources import sources
 MEANS = np.array([[1.0, 0.0, 0.5], [1.0, 1.0, 0.5]])
 STDS = np.array([[0.1, 0.1, 3.0], [0.1, 0.1, 4.0]])
 Z = GaussianReturn(jnp.asarray(MEANS, jnp.float32), jnp.asarray(STDS, jnp.float32))
+SEEN = ut.Decision(ut.Gaussian(), Z)
 BETWEEN, WITHIN = [0.0, 0.5, 0.0], [0.1, 0.1, np.sqrt(12.5)]
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def choices(policy: Any) -> jax.Array:
     """What each of many episodes' first decisions is."""
-
-    def first(key: Any) -> Any:
-        begin_key, select_key = jax.random.split(key)
-        return policy.select(select_key, policy.begin(begin_key, 2, 3), ut.Gaussian(), Z)
-
-    return jax.vmap(first)(jax.random.split(jax.random.key(0), 4000))
+    keys = jax.random.split(jax.random.key(0), 4000)
+    return jax.vmap(lambda key: policy.first_action(key, SEEN))(keys)
 
 
 def test_the_spreads_by_hand_and_their_squares_add_up_to_that_of_draws() -> None:
@@ -56,9 +53,9 @@ def test_a_single_member_has_no_spread_between() -> None:
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
-        (ut.MemberUCB(0.0, 0.0), {0}),
-        (ut.MemberUCB(0.9, 0.9), {0}),
-        (ut.MemberUCB(1.1, 1.1), {1}),
+        (ut.DoubleUCB(between=0.0, within=0.0, jitter=0.0), {0}),
+        (ut.DoubleUCB(between=0.9, within=0.0, jitter=0.0), {0}),
+        (ut.DoubleUCB(between=1.1, within=0.0, jitter=0.0), {1}),
         (ut.DoubleUCB(between=1.3, within=0.0, jitter=0.0), {1}),
         (ut.DoubleUCB(between=0.0, within=1.0, jitter=0.0), {2}),
         (ut.DoubleUCB(between=0.0, within=0.0), {0}),
@@ -74,7 +71,7 @@ def test_what_a_bound_on_each_spread_chooses(policy: Any, expected: set[int]) ->
 
 def test_the_optimism_of_members_is_drawn_for_each_action_and_episode() -> None:
     """1 against 0.5 + c / 2 with c uniform in [0.5, 1.5]: action 1 in half of the episodes."""
-    assert 0.45 < np.mean(np.asarray(choices(ut.MemberUCB(0.5, 1.5))) == 1) < 0.55
+    assert 0.45 < np.mean(np.asarray(choices(ut.DoubleUCB(between=1.0, within=0.0, jitter=0.5))) == 1) < 0.55
 
 
 def test_a_member_is_believed_for_a_whole_episode() -> None:
@@ -82,8 +79,8 @@ def test_a_member_is_believed_for_a_whole_episode() -> None:
     chosen = np.asarray(choices(policy))
     assert 0.2 < np.mean(chosen == 1) < 0.3  # the second member's two best are tied, half of half of the episodes
     assert set(chosen.tolist()) == {0, 1}
-    held = policy.begin(jax.random.key(5), 2, 3)
-    np.testing.assert_array_equal(policy.advance(jax.random.key(6), held, jnp.asarray(2)), held)
+    begun = policy.begun(jax.random.key(5), SEEN)
+    np.testing.assert_array_equal(policy.advance(jax.random.key(6), begun, jnp.asarray(2)), begun.memory)
 
 
 def test_draws_of_the_believed_members_return_take_its_chance_as_well() -> None:
@@ -103,7 +100,6 @@ def test_the_spread_of_the_believed_members_return_attracts() -> None:
         (ut.MemberThompson, {"draws": -1}, "draws is -1: use 0, the member's means, or more"),
         (ut.MemberThompson, {"within": -0.5}, "within is -0.5: use a finite number, 0 or more; 0 leaves the spread"),
         (ut.MemberThompson, {"draws": 1, "within": 2.0}, "draws is 1 and within is 2.0, but draws hold the spread"),
-        (ut.MemberUCB, {"low": 2.0, "high": 1.0}, r"MemberUCB draws c from \[low, high\] = \[2.0, 1.0\]"),
         (ut.DoubleUCB, {"between": -1.0}, "between is -1.0: use a finite number, 0 or more; 0 leaves it out"),
         (ut.DoubleUCB, {"within": float("inf")}, "within is inf: use a finite number"),
         (ut.DoubleUCB, {"jitter": 2.0}, "jitter is 2.0, but optimism is not negative"),

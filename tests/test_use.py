@@ -53,7 +53,7 @@ def test_exploring_is_the_runs_policy_with_this_key(chain):
     for number in range(20):
         key = jax.random.key(number)
         z = chain.agent.returns_by_member(chain.network(0), jnp.array(2))
-        expected = int(chain.agent.policy.select(key, (), chain.agent.family, z))
+        expected = int(chain.agent.policy.select(key, ut.Decision(chain.agent.family, z)))
         assert chain.act(2, explore=True, key=number, seed=3) == expected
         assert chain.act(2, explore=True, key=key, seed=3) == expected
     with pytest.raises(InputError, match="give a key"):

@@ -11,7 +11,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, require_state
 from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.policies import ExplorationPolicy
+from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 
@@ -70,25 +70,26 @@ class Agent:
         """
 
         def of_member(z: PyTree, z_next: PyTree) -> tuple[Float[Array, ""], Bool[Array, ""]]:
-            prediction = take(z, transition.action)
-            bootstrap = self.bootstrap(keys[0], z_next, transition)
-            target = jax.lax.stop_gradient(self.back_up(bootstrap, transition))
+            prediction = take(z, transition.action)  # p(Z | s, a)
+            bootstrap = self.bootstrap(keys[0], z_next, transition)  # Z(s', a')
+            bootstrap = where(transition.terminated, self.family.terminal(), bootstrap)
+            target = jax.lax.stop_gradient(self.back_up(bootstrap, transition))  # q(Z | s, a)
             return self.distance(keys[1], target, prediction), self.is_outside(bootstrap, transition)
 
         z = self.returns_by_member(network, transition.observation)
         return jax.vmap(of_member)(z, self.returns_by_member(bootstrapping, transition.next_observation))
 
     def bootstrap(self, key: PRNGKeyArray, z_next: PyTree, transition: Transition) -> PyTree:
-        """Z(s', a') of one member; surely 0 after a terminal step.
+        """Z(s', a') of one member; where a' is not known, it is the policy's choice from Z(s', .) alone.
 
         Args:
-            key: randomness of the policy's next action.
+            key: randomness of the policy's choice.
             z_next: Z(s', .), each array with a leading axis of actions.
             transition: (s, a, r, s', a').
         """
-        chosen = self.policy.next_action(key, self.family, z_next)
-        next_action = jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action)
-        return where(transition.terminated, self.family.terminal(), take(z_next, next_action))
+        alone = Decision(self.family, jax.tree.map(lambda leaf: leaf[None], z_next))
+        chosen = self.policy.first_action(key, alone)
+        return take(z_next, jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action))
 
     def back_up(self, bootstrap: PyTree, transition: Transition) -> PyTree:
         """q(Z | s, a) = r + discount * Z(s', a') of one member (Eq. 2)."""
@@ -116,11 +117,6 @@ class Agent:
     def returns_by_member(self, network: Network, observation: Array) -> PyTree:
         """The same with leading axes [members, actions] for every network; one without members counts as one."""
         return network.returns(self.family, observation)
-
-    def is_exploratory(self, z: PyTree, action: Int[Array, ""]) -> Bool[Array, ""]:
-        """Whether an action is not the greedy one of these [members, actions]: its mean is below another's."""
-        mean = jnp.mean(jax.vmap(jax.vmap(self.family.mean))(z), axis=0)
-        return mean[action] < jnp.max(mean)
 
 
 def take(z: PyTree, action: Int[Array, ""]) -> PyTree:

@@ -84,10 +84,8 @@ PARTS = {
         "UCB",
         {
             "UCB": "uppertail.policies",
-            "EpisodeUCB": "uppertail.policies",
             "Thompson": "uppertail.policies",
             "MemberThompson": "uppertail.policies",
-            "MemberUCB": "uppertail.policies",
             "DoubleUCB": "uppertail.policies",
             "EpsilonGreedy": "uppertail.policies",
         },

@@ -23,7 +23,7 @@ NAMES = ("greedy", "ucb", "thompson", "trained")
 
 POLICY = (
     "greedy: the highest mean; ucb, thompson: as the run had them, or their defaults; trained: the run's own; else the "
-    "name or import path of a policy, or '{class_path: EpisodeUCB, init_args: {low: 2, high: 2}}'"
+    "name or import path of a policy, or '{class_path: UCB, init_args: {low: 1.7, high: 2.3}}'"
 )
 
 

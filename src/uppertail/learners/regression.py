@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from uppertail.agent import Agent
+from uppertail.agent import Agent, where
 from uppertail.policies import Greedy
 from uppertail.types import PyTree, Transition
 
@@ -106,6 +106,8 @@ class Regression:
         self, agent: Agent, key: PRNGKeyArray, z_next: PyTree, transitions: Transition
     ) -> Float[Array, "batch outputs"]:
         def of_one(z_next: PyTree, transition: Transition) -> Float[Array, " outputs"]:
-            return self.vector(agent.back_up(agent.bootstrap(key, z_next, transition), transition))
+            bootstrap = agent.bootstrap(key, z_next, transition)
+            bootstrap = where(transition.terminated, agent.family.terminal(), bootstrap)
+            return self.vector(agent.back_up(bootstrap, transition))
 
         return jax.vmap(of_one)(z_next, transitions)

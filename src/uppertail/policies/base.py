@@ -1,6 +1,7 @@
-"""The contract of an exploration policy."""
+"""The contract of an exploration policy, and what it sees when it decides."""
 
 import abc
+import dataclasses
 from typing import Any, ClassVar
 
 import jax
@@ -10,26 +11,87 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.types import PyTree
 
-BEGIN = 2
-"""Folded into a decision's key to draw the memory that an episode begins with; `select` may split the key itself."""
+BEGIN, ADVANCE = 2, 3
+"""Folded into a decision's key to draw the memory before it and after it; `select` splits the key itself."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What a policy sees in one state.
+
+    A backup gives `family` and `z` alone: the next action of a replayed transition is chosen without an observation or
+    evidence, and with the memory of a run's first step. A policy leaves out its use of them where they are None.
+
+    Args:
+        family: the family of return distributions.
+        z: its parameters; every array has leading axes [members, actions], with one member for a single network.
+        observation: the state, as the environment shows it; None in a backup.
+        evidence: the share of the wide start that is left for each action, from 1 (nothing learned) to 0; None in a
+            backup, and for policies without `needs_evidence`.
+        memory: what the policy keeps.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.distributions.gaussian import GaussianReturn
+        >>> z = GaussianReturn(mean=jnp.array([[1.0, 0.0]]), std=jnp.array([[0.0, 2.0]]))  # one member, two actions
+        >>> decision = ut.Decision(ut.Gaussian(), z, observation=jnp.array(3))
+        >>> decision.num_actions, decision.mean.tolist(), decision.std.tolist()
+        (2, [[1.0, 0.0]], [[0.0, 2.0]])
+    """
+
+    family: ReturnDistribution[Any]
+    z: PyTree
+    observation: Any = None
+    evidence: Float[Array, " actions"] | None = None
+    memory: PyTree = ()
+
+    @property
+    def num_members(self) -> int:
+        """How many members the network has; 1 for a single network."""
+        return jax.tree.leaves(self.z)[0].shape[0]
+
+    @property
+    def num_actions(self) -> int:
+        """How many actions there are."""
+        return jax.tree.leaves(self.z)[0].shape[1]
+
+    @property
+    def mean(self) -> Float[Array, "members actions"]:
+        """The mean return of each action, by each member."""
+        return jax.vmap(jax.vmap(self.family.mean))(self.z)
+
+    @property
+    def std(self) -> Float[Array, "members actions"]:
+        """The standard deviation of the return of each action, by each member."""
+        return jax.vmap(jax.vmap(self.family.std))(self.z)
+
+    def draws(self, key: PRNGKeyArray, count: int) -> Float[Array, "draws members actions"]:
+        """Draws from the return of each action; all members with the same randomness."""
+        keys = jax.random.split(key, (count, self.num_actions))
+        of_member = jax.vmap(self.family.sample)
+        return jax.vmap(jax.vmap(of_member, in_axes=(None, 0)), in_axes=(0, None))(keys, self.z)
+
+    def of_member(self, member: Int[Array, ""]) -> "Decision":
+        """The same with one member alone."""
+        return dataclasses.replace(self, z=jax.tree.map(lambda leaf: leaf[member][None], self.z))
+
+    def with_memory(self, memory: PyTree) -> "Decision":
+        """The same with another memory."""
+        return dataclasses.replace(self, memory=memory)
 
 
 class ExplorationPolicy(abc.ABC):
-    """Chooses an action from the return distributions of one state. A policy is a frozen dataclass.
+    """Scores the actions of one state; the highest score wins. A policy is a frozen dataclass.
 
-    A policy may keep something for an episode, its memory: a tree of arrays that `begin` makes, that `select` reads
-    and that `advance` carries on. Most keep nothing, and write nothing about it: those are `Memoryless`.
-
-    Args of the methods:
-        key: randomness of this call.
-        members: how many members the network has; 1 for a single network.
-        num_actions: number of discrete actions.
-        memory: what the policy keeps for this episode.
-        family: the family that `z` belongs to.
-        z: its parameters; every array has leading axes [members, actions].
+    It may keep a memory, a tree of arrays: `init` makes it for a run, `begin` renews it for an episode, in full or in
+    part, `scores` reads it as `decision.memory`, and `advance` carries it on; `begin` and `advance` return the same
+    shapes. Each environment of each seed has a memory of its own. In a backup, and in each episode of an evaluation, a
+    policy remembers nothing of the run: its memory is what `begin` makes of that of `init`.
 
     Attributes:
         needs_members: whether the policy makes sense only for a network with several members.
+        needs_evidence: whether it reads `decision.evidence`, which LeastSquares gives.
         explores_by_spread: whether it leaves the greedy action only because the return is spread.
 
     Examples:
@@ -37,90 +99,51 @@ class ExplorationPolicy(abc.ABC):
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> family, key = ut.Gaussian(), jax.random.key(0)
-        >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
-        >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
+        >>> from uppertail.distributions.gaussian import GaussianReturn
         >>> @dataclasses.dataclass(frozen=True)
-        ... class Stubborn(ut.ExplorationPolicy):
-        ...     '''One action, drawn at random, until the episode ends.'''
-        ...
-        ...     def begin(self, key, members, num_actions):
-        ...         return jax.random.randint(key, (), 0, num_actions)
-        ...
-        ...     def select(self, key, memory, family, z):
-        ...         return memory
-        >>> policy = Stubborn()
-        >>> action = policy.begin(key, members=1, num_actions=2)
-        >>> bool(policy.select(key, policy.advance(key, action, action), family, z) == action)
-        True
-    """
-
-    needs_members: ClassVar[bool] = False
-    explores_by_spread: ClassVar[bool] = False
-
-    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> PyTree:
-        """The memory at the start of an episode; nothing by default."""
-        del key, members, num_actions
-        return ()
-
-    @abc.abstractmethod
-    def select(self, key: PRNGKeyArray, memory: PyTree, family: ReturnDistribution[Any], z: PyTree) -> Int[Array, ""]:
-        """The action in one state."""
-
-    def advance(self, key: PRNGKeyArray, memory: PyTree, action: Int[Array, ""]) -> PyTree:
-        """The memory after an action was selected; as it was by default."""
-        del key, action
-        return memory
-
-    def next_action(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Int[Array, ""]:
-        """a' of a replayed transition, chosen as the first action of an episode is.
-
-        Args:
-            key: randomness of this call.
-            family: the family that `z` belongs to.
-            z: the distributions of one member at s', each array with a leading axis of actions.
-        """
-        alone = jax.tree.map(lambda leaf: leaf[None], z)
-        memory = self.begin(jax.random.fold_in(key, BEGIN), 1, jax.tree.leaves(z)[0].shape[0])
-        return self.select(key, memory, family, alone)
-
-
-class Memoryless(ExplorationPolicy):
-    """A policy that keeps nothing: it takes the action with the highest score, and draws anew for each decision.
-
-    An ensemble is scored by the mean over its members, all with the same randomness.
-
-    Examples:
-        >>> import dataclasses
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
-        >>> family, key = ut.Gaussian(), jax.random.key(0)
-        >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
-        >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Curious(ut.Memoryless):
-        ...     def scores(self, key, family, z):
-        ...         return jax.vmap(family.std)(z)
-        >>> int(Curious().select(key, (), family, z))
+        ... class Curious(ut.ExplorationPolicy):
+        ...     def scores(self, key, decision):
+        ...         return jnp.mean(decision.std, axis=0)
+        >>> z = GaussianReturn(mean=jnp.array([[1.0, 0.0]]), std=jnp.array([[0.0, 2.0]]))  # one member, two actions
+        >>> int(Curious().select(jax.random.key(0), ut.Decision(ut.Gaussian(), z)))
         1
     """
 
+    needs_members: ClassVar[bool] = False
+    needs_evidence: ClassVar[bool] = False
+    explores_by_spread: ClassVar[bool] = False
+
     @abc.abstractmethod
-    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Float[Array, " actions"]:
-        """One number per action, in units of return: the highest is chosen.
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        """One number per action: the highest is chosen, and ties are broken at random."""
 
-        Args:
-            key: randomness of this decision.
-            family: the family that `z` belongs to.
-            z: the distributions of one member, each array with a leading axis of actions.
-        """
+    def init(self, decision: Decision) -> PyTree:
+        """The memory before the first episode of a run; nothing by default."""
+        del decision
+        return ()
 
-    def select(self, key: PRNGKeyArray, memory: PyTree, family: ReturnDistribution[Any], z: PyTree) -> Int[Array, ""]:
-        del memory
+    def begin(self, key: PRNGKeyArray, decision: Decision) -> PyTree:
+        """The memory as an episode begins in this state; as it was by default."""
+        del key
+        return decision.memory
+
+    def advance(self, key: PRNGKeyArray, decision: Decision, action: Int[Array, ""]) -> PyTree:
+        """The memory after an action was chosen; as it was by default."""
+        del key, action
+        return decision.memory
+
+    def select(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
+        """The action in one state."""
         score_key, tie_key = jax.random.split(key)
-        of_each = jax.vmap(lambda member: self.scores(score_key, family, member))(z)
-        return highest(tie_key, jnp.mean(of_each, axis=0))
+        return highest(tie_key, self.scores(score_key, decision))
+
+    def begun(self, key: PRNGKeyArray, decision: Decision) -> Decision:
+        """The decision as the first of an episode: with the memory that it begins with."""
+        return decision.with_memory(self.begin(jax.random.fold_in(key, BEGIN), decision))
+
+    def first_action(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
+        """The action at a run's first step; also that of a backup, where the distributions are all that is known."""
+        return self.select(key, self.begun(key, decision.with_memory(self.init(decision))))
 
 
 def highest(key: PRNGKeyArray, scores: Float[Array, " actions"]) -> Int[Array, ""]:

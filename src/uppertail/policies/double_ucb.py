@@ -2,27 +2,26 @@
 
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions import ReturnDistribution
 from uppertail.distributions.members import spread
 from uppertail.errors import InputError
-from uppertail.policies.base import ExplorationPolicy, highest
+from uppertail.policies.base import Decision, ExplorationPolicy
 from uppertail.schema import settle
-from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
 class DoubleUCB(ExplorationPolicy):
     """Mean + u_a * (between * spread between members + within * spread of the return); each term can be left out.
 
-    u_a is drawn uniformly for each action at the start of an episode. With `within` 0 it is `MemberUCB`, with `between`
-    0 the paper's UCB on the members together. What the spread of the return contains depends on the family's loss:
-    docs/uncertainties.md says which losses leave out the environment's chance.
+    u_a is drawn uniformly for each action at the start of an episode. With `within` 0 it explores by what members
+    disagree on, with `between` 0 it is the paper's UCB on the members together. What the spread of the return contains
+    depends on the family's loss: docs/uncertainties.md says which losses leave out the environment's chance. A single
+    member has no spread between members, and each member chooses a' of replayed transitions by itself.
 
     Args:
         between: how much the spread between members of the mean counts, 0 or more; 0: not at all.
@@ -33,11 +32,11 @@ class DoubleUCB(ExplorationPolicy):
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> family, key = ut.Gaussian(), jax.random.key(0)
-        >>> one, other = [[0.5, -9.0], [0.0, -9.0]], [[0.5, -9.0], [0.8, -9.0]]  # two members disagree about action 1
-        >>> z = jax.vmap(jax.vmap(family.from_outputs))(jnp.array([one, other]))
-        >>> within, between = ut.DoubleUCB(between=0.0, jitter=0.0), ut.DoubleUCB(within=0.0, jitter=0.0)
-        >>> [int(policy.select(key, jnp.ones(2), family, z)) for policy in (within, between)]
+        >>> from uppertail.distributions.gaussian import GaussianReturn
+        >>> mean = jnp.array([[0.5, 0.0], [0.5, 0.8]])  # two members disagree about action 1
+        >>> decision = ut.Decision(ut.Gaussian(), GaussianReturn(mean, jnp.full((2, 2), 1e-3)))
+        >>> within, between = ut.DoubleUCB(between=0.0), ut.DoubleUCB(within=0.0)
+        >>> [int(policy.first_action(jax.random.key(0), decision)) for policy in (within, between)]
         [0, 1]
     """
 
@@ -54,15 +53,12 @@ class DoubleUCB(ExplorationPolicy):
         if not 0 <= self.jitter <= 1:
             raise InputError(f"jitter is {self.jitter}, but optimism is not negative: use a number in [0, 1].")
 
-    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Float[Array, " actions"]:
-        del members
-        return jax.random.uniform(key, (num_actions,), minval=1 - self.jitter, maxval=1 + self.jitter)
+    def begin(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        return jax.random.uniform(key, (decision.num_actions,), minval=1 - self.jitter, maxval=1 + self.jitter)
 
-    def select(
-        self, key: PRNGKeyArray, memory: Float[Array, " actions"], family: ReturnDistribution[Any], z: PyTree
-    ) -> Int[Array, ""]:
-        returns = spread(family, z)
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        returns = spread(decision.family, decision.z)
         bonus = jnp.zeros(())  # with weight 0, even an infinite spread adds nothing
         for weight, each in ((self.between, returns.between), (self.within, returns.within)):
             bonus = bonus + weight * each if weight else bonus
-        return highest(key, returns.mean + memory * bonus)
+        return returns.mean + decision.memory * bonus

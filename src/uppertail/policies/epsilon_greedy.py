@@ -1,21 +1,18 @@
 """The undirected baseline, and the greedy policy by which every method is judged."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
-from uppertail.policies.base import Memoryless
+from uppertail.policies.base import Decision, ExplorationPolicy
 from uppertail.schema import settle
-from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
-class EpsilonGreedy(Memoryless):
+class EpsilonGreedy(ExplorationPolicy):
     """The highest mean, or with probability epsilon an action at random (which may be the greedy one).
 
     Args:
@@ -25,10 +22,9 @@ class EpsilonGreedy(Memoryless):
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> family, key = ut.Gaussian(), jax.random.key(0)
-        >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
-        >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
-        >>> int(ut.EpsilonGreedy(epsilon=0.0).select(key, (), family, z))
+        >>> from uppertail.distributions.gaussian import GaussianReturn
+        >>> z = GaussianReturn(mean=jnp.array([[1.0, 0.0]]), std=jnp.array([[0.0, 2.0]]))  # one member, two actions
+        >>> int(ut.EpsilonGreedy(epsilon=0.0).select(jax.random.key(0), ut.Decision(ut.Gaussian(), z)))
         0
     """
 
@@ -39,27 +35,26 @@ class EpsilonGreedy(Memoryless):
         if not 0 <= self.epsilon <= 1:
             raise InputError(f"epsilon is {self.epsilon}, but a probability lies in [0, 1]; the paper uses 0.05.")
 
-    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Float[Array, " actions"]:
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
         explore_key, noise_key = jax.random.split(key)
-        mean = jax.vmap(family.mean)(z)
-        noise = jax.random.uniform(noise_key, mean.shape)
-        return jnp.where(jax.random.bernoulli(explore_key, self.epsilon), noise, mean)
+        noise = jax.random.uniform(noise_key, (decision.num_actions,))
+        explores = jax.random.bernoulli(explore_key, self.epsilon)
+        return jnp.where(explores, noise, jnp.mean(decision.mean, axis=0))
 
 
 @dataclasses.dataclass(frozen=True)
-class Greedy(Memoryless):
+class Greedy(ExplorationPolicy):
     """The highest mean: no exploration, for evaluation.
 
     Examples:
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> family, key = ut.Gaussian(), jax.random.key(0)
-        >>> outputs = jnp.array([[[1.0, -9.0], [0.0, 1.0]]])  # 1 for sure; 0 on average, widely spread
-        >>> z = jax.vmap(jax.vmap(family.from_outputs))(outputs)
-        >>> int(ut.Greedy().select(key, (), family, z))
+        >>> from uppertail.distributions.gaussian import GaussianReturn
+        >>> z = GaussianReturn(mean=jnp.array([[1.0, 0.0]]), std=jnp.array([[0.0, 2.0]]))  # one member, two actions
+        >>> int(ut.Greedy().select(jax.random.key(0), ut.Decision(ut.Gaussian(), z)))
         0
     """
 
-    def scores(self, key: PRNGKeyArray, family: ReturnDistribution[Any], z: PyTree) -> Float[Array, " actions"]:
-        return jax.vmap(family.mean)(z)
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        return jnp.mean(decision.mean, axis=0)

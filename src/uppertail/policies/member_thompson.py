@@ -2,17 +2,15 @@
 
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
-from uppertail.policies.base import ExplorationPolicy, highest
+from uppertail.policies.base import Decision, ExplorationPolicy
 from uppertail.schema import settle
-from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +30,11 @@ class MemberThompson(ExplorationPolicy):
         >>> import jax
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> family, key = ut.Gaussian(), jax.random.key(0)
-        >>> one, other = [[0.5, -9.0], [0.0, -9.0]], [[0.5, -9.0], [0.8, -9.0]]  # two members disagree about action 1
-        >>> z = jax.vmap(jax.vmap(family.from_outputs))(jnp.array([one, other]))
-        >>> policy = ut.MemberThompson()
-        >>> [int(policy.select(key, member, family, z)) for member in (jnp.array(0), jnp.array(1))]
+        >>> from uppertail.distributions.gaussian import GaussianReturn
+        >>> mean = jnp.array([[0.5, 0.0], [0.5, 0.8]])  # two members disagree about action 1
+        >>> decision = ut.Decision(ut.Gaussian(), GaussianReturn(mean, jnp.full((2, 2), 1e-3)))
+        >>> policy, key = ut.MemberThompson(), jax.random.key(0)
+        >>> [int(policy.select(key, decision.with_memory(jnp.array(member)))) for member in (0, 1)]
         [0, 1]
     """
 
@@ -55,18 +53,11 @@ class MemberThompson(ExplorationPolicy):
                 f"draws is {self.draws} and within is {self.within}, but draws hold the spread already: set one to 0."
             )
 
-    def begin(self, key: PRNGKeyArray, members: int, num_actions: int) -> Int[Array, ""]:
-        del num_actions
-        return jax.random.randint(key, (), 0, members)
+    def begin(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
+        return jax.random.randint(key, (), 0, decision.num_members)
 
-    def select(
-        self, key: PRNGKeyArray, memory: Int[Array, ""], family: ReturnDistribution[Any], z: PyTree
-    ) -> Int[Array, ""]:
-        believed = jax.tree.map(lambda leaf: leaf[memory], z)
-        if self.draws == 0:
-            bonus = self.within * jax.vmap(family.std)(believed) if self.within else 0.0
-            return highest(key, jax.vmap(family.mean)(believed) + bonus)
-        draw_key, tie_key = jax.random.split(key)
-        keys = jax.random.split(draw_key, (self.draws, jax.tree.leaves(believed)[0].shape[0]))
-        draws = jax.vmap(jax.vmap(family.sample), in_axes=(0, None))(keys, believed)
-        return highest(tie_key, jnp.max(draws, axis=0))
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        believed = decision.of_member(decision.memory)
+        if self.draws:
+            return jnp.max(believed.draws(key, self.draws)[:, 0], axis=0)
+        return (believed.mean + self.within * believed.std if self.within else believed.mean)[0]

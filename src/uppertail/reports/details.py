@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from uppertail.errors import InputError
 from uppertail.exact import exact_returns, optimal_policy
-from uppertail.policies import UCB, Thompson
+from uppertail.policies import UCB, Decision, Thompson
 from uppertail.reports.seeds import OPTIMISM, Seed
 from uppertail.reports.state_grid import grid, pack
 from uppertail.types import PyTree
@@ -116,11 +116,8 @@ def _shares(policy: Any, family: Any, count: int) -> Callable[[PyTree], Any]:
     """How often a policy takes each of so many actions, [moments, states, actions]."""
 
     def shares(z: PyTree) -> Any:
-        keys = jax.random.split(jax.random.key(0), DECISIONS)
-        members = jax.tree.leaves(z)[0].shape[0]
-        memories = jax.vmap(lambda key: policy.begin(key, members, count))(keys)
-        actions = jax.vmap(lambda key, memory: policy.select(key, memory, family, z))(keys, memories)
-        return jnp.mean(jax.nn.one_hot(actions, count), axis=0)
+        first = jax.vmap(lambda key: policy.first_action(key, Decision(family, z)))
+        return jnp.mean(jax.nn.one_hot(first(jax.random.split(jax.random.key(0), DECISIONS)), count), axis=0)
 
     return jax.jit(jax.vmap(jax.vmap(shares)))
 

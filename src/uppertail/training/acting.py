@@ -5,29 +5,39 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Agent
+from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.policies import BEGIN, ExplorationPolicy
+from uppertail.policies import ADVANCE, Decision, ExplorationPolicy
 from uppertail.types import PyTree
 
-ADVANCE = 3
-"""Folded into a decision's key to draw the memory after it, as `BEGIN` is for the memory of an episode's start."""
 
-
-class Decision(NamedTuple):
-    """A decision in one state.
+class Choice(NamedTuple):
+    """What a policy chose in one state.
 
     Args:
         action: the action.
-        memory: the policy's memory for the rest of the episode.
-        exploratory: whether the action is not the greedy one.
+        memory: what the policy keeps from here on.
+        exploratory: whether the action is not the greedy one: its mean is below another's.
     """
 
     action: Int[Array, "*envs"]
     memory: PyTree
     exploratory: Bool[Array, "*envs"]
+
+
+class View(NamedTuple):
+    """What a policy sees of one state, beside its memory.
+
+    Args:
+        z: return distributions, with leading axes [members, actions].
+        evidence: see `Decision`; None for policies that do without.
+    """
+
+    z: PyTree
+    evidence: Float[Array, "*envs actions"] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,42 +47,76 @@ class Actor:
     Args:
         agent: the algorithm.
         policy: the policy that acts; the agent's own in training.
-        num_actions: number of discrete actions.
 
     Raises:
-        InputError: the policy needs members, and there are none.
+        InputError: the policy needs members or evidence, and there are none.
     """
 
     agent: Agent
     policy: ExplorationPolicy
-    num_actions: int
 
     def __post_init__(self) -> None:
         self.agent.require_members(self.policy)
 
-    def begin(self, key: PRNGKeyArray) -> PyTree:
-        """The policy's memory at the start of an episode."""
-        return self.policy.begin(jax.random.fold_in(key, BEGIN), self.agent.members or 1, self.num_actions)
+    def view(self, network: Network, observation: Array) -> View:
+        """What the policy sees of one state."""
+        z = self.agent.returns_by_member(network, observation)
+        if not self.policy.needs_evidence:
+            return View(z, None)
+        if (evidence := network.evidence(observation)) is None:
+            raise InputError(
+                f"The policy {type(self.policy).__name__} needs the evidence for each action, which this learner does "
+                "not give: use --learner LeastSquares, or another policy, for example UCB."
+            )
+        return View(z, evidence)
 
-    def first(self, key: PRNGKeyArray, network: Network, observation: Array) -> Decision:
-        """The first decision of an episode."""
-        return self._decide(key, self.agent.returns_by_member(network, observation), self.begin(key))
+    def first(self, key: PRNGKeyArray, network: Network, observation: Array) -> Choice:
+        """The first choice of a run."""
+        decision = self._decision(self.view(network, observation), observation)
+        return self._choose(key, self._begun(key, decision))
 
     def next(
         self, key: PRNGKeyArray, network: Network, observation: Array, memory: PyTree, begins: Bool[Array, ""]
-    ) -> Decision:
-        """A decision in an episode in progress or, if `begins`, the first of a new one."""
-        return self.from_returns(key, self.agent.returns_by_member(network, observation), memory, begins)
+    ) -> Choice:
+        """A choice in an episode in progress or, if `begins`, the first of a new one."""
+        return self.next_in(key, self.view(network, observation), observation, memory, begins)
 
-    def from_returns(self, key: PRNGKeyArray, z: PyTree, memory: PyTree, begins: Bool[Array, ""]) -> Decision:
-        """The decision of `next`, from the return distributions [members, actions] of the state."""
-        fresh = self.begin(key)
-        return self._decide(key, z, jax.tree.map(lambda new, old: jnp.where(begins, new, old), fresh, memory))
+    def next_in(
+        self, key: PRNGKeyArray, view: View, observation: Array, memory: PyTree, begins: Bool[Array, ""]
+    ) -> Choice:
+        """The choice of `next`, from what the policy sees."""
+        going_on = self._decision(view, observation).with_memory(memory)
+        return self._choose(key, _either(begins, self.policy.begun(key, going_on), going_on))
 
-    def _decide(self, key: PRNGKeyArray, z: PyTree, memory: PyTree) -> Decision:
-        action = self.policy.select(key, memory, self.agent.family, z)
-        after = self.policy.advance(jax.random.fold_in(key, ADVANCE), memory, action)
-        return Decision(action, after, self.agent.is_exploratory(z, action))
+    def play(
+        self, key: PRNGKeyArray, network: Network, observation: Array, memory: PyTree, begins: Bool[Array, ""]
+    ) -> Choice:
+        """The same in an evaluation, where each episode begins as the first of a run does."""
+        decision = self._decision(self.view(network, observation), observation)
+        return self._choose(key, _either(begins, self._begun(key, decision), decision.with_memory(memory)))
+
+    def blank(self, network: Network, observation: Array) -> PyTree:
+        """Zeros in the shape of the memory, for `play` to replace at an episode's first step."""
+        shapes = jax.eval_shape(self.first, jax.random.key(0), network, observation).memory
+        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+    def _decision(self, view: View, observation: Array) -> Decision:
+        return Decision(self.agent.family, view.z, observation, view.evidence)
+
+    def _begun(self, key: PRNGKeyArray, decision: Decision) -> Decision:
+        return self.policy.begun(key, decision.with_memory(self.policy.init(decision)))
+
+    def _choose(self, key: PRNGKeyArray, decision: Decision) -> Choice:
+        action = self.policy.select(key, decision)
+        mean = jnp.mean(decision.mean, axis=0)
+        memory = self.policy.advance(jax.random.fold_in(key, ADVANCE), decision, action)
+        return Choice(action, memory, mean[action] < jnp.max(mean))
+
+
+def _either(begins: Bool[Array, ""], begun: Decision, going_on: Decision) -> Decision:
+    """The decision with the memory of one of the two."""
+    both = jax.tree.map(lambda new, old: jnp.where(begins, new, old), begun.memory, going_on.memory)
+    return going_on.with_memory(both)
 
 
 class StartKeys(NamedTuple):
@@ -116,9 +160,3 @@ def play_keys(play_key: PRNGKeyArray, step: int | Int[Array, ""]) -> tuple[PRNGK
 def environment_keys(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
     """The key of each of a seed's environments; a single environment has the seed's own, as in compiled runs."""
     return key[None] if count == 1 else jax.random.split(key, count)
-
-
-def remembers(actor: Actor) -> bool:
-    """Whether the actor's policy keeps anything during an episode."""
-    memory: PyTree = jax.eval_shape(actor.begin, jax.random.key(0))
-    return bool(jax.tree.leaves(memory))

@@ -110,7 +110,7 @@ class Player:
 
     @functools.cached_property
     def _first(self) -> Callable[..., Array]:
-        actor = Actor(self.agent, self.agent.policy, self.interface.num_actions)
+        actor = Actor(self.agent, self.agent.policy)
         return jax.jit(lambda network, seen, key: actor.first(key, network, seen).action)
 
     @functools.cached_property

@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from uppertail.environments import Frame, WatchedEnvironment
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.acting import Actor, Decision
+from uppertail.training.acting import Actor, Choice
 from uppertail.training.drivers.base import EVALUATION_STEPS
 from uppertail.training.drivers.evaluation import EVALUATION
 from uppertail.training.run import Run
@@ -54,22 +53,22 @@ def watch(
     """
     agent, network, keys = run.loop.agent, jax.tree.map(lambda leaf: leaf[row], networks), run.keys.evaluation[row]
 
-    actor = Actor(agent, policy, run.world.num_actions)
-    nothing = jax.tree.map(jnp.zeros_like, actor.begin(keys))  # replaced at an episode's first step
+    actor = Actor(agent, policy)
+    nothing = actor.blank(network, run.world.start_observations()[row])
 
     @jax.jit
-    def choose(episode: Array, step: Array, observation: Array, memory: PyTree) -> Decision:
+    def choose(episode: Array, step: Array, observation: Array, memory: PyTree) -> Choice:
         key = jax.random.fold_in(jax.random.fold_in(keys, episode), step)
-        return actor.next(key, network, observation, memory, step == 0)
+        return actor.play(key, network, observation, memory, step == 0)
 
     for episode in range(episodes):
         observation = environment.reset(EVALUATION + run.settings.seed + row, episode)
         ended, ret, length, memory = False, 0.0, 0, nothing
         show(environment.frame(), ended)
         while not ended:
-            decision = choose(np.int32(episode), np.int32(length), observation, memory)
-            memory = decision.memory
-            observation, reward, ended = environment.step(int(decision.action))
+            choice = choose(np.int32(episode), np.int32(length), observation, memory)
+            memory = choice.memory
+            observation, reward, ended = environment.step(int(choice.action))
             ret, length = ret + reward, length + 1
             ended = ended or length == EVALUATION_STEPS
             show(environment.frame(), ended)

@@ -34,9 +34,9 @@ class CompiledRun:
         keys = start_keys(run_key)
         environment_state, first = environment.reset(keys.reset)
         learned = self.loop.learner.init(keys.network, first.observation[None], environment.num_actions)
-        decision = self._actor(environment).first(keys.action, learned.network, first.observation)
+        choice = self._actor.first(keys.action, learned.network, first.observation)
         zero = jnp.zeros((), jnp.int32)
-        episode = Episode(environment_state, first.observation, decision.action, jnp.zeros(()), zero, decision.memory)
+        episode = Episode(environment_state, first.observation, choice.action, jnp.zeros(()), zero, choice.memory)
         return self.loop.begin(learned, episode)
 
     def chunk(
@@ -79,7 +79,7 @@ class CompiledRun:
         self, key: PRNGKeyArray, environment: Environment, network: Network, episode: Episode
     ) -> tuple[Episode, Transition, StepRecord]:
         """Makes environment steps with a fixed policy; the action at s' is chosen at once: on-policy data."""
-        actor = self._actor(environment)
+        actor = self._actor
 
         def step(episode: Episode, keys: StepKeys) -> tuple[Episode, tuple[Transition, StepRecord]]:
             environment_state, now = environment.step(keys.step, episode.environment_state, episode.action)
@@ -90,21 +90,21 @@ class CompiledRun:
                 (start_state, first.observation),
                 (environment_state, now.observation),
             )
-            decision = actor.next(keys.action, network, observation, episode.memory, ended)
-            next_action = jnp.where(ended, POLICY_CHOICE, decision.action)  # after an end it is another episode's
+            choice = actor.next(keys.action, network, observation, episode.memory, ended)
+            next_action = jnp.where(ended, POLICY_CHOICE, choice.action)  # after an end it is another episode's
             ret, length = episode.ret + now.reward, episode.length + 1
             going_on = Episode(
                 environment_state,
                 observation,
-                decision.action,
+                choice.action,
                 jnp.where(ended, 0.0, ret),
                 jnp.where(ended, 0, length),
-                decision.memory,
+                choice.memory,
             )
             transition = Transition(
                 episode.observation, episode.action, now.reward, now.terminated, now.observation, next_action
             )
-            return going_on, (transition, StepRecord(ended, ret, length, decision.exploratory))
+            return going_on, (transition, StepRecord(ended, ret, length, choice.exploratory))
 
         keys = jax.vmap(step_keys, in_axes=(None, 0))(key, jnp.arange(self.loop.rollout_steps))
         episode, (transitions, records) = jax.lax.scan(step, episode, keys)
@@ -119,7 +119,7 @@ class CompiledRun:
         episodes: int,
     ) -> tuple[Float[Array, " episodes"], Int[Array, " episodes"]]:
         """Undiscounted returns and lengths of episodes that are played without further learning."""
-        actor = dataclasses.replace(self._actor(environment), policy=policy)
+        actor = dataclasses.replace(self._actor, policy=policy)
 
         def one(key: Key[Array, ""]) -> tuple[Float[Array, ""], Int[Array, ""]]:
             reset_key, play_key = jax.random.split(key)
@@ -128,19 +128,19 @@ class CompiledRun:
             def step(carry: Carry) -> Carry:
                 state, now, memory, ret, steps = carry
                 action_key, step_key = play_keys(play_key, steps)
-                decision = actor.next(action_key, network, now.observation, memory, steps == 0)
-                state, now = environment.step(step_key, state, decision.action)
-                return state, now, decision.memory, ret + now.reward, steps + 1
+                choice = actor.play(action_key, network, now.observation, memory, steps == 0)
+                state, now = environment.step(step_key, state, choice.action)
+                return state, now, choice.memory, ret + now.reward, steps + 1
 
             def going_on(carry: Carry) -> Bool[Array, ""]:
                 return ~(carry[1].terminated | carry[1].truncated) & (carry[4] < EVALUATION_STEPS)
 
-            nothing = jax.tree.map(jnp.zeros_like, actor.begin(play_key))  # replaced at the first step
-            carry = (state, first, nothing, jnp.zeros(()), jnp.zeros((), jnp.int32))
+            carry = (state, first, actor.blank(network, first.observation), jnp.zeros(()), jnp.zeros((), jnp.int32))
             *_, ret, steps = jax.lax.while_loop(going_on, step, carry)
             return ret, steps
 
         return jax.vmap(one)(jax.random.split(key, episodes))
 
-    def _actor(self, environment: Environment) -> Actor:
-        return Actor(self.loop.agent, self.loop.agent.policy, environment.num_actions)
+    @property
+    def _actor(self) -> Actor:
+        return Actor(self.loop.agent, self.loop.agent.policy)

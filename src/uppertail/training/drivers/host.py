@@ -77,7 +77,7 @@ class HostDriver(Driver):
     ) -> tuple[list[RunState], StepRecord, Metrics]:
         del finished  # environments of finished seeds go on with the others
         programs = self.programs
-        _ = programs.begin_rollout, programs.returns, programs.choose, programs.learn  # compiled before timing
+        _ = programs.begin_rollout, programs.view, programs.choose, programs.learn  # compiled before timing
         began = time.perf_counter()
         done: list[tuple[StepRecord, Metrics]] = []
         try:
@@ -155,8 +155,8 @@ class HostDriver(Driver):
                 rollouts.step()
             where = np.stack([rollouts.where for rollouts in self.rollouts])
             begins = np.stack([rollouts.begins for rollouts in self.rollouts]) if programs.policy_remembers else ()
-            z = programs.returns(leaves, where)
-            choice, memory, step = programs.choose(key, step, z, self.memory, begins)
+            view = programs.view(leaves, where)
+            choice, memory, step = programs.choose(key, step, view, where, self.memory, begins)
             self.memory = self._keep_memory(memory, short)
             actions, exploratory = np.asarray(choice).swapaxes(0, 1)
             for row, rollouts in enumerate(self.rollouts):

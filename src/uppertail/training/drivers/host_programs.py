@@ -15,10 +15,10 @@ from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import (
     Actor,
-    Decision,
+    Choice,
+    View,
     environment_keys,
     iteration_keys,
-    remembers,
     start_keys,
     step_keys,
 )
@@ -66,8 +66,12 @@ class HostPrograms:
     ) -> None:
         self.loop, self.num_actions, self.keys = loop, num_actions, keys
         self.groups, self.first, self.compiled = groups, first, compiled
-        self.actor = Actor(loop.agent, loop.agent.policy, num_actions)
-        self.policy_remembers = remembers(self.actor)
+        self.actor = Actor(loop.agent, loop.agent.policy)
+
+    @functools.cached_property
+    def policy_remembers(self) -> bool:
+        """Whether the policy keeps anything."""
+        return bool(jax.tree.leaves(self.template.episode.memory))
 
     @functools.cached_property
     def template(self) -> RunState:
@@ -91,16 +95,16 @@ class HostPrograms:
     # 512 bytes each, in the thread that calls it; it hands parts of larger ones to other threads, which takes longer.
 
     @functools.cached_property
-    def returns(self) -> Any:
-        """Computes the return distributions of the observations of all seeds.
+    def view(self) -> Any:
+        """Computes what the policy sees of the observations of all seeds.
 
         It takes the networks' leaves: to take a network apart at every step would be a quarter of a step's time.
         """
-        return self.compiled(self._all_returns, jax.tree.leaves(self.template.learned.network), self.first)
+        return self.compiled(self._views, jax.tree.leaves(self.template.learned.network), self.first)
 
-    def _all_returns(self, leaves: list[Array], observations: Array) -> PyTree:
-        def of_seed(network: Network, observations: Array) -> PyTree:
-            return jax.vmap(self.loop.agent.returns_by_member, in_axes=(None, 0))(network, observations)
+    def _views(self, leaves: list[Array], observations: Array) -> View:
+        def of_seed(network: Network, observations: Array) -> View:
+            return jax.vmap(self.actor.view, in_axes=(None, 0))(network, observations)
 
         networks = jax.tree.unflatten(jax.tree.structure(self.template.learned.network), leaves)
         return over_seeds(of_seed, len(self.first))(networks, observations)
@@ -115,18 +119,18 @@ class HostPrograms:
         envs = self.first.shape[1]
 
         def choose(
-            rollout_key: PRNGKeyArray, step: Array, z: PyTree, memory: PyTree, begins: PyTree
+            rollout_key: PRNGKeyArray, step: Array, view: View, where: Array, memory: PyTree, begins: PyTree
         ) -> tuple[Array, PyTree, Array]:
             keys = environment_keys(step_keys(rollout_key, step).action, envs)
             starts = begins if self.policy_remembers else jnp.zeros(envs, bool)
-            decision = jax.vmap(self.actor.from_returns)(keys, z, memory, starts)
-            explores = decision.exploratory.astype(decision.action.dtype)
-            return jnp.stack([decision.action, explores]), decision.memory, step + 1
+            choice = jax.vmap(self.actor.next_in)(keys, view, where, memory, starts)
+            explores = choice.exploratory.astype(choice.action.dtype)
+            return jnp.stack([choice.action, explores]), choice.memory, step + 1
 
         step = np.zeros(len(self.first), np.int32)
-        z: PyTree = jax.eval_shape(self._all_returns, jax.tree.leaves(self.template.learned.network), self.first)
+        view: PyTree = jax.eval_shape(self._views, jax.tree.leaves(self.template.learned.network), self.first)
         begins = np.zeros(self.first.shape[:2], bool) if self.policy_remembers else ()
-        arguments = (self.keys, step, z, self.template.episode.memory, begins)
+        arguments = (self.keys, step, view, self.first, self.template.episode.memory, begins)
         return self.compiled(over_seeds(choose, len(self.first)), *arguments)
 
     @functools.cached_property
@@ -153,14 +157,14 @@ class HostPrograms:
             network: Network, key: PRNGKeyArray, step: Array, observations: Array, memory: PyTree, begins: Array
         ) -> tuple[Array, PyTree]:
             keys = environment_keys(jax.random.fold_in(key, step), envs)
-            decide = jax.vmap(actor.next, in_axes=(0, None, 0, 0, 0))
-            decision = decide(keys, network, observations, memory, begins)
-            return decision.action, decision.memory
+            choose = jax.vmap(actor.play, in_axes=(0, None, 0, 0, 0))
+            choice = choose(keys, network, observations, memory, begins)
+            return choice.action, choice.memory
 
         seeds, _, *shape = self.first.shape
         observations = jax.ShapeDtypeStruct((seeds, envs, *shape), self.first.dtype)
-        kept = jax.eval_shape(actor.begin, jax.random.key(0))
-        nothing = jax.tree.map(lambda leaf: np.zeros((seeds, envs, *leaf.shape), leaf.dtype), kept)
+        blank = jax.vmap(jax.vmap(actor.blank, in_axes=(None, 0)))
+        nothing = jax.tree.map(np.asarray, blank(networks, jnp.zeros(observations.shape, observations.dtype)))
         begins = np.zeros((seeds, envs), bool)
         arguments = (networks, self.keys, np.int32(0), observations, nothing, begins)
         return Player(self.compiled(jax.vmap(act, in_axes=(0, 0, None, 0, 0, 0)), *arguments), nothing)
@@ -169,13 +173,13 @@ class HostPrograms:
         """A run before its first step, with the first action of each environment."""
         keys = start_keys(run_key)
         learned = self.loop.learner.init(keys.network, observations, self.num_actions)
-        decision = self._first(learned.network, keys.action, observations)
+        choice = self._first(learned.network, keys.action, observations)
         zeros = jnp.zeros(observations.shape[0])
-        episode = Episode((), observations, decision.action, zeros, zeros.astype(jnp.int32), decision.memory)
+        episode = Episode((), observations, choice.action, zeros, zeros.astype(jnp.int32), choice.memory)
         return self.loop.begin(learned, episode)
 
-    def _first(self, network: Network, key: PRNGKeyArray, observations: Array) -> Decision:
-        """The first decision of an episode in each of a seed's environments."""
+    def _first(self, network: Network, key: PRNGKeyArray, observations: Array) -> Choice:
+        """The first choice of a run in each of a seed's environments."""
         keys = environment_keys(key, observations.shape[0])
         return jax.vmap(self.actor.first, in_axes=(0, None, 0))(keys, network, observations)
 
