@@ -1,7 +1,7 @@
 """What is not known and what is chance, along a run: an ensemble's two spreads beside the exact one, and calibration.
 
 The paper has no such figure. The policy is uniform from beginning to end, so the exact distribution of the return, and
-how much of its variance is the environment's chance, is known (`exact/returns.py`, `exact/sources.py`): the spread
+how much of its variance is the environment's chance, is known (`exact/returns.py`, `sources.py`): the spread
 between members should vanish, and the spread within should become the exact one.
 """
 
@@ -19,13 +19,13 @@ from reproduction.calibration import INTERVALS, coverage, crps, reliability
 from reproduction.cells import Cell, CellResult, Report
 from reproduction.drawing.uncertainties import uncertainties_figure
 from reproduction.form import PARTS, paper_gaussian, paper_settings
+from reproduction.sources import sources
 from reproduction.stages import Stage, stages
 from uppertail.analysis.statistics import mean_interval
 from uppertail.distributions import Categorical, ReturnDistribution
 from uppertail.distributions.members import spread
 from uppertail.environments import Chain, EnvironmentBuilder, FrozenLake, Toy
 from uppertail.exact import exact_returns, uniform_policy
-from uppertail.exact.sources import sources
 from uppertail.networks import Ensemble
 from uppertail.policies import EpsilonGreedy
 from uppertail.records import describe

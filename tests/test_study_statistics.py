@@ -7,7 +7,6 @@ import pytest
 import scipy.optimize
 import scipy.stats
 
-from uppertail.analysis.growth import growth_exponent
 from uppertail.analysis.improvement import (
     difference_of_means,
     earlier_is_better,
@@ -16,7 +15,7 @@ from uppertail.analysis.improvement import (
     ratio_of_times,
 )
 from uppertail.analysis.statistics import percentiles, performance_profile
-from uppertail.analysis.survival import Times, kaplan_meier, median, medians, restricted_means
+from uppertail.analysis.survival import Times, growth_exponent, kaplan_meier, median, medians, restricted_means
 
 
 def times(*at):

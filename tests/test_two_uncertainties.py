@@ -12,12 +12,12 @@ import scipy.stats
 import uppertail as ut
 from horizon import best_return, greedy_policy, mean_return
 from reproduction.calibration import INTERVALS, coverage, crps, reliability
+from reproduction.sources import sources
 from uppertail.distributions.gaussian import GaussianReturn
 from uppertail.distributions.members import spread
 from uppertail.exact import exact_returns, optimal_policy, uniform_policy
 from uppertail.exact.discrete import ExactReturn
 from uppertail.exact.markov import MarkovReward
-from uppertail.exact.sources import sources
 
 # Two members, three actions: they agree on action 0, differ on action 1, and see much chance in action 2.
 MEANS = np.array([[1.0, 0.0, 0.5], [1.0, 1.0, 0.5]])

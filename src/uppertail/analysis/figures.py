@@ -1,10 +1,9 @@
 """How every figure looks, and how it is written to files."""
 
-import functools
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import matplotlib
 import matplotlib.style
@@ -20,9 +19,8 @@ Dash = Literal["-", "--", "-.", ":"]
 DASHES: tuple[Dash, ...] = ("-", "--", "-.", ":")
 DPI = 150
 
-
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+own_style = matplotlib.style.context("default")
+"""Makes a function draw in the default style, whatever a user's matplotlibrc says about LaTeX, fonts and sizes."""
 
 
 class PictureError(InputError):
@@ -45,25 +43,10 @@ class ShownFigure(Figure):
         return content.getvalue()
 
 
-def own_style(draw: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """Makes a function draw in the default style, whatever a user's matplotlibrc says about LaTeX, fonts and sizes."""
-
-    @functools.wraps(draw)
-    def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        with matplotlib.style.context("default"):
-            return draw(*args, **kwargs)
-
-    return drawn
-
-
 def save(figure: Figure, stem: Path) -> None:
     """Writes stem.svg and stem.png, each whole or not at all.
 
     The same figure gives the same bytes, and text stays text in the SVG, so that it can be searched and read aloud.
-
-    Raises:
-        PictureError: it cannot be drawn.
-        OSError: a file cannot be written.
     """
     with matplotlib.rc_context({"svg.hashsalt": "uppertail", "svg.fonttype": "none"}):
         content = {
@@ -76,21 +59,12 @@ def save(figure: Figure, stem: Path) -> None:
 
 
 def save_png(figure: Figure, path: Path) -> None:
-    """Writes a PNG, whole or not at all.
-
-    Raises:
-        PictureError: it cannot be drawn.
-        OSError: it cannot be written.
-    """
+    """Writes a PNG, whole or not at all."""
     write_bytes(path, render(figure, path.name, format="png", dpi=DPI))
 
 
 def render(figure: Figure, name: str, **how: Any) -> bytes:
-    """The bytes of a figure's file.
-
-    Raises:
-        PictureError: it cannot be drawn.
-    """
+    """The bytes of a figure's file."""
     FigureCanvasAgg(figure)  # independent of the user's backend
     drawn = io.BytesIO()
     try:

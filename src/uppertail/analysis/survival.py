@@ -1,4 +1,4 @@
-"""Kaplan-Meier: the time until something happens, where some seeds were last seen before it happened."""
+"""Times until something happens, where some seeds were last seen before: Kaplan-Meier, and growth with size."""
 
 import warnings
 from collections.abc import Sequence
@@ -8,7 +8,9 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Bool, Float, Int
 
-from uppertail.analysis.statistics import CONFIDENCE, QUANTILES, resample_counts
+from uppertail.analysis.statistics import CONFIDENCE, QUANTILES, percentiles, resample, resample_counts
+
+GROWTH_ITERATIONS, GROWTH_TOLERANCE, LEAST_ERROR, GROWTH_RESAMPLES = 2000, 1e-7, 1e-6, 500
 
 
 class Times(NamedTuple):
@@ -94,3 +96,62 @@ def _shares(
     counts = counts[:, order]
     at_risk = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
     return seen.at[order], np.cumprod(1 - seen.happened[order] * counts / np.maximum(at_risk, 1), axis=1)
+
+
+class Growth(NamedTuple):
+    """The exponent of a power law of time over size, and its 95% bootstrap interval, resampling seeds in each size."""
+
+    exponent: float
+    low: float
+    high: float
+
+
+def growth_exponent(sizes: dict[float, Times]) -> Growth | None:
+    """The exponent; None unless some seed got there in each of two sizes or more.
+
+    Args:
+        sizes: size to the times of its seeds, all above 0.
+    """
+    if sum(bool(seen.happened.any()) for seen in sizes.values()) < 2:
+        return None
+    generator = np.random.default_rng(0)
+    picks = [
+        np.concatenate([np.arange(seen.at.size)[None], resample(seen.at.size, generator, GROWTH_RESAMPLES)])
+        for seen in sizes.values()
+    ]
+    each = list(zip(sizes.items(), picks, strict=True))
+    x = np.concatenate([np.full(pick.shape, np.log(size)) for (size, _), pick in each], axis=1)
+    y = np.concatenate([np.log(seen.at)[pick] for (_, seen), pick in each], axis=1)
+    happened = np.concatenate([seen.happened[pick] for (_, seen), pick in each], axis=1)
+    enough = sum(seen.happened[pick].any(axis=1).astype(int) for (_, seen), pick in each) >= 2
+    slopes = np.where(enough, _slopes(x, y, happened), np.nan)
+    return Growth(float(slopes[0]), *percentiles(slopes[1:]))
+
+
+def _slopes(
+    x: Float[np.ndarray, "resamples seeds"],
+    y: Float[np.ndarray, "resamples seeds"],
+    happened: Bool[np.ndarray, "resamples seeds"],
+) -> Float[np.ndarray, " resamples"]:
+    """Slope of the censored regression of each row (Tobin, 1958), by expectation and maximization.
+
+    The logarithm of a time is a line over the logarithm of the size, plus a normal error. Times that were not seen are
+    replaced by what they are on average, given the line.
+    """
+    centred = x - x.mean(axis=1, keepdims=True)
+    spread = np.maximum((centred**2).sum(axis=1), 1e-300)
+    filled, hidden = y, np.zeros_like(y)
+    slope = np.zeros(x.shape[0])
+    for _ in range(GROWTH_ITERATIONS):
+        before, slope = slope, (centred * filled).sum(axis=1) / spread
+        line = filled.mean(axis=1, keepdims=True) + slope[:, None] * centred
+        variance = ((filled - line) ** 2 + hidden).mean(axis=1, keepdims=True)
+        error = np.maximum(np.sqrt(variance), LEAST_ERROR)
+        beyond = (y - line) / error
+        # mean of a standard normal above `beyond`, from logarithms, since both may be tiny
+        mean = np.exp(scipy.stats.norm.logpdf(beyond) - scipy.stats.norm.logsf(beyond))
+        filled = np.where(happened, y, line + error * mean)
+        hidden = np.where(happened, 0.0, error**2 * np.clip(1 + beyond * mean - mean**2, 0.0, 1.0))
+        if np.abs(slope - before).max() < GROWTH_TOLERANCE:
+            break
+    return slope

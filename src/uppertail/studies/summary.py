@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.analysis.growth import growth_exponent
 from uppertail.analysis.statistics import mean_interval, performance_profile, share_interval
-from uppertail.analysis.survival import kaplan_meier, median
+from uppertail.analysis.survival import growth_exponent, kaplan_meier, median
 from uppertail.records import RunFolder
 from uppertail.studies import cells as of
 from uppertail.studies.cells import Outcome, key
