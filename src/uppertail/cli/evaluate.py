@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser
 
+from uppertail import records
 from uppertail.cli import trained
 from uppertail.cli.parsing import parse_run, run_parser
 from uppertail.cli.trust import HELP
@@ -44,21 +45,22 @@ def main(arguments: Sequence[str]) -> int:
         _show(family, document)
     policy = config.policy if config.policy in trained.NAMES else document["policy"]["name"]
     path = config.folder / f"evaluation-{policy}.json"
-    _write(path, document)
+    remedy = "make the folder writable, or evaluate a copy of it"
+    with records.write_errors(f"The episodes were played, but {path}", remedy):
+        records.write_json(path, document)
     if not config.quiet:
         print(f"Every episode in {path}")
     return 0
 
 
 def _document(opened: trained.TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
-    from uppertail.records import describe
     from uppertail.training.process.hardware import hardware
 
     opened.require_finite(slice(None))
     run, header = opened.run, opened.file.header
     played = run.play(opened.networks, opened.policy, episodes)
     return {
-        "policy": {"asked": asked, **describe(opened.policy)},
+        "policy": {"asked": asked, **records.describe(opened.policy)},
         "env": run.asked()["environment"],
         **_results(run.settings.seed, played, run.builder.success_return),
         "networks": {"env_steps": header.step, "sha256": opened.file.digest},
@@ -94,18 +96,6 @@ def _results(first_seed: int, played: "Played", success_return: float) -> dict[s
             for row in range(len(returns))
         ],
     }
-
-
-def _write(path: Any, document: dict[str, Any]) -> None:
-    from uppertail.records import write_json
-
-    try:
-        write_json(path, document)
-    except OSError as error:
-        raise InputError(
-            f"The episodes were played, but {path} cannot be written ({error.strerror}): make the folder writable, "
-            "or evaluate a copy of it."
-        ) from error
 
 
 def _show(distribution: str, document: dict[str, Any]) -> None:

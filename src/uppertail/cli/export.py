@@ -1,14 +1,14 @@
 """`uppertail export`: the greedy policy of a run as a file that other programs run."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
+from uppertail.cli.output import output_file
 from uppertail.cli.parsing import parse_run, run_parser
 from uppertail.cli.trust import HELP
-from uppertail.errors import InputError, join_names
+from uppertail.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,9 @@ def parser() -> ArgumentParser:
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
     config = parse_run(parser(), arguments)
-    to = _file(config.to)
+    if config.to is None:
+        raise InputError("Which file? Add --to policy.onnx or --to policy.npz.")
+    to = output_file(config.to, ENDINGS, "of no known kind")
 
     from uppertail import records
     from uppertail.cli.trained import load
@@ -55,25 +57,11 @@ def main(arguments: Sequence[str]) -> int:
     about = {"made by": "uppertail", "environment": run.record.environment, "method": run.record.method}
     content, policy = KINDS[to.suffix.lower()](program, {**about, "seed": str(seed)})
     checked = _checked(run, seed, program, policy)
-    try:
+    with records.write_errors(str(to), "give --to another file"):
         records.write_bytes(to, content)
-    except OSError as error:
-        raise InputError(f"{to} cannot be written ({error.strerror}): give --to another file.") from error
     if not config.quiet:
         print(f"The greedy policy of seed {seed} in {to} ({len(content) / 1000:,.0f} kB): {checked}.")
     return 0
-
-
-def _file(name: str | None) -> Path:
-    """The file, where there is a folder for it."""
-    if name is None:
-        raise InputError("Which file? Add --to policy.onnx or --to policy.npz.")
-    path = Path(name)
-    if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"The file {name!r} is of no known kind: give it a name that ends in {join_names(ENDINGS)}.")
-    if not path.parent.is_dir():
-        raise InputError(f"There is no folder {path.parent} for the file {path.name}: make it first.")
-    return path
 
 
 def _checked(run: "TrainingResult", seed: int, program: "Program", policy: "Policy") -> str:

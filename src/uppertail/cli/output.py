@@ -4,16 +4,26 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from uppertail.errors import InputError, message_of
+from uppertail.errors import InputError, join_names, message_of
 
 
 def complain(line: str) -> None:
     """Prints a line to standard error."""
     print(f"uppertail: {line}", file=sys.stderr)
+
+
+def output_file(name: str, endings: Sequence[str], what: str) -> Path:
+    """A file that a command is to write, if its name has one of these endings and there is a folder for it."""
+    path = Path(name)
+    if path.suffix.lower() not in endings:
+        raise InputError(f"The file {name!r} is {what}: give it a name that ends in {join_names(endings)}.")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} for the file {path.name}: make it first.")
+    return path
 
 
 @contextlib.contextmanager

@@ -47,12 +47,8 @@ def main(arguments: Sequence[str]) -> int:
     made = groups(records.find_runs(folders), states)
     title = f"UpperTail: {'; '.join(dict.fromkeys(group.environment for group in made))}"
     content = page(title, made, f"uppertail report {shlex.join(config.folders)}")
-    try:
+    with records.write_errors(f"The report {out}", "make room, or choose another --out"):
         records.write_text(out, content)
-    except OSError as error:
-        raise InputError(
-            f"The report {out} cannot be written ({error.strerror}): make room, or choose another --out."
-        ) from error
     if not config.quiet:
         print(f"Report in {out} ({out.stat().st_size / 1e6:.1f} MB): open it in a browser.")
     return 0

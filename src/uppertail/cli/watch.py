@@ -11,10 +11,11 @@ from jsonargparse import ArgumentParser
 from PIL import Image
 
 from uppertail.cli import trained
+from uppertail.cli.output import output_file
 from uppertail.cli.parsing import parse_run, run_parser
 from uppertail.cli.trust import HELP
 from uppertail.errors import InputError
-from uppertail.records import write_bytes
+from uppertail.records import write_bytes, write_errors
 
 if TYPE_CHECKING:
     from uppertail.environments import Frame, WatchableBuilder
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError(f"episodes is {config.episodes}: use 1 or more.")
     if config.fps is not None and not 1 <= config.fps <= 1000:
         raise InputError(f"fps is {config.fps}: use 1 to 1000 frames per second.")
-    gif = None if config.gif is None else _gif(config.gif)
+    gif = None if config.gif is None else output_file(config.gif, (".gif",), "to be an animated GIF")
     from uppertail.training.watching import watch
 
     with trained.open_run(config.folder, config.trust, config.policy) as opened:
@@ -72,16 +73,6 @@ def main(arguments: Sequence[str]) -> int:
         cut = ", and there is no room for more: try fewer --episodes" if animation.is_full else ""
         print(f"{sum(animation.durations) / 1000:.1f} seconds in {gif}{cut}")
     return 0
-
-
-def _gif(name: str) -> Path:
-    """The file of a GIF, where there is a folder for it."""
-    path = Path(name)
-    if path.suffix.lower() != ".gif":
-        raise InputError(f"The file {name!r} is to be an animated GIF: give it a name that ends in .gif.")
-    if not path.parent.is_dir():
-        raise InputError(f"There is no folder {path.parent} for the file {path.name}: make it first.")
-    return path
 
 
 def _row(run: "Run", seed: int | None) -> int:
@@ -154,7 +145,5 @@ class Animation:
         first, *others = self.frames
         settings: dict[str, Any] = {"duration": self.durations, "loop": 0, "disposal": 1}
         first.save(content, "GIF", save_all=True, append_images=others, **settings)
-        try:
+        with write_errors(str(path), "give --gif another file"):
             write_bytes(path, content.getvalue())
-        except OSError as error:
-            raise InputError(f"{path} cannot be written ({error.strerror}): give --gif another file.") from error

@@ -7,17 +7,15 @@ Examples:
     True
 """
 
-import difflib
 import inspect
 import pydoc
 from collections.abc import Callable
 from pathlib import Path
 
-from uppertail.errors import InputError, message_of
+from uppertail.errors import InputError, message_of, nearest
 from uppertail.loggers.base import Logger, metrics
 from uppertail.loggers.jsonl import JSONL
-from uppertail.loggers.tensorboard import TensorBoard
-from uppertail.loggers.wandb import WandB
+from uppertail.loggers.services import TensorBoard, WandB
 from uppertail.records import TENSORBOARD
 
 __all__ = ["JSONL", "Logger", "TensorBoard", "WandB", "metrics", "named"]
@@ -56,9 +54,7 @@ def named(name: str, folder: Path) -> Logger:
             raise InputError(
                 f"The logger {name} cannot be made with the run's folder ({message_of(error)})."
             ) from error
-    close = difflib.get_close_matches(name, LOGGERS, n=1)
-    hint = f" Did you mean {close[0]}?" if close else ""
     raise InputError(
         f"Unknown logger {name!r}: use {', '.join(LOGGERS)}, or the import path of a class that is an "
-        f"uppertail.loggers.Logger and takes the run's folder.{hint}"
+        f"uppertail.loggers.Logger and takes the run's folder.{nearest(name, LOGGERS, 1)}"
     )

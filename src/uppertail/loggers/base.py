@@ -1,13 +1,9 @@
 """The contract of a logger, and the names of the numbers that all loggers write."""
 
 import abc
-import importlib
-import importlib.util
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any, Self, final
 
-from uppertail.errors import InputError
 from uppertail.training.progress import Progress
 
 
@@ -96,15 +92,3 @@ class Logger(abc.ABC):
     def __exit__(self, *error: Any) -> None:
         self._step = None
         self.close()
-
-
-def import_extra(package: str, extra: str) -> ModuleType:
-    """Imports a package that one of the extras installs.
-
-    Raises:
-        InputError: it is not installed.
-    """
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:  # a folder of that name beside the program is not the package
-        raise InputError(f"The logger {extra} needs {package}: install it with `pip install {package}`.")
-    return importlib.import_module(package)

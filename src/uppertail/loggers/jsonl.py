@@ -5,13 +5,14 @@ import errno
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
 from typing import final
 
 from uppertail.errors import InputError
 from uppertail.loggers.base import Logger
+from uppertail.records import write_errors
 from uppertail.schema import require_type
 
 
@@ -69,11 +70,5 @@ class JSONL(Logger):
         except (ValueError, KeyError, TypeError) as error:
             raise NotALogError(f"{self.path} is not a log (it holds {line[:40]!r}): choose another file.") from error
 
-    @contextlib.contextmanager
-    def _explain_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise InputError(
-                f"The log {self.path} cannot be written ({error.strerror}): make room, or choose another place."
-            ) from error
+    def _explain_errors(self) -> contextlib.AbstractContextManager[None]:
+        return write_errors(f"The log {self.path}", "make room, or choose another place")

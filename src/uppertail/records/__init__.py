@@ -1,7 +1,7 @@
 """The files of a run: read and written here, without jax."""
 
 from uppertail.records.episodes import FINAL_WINDOW, Episodes, episode_text, median_episode, table_of
-from uppertail.records.files import write_bytes, write_json, write_text
+from uppertail.records.files import write_bytes, write_errors, write_json, write_text
 from uppertail.records.folder import (
     CHECKPOINT_PATTERN,
     CHECKPOINTS,
@@ -70,6 +70,7 @@ __all__ = [
     "unused_folder",
     "write_bytes",
     "write_config",
+    "write_errors",
     "write_json",
     "write_run",
     "write_text",

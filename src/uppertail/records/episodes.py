@@ -111,9 +111,9 @@ class Episodes:
         return (self.returns if solved is not None else self.returns[:0])[solved or 0 :] >= success_return
 
     def final_success_rate(self, success_return: float) -> float | None:
-        """Share of the last 100 episodes that succeed; None before the first episode."""
+        """Share of the last 100 episodes that succeed; None before the first one, or if success is not defined."""
         last = self.returns[-FINAL_WINDOW:]
-        return float(np.mean(last >= success_return)) if last.size else None
+        return float(np.mean(last >= success_return)) if last.size and np.isfinite(success_return) else None
 
 
 def median_episode(episodes: list[int | None]) -> float | None:

@@ -1,9 +1,10 @@
 """Files that are written whole or not at all, and files of named arrays."""
 
+import contextlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,15 @@ from uppertail.schema import MismatchError
 
 LARGEST = 2**31
 """The most bytes that the arrays of one file may take in memory."""
+
+
+@contextlib.contextmanager
+def write_errors(what: str, remedy: str) -> Iterator[None]:
+    """Turns an OSError into an InputError that says what cannot be written, why, and what helps."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{what} cannot be written ({error.strerror}): {remedy}.") from error
 
 
 def write_bytes(path: Path, content: bytes) -> None:

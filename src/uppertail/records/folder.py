@@ -8,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from uppertail.errors import InputError
+from uppertail.records.files import write_errors
 
 CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json", "curve.png"
 NETWORKS = "networks.safetensors"
@@ -35,13 +36,9 @@ PATIENCE = 0.2
 """Seconds until a folder counts as in use: a process that has just ended may be removing its lock."""
 
 
-@contextlib.contextmanager
-def disk_errors(folder: Path) -> Iterator[None]:
+def disk_errors(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Turns an OSError into an InputError that says that results cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"The output {folder} cannot be written ({error.strerror}): choose another --out.") from error
+    return write_errors(f"The output {folder}", "choose another --out")
 
 
 @contextlib.contextmanager
@@ -64,14 +61,13 @@ def locked(folder: Path) -> Iterator[None]:
         InputError: another process has it, or it cannot be written.
     """
     lock = FileLock(folder / LOCK, timeout=PATIENCE)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise InputError(
-            f"The folder {folder} is in use by another process: wait until that has ended, or use another folder."
-        ) from error
-    except OSError as error:
-        raise InputError(f"The folder {folder} cannot be written ({error.strerror}): make it writable.") from error
+    with write_errors(f"The folder {folder}", "make it writable"):
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise InputError(
+                f"The folder {folder} is in use by another process: wait until that has ended, or use another folder."
+            ) from error
     try:
         yield
     finally:
@@ -90,23 +86,19 @@ def config_of(folder: Path) -> Path:
 
 def unused_folder(parent: Path, name: str) -> Path:
     """The first of parent/name, parent/name-2, parent/name-3, ... that does not exist."""
-    return next(folder for folder in _candidates(parent, name) if not folder.exists())
+    folders = (parent / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
+    return next(folder for folder in folders if not folder.exists())
 
 
 def claim_unused(parent: Path, name: str) -> Path:
     """Makes the first of parent/name, parent/name-2, ... that does not exist: two processes never get the same one."""
     with output_errors(parent / name):
         parent.mkdir(parents=True, exist_ok=True)
-        for folder in _candidates(parent, name):
-            with contextlib.suppress(FileExistsError):
-                folder.mkdir()
+        while True:
+            with contextlib.suppress(FileExistsError):  # another process was faster
+                (folder := unused_folder(parent, name)).mkdir()
                 _probe(folder)
                 return folder
-    raise AssertionError("there is always another number")
-
-
-def _candidates(parent: Path, name: str) -> Iterator[Path]:
-    return (parent / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
 
 
 def claim_folder(folder: Path, overwrite: bool | None = None) -> None:

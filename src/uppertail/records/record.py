@@ -8,10 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from uppertail.records.episodes import FINAL_WINDOW, Episodes, median_episode
-
-SUCCESS = "an episode succeeds whose undiscounted return is at least {:g}"
-SOLVED = "the mean return of 50 episodes in a row reaches that but for a tenth of it"
-"""What counts as a success, and as solved, in summary.json."""
+from uppertail.records.summary import summary_of
 
 SIZES = ("length", "size", "map_name")
 """Settings of environments that say how large they are."""
@@ -111,37 +108,20 @@ class RunRecord:
         """Environment steps per second of all seeds together in the training loop."""
         return sum(self.env_steps) / max(self.training_seconds, 1e-9)
 
+    @property
+    def success(self) -> dict[str, Any] | None:
+        """What counts as a success and as solved, in words; None where success is not defined."""
+        if not self.has_success:
+            return None
+        return {
+            "return": self.success_return,
+            "meaning": f"an episode succeeds whose undiscounted return is at least {self.success_return:g}",
+            "solved": "the mean return of 50 episodes in a row reaches that but for a tenth of it",
+        }
+
     def summary(self) -> dict[str, Any]:
         """The contents of summary.json."""
-        goal, known = self.success_return, self.has_success
-        summary = {
-            **{"env" if name == "environment" else name: value for name, value in self.asked.items()},
-            "seeds": len(self.episodes),
-            "episodes": [seed.returns.size for seed in self.episodes],
-            "env_steps": sum(self.env_steps),
-            "wall_seconds": round(self.wall_seconds, 3),
-            "compile_seconds": round(self.compile_seconds, 3),
-            "steps_per_second": round(self.steps_per_second, 1),
-            "interrupted": self.interrupted,
-            "stopped": self.stopped,
-            "diverged": self.diverged,
-            "failed": self.failed,
-            "targets_outside_support": round(self.outside_share, 6),
-            "first_success_episode": self.first_success_episode,
-            "solved_episode": self.solved_episode,
-            "kept": self.kept,
-            "longest_fall": [seed.longest_fall(goal) for seed in self.episodes],
-            "final_success_rate": [seed.final_success_rate(goal) if known else None for seed in self.episodes],
-            "final_return": self.final_returns,
-            "success": {"return": goal, "meaning": SUCCESS.format(goal), "solved": SOLVED} if known else None,
-            "final_greedy_return": [None if np.isnan(value) else float(value) for value in self.greedy_returns],
-            "greedy_solves": self.greedy_solves,
-            "hardware": self.hardware,
-        }
-        if self.floor_episodes is not None:
-            summary["floor_episodes"] = self.floor_episodes
-            summary["first_success_over_floor"] = self.first_success_over_floor
-        return summary
+        return summary_of(self)
 
     def arrays(self) -> dict[str, Float[np.ndarray, "seeds episodes"]]:
         """The contents of episodes.npz: `return`, `length` and `step`, padded with NaN where seeds differ in count."""

@@ -1,43 +1,63 @@
-"""The contents of summary.json: the one place that reads it, and checks it."""
+"""The entries of summary.json: each once, with its type and its value, for the writer and for the reader."""
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_origin
 
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.schema import MOST_INT, MismatchError, convert
 
-PER_SEED: dict[str, Any] = {
-    "episodes": list[int],
-    "first_success_episode": list[int | None],
-    "solved_episode": list[int | None],
-    "kept": list[float | None],
-    "longest_fall": list[int | None],
-    "final_success_rate": list[float | None],
-    "final_return": list[float | None],
-    "final_greedy_return": list[float | None],
-    "greedy_solves": list[bool | None],
-}
-"""The entries with a value for each seed."""
+if TYPE_CHECKING:
+    from uppertail.records.record import RunRecord
 
-KINDS: dict[str, Any] = {
+ASKED: dict[str, Any] = {
     **{name: dict[str, Any] | None if part.optional else dict[str, Any] for name, part in PARTS.items()},
     "settings": dict[str, Any],
     "measured_returns": tuple[float, float] | None,
-    "seeds": int,
-    "env_steps": float,  # of all seeds together: it may not fit into 32 bits
-    **dict.fromkeys(("wall_seconds", "compile_seconds", "steps_per_second", "targets_outside_support"), float),
-    "interrupted": bool,
-    "stopped": str | None,
-    "diverged": dict[str, int] | None,
-    "failed": str | None,
-    "success": dict[str, Any] | None,
-    "hardware": dict[str, Any],
-    **PER_SEED,
 }
-"""The entries that every summary has, and their types."""
+"""What a run was asked for, and the types: the description of each part, the settings, the range of returns."""
+
+ENTRIES: dict[str, tuple[Any, Callable[["RunRecord"], Any]]] = {
+    "seeds": (int, lambda run: len(run.episodes)),
+    "episodes": (list[int], lambda run: [seed.returns.size for seed in run.episodes]),
+    "env_steps": (float, lambda run: sum(run.env_steps)),  # of all seeds together: it may not fit into 32 bits
+    "wall_seconds": (float, lambda run: round(run.wall_seconds, 3)),
+    "compile_seconds": (float, lambda run: round(run.compile_seconds, 3)),
+    "steps_per_second": (float, lambda run: round(run.steps_per_second, 1)),
+    "interrupted": (bool, attrgetter("interrupted")),
+    "stopped": (str | None, attrgetter("stopped")),
+    "diverged": (dict[str, int] | None, attrgetter("diverged")),
+    "failed": (str | None, attrgetter("failed")),
+    "targets_outside_support": (float, lambda run: round(run.outside_share, 6)),
+    "first_success_episode": (list[int | None], attrgetter("first_success_episode")),
+    "solved_episode": (list[int | None], attrgetter("solved_episode")),
+    "kept": (list[float | None], attrgetter("kept")),
+    "longest_fall": (list[int | None], lambda run: [seed.longest_fall(run.success_return) for seed in run.episodes]),
+    "final_success_rate": (
+        list[float | None],
+        lambda run: [seed.final_success_rate(run.success_return) for seed in run.episodes],
+    ),
+    "final_return": (list[float | None], attrgetter("final_returns")),
+    "success": (dict[str, Any] | None, attrgetter("success")),
+    "final_greedy_return": (list[float | None], lambda run: [None if math.isnan(r) else r for r in run.greedy_returns]),
+    "greedy_solves": (list[bool | None], attrgetter("greedy_solves")),
+    "hardware": (dict[str, Any], attrgetter("hardware")),
+}
+"""All other entries that every summary has: type and value. A list has a value for each seed."""
+
+WITH_FLOOR = ("floor_episodes", "first_success_over_floor")
+"""Entries of runs in environments that know their floor."""
+
+
+def summary_of(run: "RunRecord") -> dict[str, Any]:
+    """The contents of summary.json."""
+    asked = {"env" if name == "environment" else name: value for name, value in run.asked.items()}
+    floor = {} if run.floor_episodes is None else {name: getattr(run, name) for name in WITH_FLOOR}
+    return {**asked, **{name: value_of(run) for name, (_, value_of) in ENTRIES.items()}, **floor}
 
 
 def read_summary(path: Path) -> dict[str, Any]:
@@ -56,7 +76,8 @@ def _require_sound(summary: Any) -> None:
     """Refuses what no run could have written."""
     if not isinstance(summary, Mapping):
         raise MismatchError("it holds no entries")
-    for name, kind in KINDS.items():
+    kinds = ASKED | {name: kind for name, (kind, _) in ENTRIES.items()}
+    for name, kind in kinds.items():
         _require(summary, name, kind)
     for name in PARTS:
         if summary[name] is not None:
@@ -66,7 +87,7 @@ def _require_sound(summary: Any) -> None:
     count, seed = summary["seeds"], summary["settings"]["seed"]
     if not (count > 0 and 0 <= seed <= MOST_INT - count and 0 <= summary["settings"]["discount"] <= 1):
         raise MismatchError("its seeds or its discount are impossible")
-    if odd := [name for name in PER_SEED if len(summary[name]) != count]:
+    if odd := [name for name, kind in kinds.items() if get_origin(kind) is list and len(summary[name]) != count]:
         raise MismatchError(f"{odd[0]} is not of {count} seeds")
     for name in ("first_success_episode", "solved_episode"):
         reached = zip(summary[name], summary["episodes"], strict=True)
