@@ -1,4 +1,7 @@
-"""Every law over every family of return distributions, against float64 NumPy and SciPy."""
+"""Every law over every family of return distributions, against float64 NumPy and SciPy.
+
+The families are those of the registry with their defaults, and some with other settings.
+"""
 
 import dataclasses
 import functools
@@ -18,9 +21,15 @@ import scipy.special
 import scipy.stats
 from hypothesis import given
 
-from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
+from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, Quantile, ReturnDistribution
 from uppertail.distributions.gaussian_losses import GAUSSIAN_DISTANCES
+from uppertail.distributions.scaled import Scaled
+from uppertail.encodings import OneHot
 from uppertail.errors import InputError
+from uppertail.parts import PARTS
+from uppertail.policies import UCB
+from uppertail.training.method import Method
+from uppertail.training.traps import traps
 from uppertail.types import ReturnRange
 
 GAUSSIANS = [
@@ -37,12 +46,16 @@ MIXTURES = [
     GaussianMixture(2, spread=0.5, std_bias=-2.0, terminal_std=0.01),
     GaussianMixture(scale=0.01),
 ]
-POINTS = [PointMass(), PointMass(scale=20.0)]
+BUILT_IN = [kind() for kind in PARTS["distribution"].classes.values()]
+FITTED = [family.fit(ReturnRange(-0.5, 1.5)) for family in BUILT_IN]
 CATEGORICAL_PRINTED_STD = Categorical(7, -0.2, 1.2, printed_std=True)
 CATEGORICAL_PRINTED_PROJECTION = Categorical(7, -0.2, 1.2, printed_projection=True)
 MIXTURE_RELEASED_STD = GaussianMixture(released_std=True)
 MIXTURE_PRINTED_LOSS = GaussianMixture(distance="l2", printed_loss=True)
-RIGHT = GAUSSIANS + CATEGORICALS + MIXTURES + POINTS
+OTHERS = [PointMass(scale=20.0), Quantile(3, scale=5.0), Quantile(2, start_std=0.0)]
+RIGHT = [*FITTED, *GAUSSIANS, *CATEGORICALS, *MIXTURES, *OTHERS]
+UNBOUNDED = [family for family in RIGHT if family.support[0] == -math.inf]
+LINEAR = [family for family in RIGHT if family.is_linear]
 EVERY = [
     *RIGHT,
     *GAUSSIANS_BY_DISTANCE,
@@ -54,13 +67,10 @@ EVERY = [
     GaussianMixture(distance="l2"),
 ]
 OPEN = [
-    Gaussian(),
+    *BUILT_IN,
     *GAUSSIANS_BY_DISTANCE,
-    GaussianMixture(),
     GaussianMixture(2, distance="l2", printed_loss=True),
-    Categorical(),
     Categorical(31),
-    PointMass(),
 ]
 """What is left open is set by `fit`."""
 SAMPLES = 20_000
@@ -111,6 +121,7 @@ def compiled(family: ReturnDistribution[Any]) -> SimpleNamespace:
         backup=jax.jit(family.backup),
         loss=jax.jit(family.loss),
         density=jax.jit(family.density),
+        cdf=jax.jit(family.cdf),
         log_density=jax.jit(family.log_density),
         log_density_and_gradient=jax.jit(jax.value_and_grad(log_density_of_outputs)),
         samples=jax.jit(samples),
@@ -190,7 +201,7 @@ def test_nothing_earned_and_nothing_discounted_changes_nothing(
         np.testing.assert_allclose(np.exp(after), np.exp(before), rtol=1e-5, atol=1e-6)
 
 
-@over([*GAUSSIANS, *MIXTURES, *POINTS])
+@over(UNBOUNDED)
 @given(data=st.data(), reward=rewards, discount=discounts)
 def test_backup_shifts_and_scales(
     family: ReturnDistribution[Any], data: st.DataObject, reward: float, discount: float
@@ -202,7 +213,7 @@ def test_backup_shifts_and_scales(
     np.testing.assert_allclose(do.std(backed_up), discount * float(do.std(z)), rtol=1e-4, atol=1e-6)
 
 
-@over([*GAUSSIANS, *MIXTURES, *POINTS])
+@over(UNBOUNDED)
 @given(data=st.data(), first=rewards, second=rewards, discount=discounts)
 def test_two_backups_are_one_of_two_steps(
     family: ReturnDistribution[Any], data: st.DataObject, first: float, second: float, discount: float
@@ -298,6 +309,7 @@ def test_terminal_is_a_point_at_zero(family: ReturnDistribution[Any]) -> None:
         (Gaussian(scale=5.0), 5e-4),
         (GaussianMixture(2, scale=0.01, terminal_std=0.01), 1e-4),
         (PointMass(), 0.0),
+        (Quantile(), 0.0),
         (Categorical(7, -0.2, 1.2), 0.1),
         (Categorical(7, -0.7, 0.7), 0.0),
     ],
@@ -320,7 +332,7 @@ def test_loss_is_stationary_at_its_target(family: ReturnDistribution[Any], data:
     np.testing.assert_allclose(gradient, 0.0, atol=1e-4 * max(1.0, abs(float(loss))))
 
 
-@over([*(family for family in EVERY if family not in [*GAUSSIANS, MIXTURE_PRINTED_LOSS])])
+@over([family for family in EVERY if family not in [*GAUSSIANS, MIXTURE_PRINTED_LOSS]])
 @given(data=st.data())
 def test_loss_is_least_at_its_target(family: ReturnDistribution[Any], data: st.DataObject) -> None:
     do = compiled(family)
@@ -484,11 +496,6 @@ def test_categorical_density_is_a_histogram(family: Categorical, data: st.DataOb
     np.testing.assert_array_equal(do.density(z, outside), 0.0)
 
 
-def test_point_mass_density_is_all_at_its_mean() -> None:
-    z = PointMass().from_outputs(jnp.array([0.5]))
-    np.testing.assert_array_equal(PointMass().density(z, jnp.array([0.0, 0.5, 1.0])), [0.0, math.inf, 0.0])
-
-
 @given(data=st.data())
 def test_categorical_mean_and_std(data: st.DataObject) -> None:
     family = CATEGORICALS[2]
@@ -535,7 +542,7 @@ def test_outputs_of_zero_start_wide() -> None:
     np.testing.assert_allclose(exact(CATEGORICALS[0].from_outputs(jnp.zeros(7))).p, 1 / 7, rtol=1e-6)
 
 
-@over(EVERY)
+@over([family for family in EVERY if not isinstance(family, Quantile)])
 @given(data=st.data())
 def test_outputs_become_valid_parameters(family: ReturnDistribution[Any], data: st.DataObject) -> None:
     """Against float64: weights and probabilities by a softmax, standard deviations by a softplus, times the scale."""
@@ -636,7 +643,7 @@ def test_fit_fills_only_what_is_open(family: Categorical, returns: ReturnRange, 
     np.testing.assert_allclose([fitted.low, fitted.high], edges, rtol=1e-9)
 
 
-SCALED: list[Callable[..., Any]] = [Gaussian, GaussianMixture, PointMass]
+SCALED: list[Callable[..., Any]] = [type(family) for family in BUILT_IN if isinstance(family, Scaled)]
 
 
 @pytest.mark.parametrize("build", SCALED)
@@ -647,7 +654,7 @@ def test_fit_sets_an_open_scale_to_the_range_of_the_returns(build: Callable[...,
     assert build(scale=3.0).fit(ReturnRange(-100.0, 300.0)) == build(scale=3.0)
 
 
-@over([*GAUSSIANS, *MIXTURES, *POINTS])
+@over([family for family in UNBOUNDED if isinstance(family, Scaled)])
 @given(data=st.data())
 def test_an_open_scale_is_one(family: Any, data: st.DataObject) -> None:
     one, left_open = (compiled(dataclasses.replace(family, scale=scale)) for scale in (1.0, None))
@@ -693,7 +700,7 @@ def test_the_unit_of_the_rewards_does_not_matter(
     np.testing.assert_allclose(scaled_moments, moments, rtol=1e-4, atol=2e-5)
 
 
-@over([Gaussian(), GaussianMixture(), Categorical()])
+@over([family for family in BUILT_IN if family.has_density])
 @given(data=st.data(), place=st.floats(0.0625, 0.9375, width=32))
 def test_a_density_is_per_unit_of_return(family: Any, data: st.DataObject, place: float) -> None:
     """So a negative log-likelihood moves by log k where all rewards are multiplied by k, and its gradient stays."""
@@ -732,9 +739,97 @@ def test_a_component_without_weight_leaves_no_mark_on_the_density() -> None:
     assert np.isfinite(gradient).all()
 
 
-def test_which_families_have_a_density() -> None:
-    assert all(family.has_density for family in [*GAUSSIANS, *CATEGORICALS, *MIXTURES])
-    assert not PointMass().has_density
+@over(FITTED)
+def test_only_a_family_without_a_spread_is_said_to_hinder_a_policy_that_explores_by_it(
+    family: ReturnDistribution[Any],
+) -> None:
+    warnings = [*traps(Method(family, UCB()), OneHot(3))]
+    assert [line.split(" has none")[0] for line in warnings] == (
+        [] if family.has_spread else [f"UCB explores by the spread of the return, and {type(family).__name__}"]
+    )
+
+
+@over(FITTED)
+def test_a_family_says_whether_it_has_a_density_and_a_spread(family: ReturnDistribution[Any]) -> None:
+    has_density = type(family).log_density is not ReturnDistribution.log_density
+    begun = family.from_outputs(jnp.zeros(family.num_outputs))
+    assert (family.has_density, family.has_spread) == (has_density, float(family.std(begun)) > 0)
+    if not has_density:
+        with pytest.raises(TypeError, match=f"{type(family).__name__} has no density"):
+            family.density(begun, jnp.zeros(1))
+
+
+@pytest.mark.slow
+@over(RIGHT)
+@given(data=st.data(), seed=seeds)
+def test_a_cdf_is_the_share_of_draws(family: ReturnDistribution[Any], data: st.DataObject, seed: int) -> None:
+    """Within 6 standard errors, at the draws themselves; half a draw's mass counts where returns are discrete."""
+    do = compiled(family)
+    z = do.from_outputs(outputs_of(family, data))
+    draws = np.sort(np.asarray(do.samples(jax.random.key(seed), z)))
+    for level in (0.02, 0.5, 0.9):
+        point = draws[int(level * SAMPLES)]
+        below, upto = np.mean(draws < point), np.mean(draws <= point)
+        probability, error = float(do.cdf(z, jnp.asarray(point))), 6 * 0.5 / math.sqrt(SAMPLES)
+        assert below - error <= probability <= upto + error
+
+
+# What least squares needs of a linear family
+
+
+@over(LINEAR)
+@given(data=st.data(), share=st.floats(0.0, 1.0, width=32))
+def test_means_of_coordinates_are_distributions(
+    family: ReturnDistribution[Any], data: st.DataObject, share: float
+) -> None:
+    """Coordinates determine the distribution, and the mean return of their weighted mean is that of the returns."""
+    z, other = (compiled(family).from_outputs(outputs_of(family, data)) for _ in range(2))
+    for each in (z, other):
+        again = family.from_coordinates(family.coordinates(each))
+        for ours, expected in zip(again, each, strict=True):
+            by_unit = np.exp(ours / unit(family)), np.exp(expected / unit(family))  # of log-probabilities, too
+            np.testing.assert_allclose(*by_unit, rtol=1e-4, atol=1e-6)
+    mixed = share * family.coordinates(z) + (1 - share) * family.coordinates(other)
+    mean = share * float(family.mean(z)) + (1 - share) * float(family.mean(other))
+    np.testing.assert_allclose(family.mean(family.from_coordinates(mixed)), mean, rtol=1e-4, atol=1e-5 * unit(family))
+    assert len(family.is_mean) == family.num_outputs == mixed.size
+
+
+@over(LINEAR)
+@given(data=st.data(), reward=rewards, discount=discounts, share=st.floats(0.0, 1.0, width=32))
+def test_the_backup_of_a_mean_is_the_mean_of_the_backups(
+    family: ReturnDistribution[Any], data: st.DataObject, reward: float, discount: float, share: float
+) -> None:
+    """In coordinates a backup is affine: so the least squares of backed-up targets are those of their mean."""
+    do = compiled(family)
+    z, other = (do.from_outputs(outputs_of(family, data)) for _ in range(2))
+    mixed = family.from_coordinates(share * family.coordinates(z) + (1 - share) * family.coordinates(other))
+    of_mean, of_one, of_other = (
+        np.asarray(family.coordinates(do.backup(each, number(reward), number(discount)))) for each in (mixed, z, other)
+    )
+    np.testing.assert_allclose(of_mean, share * of_one + (1 - share) * of_other, rtol=1e-4, atol=2e-5 * unit(family))
+
+
+# Quantiles
+
+
+@pytest.mark.parametrize("count", [2, 5, 32])
+def test_quantiles_begin_as_those_of_a_normal_distribution(count: int) -> None:
+    family = Quantile(count, start_std=0.7, scale=10.0)
+    levels = (np.arange(count) + 0.5) / count
+    begun = family.from_outputs(jnp.zeros(count))
+    np.testing.assert_allclose(begun.quantiles, 7.0 * scipy.stats.norm.ppf(levels), rtol=1e-5, atol=1e-5)
+
+
+@given(data=st.data())
+def test_quantiles_are_sorted_and_their_loss_is_the_wasserstein_distance(data: st.DataObject) -> None:
+    """Of order 2 between two sets of equally likely returns, by the best of all assignments of one to the other."""
+    family = Quantile(5, scale=2.0)
+    z, other = (compiled(family).from_outputs(outputs_of(family, data)) for _ in range(2))
+    assert (np.diff(z.quantiles) >= 0).all()
+    p, q = (np.asarray(each.quantiles, np.float64) / 2.0 for each in (z, other))
+    best = min(np.mean((p[list(order)] - q) ** 2) for order in itertools.permutations(range(5)))
+    np.testing.assert_allclose(compiled(family).loss(z, other), best, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -756,6 +851,9 @@ def test_which_families_have_a_density() -> None:
         (lambda: Categorical(low=1.0, high=1.0), ["low (1.0)", "high (1.0)", "swap"]),
         (lambda: Categorical(low=2.0, high=1.0), ["low (2.0)", "high (1.0)", "swap"]),
         (lambda: GaussianMixture(printed_loss=True), ["printed_loss", "distance is cramer", "use distance l2"]),
+        (lambda: Quantile(1), ["quantiles is 1", "from 2 to 4096"]),
+        (lambda: Quantile(start_std=-1.0), ["start_std is -1.0", "0 or more"]),
+        (lambda: Quantile(scale=0.0), ["scale is 0.0", "above 0"]),
         (lambda: GaussianMixture(components=0), ["components is 0", "at least 1"]),
         (lambda: GaussianMixture(spread=-1.0), ["spread is -1.0", "0 or more"]),
         (lambda: GaussianMixture(spread=math.nan), ["spread is nan", "finite number"]),

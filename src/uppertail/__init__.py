@@ -8,7 +8,7 @@ from uppertail.parts import PARTS
 if TYPE_CHECKING:
     from uppertail import loggers
     from uppertail.cli.trained import load
-    from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
+    from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, Quantile, ReturnDistribution
     from uppertail.encodings import Numbers, ObservationSpace, Pixels, States
     from uppertail.environments import (
         CartpoleSwingup,
@@ -128,6 +128,7 @@ __all__ = [
     "PointMass",
     "Prioritized",
     "Progress",
+    "Quantile",
     "Replay",
     "ReturnDistribution",
     "RichChain",

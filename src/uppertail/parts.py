@@ -30,10 +30,14 @@ class Part(NamedTuple):
         *others, last = self.kinds
         return f"{', '.join(others)} or {last}" if others else last
 
+    @property
+    def classes(self) -> dict[str, Any]:
+        """The class of each built-in kind, by its name."""
+        return {name: getattr(importlib.import_module(module), name) for name, module in self.kinds.items()}
+
     def load(self) -> Any:
         """The contract's class, with every built-in kind imported, so that it can be named."""
-        for module in self.kinds.values():
-            importlib.import_module(module)
+        assert self.classes
         module, _, name = self.contract.rpartition(".")
         return getattr(importlib.import_module(module), name)
 
@@ -76,6 +80,7 @@ PARTS = {
             "Categorical": "uppertail.distributions",
             "GaussianMixture": "uppertail.distributions",
             "PointMass": "uppertail.distributions",
+            "Quantile": "uppertail.distributions",
         },
     ),
     "policy": Part(

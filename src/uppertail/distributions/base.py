@@ -1,6 +1,7 @@
 """The contract of a return distribution Z(s, a)."""
 
 import abc
+import math
 from typing import ClassVar, Generic, Self, TypeVar
 
 import jax
@@ -20,10 +21,12 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
 
     A family is a frozen dataclass. The parameters of one distribution are a NamedTuple of arrays, made by
     `from_outputs` or `terminal`. Every method sees one state-action pair; callers lift it with `jax.vmap`.
-    A family of your own is one class with these methods: `--distribution my_package.Laplace` uses it.
+    A family of your own is one class with the first eight of these methods, and with others where it has more to offer:
+    `--distribution my_package.Laplace` uses it.
 
     Attributes:
-        has_density: whether a draw of one distribution has a likelihood under another; a point mass's has none.
+        has_density: whether it has `log_density`: a draw of one distribution has a likelihood under another.
+        has_spread: whether returns vary in it, so that a policy can explore by their spread; not in a point mass.
         is_linear: whether weighted means of its `coordinates` are distributions of the family again, which is what
             least squares needs (`--learner LeastSquares`).
 
@@ -34,26 +37,14 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         [1, 2, 15]
     """
 
-    has_density: ClassVar[bool] = True
+    has_density: ClassVar[bool] = False
+    has_spread: ClassVar[bool] = True
     is_linear: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
     def num_outputs(self) -> int:
         """How many unconstrained numbers the network gives for one state-action pair."""
-
-    @property
-    @abc.abstractmethod
-    def support(self) -> tuple[float, float]:
-        """The lowest and highest mean return that the family can represent; infinite for most."""
-
-    @abc.abstractmethod
-    def fit(self, returns: ReturnRange) -> Self:
-        """This family with its open settings filled in from the range of the environment's returns.
-
-        Raises:
-            InputError: the family cannot represent these returns as it is configured.
-        """
 
     @abc.abstractmethod
     def from_outputs(self, outputs: Float[Array, " outputs"]) -> Params:
@@ -76,25 +67,39 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         """One draw from Z."""
 
     @abc.abstractmethod
-    def log_density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
-        """log p(Z = returns), per unit of return."""
-
-    def density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
-        """p(Z = returns), per unit of return."""
-        return jnp.exp(self.log_density(z, returns))
-
-    def cdf(self, z: Params, returns: Float[Array, ""]) -> Float[Array, ""]:
-        """P(Z <= returns); by draws, where a family has no closed form."""
-        draws = jax.vmap(self.sample, in_axes=(0, None))(jax.random.split(jax.random.key(0), DRAWS), z)
-        return jnp.mean(draws <= returns)
-
-    @abc.abstractmethod
     def backup(self, z: Params, reward: Float[Array, ""], discount: Float[Array, ""]) -> Params:
         """The distribution of reward + discount * Z (Eq. 2, one next action)."""
 
     @abc.abstractmethod
     def loss(self, target: Params, prediction: Params) -> Float[Array, ""]:
         """L(q, p) between the backed-up target q and the prediction p (appendix, Loss)."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The lowest and highest mean return that the family can represent; infinite by default."""
+        return -math.inf, math.inf
+
+    def fit(self, returns: ReturnRange) -> Self:
+        """This family with its open settings filled in from the range of the environment's returns.
+
+        Raises:
+            InputError: the family cannot represent these returns as it is configured.
+        """
+        del returns
+        return self
+
+    def log_density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
+        """log p(Z = returns), per unit of return; only where `has_density`."""
+        raise TypeError(f"{type(self).__name__} has no density at {returns} of {z}.")
+
+    def density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
+        """p(Z = returns), per unit of return; only where `has_density`."""
+        return jnp.exp(self.log_density(z, returns))
+
+    def cdf(self, z: Params, returns: Float[Array, ""]) -> Float[Array, ""]:
+        """P(Z <= returns); by draws, where a family has no closed form."""
+        draws = jax.vmap(self.sample, in_axes=(0, None))(jax.random.split(jax.random.key(0), DRAWS), z)
+        return jnp.mean(draws <= returns)
 
     def coordinates(self, z: Params) -> Float[Array, " outputs"]:
         """The parameters as a vector that least squares can average; only where `is_linear`."""

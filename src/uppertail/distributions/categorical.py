@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import ReturnDistribution
-from uppertail.distributions.scale import range_of
+from uppertail.distributions.scaled import range_of
 from uppertail.errors import InputError
 from uppertail.schema import settle
 from uppertail.types import ReturnRange
@@ -53,6 +53,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         1.0
     """
 
+    has_density: ClassVar[bool] = True
     is_linear: ClassVar[bool] = True
     bins: int = 7
     low: float | None = None

@@ -2,25 +2,23 @@
 
 import dataclasses
 import math
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.gaussian_losses import GAUSSIAN_DISTANCES, GaussianDistance, GaussianReturn
-from uppertail.distributions.scale import range_of, require_scale
+from uppertail.distributions.scaled import Scaled
 from uppertail.errors import InputError
 from uppertail.schema import settle
-from uppertail.types import ReturnRange
 
 WEIGHTED = ("cross_entropy", "kl")
 """Distances whose gradient explodes as distributions narrow, and which beta weights."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Gaussian(ReturnDistribution[GaussianReturn]):
+class Gaussian(Scaled[GaussianReturn]):
     """Gaussian return distribution N(mean, std).
 
     Args:
@@ -43,6 +41,7 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
         (1.0, 5e-05)
     """
 
+    has_density: ClassVar[bool] = True
     is_linear: ClassVar[bool] = True
     std_bias: float = 1.0
     terminal_std: float = 1e-4
@@ -52,29 +51,14 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
 
     def __post_init__(self) -> None:
         settle(self)
-        if not self.terminal_std > 0:
-            raise InputError(
-                f"terminal_std is {self.terminal_std}, but a Gaussian needs one above 0, for example 1e-4."
-            )
+        require_terminal_std(self.terminal_std)
         if not 0 <= self.beta <= 1:
             raise InputError(f"beta is {self.beta}, but it must lie in [0, 1]; 0 is the paper's loss.")
-        require_scale(self.scale)
+        self.require_scale()
 
     @property
     def num_outputs(self) -> int:
         return 2
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return -math.inf, math.inf
-
-    @property
-    def unit(self) -> float:
-        """Returns per unit of output: the scale, or 1 as long as it is open."""
-        return 1.0 if self.scale is None else self.scale
-
-    def fit(self, returns: ReturnRange) -> Self:
-        return dataclasses.replace(self, scale=range_of(returns)) if self.scale is None else self
 
     def from_outputs(self, outputs: Float[Array, "2"]) -> GaussianReturn:
         return GaussianReturn(self.unit * outputs[0], self.unit * jax.nn.softplus(outputs[1] + self.std_bias))
@@ -118,6 +102,12 @@ class Gaussian(ReturnDistribution[GaussianReturn]):
     @property
     def is_mean(self) -> tuple[bool, ...]:
         return True, False
+
+
+def require_terminal_std(terminal_std: float) -> None:
+    """Raises InputError unless the standard deviation after the end of an episode is above 0."""
+    if not terminal_std > 0:
+        raise InputError(f"terminal_std is {terminal_std}, but a Gaussian needs one above 0, for example 1e-4.")
 
 
 def gaussian_log_density(

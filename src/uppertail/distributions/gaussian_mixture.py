@@ -1,26 +1,23 @@
 """Gaussian mixture return distribution, learned by the Cramér distance or the L2 distance."""
 
 import dataclasses
-import math
-from typing import Self
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.base import ReturnDistribution
-from uppertail.distributions.gaussian import gaussian_log_density
+from uppertail.distributions.gaussian import gaussian_log_density, require_terminal_std
 from uppertail.distributions.mixture_losses import (
     MIXTURE_DISTANCES,
     GaussianMixtureReturn,
     MixtureDistance,
     printed_l2,
 )
-from uppertail.distributions.scale import range_of, require_scale
+from uppertail.distributions.scaled import Scaled
 from uppertail.errors import InputError
 from uppertail.schema import settle
-from uppertail.types import ReturnRange
 
 LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
 """Least weight whose logarithm is taken: a softmax can give a weight of 0, whose gradient would not be a number."""
@@ -30,7 +27,7 @@ MOST_COMPONENTS = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
+class GaussianMixture(Scaled[GaussianMixtureReturn]):
     """Mixture of Gaussians (appendix, Distributional Details).
 
     Args:
@@ -55,6 +52,7 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
         (0.0, 2.39)
     """
 
+    has_density: ClassVar[bool] = True
     components: int = 5
     spread: float = 2.0
     std_bias: float = 1.0
@@ -72,31 +70,16 @@ class GaussianMixture(ReturnDistribution[GaussianMixtureReturn]):
             raise InputError(f"components is {self.components}: use {MOST_COMPONENTS} at most; the paper uses 5.")
         if not self.spread >= 0:
             raise InputError(f"spread is {self.spread}, but the means start on [-spread, spread]: use 0 or more.")
-        if not self.terminal_std > 0:
-            raise InputError(
-                f"terminal_std is {self.terminal_std}, but a Gaussian needs one above 0, for example 1e-4."
-            )
+        require_terminal_std(self.terminal_std)
         if self.printed_loss and self.distance != "l2":
             raise InputError(
                 f"printed_loss is a form of the L2 distance, but distance is {self.distance}: use distance l2 with it."
             )
-        require_scale(self.scale)
+        self.require_scale()
 
     @property
     def num_outputs(self) -> int:
         return 3 * self.components
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return -math.inf, math.inf
-
-    @property
-    def unit(self) -> float:
-        """Returns per unit of output: the scale, or 1 as long as it is open."""
-        return 1.0 if self.scale is None else self.scale
-
-    def fit(self, returns: ReturnRange) -> Self:
-        return dataclasses.replace(self, scale=range_of(returns)) if self.scale is None else self
 
     def from_outputs(self, outputs: Float[Array, " outputs"]) -> GaussianMixtureReturn:
         weight_outputs, mean_outputs, std_outputs = jnp.split(outputs, 3)

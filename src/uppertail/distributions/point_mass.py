@@ -1,16 +1,13 @@
 """A plain action value: all mass at the mean, learned by squared error. The baseline without a distribution."""
 
 import dataclasses
-import math
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.base import ReturnDistribution
-from uppertail.distributions.scale import range_of, require_scale
+from uppertail.distributions.scaled import Scaled
 from uppertail.schema import settle
-from uppertail.types import ReturnRange
 
 
 class PointMassReturn(NamedTuple):
@@ -20,7 +17,7 @@ class PointMassReturn(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class PointMass(ReturnDistribution[PointMassReturn]):
+class PointMass(Scaled[PointMassReturn]):
     """All mass at Q(s, a) (Eq. 3): an ordinary action value, learned one step at a time, for epsilon-greedy.
 
     Args:
@@ -37,30 +34,18 @@ class PointMass(ReturnDistribution[PointMassReturn]):
         (2.0, 0.0)
     """
 
-    has_density: ClassVar[bool] = False
+    has_spread: ClassVar[bool] = False
     is_linear: ClassVar[bool] = True
     scale: float | None = None
     start: float = 0.0
 
     def __post_init__(self) -> None:
         settle(self)
-        require_scale(self.scale)
+        self.require_scale()
 
     @property
     def num_outputs(self) -> int:
         return 1
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return -math.inf, math.inf
-
-    @property
-    def unit(self) -> float:
-        """Returns per unit of output: the scale, or 1 as long as it is open."""
-        return 1.0 if self.scale is None else self.scale
-
-    def fit(self, returns: ReturnRange) -> Self:
-        return dataclasses.replace(self, scale=range_of(returns)) if self.scale is None else self
 
     def from_outputs(self, outputs: Float[Array, "1"]) -> PointMassReturn:
         return PointMassReturn(self.unit * (outputs[0] + self.start))
@@ -76,10 +61,6 @@ class PointMass(ReturnDistribution[PointMassReturn]):
 
     def sample(self, key: PRNGKeyArray, z: PointMassReturn) -> Float[Array, ""]:
         return z.mean
-
-    def log_density(self, z: PointMassReturn, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
-        """A Dirac delta: infinite at the mean, 0 elsewhere."""
-        return jnp.where(returns == z.mean, jnp.inf, -jnp.inf)
 
     def cdf(self, z: PointMassReturn, returns: Float[Array, ""]) -> Float[Array, ""]:
         return (z.mean <= returns).astype(jnp.float32)

@@ -106,7 +106,7 @@ def action_shares(seed: Seed, taken: Any) -> dict[str, Float[np.ndarray, "..."]]
         return found
     z, count = seed.parameters(taken), mean.shape[-1]
     policies = {type(own).__name__: own} if own is not None else {}
-    if family.has_density:
+    if family.has_spread:
         policies = {**policies, "UCB": UCB(), "Thompson": Thompson(), **policies}
     return found | {name: np.asarray(_shares(policy, family, count)(z)) for name, policy in policies.items()}
 

@@ -14,7 +14,7 @@ def traps(method: Method, encoding: Encoding) -> Iterator[str]:
         encoding: how observations enter its network.
     """
     family, policy = type(method.distribution).__name__, type(method.policy).__name__
-    if method.policy.explores_by_spread and not method.distribution.has_density:
+    if method.policy.explores_by_spread and not method.distribution.has_spread:
         yield (
             f"{policy} explores by the spread of the return, and {family} has none: it always takes the greedy action; "
             "use --policy EpsilonGreedy, or a distribution with a spread."

@@ -1,0 +1,98 @@
+"""Quantiles of the return at fixed levels, learned by their Wasserstein distance (Dabney et al. 2018)."""
+
+import dataclasses
+import math
+import statistics
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from uppertail.distributions.scaled import Scaled
+from uppertail.errors import InputError
+from uppertail.schema import settle
+
+MOST_QUANTILES = 4096
+"""The most quantiles: a table of states holds all of them for each action."""
+
+
+class QuantileReturn(NamedTuple):
+    """Returns of equal probability, in ascending order."""
+
+    quantiles: Float[Array, "*batch quantiles"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantile(Scaled[QuantileReturn]):
+    """The quantiles of the return at the levels (i - 1/2) / N, each with probability 1 / N (Dabney et al. 2018).
+
+    The loss is the squared Wasserstein distance of order 2. Its minimum over several targets is the mean of their
+    quantile functions, as for Gaussian: the spread of their means does not count.
+
+    Args:
+        quantiles: their number N, at least 2.
+        start_std: the quantiles begin as those of N(0, start_std), in units of the scale; 0 or more.
+        scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> family = ut.Quantile(quantiles=2, scale=1.0)
+        >>> z = family.backup(family.from_outputs(jnp.array([2.0, -2.0])), jnp.array(1.0), jnp.array(0.5))
+        >>> round(float(family.mean(z)), 3), float(z.quantiles[0] < z.quantiles[1])
+        (1.0, 1.0)
+    """
+
+    is_linear: ClassVar[bool] = True
+    quantiles: int = 32
+    start_std: float = 1.3
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if not 2 <= self.quantiles <= MOST_QUANTILES:
+            raise InputError(f"quantiles is {self.quantiles}: use a whole number from 2 to {MOST_QUANTILES}.")
+        if not 0 <= self.start_std < math.inf:
+            raise InputError(f"start_std is {self.start_std}: use a finite number, 0 or more.")
+        self.require_scale()
+
+    @property
+    def num_outputs(self) -> int:
+        return self.quantiles
+
+    def from_outputs(self, outputs: Float[Array, " quantiles"]) -> QuantileReturn:
+        levels = (np.arange(self.quantiles) + 0.5) / self.quantiles
+        normal = np.array([statistics.NormalDist().inv_cdf(level) for level in levels], np.float32)
+        return QuantileReturn(self.unit * jnp.sort(outputs + self.start_std * normal))
+
+    def terminal(self) -> QuantileReturn:
+        return QuantileReturn(jnp.zeros(self.quantiles))
+
+    def mean(self, z: QuantileReturn) -> Float[Array, ""]:
+        return jnp.mean(z.quantiles)
+
+    def std(self, z: QuantileReturn) -> Float[Array, ""]:
+        return jnp.std(z.quantiles)
+
+    def sample(self, key: PRNGKeyArray, z: QuantileReturn) -> Float[Array, ""]:
+        return z.quantiles[jax.random.randint(key, (), 0, self.quantiles)]
+
+    def cdf(self, z: QuantileReturn, returns: Float[Array, ""]) -> Float[Array, ""]:
+        return jnp.mean(z.quantiles <= returns)
+
+    def backup(self, z: QuantileReturn, reward: Float[Array, ""], discount: Float[Array, ""]) -> QuantileReturn:
+        """reward + discount * z of each quantile."""
+        return QuantileReturn(reward + discount * z.quantiles)
+
+    def loss(self, target: QuantileReturn, prediction: QuantileReturn) -> Float[Array, ""]:
+        """The mean squared difference of the sorted quantiles, in units of the scale."""
+        return jnp.mean((target.quantiles / self.unit - prediction.quantiles / self.unit) ** 2)
+
+    def coordinates(self, z: QuantileReturn) -> Float[Array, " quantiles"]:
+        """The quantiles: their weighted means are quantile functions again."""
+        return z.quantiles
+
+    def from_coordinates(self, vector: Float[Array, " quantiles"]) -> QuantileReturn:
+        return QuantileReturn(jnp.sort(vector))
