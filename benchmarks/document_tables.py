@@ -11,10 +11,10 @@ import re
 import sys
 from collections.abc import Callable
 
-from documents import grids, limits, older, reproduction, solved, speeds, uncertainties
+from documents import grids, limits, older, parts, reproduction, solved, speeds, uncertainties
 from documents.cells import ROOT
 
-PAGES = ("least-squares", "results", "uncertainties", "minigrid", "reproduction", "performance")
+PAGES = ("least-squares", "results", "uncertainties", "minigrid", "reproduction", "performance", "parts")
 DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in PAGES))
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
@@ -39,6 +39,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "speeds": speeds.speeds,
     "breakdown": speeds.parts,
     "scaling": speeds.growth,
+    "parts": parts.parts,
 }
 """The tables by the names that documents have for them."""
 

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from uppertail.distributions import Quantile
 from uppertail.encodings import Encoding, OneHot, Scalar, Thermometer
 from uppertail.errors import InputError
-from uppertail.networks import PerAction, PerActionNetwork
+from uppertail.networks import NetworkBuilder, PerAction, PerActionNetwork
 from uppertail.networks.layers import TINY, elu
+from uppertail.parts import PARTS
 
 STATES, ACTIONS, OUTPUTS = 6, 3, 2
 FEATURES = {OneHot(STATES): np.eye(STATES), Thermometer(STATES): np.tri(STATES)}
@@ -194,3 +196,41 @@ def test_bad_names_are_sentences(name: str) -> None:
     object.__setattr__(network, name, "gelu?")
     with pytest.raises(InputError, match=rf"{name} is .*gelu\?.*(elu|none)"):
         network.__post_init__()
+
+
+# Laws of every built-in network
+
+BUILT_IN = [kind() for kind in PARTS["network"].classes.values()]
+
+
+@pytest.mark.parametrize("builder", BUILT_IN, ids=lambda builder: type(builder).__name__)
+def test_every_network_gives_outputs_that_can_be_learned(builder: NetworkBuilder) -> None:
+    """Of each member and action, from its key, for seeds side by side; a gradient moves what a state's outputs are."""
+    init = jax.jit(lambda key: builder.init(key, OneHot(STATES), ACTIONS, OUTPUTS))
+    network, other = init(jax.random.key(0)), init(jax.random.key(1))
+    members = () if builder.members is None else (builder.members,)
+    assert network.members == builder.members
+
+    def outputs(network: Any) -> jax.Array:
+        return jax.vmap(network.outputs)(jnp.arange(STATES))
+
+    now, others = np.asarray(jax.jit(outputs)(network)), np.asarray(jax.jit(outputs)(other))
+    assert now.shape == (STATES, *members, ACTIONS, OUTPUTS)
+    assert np.isfinite(now).all() and (now != others).any()
+    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), network, other)
+    np.testing.assert_allclose(jax.jit(jax.vmap(outputs))(both), [now, others], rtol=1e-5, atol=1e-6)
+    returns = network.returns(Quantile(OUTPUTS), jnp.asarray(0)).quantiles
+    assert returns.shape == (builder.members or 1, ACTIONS, OUTPUTS)
+    gradient = jax.jit(jax.grad(lambda net: jnp.sum(net.outputs(jnp.asarray(2)) ** 2)))(network)
+    stepped = jax.tree.map(lambda leaf, slope: leaf - 1e-3 * slope, network, gradient)
+    assert np.sum(np.asarray(outputs(stepped))[2] ** 2) < np.sum(now[2] ** 2)
+
+
+@pytest.mark.parametrize("builder", BUILT_IN, ids=lambda builder: type(builder).__name__)
+def test_what_a_network_says_of_its_learning_has_one_number_for_each_member(builder: NetworkBuilder) -> None:
+    network = builder.init(jax.random.key(0), OneHot(STATES), ACTIONS, OUTPUTS).observe(jnp.zeros(1, jnp.int32))
+    weights = network.member_weights(network.extra(jax.random.key(1)))
+    assert weights.shape == (builder.members or 1,) and (np.asarray(weights) >= 0).all()
+    assert network.penalty().shape == () and np.isfinite(network.penalty())
+    redrawn = network.redrawn(jax.random.key(2))
+    assert jax.tree.structure(redrawn) == jax.tree.structure(network)

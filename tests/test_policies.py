@@ -16,6 +16,7 @@ from uppertail.distributions import Categorical, Gaussian, GaussianMixture, Poin
 from uppertail.distributions.gaussian import GaussianReturn
 from uppertail.distributions.point_mass import PointMassReturn
 from uppertail.errors import InputError
+from uppertail.parts import PARTS
 from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
 from uppertail.policies.base import highest
 
@@ -219,6 +220,43 @@ def selections(policy: ExplorationPolicy, z: Any) -> jax.Array:
     """A hundred decisions, each the first of an episode."""
     keys = jax.random.split(jax.random.key(0), 100)
     return jax.vmap(lambda key: policy.first_action(key, Decision(Gaussian(), z)))(keys)
+
+
+# Laws of every built-in policy
+
+
+EVERY = [kind() for kind in PARTS["policy"].classes.values()]
+
+
+@pytest.mark.parametrize("policy", EVERY, ids=str)
+def test_every_policy_treats_actions_alike_and_takes_one_that_is_better_for_sure(policy: ExplorationPolicy) -> None:
+    """Three equal actions equally often; and one far above the others, but for EpsilonGreedy's 5%."""
+    keys = jax.random.split(jax.random.key(0), DECISIONS)
+    equal, best = (ensemble([means] * 2, [[0.5] * 3] * 2) for means in ([1.0] * 3, [1.0, 90.0, 1.0]))
+
+    @jax.jit
+    def first_actions(z: GaussianReturn) -> jax.Array:
+        return jax.vmap(lambda key: policy.first_action(key, Decision(Gaussian(), z)))(keys)
+
+    for chosen in np.bincount(np.asarray(first_actions(equal)), minlength=3):
+        assert_frequency(chosen, 1 / 3)
+    actions = first_actions(best)
+    assert actions.dtype == jnp.int32
+    assert np.mean(np.asarray(actions) == 1) > 0.95
+
+
+@pytest.mark.parametrize("policy", EVERY, ids=str)
+def test_every_policy_keeps_the_shape_of_its_memory(policy: ExplorationPolicy) -> None:
+    """From one decision to the next, and from one episode to the next."""
+    key, decision = jax.random.key(0), Decision(Gaussian(), ensemble([[0.0, 1.0]] * 3, [[1.0, 1.0]] * 3), jnp.array(4))
+
+    def shapes(memory: Any) -> Any:
+        return jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), memory)
+
+    begun = policy.begun(key, decision.with_memory(policy.init(decision)))
+    after = decision.with_memory(policy.advance(key, begun, policy.select(key, begun)))
+    again = policy.begun(key, after)
+    assert shapes(begun.memory) == shapes(after.memory) == shapes(again.memory)
 
 
 # Memory

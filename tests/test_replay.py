@@ -21,6 +21,7 @@ from uppertail.environments import Chain
 from uppertail.learners import Gradients, LearnerState, Metrics
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
+from uppertail.parts import PARTS
 from uppertail.policies import UCB
 from uppertail.replay import Prioritized, Replay, Sample, Uniform
 from uppertail.targets import Online
@@ -29,13 +30,13 @@ from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.loop import Loop, RunState
 from uppertail.types import Transition
 
-PARTS = [Uniform(), Prioritized()]
+EVERY = [kind() for kind in PARTS["replay"].classes.values()]
 CAPACITY = 7
 DRAWS = 20_000
 BATCHES = [[1], [3], [5, 1], [5, 2], [5, 5], [4, 4, 4, 4]]
 
 
-@pytest.fixture(params=PARTS, ids=str)
+@pytest.fixture(params=EVERY, ids=str)
 def part(request: pytest.FixtureRequest) -> Replay:
     return request.param
 
