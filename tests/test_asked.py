@@ -25,12 +25,12 @@ FOLDERS = {
 def test_the_name_of_a_folder_is_taken_as_it_is(command: Any, name: str) -> None:
     """Read as YAML, '#1' is a comment, and so nothing."""
     option = FOLDERS[command]
-    parsed = command.parser().parse_args([f"--{option}={name}"] if option == "out" else [name])
+    parsed = command.COMMAND.parser().parse_args([f"--{option}={name}"] if option == "out" else [name])
     assert parsed[option] == name
 
 
 def test_so_is_that_of_a_file() -> None:
-    assert watch.parser().parse_args(["--gif=#1"])["gif"] == "#1"
+    assert watch.COMMAND.parser().parse_args(["--gif=#1"])["gif"] == "#1"
 
 
 def test_those_who_start_at_once_get_different_folders(tmp_path: Path) -> None:

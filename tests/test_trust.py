@@ -110,4 +110,4 @@ def test_on_a_terminal_it_asks(answer: str, tmp_path: Path, monkeypatch: pytest.
 )
 def test_what_options_name_is_found_however_it_is_written(options: dict[str, Any], named: list[str]) -> None:
     assert json.loads(json.dumps(options)) == options
-    assert sorted(set(trust.others(options))) == named
+    assert sorted(set(trust.foreign_names(options))) == named

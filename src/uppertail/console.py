@@ -1,4 +1,4 @@
-"""What a person sees in the terminal: progress while a run goes on, and a table at its end."""
+"""Output in the terminal: the progress of a run, and tables."""
 
 import contextlib
 import math
@@ -60,7 +60,7 @@ def table(*headings: str, title: str | None = None, texts: int = 0) -> Table:
 
 
 def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, texts: int = 0) -> None:
-    """Prints rows of texts by their headings; the first `texts` columns are no numbers."""
+    """Prints rows of texts by their headings; the first `texts` columns are aligned as text."""
     shown = table(*rows[0], title=title, texts=texts)
     for row in rows:
         shown.add_row(*row.values())

@@ -1,4 +1,4 @@
-"""Reads YAML files of users as data, or refuses them in a sentence."""
+"""Reads YAML files of users as data; what cannot be read is an InputError."""
 
 from pathlib import Path
 from typing import Any

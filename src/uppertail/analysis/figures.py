@@ -1,4 +1,4 @@
-"""How every figure looks, and how it is written to files."""
+"""The style of all figures, and their files."""
 
 import io
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ class PictureError(InputError):
 
 
 class Style(NamedTuple):
-    """How one method is drawn, wherever it is drawn."""
+    """The color and dash of one method in all figures."""
 
     colour: str
     dash: Dash

@@ -23,9 +23,6 @@ COMMANDS = {
     "reproduce": "make a figure of the paper, or all of them, with intervals",
 }
 
-WITH_PARTS = ("train", "exact")
-"""Commands whose options are those of parts; a light parser shows them without importing the parts."""
-
 NO_DEVICE = "Unable to initialize backend"
 """What JAX's error says if it finds no device."""
 
@@ -113,6 +110,6 @@ def _command(command: str, *rest: str) -> int:
         os.environ["JAX_ENABLE_X64"] = "0"  # results are computed in 32 bits, whatever the surroundings ask of JAX
     module = importlib.import_module(f"uppertail.cli.{command}")
     if wants_help(rest):
-        (module.parser(light=True) if command in WITH_PARTS else module.parser()).print_help()
+        module.COMMAND.parser(light=True).print_help()
         return 0
     return module.main(rest)

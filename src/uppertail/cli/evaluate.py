@@ -4,38 +4,35 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jsonargparse import ArgumentParser
-
 from uppertail import records
 from uppertail.cli import trained
-from uppertail.cli.parsing import parse_run, run_parser
-from uppertail.cli.trust import HELP
+from uppertail.cli.parsing import FOLDER, QUIET, TRUST, Command, option
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
     from uppertail.training.drivers.base import Played
 
-DESCRIPTION = """Plays episodes with the networks that a run of `uppertail train` learned, of every seed and held still;
+COMMAND = Command(
+    "evaluate",
+    """Plays episodes with the networks that a run of `uppertail train` learned, of every seed and held still;
 prints their returns with a 95% bootstrap interval over seeds, and writes evaluation-POLICY.json to the run's folder.
-Called again, it prints the same numbers."""
+Called again, it prints the same numbers.""",
+    {
+        **FOLDER,
+        "--episodes": option(int, 100, "episodes of each seed"),
+        **trained.POLICY,
+        **TRUST,
+        **QUIET,
+    },
+)
 
 MOST_EPISODES = 100_000
 """Compiled episodes are played all at once, and take about 4 kB of memory each at width 256."""
 
 
-def parser() -> ArgumentParser:
-    """The options of `uppertail evaluate`."""
-    options = run_parser("evaluate", DESCRIPTION)
-    options.add_argument("--episodes", type=int, default=100, help="episodes of each seed")
-    options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
-    options.add_argument("--trust", action="store_true", help=HELP)
-    options.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    return options
-
-
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    config = parse_run(parser(), arguments)
+    config = COMMAND.parse(arguments)
     if not 1 <= config.episodes <= MOST_EPISODES:
         raise InputError(f"episodes is {config.episodes}: use 1 to {MOST_EPISODES:,}.")
     with trained.open_run(config.folder, config.trust, config.policy) as opened:

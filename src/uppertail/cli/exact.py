@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import Namespace
 
 from uppertail.cli.output import picture
-from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
+from uppertail.cli.parsing import Command, flag, instantiate, option, parse
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,35 +18,33 @@ if TYPE_CHECKING:
 
     Returns = dict[tuple[int, int], ExactReturn]
 
-DESCRIPTION = """Computes the distribution of the return Z(s, a) of every state and action of a finite MDP under a
-stationary policy: by enumeration where no state comes back, else on a grid with a bound on its error. Prints a table
-and draws exact.png. A time limit is ignored."""
-
 POLICY = "uniform, optimal (of the highest expected return, ties shared), or a .npy file of [states, actions]"
 TOLERANCE = "largest Wasserstein-1 error wanted of a grid (default: 0.001 of the range of returns)"
+
+COMMAND = Command(
+    "exact",
+    """Computes the distribution of the return Z(s, a) of every state and action of a finite MDP under a
+stationary policy: by enumeration where no state comes back, else on a grid with a bound on its error. Prints a table
+and draws exact.png. A time limit is ignored.""",
+    {
+        "--policy": option(str, "uniform", POLICY),
+        "--discount": option(float, 0.995, "discount per step, in [0, 1]"),
+        "--tolerance": option(float | None, None, TOLERANCE),
+        "--seed": option(int, 0, "what the environment of this seed draws at random"),
+        "--out": option(str, None, "folder for the figure (default: runs/exact-ENV)"),
+        "--json": flag("print all atoms and probabilities as JSON; draw only with --out"),
+    },
+    parts=("env",),
+)
+
 FIGURE = "exact.png"
 ROWS = 24
 FEW_ATOMS = 4
 
 
-def parser(light: bool = False) -> ArgumentParser:
-    """The options of `uppertail exact`; a light parser only shows help."""
-    options = command_parser("exact", DESCRIPTION)
-    add_parts(options, light, ("env",))
-    options.add_argument("--policy", type=str, default="uniform", help=POLICY)
-    options.add_argument("--discount", type=float, default=0.995, help="discount per step, in [0, 1]")
-    options.add_argument("--tolerance", type=float | None, default=None, help=TOLERANCE)
-    options.add_argument("--seed", type=int, default=0, help="what the environment of this seed draws at random")
-    options.add_argument("--out", type=str, default=None, help="folder for the figure (default: runs/exact-ENV)")
-    options.add_argument(
-        "--json", action="store_true", help="print all atoms and probabilities as JSON; draw only with --out"
-    )
-    return options
-
-
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    options = parser()
+    options = COMMAND.parser()
     config = parse(options, arguments)
     if not 0 <= config.seed < 2**31:
         raise InputError(f"seed is {config.seed}: use 0 or more, below 2^31.")
@@ -139,7 +137,7 @@ def _show(title: str, returns: "Returns") -> None:
 
 
 def _atoms(z: "ExactReturn") -> str:
-    """All atoms where they are few, else the range that they span."""
+    """All atoms if they are few, else their range."""
     if z.atoms.size > FEW_ATOMS:
         return f"{z.atoms.size:,} atoms from {z.atoms[0]:.4g} to {z.atoms[-1]:.4g}"
     return ", ".join(f"{z:.4g} ({p:.3g})" for z, p in zip(z.atoms, z.probabilities, strict=True))

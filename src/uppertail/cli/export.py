@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jsonargparse import ArgumentParser
-
 from uppertail.cli.output import output_file
-from uppertail.cli.parsing import parse_run, run_parser
-from uppertail.cli.trust import HELP
+from uppertail.cli.parsing import FOLDER, QUIET, TRUST, Command, option
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,9 +14,19 @@ if TYPE_CHECKING:
     from uppertail.export.operations import Program
     from uppertail.training.results import TrainingResult
 
-DESCRIPTION = """Writes the greedy policy that one seed of a run learned: NAME.onnx for any program that reads ONNX
+COMMAND = Command(
+    "export",
+    """Writes the greedy policy that one seed of a run learned: NAME.onnx for any program that reads ONNX
 (needs `pip install onnx`), or NAME.npz, whose `readme` has a loader that needs only NumPy. The file is checked against
-the run on 1,000 observations before it is written."""
+the run on 1,000 observations before it is written.""",
+    {
+        **FOLDER,
+        "--to": option(str | None, None, "the file: NAME.onnx or NAME.npz"),
+        "--seed": option(int | None, None, "which seed (default: that of the highest greedy return)"),
+        **TRUST,
+        **QUIET,
+    },
+)
 
 ENDINGS = (".npz", ".onnx")
 CHECKED = 1000
@@ -27,21 +34,9 @@ MOST_DIFFERENCE = 1e-3
 """The largest difference of mean returns that rounding explains, as a share of the largest one."""
 
 
-def parser() -> ArgumentParser:
-    """The options of `uppertail export`."""
-    options = run_parser("export", DESCRIPTION)
-    options.add_argument("--to", type=str | None, default=None, help="the file: NAME.onnx or NAME.npz")
-    options.add_argument(
-        "--seed", type=int | None, default=None, help="which seed (default: that of the highest greedy return)"
-    )
-    options.add_argument("--trust", action="store_true", help=HELP)
-    options.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    return options
-
-
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    config = parse_run(parser(), arguments)
+    config = COMMAND.parse(arguments)
     if config.to is None:
         raise InputError("Which file? Add --to policy.onnx or --to policy.npz.")
     to = output_file(config.to, ENDINGS, "of no known kind")

@@ -4,9 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jsonargparse import ArgumentParser
-
-from uppertail.cli.parsing import parse_run, run_parser
+from uppertail.cli.parsing import FOLDER, Command, flag, option
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,32 +12,27 @@ if TYPE_CHECKING:
     from uppertail.records.distributions import Distributions
     from uppertail.reports.inspected import Inspected
 
-DESCRIPTION = """Shows what a run of `uppertail train` learned: the return distribution of each action in a state, and
-the greedy path with upper bounds; of its end, or with --step of any moment that --record distributions recorded."""
-
-OPTIONS = {
-    "seed": "which seed (default: the first)",
-    "state": "which state (default: the greedy path's first)",
-    "step": "the last recorded moment up to this environment step (default: the end)",
-}
+COMMAND = Command(
+    "inspect",
+    """Shows what a run of `uppertail train` learned: the return distribution of each action in a state, and
+the greedy path with upper bounds; of its end, or with --step of any moment that --record distributions recorded.""",
+    {
+        **FOLDER,
+        "--seed": option(int | None, None, "which seed (default: the first)"),
+        "--state": option(int | None, None, "which state (default: the greedy path's first)"),
+        "--step": option(int | None, None, "the last recorded moment up to this environment step (default: the end)"),
+        "--json": flag("print the numbers as JSON"),
+    },
+)
 
 WIDTH = 20
 """Characters of a drawn distribution."""
 BLOCKS = "·▁▂▃▄▅▆▇█"
 
 
-def parser() -> ArgumentParser:
-    """The options of `uppertail inspect`."""
-    options = run_parser("inspect", DESCRIPTION)
-    for name, text in OPTIONS.items():
-        options.add_argument(f"--{name}", type=int | None, default=None, help=text)
-    options.add_argument("--json", action="store_true", help="print the numbers as JSON")
-    return options
-
-
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    config = parse_run(parser(), arguments)
+    config = COMMAND.parse(arguments)
     if config.step is not None and config.step < 0:
         raise InputError(f"step is {config.step}: use 0, the beginning, or more.")
     from uppertail.records import RunFolder, config_of

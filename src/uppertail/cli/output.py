@@ -1,4 +1,4 @@
-"""What a command prints and the pictures that it draws; a failure of these loses no result."""
+"""Output of commands. Errors while printing or drawing are reported, not raised, so that results are kept."""
 
 import contextlib
 import io
@@ -28,11 +28,7 @@ def output_file(name: str, endings: Sequence[str], what: str) -> Path:
 
 @contextlib.contextmanager
 def picture(path: Path) -> Iterator[None]:
-    """Turns a failure to draw a picture into one line of complaint; the results are kept.
-
-    Args:
-        path: where it goes.
-    """
+    """Reports an error while the picture at a path is drawn; an OSError, such as a full disk, is still raised."""
     try:
         yield
     except OSError:

@@ -1,10 +1,12 @@
 """Options from the signatures of classes; the first one that is wrong is an InputError."""
 
 import argparse
+import dataclasses
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
@@ -21,48 +23,82 @@ LONGEST = 600
 """The most characters of what the parser itself says."""
 
 
-def command_parser(
-    command: str, description: str, formatter_class: type[argparse.HelpFormatter] = DefaultHelpFormatter
-) -> ArgumentParser:
-    """The parser of a command: it raises its errors, and takes no abbreviated options."""
-    return ArgumentParser(
-        prog=f"uppertail {command}",
-        description=description,
-        formatter_class=formatter_class,
-        exit_on_error=False,
-        allow_abbrev=False,
-    )
-
-
-def run_parser(command: str, description: str) -> ArgumentParser:
-    """The parser of a command about a run's folder; `parse_run` parses its arguments."""
-    options = command_parser(command, description)
-    options.add_argument("folder", type=str, nargs="?", default=None, help="the run's folder")
-    return options
-
-
-def add_parts(parser: ArgumentParser, light: bool, options: Sequence[str] = tuple(PARTS)) -> None:
-    """Adds --env, --distribution and the other parts: any class of their contract, by name or import path.
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command of `uppertail`, whose options are taken as they are written, without abbreviations.
 
     Args:
-        parser: the parser to add to.
-        light: only for showing help: imports nothing.
-        options: which of the parts to add.
+        name: its name.
+        description: what its help says first.
+        options: its options, each with arguments of `add_argument`.
+        parts: the parts of a run that are among its options, with their settings.
+        settings: a class whose arguments are among them, too.
+        formatter: how its help is formatted.
     """
-    for option in options:
-        part = PARTS[option]
-        text = (
-            f"{part.meaning}: {part.choices}, or the import path of your own class; its settings: --{option}.NAME VALUE"
+
+    name: str
+    description: str
+    options: Mapping[str, Mapping[str, Any]]
+    parts: Sequence[str] = ()
+    settings: type | None = None
+    formatter: type[argparse.HelpFormatter] = DefaultHelpFormatter
+
+    def parser(self, light: bool = False) -> ArgumentParser:
+        """Its parser; a light one imports no part, and only shows help."""
+        parser = ArgumentParser(
+            prog=f"uppertail {self.name}",
+            description=self.description,
+            formatter_class=self.formatter,
+            exit_on_error=False,
+            allow_abbrev=False,
         )
-        if light:
-            parser.add_argument(f"--{option}", type=str, default=None if part.optional else part.default, help=text)
-            parser.add_argument(
-                f"--{option}.help", metavar="CLASS", default=argparse.SUPPRESS, help="list the settings of one of these"
-            )
-        else:
-            kind = part.load()
-            default = None if part.optional else {"class_path": part.default_path}
-            parser.add_argument(f"--{option}", type=kind | None if part.optional else kind, default=default, help=text)
+        for part in self.parts:
+            _add_part(parser, part, light)
+        if self.settings is not None:
+            parser.add_class_arguments(self.settings, None)
+        for name, arguments in self.options.items():
+            parser.add_argument(name, **arguments)
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> Namespace:
+        """The values of its options; the folder of a run must be among them."""
+        config = parse(self.parser(), arguments)
+        if "folder" not in self.options:
+            return config
+        if config.folder is None:
+            command = f"`uppertail {self.name} DIR`"
+            raise InputError(f"Which run? {command}, with the folder that `uppertail train` wrote to.")
+        return Namespace({**config, "folder": Path(config.folder)})
+
+
+def option(kind: Any, default: Any, text: str, **more: Any) -> dict[str, Any]:
+    """An option with a value."""
+    return {"type": kind, "default": default, "help": text, **more}
+
+
+def flag(text: str) -> dict[str, Any]:
+    """An option without a value."""
+    return {"action": "store_true", "help": text}
+
+
+FOLDER = {"folder": option(str, None, "the run's folder", nargs="?")}
+QUIET = {"--quiet": flag("print nothing but errors")}
+TRUST = {"--trust": flag("run the code that the folder names, also if you did not make it on this machine")}
+
+
+def _add_part(parser: ArgumentParser, name: str, light: bool) -> None:
+    """Adds --env, --distribution or another part: any class of its contract, by name or import path."""
+    part = PARTS[name]
+    text = f"{part.meaning}: {part.choices}, or the import path of your own class; its settings: --{name}.NAME VALUE"
+    if light:
+        parser.add_argument(f"--{name}", type=str, default=None if part.optional else part.default, help=text)
+        parser.add_argument(
+            f"--{name}.help", metavar="CLASS", default=argparse.SUPPRESS, help="list the settings of one of these"
+        )
+    else:
+        kind = part.load()
+        default = None if part.optional else {"class_path": part.default_path}
+        parser.add_argument(f"--{name}", type=kind | None if part.optional else kind, default=default, help=text)
 
 
 def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
@@ -80,15 +116,6 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
         text = printable(" ".join(str(error).split()).rstrip("."))
         shown = text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
         raise InputError(f"{shown}; `{parser.prog} --help` lists the options.") from error
-
-
-def parse_run(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
-    """Parses the arguments of a command about a run's folder, which must be among them."""
-    config = parse(parser, arguments)
-    if config.folder is None:
-        raise InputError(f"Which run? `{parser.prog} DIR`, with the folder that `uppertail train` wrote to.")
-    config.folder = Path(config.folder)
-    return config
 
 
 def instantiate(parser: ArgumentParser, config: Namespace) -> Namespace:

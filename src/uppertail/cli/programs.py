@@ -11,7 +11,7 @@ LARGEST = 2**30
 """Bytes of programs that are kept at most; the oldest are deleted first."""
 
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
-"""How a file begins that JAX has compressed with a library that need not be here."""
+"""The first bytes of a file that JAX compressed with zstandard, which may not be installed now."""
 
 
 def keep() -> None:
@@ -33,7 +33,7 @@ def keep() -> None:
 
 
 def tidy(folder: Path, largest: int) -> None:
-    """Deletes the oldest programs beyond a size, and what a killed process left of the last ones that were written."""
+    """Deletes the oldest programs beyond a size, and incomplete ones, which a killed process leaves."""
     files = {file: file.stat() for file in folder.glob("*-cache")}
     mark, size = folder / ".tidy", 0
     tidied = mark.stat().st_mtime_ns if mark.exists() else 0

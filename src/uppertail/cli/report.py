@@ -4,27 +4,21 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
-
-from uppertail.cli.parsing import command_parser, parse
+from uppertail.cli.parsing import QUIET, Command, option
 from uppertail.errors import InputError
 
-DESCRIPTION = """Writes one HTML file about one or several runs: learning curves, return distributions over training (of
+COMMAND = Command(
+    "report",
+    """Writes one HTML file about one or several runs: learning curves, return distributions over training (of
 runs with --record distributions), why a run got stuck, when seeds got there. It opens without a network. Needs
-`pip install altair vl-convert-python`."""
-
-
-def parser() -> ArgumentParser:
-    """The options of `uppertail report`."""
-    options = command_parser("report", DESCRIPTION)
-    options.add_argument("folders", type=str, nargs="*", default=[], help="folders of runs and of studies")
-    options.add_argument(
-        "--out", type=str, default=None, help="the file (default: report.html in the folder, or here if there are more)"
-    )
-    states = "states to show, like '[0, 5]' (default: along the greedy path)"
-    options.add_argument("--states", type=list[int] | int, default=[], help=states)
-    options.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    return options
+`pip install altair vl-convert-python`.""",
+    {
+        "folders": option(str, [], "folders of runs and of studies", nargs="*"),
+        "--out": option(str, None, "the file (default: report.html in the folder, or here if there are more)"),
+        "--states": option(list[int] | int, [], "states to show, like '[0, 5]' (default: along the greedy path)"),
+        **QUIET,
+    },
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     from uppertail import records
     from uppertail.reports.page import page, require
 
-    config = parse(parser(), arguments)
+    config = COMMAND.parse(arguments)
     if not config.folders:
         raise InputError("Which runs? `uppertail report DIR...`, with folders that `uppertail train` wrote to.")
     require()

@@ -4,37 +4,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jsonargparse import ArgumentParser
-
 from uppertail import records
 from uppertail.cli import train
-from uppertail.cli.parsing import parse_run, run_parser
-from uppertail.cli.trust import HELP, require_trust
+from uppertail.cli.parsing import FOLDER, QUIET, TRUST, Command, option
+from uppertail.cli.trust import require_trust
 from uppertail.errors import InputError
 
 if TYPE_CHECKING:
     from uppertail.training.drive import OnChunk
 
-DESCRIPTION = """Goes on with a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
+COMMAND = Command(
+    "resume",
+    """Goes on with a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
 last checkpoint to the limits in its config.yaml, and writes what the run would have written. With --steps N, a run
 that ended at its limit of steps goes on to a later one; until it has written results, the new limit stands in
-config-next.yaml, and without that file the run has its old limit."""
-
-
-def parser() -> ArgumentParser:
-    """The options of `uppertail resume`."""
-    options = run_parser("resume", DESCRIPTION)
-    options.add_argument(
-        "--steps", type=int | None, default=None, help="a new limit of environment steps, beyond that of the run"
-    )
-    options.add_argument("--trust", action="store_true", help=HELP)
-    options.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    return options
+config-next.yaml, and without that file the run has its old limit.""",
+    {
+        **FOLDER,
+        "--steps": option(int | None, None, "a new limit of environment steps, beyond that of the run"),
+        **TRUST,
+        **QUIET,
+    },
+)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    config = parse_run(parser(), arguments)
+    config = COMMAND.parse(arguments)
     return go_on(config.folder, config.steps, config.trust, config.quiet)
 
 

@@ -6,53 +6,46 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import Namespace
 
 from uppertail import records
 from uppertail.cli import study_running
-from uppertail.cli.parsing import command_parser, parse
+from uppertail.cli.parsing import QUIET, Command, flag, option
 from uppertail.cli.study_checks import check_cells, check_some_cells
 from uppertail.errors import InputError
 from uppertail.studies import pool
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import StudyFolder
 
-DESCRIPTION = """Runs every cell of a study, each a run folder of `uppertail train`, and writes study.json. The file is
-YAML: base (options of `uppertail train`), grid (option: list of values; their product) and cells (a list of options).
-The same command again does what is missing. Exit code 1: some cells failed. Give the study's folder instead of the file
-to go on with the study in it."""
-
 WORKERS = (
     "cells side by side, each in a process of its own, or as many jobs (default: the cores that are usable); 1: one "
     "after another in this process"
 )
 COMPARE = "instead: is B better than A? Folders of runs or of studies, or cells of this study: option=value,..."
+LAUNCHERS = Literal["here", "slurm", "pbs", "lsf", "sge"]
 
-
-def parser() -> ArgumentParser:
-    """The options of `uppertail study`."""
-    options = command_parser("study", DESCRIPTION)
-    options.add_argument("study", type=str | None, nargs="?", default=None, help="the study's file, or its folder")
-    options.add_argument("--out", type=str | None, default=None, help="the study's folder (default: runs/NAME)")
-    options.add_argument("--workers", type=int | None, default=None, help=WORKERS)
-    options.add_argument(
-        "--scheduler", type=str | None, default=None, help="use the workers of a running Dask cluster: tcp://HOST:PORT"
-    )
-    options.add_argument(
-        "--launcher",
-        type=Literal["here", "slurm", "pbs", "lsf", "sge"],
-        default="here",
-        help="where the workers are started: here, or as jobs of a cluster",
-    )
-    options.add_argument("--dry-run", action="store_true", help="only say how many cells, and about how long")
-    options.add_argument("--compare", type=str, nargs=2, metavar=("A", "B"), default=None, help=COMPARE)
-    options.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    return options
+COMMAND = Command(
+    "study",
+    """Runs every cell of a study, each a run folder of `uppertail train`, and writes study.json. The file is
+YAML: base (options of `uppertail train`), grid (option: list of values; their product) and cells (a list of options).
+The same command again does what is missing. Exit code 1: some cells failed. Give the study's folder instead of the file
+to go on with the study in it.""",
+    {
+        "study": option(str | None, None, "the study's file, or its folder", nargs="?"),
+        "--out": option(str | None, None, "the study's folder (default: runs/NAME)"),
+        "--workers": option(int | None, None, WORKERS),
+        "--scheduler": option(str | None, None, "use the workers of a running Dask cluster: tcp://HOST:PORT"),
+        "--launcher": option(LAUNCHERS, "here", "where the workers are started: here, or as jobs of a cluster"),
+        "--dry-run": flag("only say how many cells, and about how long"),
+        "--compare": option(str, None, COMPARE, nargs=2, metavar=("A", "B")),
+        **QUIET,
+    },
+)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    config = parse(parser(), arguments)
+    config = COMMAND.parse(arguments)
     if config.compare is not None:
         return _compare(config.study, config.out, *config.compare)
     if config.study is None:
@@ -65,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     definition = Definition.read(file)
     folder.exists()
     workers = min(_workers(config), len(definition.cells))
-    return (_foretell if config.dry_run else _run)(config, definition, folder, workers)
+    return (_dry_run if config.dry_run else _run)(config, definition, folder, workers)
 
 
 def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
@@ -90,7 +83,7 @@ def _workers(config: Namespace) -> int:
     return threads.cores() if importlib.util.find_spec("distributed") or config.launcher != "here" else 1
 
 
-def _foretell(config: Namespace, definition: Definition, folder: StudyFolder, workers: int) -> int:
+def _dry_run(config: Namespace, definition: Definition, folder: StudyFolder, workers: int) -> int:
     """Says how many cells there are, after checking some of them, and about how long they take."""
     del config
     outcomes = folder.outcomes(definition)

@@ -77,7 +77,7 @@ def run(
         definition: the study.
         folder: its folder.
         connect: connects to Dask's workers; None: cells run in this process, one after another.
-        workers: how many workers there are, to foretell the end.
+        workers: how many workers there are, to estimate the time left.
         quiet: whether only errors are printed.
     """
     outcomes = folder.outcomes(definition)

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import Namespace
 
 from uppertail import records
 from uppertail.cli.output import complain
-from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
+from uppertail.cli.parsing import QUIET, Command, flag, instantiate, option, parse
 from uppertail.errors import InputError
+from uppertail.parts import PARTS
 from uppertail.presets import with_preset
 from uppertail.training.settings import Settings
 
@@ -22,13 +23,28 @@ if TYPE_CHECKING:
     from uppertail.training.drive import OnChunk
     from uppertail.training.run import Run
 
-DESCRIPTION = """Trains one method on one environment, all seeds at once, and writes config.yaml, log.jsonl,
-episodes.npz, summary.json, networks.safetensors and curve.png to a folder."""
-
 PRESET = "a set of options: paper (the paper's own form) or minigrid (needs --env.id); options given beside it win"
 CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
 LOGGER = "beside log.jsonl: tensorboard, wandb, or the import path of your own class; may be given several times"
+
+COMMAND = Command(
+    "train",
+    """Trains one method on one environment, all seeds at once, and writes config.yaml, log.jsonl,
+episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
+    {
+        "--config": {"action": "config", "help": "YAML file with any of these options"},
+        "--preset": option(str | None, None, PRESET),
+        "--checkpoint_every": option(int | None, None, CHECKPOINT_EVERY),
+        "--record": option(Literal["distributions"] | None, None, RECORD),
+        "--logger": option(list[str] | str, [], LOGGER),
+        "--out": option(str, None, "folder for the results (default: runs/NAME)"),
+        "--overwrite": flag("replace the results in that folder"),
+        **QUIET,
+    },
+    parts=tuple(PARTS),
+    settings=Settings,
+)
 
 RUNS = Path("runs")
 """The folder of runs without --out."""
@@ -102,25 +118,9 @@ class Request:
         return folder
 
 
-def parser(light: bool = False) -> ArgumentParser:
-    """The options of `uppertail train`; a light parser only shows help."""
-    options = command_parser("train", DESCRIPTION)
-    options.add_argument("--config", action="config", help="YAML file with any of these options")
-    options.add_argument("--preset", type=str | None, default=None, help=PRESET)
-    add_parts(options, light)
-    options.add_class_arguments(Settings, None)
-    options.add_argument("--checkpoint_every", type=int | None, default=None, help=CHECKPOINT_EVERY)
-    options.add_argument("--record", type=Literal["distributions"] | None, default=None, help=RECORD)
-    options.add_argument("--logger", type=list[str] | str, default=[], help=LOGGER)
-    options.add_argument("--out", type=str, default=None, help="folder for the results (default: runs/NAME)")
-    options.add_argument("--overwrite", action="store_true", help="replace the results in that folder")
-    options.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    return options
-
-
 def parse_request(arguments: Sequence[str]) -> Request:
     """What these arguments ask for."""
-    options = parser()
+    options = COMMAND.parser()
     config = parse(options, with_preset(_one_logger_option(arguments)))
     saved = Namespace({name: value for name, value in config.items() if name not in NOT_PART_OF_A_RUN})
     return Request(instantiate(options, config), options.dump(saved, skip_unset=False))

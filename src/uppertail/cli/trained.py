@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uppertail.cli import train
-from uppertail.cli.parsing import add_parts, command_parser, instantiate, parse
+from uppertail.cli.parsing import Command, instantiate, option, parse
 from uppertail.cli.trust import require_trust
 from uppertail.errors import InputError
 
@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 NAMES = ("greedy", "ucb", "thompson", "trained")
 """Short names of policies to play with."""
 
-POLICY = (
-    "greedy: the highest mean; ucb, thompson: as the run had them, or their defaults; trained: the run's own; else the "
-    "name or import path of a policy, or '{class_path: UCB, init_args: {low: 1.7, high: 2.3}}'"
-)
+POLICY = {
+    "--policy": option(
+        str,
+        "greedy",
+        "greedy: the highest mean; ucb, thompson: as the run had them, or their defaults; trained: the run's own; else "
+        "the name or import path of a policy, or '{class_path: EpisodeUCB, init_args: {low: 2, high: 2}}'",
+    )
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,7 +67,7 @@ def open_run(folder: Path, trust: bool | None, policy: str = "trained") -> Itera
     Args:
         folder: the folder.
         trust: whether code that it names may run though the user did not make it here; None: never.
-        policy: one of `NAMES`, or another policy as `POLICY` says.
+        policy: one of `NAMES`, or another policy, as the help of --policy says.
     """
     from uppertail import records
     from uppertail.training.trained import LearnedFile
@@ -82,8 +86,7 @@ def open_run(folder: Path, trust: bool | None, policy: str = "trained") -> Itera
 
 def _policy(text: str) -> "ExplorationPolicy":
     """A policy by its name, its import path, or a mapping of class_path and init_args."""
-    options = command_parser("evaluate", "")
-    add_parts(options, False, ("policy",))
+    options = Command("evaluate", "", {}, parts=("policy",)).parser()
     try:
         return instantiate(options, parse(options, [f"--policy={text}"])).policy
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Whose code a run folder makes a command run, and whether the user wants that."""
+"""Asks the user before a command runs code that a run folder names."""
 
 import re
 import sys
@@ -15,9 +15,7 @@ KNOWN = ("uppertail", "gymnasium")
 """Packages whose code runs without a question."""
 
 PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_][\w.]*:\S+")
-"""What looks like the import path of a class, or like the id of an environment with the module that makes it."""
-
-HELP = "run the code that the folder names, also if you did not make it on this machine"
+"""Import paths of classes, and ids of environments with the module that makes them."""
 
 
 def require_trust(folder: Path, trust: bool | None) -> None:
@@ -27,7 +25,7 @@ def require_trust(folder: Path, trust: bool | None) -> None:
         folder: the run's folder.
         trust: whether the user wants it; None: the command never runs such code.
     """
-    named = sorted(set(others(RunFolder(folder).config or {})))
+    named = sorted(set(foreign_names(RunFolder(folder).config or {})))
     if not named or trust or (trust is not None and made_here(folder)):
         return
     what = f"The run in {folder} names code that is not UpperTail's or Gymnasium's ({printable(', '.join(named[:5]))})"
@@ -42,17 +40,17 @@ def require_trust(folder: Path, trust: bool | None) -> None:
     )
 
 
-def others(options: Mapping[str, Any]) -> Iterator[str]:
-    """What a run's options name that is neither ours nor Gymnasium's: classes, and modules of environments.
+def foreign_names(options: Mapping[str, Any]) -> Iterator[str]:
+    """The classes and modules that a run's options name and that are neither UpperTail's nor Gymnasium's.
 
-    Whatever looks like one counts: a question too many is better than code that nobody wanted.
+    Everything that looks like such a name counts: an unneeded question is better than unwanted code.
     """
     for option, value in options.items():
         part, content = PARTS.get(option), content_of(value)
         kind = content.get("class_path") if isinstance(content, Mapping) else content
         if part is not None and isinstance(kind, str) and "." not in kind and kind not in part.kinds:
             yield kind  # a module of this name would be imported
-        if "." in option or option == "config":  # no run writes such an option; it would replace others
+        if "." in option or option == "config":  # no run writes such an option; it would replace other options
             yield option
     for text in _texts(options):
         yield from (found for found in PATH.findall(text) if re.split(r"[.:]", found)[0] not in KNOWN)

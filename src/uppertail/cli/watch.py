@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jsonargparse import ArgumentParser
 from PIL import Image
 
 from uppertail.cli import trained
 from uppertail.cli.output import output_file
-from uppertail.cli.parsing import parse_run, run_parser
-from uppertail.cli.trust import HELP
+from uppertail.cli.parsing import FOLDER, TRUST, Command, option
 from uppertail.errors import InputError
 from uppertail.records import write_bytes, write_errors
 
@@ -21,9 +19,21 @@ if TYPE_CHECKING:
     from uppertail.environments import Frame, WatchableBuilder
     from uppertail.training.run import Run
 
-DESCRIPTION = """Plays episodes with the network that one seed of a run learned, in Gymnasium's own pictures of the
+COMMAND = Command(
+    "watch",
+    """Plays episodes with the network that one seed of a run learned, in Gymnasium's own pictures of the
 environment: in a window, or, with --gif, in a file, which needs no display. An environment that draws only text is
-printed. Gymnasium draws with pygame, which `pip install 'gymnasium[classic-control,toy-text]'` installs."""
+printed. Gymnasium draws with pygame, which `pip install 'gymnasium[classic-control,toy-text]'` installs.""",
+    {
+        **FOLDER,
+        "--seed": option(int | None, None, "which of the run's seeds (default: the first)"),
+        "--episodes": option(int, 1, "how many episodes"),
+        **trained.POLICY,
+        **TRUST,
+        "--gif": option(str, None, "file for an animated GIF, instead of a window"),
+        "--fps": option(int | None, None, "frames per second (default: the environment's)"),
+    },
+)
 
 MOST_PIXELS = 400_000_000
 """The most pixels of all frames of a GIF, which stay in memory: 1,666 frames of 600 x 400 take 400 MB."""
@@ -34,21 +44,9 @@ SHORTEST_FRAME = 20
 """Milliseconds; browsers slow down shorter ones."""
 
 
-def parser() -> ArgumentParser:
-    """The options of `uppertail watch`."""
-    options = run_parser("watch", DESCRIPTION)
-    options.add_argument("--seed", type=int | None, default=None, help="which of the run's seeds (default: the first)")
-    options.add_argument("--episodes", type=int, default=1, help="how many episodes")
-    options.add_argument("--policy", type=str, default="greedy", help=trained.POLICY)
-    options.add_argument("--trust", action="store_true", help=HELP)
-    options.add_argument("--gif", type=str, default=None, help="file for an animated GIF, instead of a window")
-    options.add_argument("--fps", type=int | None, default=None, help="frames per second (default: the environment's)")
-    return options
-
-
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
-    config = parse_run(parser(), arguments)
+    config = COMMAND.parse(arguments)
     if config.episodes < 1:
         raise InputError(f"episodes is {config.episodes}: use 1 or more.")
     if config.fps is not None and not 1 <= config.fps <= 1000:

@@ -1,4 +1,4 @@
-"""The file of `--record distributions`: return distributions at moments of a run. Its schema stands only here."""
+"""The file of `--record distributions`: return distributions at moments of a run. No other file knows its schema."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ class Distributions:
         episode: finished episodes of each seed until then, at most its limit.
         states: the states; -1 where there is none. If observations are not states, 0 stands for the run's first one.
         mean: mean of the return of each action, over all members of an ensemble.
-        std: its standard deviation, likewise: that of the mixture of the members.
+        std: its standard deviation, that of the mixture of all members.
         parameters: the family's parameters by their names, with axes [moments, seeds, states, members, actions, ...].
         visits: how often each action was taken there; None if observations are not states.
-        last: environment step at which each action was last taken, 0 for never; None likewise.
+        last: environment step at which each action was last taken, 0 for never; None if observations are not states.
         table: the arrays of each seed's environment, if it is a table: those of `OUTCOMES` and `STARTS`.
         rows: rows of equal length in which a picture of the states has them; 1: they lie in a line.
     """
@@ -64,7 +64,7 @@ class Distributions:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Reads what `arrays` returned; a MismatchError says why they are not those of a run."""
+        """The inverse of `arrays`. A MismatchError says what is wrong with arrays that no run wrote."""
         mean = require_array("mean", arrays.get("mean"), "f", (None,) * 4)
         shapes = {"step": mean.shape[:2], "episode": mean.shape[:2], "states": mean.shape[:3], "std": mean.shape}
         kinds = {"std": "f"}
@@ -101,7 +101,7 @@ def write(folder: Path, recorded: Distributions) -> None:
 
 
 def read(folder: Path) -> Distributions | None:
-    """The distributions that a run recorded; None if it recorded none, an InputError if the file is damaged."""
+    """The distributions that a run recorded; None if it recorded none. A damaged file is an InputError."""
     path, remedy = folder / DISTRIBUTIONS, "delete it, or train again to record another"
     if not path.exists():
         return None

@@ -40,7 +40,7 @@ class Episodes:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> list[Self]:
-        """The episodes of each seed, from the arrays of episodes.npz; a MismatchError says why they are no run's."""
+        """The episodes of each seed, from the arrays of episodes.npz; a MismatchError says what is wrong."""
         first = arrays.get(COLUMNS[0], np.zeros((1, 0)))
         for name in COLUMNS:
             array = require_array(name, arrays.get(name), "f", (None, first.shape[-1] if first.ndim else 0))

@@ -13,16 +13,16 @@ from uppertail.records.files import write_errors
 CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json", "curve.png"
 NETWORKS = "networks.safetensors"
 NEXT_CONFIG = "config-next.yaml"
-"""What a run that goes on beyond its limit will have as its config.yaml, until it has written results of that run."""
+"""The config.yaml of a run that goes beyond its limit, until the longer run has written results."""
 FILES = (CONFIG, EPISODES, SUMMARY, NETWORKS, CURVE)
 EVALUATION = "evaluation-*.json"
-"""What `evaluate` adds to the folder of a run: one file for each policy, about the networks of that time."""
+"""What `evaluate` writes: one file for each policy."""
 DISTRIBUTIONS, REPORT = "distributions.npz", "report.html"
-"""What `--record distributions` keeps of a run, and what `report` draws."""
+"""What `--record distributions` and `report` write."""
 LOG, WANDB_ID = "log.jsonl", "wandb-id.txt"
-"""What loggers keep of a run: its numbers chunk by chunk, and its name at Weights & Biases."""
+"""What loggers write: numbers chunk by chunk, and the id of the run at Weights & Biases."""
 DAMAGED_LOG = f"{LOG}.damaged"
-"""The new name of a log that a resumed run cannot read."""
+"""The new name of a log that cannot be read."""
 CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
 TENSORBOARD = "tensorboard"
 FOLDERS = {CHECKPOINTS: (CHECKPOINT_PATTERN, f".{CHECKPOINT_PATTERN}"), TENSORBOARD: ("events.out.tfevents.*",)}
@@ -31,7 +31,7 @@ LOCK = ".lock"
 """The file in a locked folder. The operating system releases its lock when the process ends, however it ends."""
 PROBE = ".writable"
 LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, NEXT_CONFIG, DISTRIBUTIONS, REPORT, WANDB_ID)))
-"""What a process that was killed may leave in the folder of a run."""
+"""What a killed process may leave in the folder of a run."""
 PATIENCE = 0.2
 """Seconds until a folder counts as in use: a process that has just ended may be removing its lock."""
 
@@ -129,7 +129,7 @@ def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
 
 
 def require_unused(folder: Path, otherwise: str = "") -> None:
-    """Refuses a folder that exists, with another remedy beside choosing another one."""
+    """Refuses a folder that exists; `otherwise` is a remedy besides choosing another one."""
     with output_errors(folder):
         if folder.exists():
             raise InputError(f"The output {folder} exists already: choose another --out{otherwise}.")

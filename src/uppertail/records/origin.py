@@ -1,4 +1,4 @@
-"""Whose run a folder holds: its config.yaml ends with a seal that only this user on this machine can make."""
+"""Tells runs of this user on this machine by a seal at the end of config.yaml that nobody else can make."""
 
 import contextlib
 import hashlib
@@ -11,7 +11,7 @@ from uppertail.records.files import write_text
 from uppertail.records.folder import CONFIG
 
 SEAL = "# made here: "
-"""How the last line begins; the rest is the HMAC of all lines before, with the user's own key."""
+"""The beginning of the last line; the rest is the HMAC of all lines before, with the user's own key."""
 
 
 def write_config(path: Path, options: str) -> None:

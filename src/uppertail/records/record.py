@@ -124,7 +124,7 @@ class RunRecord:
         return summary_of(self)
 
     def arrays(self) -> dict[str, Float[np.ndarray, "seeds episodes"]]:
-        """The contents of episodes.npz: `return`, `length` and `step`, padded with NaN where seeds differ in count."""
+        """The contents of episodes.npz: `return`, `length` and `step`, padded with NaN to the largest count."""
         columns = {"return": "returns", "length": "lengths", "step": "end_steps"}
         count = max((seed.returns.size for seed in self.episodes), default=0)
         padded = {name: np.full((len(self.episodes), count), np.nan) for name in columns}

@@ -19,7 +19,7 @@ ASKED: dict[str, Any] = {
     "settings": dict[str, Any],
     "measured_returns": tuple[float, float] | None,
 }
-"""What a run was asked for, and the types: the description of each part, the settings, the range of returns."""
+"""The entries that describe a run's parts and settings, and their types."""
 
 ENTRIES: dict[str, tuple[Any, Callable[["RunRecord"], Any]]] = {
     "seeds": (int, lambda run: len(run.episodes)),

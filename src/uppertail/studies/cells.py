@@ -85,7 +85,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a cell ended, or that it has not.
+    """The state of a cell, and how it ended if it has.
 
     Args:
         state: pruned is a trial of a search that was ended early.

@@ -95,13 +95,13 @@ class StudyFolder:
             write_json(self.path / SUMMARY, document)
 
     def outcome(self, name: str) -> Outcome | None:
-        """How the cell of this name ended; None if it has not, or if that cannot be read."""
+        """How the cell of this name ended; None if it has not ended, or its file cannot be read."""
         with contextlib.suppress(OSError, ValueError, TypeError):
             return Outcome(**json.loads(self._outcome(name).read_bytes()))
         return None
 
     def end(self, name: str, outcome: Outcome) -> None:
-        """Keeps how a cell ended."""
+        """Writes down how a cell ended."""
         with disk_errors(self.path):
             write_json(self._outcome(name), dataclasses.asdict(outcome))
 
@@ -117,7 +117,7 @@ class StudyFolder:
             lock.release()
 
     def outcomes(self, definition: Definition) -> dict[str, Outcome]:
-        """How each cell ended; one that has not is begun (it runs, or was cut off) or waits."""
+        """The outcome of each cell; one that has not ended is begun (it runs, or was interrupted) or waiting."""
         found: dict[str, Outcome] = {}
         for cell in definition.cells:
             begun = (self.cell(cell) / CONFIG).is_file()
@@ -125,7 +125,7 @@ class StudyFolder:
         return found
 
     def release(self, definition: Definition) -> Iterator[str]:
-        """Lets damaged and failed cells run again, but no trial of a search; says each damaged cell in a sentence."""
+        """Lets damaged and failed cells run again, except trials; yields a sentence about each damaged cell."""
         for cell in definition.cells if definition.space is None else ():
             outcome, place = self.outcome(cell.name), self.cell(cell)
             wrong = _damage(place, outcome)

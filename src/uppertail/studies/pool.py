@@ -37,7 +37,7 @@ TIMEOUT = 10.0
 
 
 def outcomes(work: Callable[[Cell], Outcome], cells: Iterator[Cell], client: Any) -> Iterator[tuple[Cell, Outcome]]:
-    """Runs cells, one for each thread of the workers at a time, and takes the next when there is room.
+    """Runs cells, as many at a time as the workers have threads.
 
     Args:
         work: runs a cell.

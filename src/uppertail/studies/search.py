@@ -126,7 +126,7 @@ class Search:
     space: Space
 
     def cells(self) -> Iterator[Cell]:
-        """The trials that have not ended, those that were cut off first; Optuna is asked when one is taken."""
+        """The trials that have not ended, interrupted ones first; Optuna chooses options when a trial is taken."""
         for number in range(self.space.trials):
             trials = self.study.get_trials(deepcopy=False)
             if number == len(trials):
@@ -180,7 +180,7 @@ class Pruner:
 
 
 def trial_of(study: Any, number: int) -> Any:
-    """One of Optuna's trials, which can be told more."""
+    """One of Optuna's trials, which takes more reports."""
     import optuna  # pyright: ignore[reportMissingImports]
 
     return optuna.trial.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
