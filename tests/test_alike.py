@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from uppertail.environments import EnvironmentFailedError, Given
-from uppertail.environments.gymnasium.vector_adapter import VectorAdapterMaker, _end_later
+from uppertail.environments import EnvironmentFailedError, FromGymnasium
+from uppertail.environments.gymnasium.adapter import AdapterMaker, _end_later
 from uppertail.training.drivers import evaluation
 
 SIZES = {"vector": (3,), "image": (8, 8)}
@@ -44,7 +44,7 @@ class Reusing(gymnasium.Env[Any, Any]):
 @pytest.mark.parametrize("truncates", [False, True])
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_an_observation_stays_what_it_was(kind: str, truncates: bool, num_envs: int) -> None:
-    host = Given(lambda: Reusing(kind, truncates)).open(0, num_envs)
+    host = FromGymnasium(lambda: Reusing(kind, truncates)).open(0, num_envs)
     seen = [host.reset()]
     steps = [host.step(np.zeros(num_envs, np.int32)) for _ in range(5)]
     seen += [step.observation for step in steps]
@@ -66,7 +66,7 @@ class Careless(Reusing):
 
 
 def test_what_a_single_environment_may_do_it_may_do_beside_others() -> None:
-    builder = Given(Careless)
+    builder = FromGymnasium(Careless)
     alone, beside = builder.open(0, 1), builder.open(0, 3)
     np.testing.assert_array_equal(beside.reset()[1], alone.reset()[0])
     for _ in range(5):
@@ -84,7 +84,7 @@ def test_a_vector_environment_gets_actions_of_one_type() -> None:
             return super().step(actions)
 
     types: list[Any] = []
-    host = Given(lambda: Seen([Reusing] * 2)).open(0, 2)
+    host = FromGymnasium(lambda: Seen([Reusing] * 2)).open(0, 2)
     host.reset()
     for kind in (np.int32, np.int64):
         host.step(np.zeros(2, kind))
@@ -92,7 +92,7 @@ def test_a_vector_environment_gets_actions_of_one_type() -> None:
 
 
 def test_other_observations_in_evaluation_are_known_before_training() -> None:
-    builder = Given(Reusing)
+    builder = FromGymnasium(Reusing)
     with pytest.raises(EnvironmentFailedError, match=r"seed 7, at the first reset of its .* float32\[3\], in .*\[5\]"):
         evaluation.rehearse(builder, 7, np.zeros((1, 5), np.float32))
 
@@ -103,12 +103,12 @@ def test_other_observations_in_evaluation_are_known_before_training() -> None:
 
     made: list[Any] = []
     with pytest.raises(EnvironmentFailedError, match="reshape"):
-        evaluation.rehearse(Given(Later), 0, np.zeros((1, 3), np.float32))
+        evaluation.rehearse(FromGymnasium(Later), 0, np.zeros((1, 3), np.float32))
 
 
 def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = Given(Reusing).inspected
-    make = VectorAdapterMaker(Reusing, None, seen.reading, seen.example)
+    seen = FromGymnasium(Reusing).inspected
+    make = AdapterMaker(Reusing, None, seen.interface.reading, seen.example)
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     make()
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before

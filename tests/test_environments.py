@@ -398,8 +398,8 @@ def test_a_lake_can_be_crossed(name: str) -> None:
 def test_builders_take_the_encoding_by_name(encoding: Any) -> None:
     for builder, states in (
         (Chain(5, encoding=encoding), 5),
-        (Toy(encoding), 3),
-        (FrozenLake("4x4", None, False, encoding), 16),
+        (Toy(encoding=encoding), 3),
+        (FrozenLake("4x4", None, False, encoding=encoding), 16),
     ):
         expected = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}[encoding](states)
         assert builder.build(KEY).observations.encoding(builder.preferences) == expected

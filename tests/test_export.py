@@ -19,7 +19,7 @@ import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.cli import main
 from uppertail.encodings import Encoding, Hashed, OneHot, RandomFeatures, Vector
-from uppertail.environments import Interface
+from uppertail.environments import Interface, Reading
 from uppertail.errors import InputError
 from uppertail.export import loader
 from uppertail.export.files import numpy_file, onnx_file
@@ -50,12 +50,14 @@ def player_of(family: Any, builder: Any, encoding: Encoding) -> Player:
         network = builder.init(jax.random.key(0), encoding, 3, family.num_outputs)
     network = network.observe(jnp.arange(3) if states else jnp.asarray(SEEN))
     shape, kind = ((), np.int32) if states else ((3,), np.float32)
-    return Player(agent, network, Interface(lambda each: np.asarray(each, kind), shape, 3, first_action=2))
+    reading = Reading(lambda each: np.asarray(each, kind), ut.States(7), shape)
+    return Player(agent, network, Interface(reading, 3, first_action=2))
 
 
 def asked(player: Player) -> np.ndarray:
     rng = np.random.default_rng(2)
-    return rng.integers(0, 7, 50) if player.interface.shape == () else rng.uniform(-3, 6, (50, 3)).astype(np.float32)
+    states = player.interface.reading.shape == ()
+    return rng.integers(0, 7, 50) if states else rng.uniform(-3, 6, (50, 3)).astype(np.float32)
 
 
 @pytest.mark.slow
@@ -120,8 +122,9 @@ def test_what_cannot_be_exported_gets_a_sentence(made, sentence):
 def test_numbers_that_are_not_the_observations_are_refused():
     player = player_of(FAMILIES[0], ut.PerAction(width=4), NUMBERS)
     for shape, sentence in (((2,), "not plain numbers"), (None, "no array")):
+        reading = player.interface.reading._replace(shape=shape)
         with pytest.raises(InputError, match=sentence):
-            program_of(Player(player.agent, player.network, player.interface._replace(shape=shape)))
+            program_of(Player(player.agent, player.network, player.interface._replace(reading=reading)))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from uppertail import Chain, Checkpoints, Gaussian, Given, Settings, train
+from uppertail import Chain, Checkpoints, FromGymnasium, Gaussian, Settings, train
 from uppertail.environments.gymnasium.fingerprint import fingerprint
 from uppertail.errors import InputError
 
@@ -103,7 +103,10 @@ def test_checkpoints_of_another_function_are_not_taken_for_its_own(tmp_path: Any
 
     def run(pay: float) -> float:
         result = train(
-            Given(lambda: Ends(pay), returns=(0, 9)), Gaussian(), settings=settings, checkpoints=Checkpoints(tmp_path)
+            FromGymnasium(lambda: Ends(pay), returns=(0, 9)),
+            Gaussian(),
+            settings=settings,
+            checkpoints=Checkpoints(tmp_path),
         )
         return result.record.episodes[0].returns.mean()
 
@@ -115,4 +118,4 @@ def test_checkpoints_of_another_function_are_not_taken_for_its_own(tmp_path: Any
 
 def test_other_builders_are_described_as_before() -> None:
     assert not hasattr(Chain(), "code")
-    assert np.all([len(Given(Ends(1)).code) == 12])
+    assert np.all([len(FromGymnasium(Ends(1)).code) == 12])

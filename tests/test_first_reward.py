@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from uppertail import UCB, Gaussian, Given, Settings, train
+from uppertail import UCB, FromGymnasium, Gaussian, Settings, train
 from uppertail.environments import measure_returns
 from uppertail.training.results import TrainingResult
 
@@ -45,12 +45,12 @@ class Corridor(gymnasium.Env[int, int]):
 
 @functools.cache
 def run(reward: float) -> TrainingResult:
-    builder = Given(functools.partial(Corridor, reward), id="Corridor", success=0.5 * reward)
+    builder = FromGymnasium(functools.partial(Corridor, reward), id="Corridor", success=0.5 * reward)
     return train(builder, Gaussian(), UCB(), SETTINGS)
 
 
 def test_a_random_policy_sees_nothing_here() -> None:
-    seen = measure_returns(Given(functools.partial(Corridor, 1.0)), 0.995)
+    seen = measure_returns(FromGymnasium(functools.partial(Corridor, 1.0)), 0.995)
     assert (seen.low, seen.high, seen.known) == (0.0, 0.0, False)
 
 

@@ -27,14 +27,13 @@ from uppertail.encodings import (
     Thermometer,
     Vector,
 )
-from uppertail.environments import Given, Gym, HostStep, builder_of, measure_returns
+from uppertail.environments import FromGymnasium, Gym, HostStep, builder_of, measure_returns
 from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium import vector as vector_module
-from uppertail.environments.gymnasium.single import Single, episode_seed
-from uppertail.environments.gymnasium.spaces import reading
+from uppertail.environments.gymnasium.adapter import Adapter, VectorOfOne, episode_seed
 from uppertail.environments.host import HostEnvironment
 from uppertail.environments.measured import MEASURED_EPISODES, MEASURED_STEPS
-from uppertail.environments.spaces import require_discrete
+from uppertail.environments.spaces import Interface, read_space, require_discrete
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
@@ -149,7 +148,7 @@ def _registered() -> Any:
 
 @pytest.mark.parametrize(("name", "kind"), [("one_hot", OneHot), ("scalar", Scalar), ("thermometer", Thermometer)])
 def test_a_discrete_space_is_its_states_counted_from_0(name: Any, kind: Any) -> None:
-    read = reading(spaces.Discrete(5, start=3))
+    read = read_space(np, spaces.Discrete(5, start=3))
     assert read.space.encoding(Preferences(name)) == kind(5)
     for state in (3, np.int64(5), 7):
         assert read.array(state) == state - 3
@@ -178,7 +177,7 @@ NUMBERS = {
 @pytest.mark.parametrize("space", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("scaling", ["auto", "declared", "running"])
 def test_other_spaces_are_read_as_gymnasium_flattens_them(space: spaces.Space[Any], scaling: Any) -> None:
-    read, flat = reading(space), spaces.flatten_space(space)
+    read, flat = read_space(np, space), spaces.flatten_space(space)
     assert isinstance(flat, spaces.Box)
     if scaling == "declared" and not (np.isfinite(flat.low) & np.isfinite(flat.high)).all():
         pytest.skip("Where a bound is infinite, declared scaling is refused.")
@@ -199,7 +198,7 @@ def test_other_spaces_are_read_as_gymnasium_flattens_them(space: spaces.Space[An
 
 def test_a_bound_that_is_only_a_large_number_is_none() -> None:
     space = spaces.Box(np.array([-3.4e38, -1e9]), np.array([3.4e38, 1e9]), dtype=np.float64)
-    read = reading(space).space
+    read = read_space(np, space).space
     assert isinstance(read, Numbers)
     assert (read.low, read.high) == ((-INF, -1e9), (INF, 1e9))
 
@@ -209,7 +208,7 @@ def test_numbers_enter_as_random_features_where_there_is_a_box(features: Any, al
     for name, space in NUMBERS.items():
         has_box = name not in ("MultiDiscrete", "MultiBinary")
         numbers = Preferences(features=features, num_features=7, length_scale=0.5, feature_norm=9.0)
-        encoding, scaled = (reading(space).space.encoding(each) for each in (numbers, SCALED))
+        encoding, scaled = (read_space(np, space).space.encoding(each) for each in (numbers, SCALED))
         assert isinstance(scaled, Vector)
         random = has_box if always is None else always
         assert encoding == (RandomFeatures(scaled, 7, 0.5, 9.0) if random else scaled)
@@ -227,7 +226,7 @@ def test_numbers_enter_as_random_features_where_there_is_a_box(features: Any, al
     ids=str,
 )
 def test_boxes_of_many_rows_and_columns_are_images(space: spaces.Box, expected: Image) -> None:
-    read = reading(space)
+    read = read_space(np, space)
     assert read.space.encoding(Preferences()) == expected
     space.seed(0)
     image = space.sample()
@@ -242,8 +241,8 @@ def test_boxes_of_many_rows_and_columns_are_images(space: spaces.Box, expected: 
     [spaces.Sequence(spaces.Discrete(2)), spaces.Dict({"a": spaces.Sequence(spaces.Discrete(2))})],
 )
 def test_a_space_without_a_fixed_number_of_numbers_is_refused(space: spaces.Space[Any]) -> None:
-    with pytest.raises(InputError, match=r"^Observations of the space .* cannot be flattened to numbers: wrap .*\.$"):
-        reading(space)
+    with pytest.raises(InputError, match=r"^Observations of the space .* cannot become numbers: wrap .*\.$"):
+        read_space(np, space)
 
 
 @pytest.mark.parametrize(
@@ -386,13 +385,15 @@ def test_max_episode_steps_truncates() -> None:
 
 # Vector environments, whichever way they begin new episodes
 
+COUNTING = Interface(read_space(np, Counting.observation_space), 2)
+
 KINDS = [(2, True, False), (3, False, True), (5, True, True), (1, True, False)]
 """Steps of an episode, whether it terminates then, whether it is truncated then."""
 
 
 def vector_of(mode: AutoresetMode, vectors: type[SyncVectorEnv] = SyncVectorEnv) -> vector_module.Vector:
     env = vectors([functools.partial(Counting, *kind) for kind in KINDS], autoreset_mode=mode)
-    return vector_module.Vector(env, reading(Counting.observation_space), 0, 0)
+    return vector_module.Vector(env, COUNTING, 0)
 
 
 def real_transitions(host: HostEnvironment, steps: int) -> list[list[tuple[float, ...]]]:
@@ -435,7 +436,8 @@ def test_a_vector_environment_makes_the_steps_of_single_ones_in_every_mode(mode:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_single_environment_makes_the_same_steps(kind: tuple[int, bool, bool]) -> None:
-    host = Single(Counting(*kind), reading(Counting.observation_space), 0, 0)
+    one = VectorOfOne(Adapter(Counting(*kind), COUNTING.reading, np.zeros(1, np.float32)))
+    host = vector_module.Vector(one, COUNTING, 0, adapted=True)
     assert real_transitions(host, 17) == [by_hand(kind, 17)]
 
 
@@ -624,8 +626,13 @@ TABLES = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_environments_that_show_their_table_are_compiled(name: str) -> None:
-    for builder in (TABLES[name], Gym(name), Given(gymnasium.make(name)), builder_of(lambda: gymnasium.make(name))):
-        assert isinstance(builder, Gym | Given)
+    for builder in (
+        TABLES[name],
+        Gym(name),
+        FromGymnasium(gymnasium.make(name)),
+        builder_of(lambda: gymnasium.make(name)),
+    ):
+        assert isinstance(builder, Gym | FromGymnasium)
         assert builder.compiles
         assert builder.note is None
     never = Gym(name, compile="never")
@@ -663,7 +670,7 @@ def test_a_fickle_taxi_is_not_compiled_and_a_rainy_one_is() -> None:
     ids=["reward", "observation", "action", "below a time limit", "above statistics"],
 )
 def test_a_wrapper_that_may_change_the_table_turns_compiling_off_and_says_so(wrap: Callable[[Any], Any]) -> None:
-    builder = Given(lambda: wrap(gymnasium.make("FrozenLake-v1")), id="Mine")
+    builder = FromGymnasium(lambda: wrap(gymnasium.make("FrozenLake-v1")), id="Mine")
     assert not builder.compiles
     assert builder.note is not None
     assert builder.note.startswith("Mine is stepped in Python: its wrapper ")
@@ -680,7 +687,7 @@ def test_a_wrapper_that_may_change_the_table_turns_compiling_off_and_says_so(wra
     ids=["without a spec", "below a longer one", "registered"],
 )
 def test_the_time_limit_is_the_shortest_that_is_wrapped_around(make: Callable[[], Any]) -> None:
-    builder = Given(make)
+    builder = FromGymnasium(make)
     assert builder.compiles
     assert builder.time_limit == builder.build(KEY).time_limit == 7
 
@@ -693,21 +700,21 @@ def test_an_environment_with_a_limit_of_its_own_is_not_said_to_have_none() -> No
         def unwrapped(self) -> Any:
             return self
 
-    plain = Given(lambda: gymnasium.make("FrozenLake-v1").unwrapped)
-    limited = Given(lambda: Limited(gymnasium.make("FrozenLake-v1").unwrapped))
+    plain = FromGymnasium(lambda: gymnasium.make("FrozenLake-v1").unwrapped)
+    limited = FromGymnasium(lambda: Limited(gymnasium.make("FrozenLake-v1").unwrapped))
     assert plain.may_go_on and not limited.may_go_on
     assert limited.time_limit is None  # nobody knows whether it keeps to it
 
 
 def test_no_time_limit_is_taken_from_a_spec_that_nothing_enforces() -> None:
-    assert Given(lambda: gymnasium.make("FrozenLake-v1").unwrapped).time_limit is None
+    assert FromGymnasium(lambda: gymnasium.make("FrozenLake-v1").unwrapped).time_limit is None
 
 
 def test_wrappers_that_change_nothing_leave_it_on() -> None:
     def make() -> Any:
         return wrappers.TimeLimit(wrappers.RecordEpisodeStatistics(gymnasium.make("FrozenLake-v1")), 7)
 
-    builder = Given(make)
+    builder = FromGymnasium(make)
     assert builder.compiles
     assert builder.time_limit == 7
     assert builder.build(KEY).time_limit == 7
@@ -729,8 +736,8 @@ def test_wrappers_that_change_nothing_leave_it_on() -> None:
     ],
 )
 def test_a_table_that_cannot_stand_for_its_environment_is_not_compiled(fault: str, reason: str) -> None:
-    assert Given(lake).compiles
-    builder = Given(functools.partial(lake, fault), id="Mine")
+    assert FromGymnasium(lake).compiles
+    builder = FromGymnasium(functools.partial(lake, fault), id="Mine")
     assert not builder.compiles
     with pytest.raises(AssertionError, match=rf"^Mine is stepped in Python: {reason}\.$"):
         raise AssertionError(builder.note)
@@ -798,7 +805,7 @@ def test_an_environment_at_hand_is_copied_for_each_seed_and_left_alone() -> None
     env = Counting(3)
     env.reset()
     builder = builder_of(env)
-    assert isinstance(builder, Given)
+    assert isinstance(builder, FromGymnasium)
     assert builder.id == "Counting"
     hosts = [builder.open(seed, 1) for seed in range(2)]
     for host in hosts:
@@ -808,15 +815,15 @@ def test_an_environment_at_hand_is_copied_for_each_seed_and_left_alone() -> None
 
 
 def test_the_label_of_what_is_given() -> None:
-    assert Given(gymnasium.make("CartPole-v1")).id == "CartPole-v1"
-    assert Given(Counting).id == "Counting"
-    assert Given(Counting, id="Mine").id == "Mine"
+    assert FromGymnasium(gymnasium.make("CartPole-v1")).id == "CartPole-v1"
+    assert FromGymnasium(Counting).id == "Counting"
+    assert FromGymnasium(Counting, id="Mine").id == "Mine"
     assert builder_of(TABLES[TAXI]) is TABLES[TAXI]
 
 
 def test_a_vector_environment_can_be_given() -> None:
     builder = builder_of(lambda: SyncVectorEnv([functools.partial(Counting, 3)] * 2))
-    assert isinstance(builder, Given)
+    assert isinstance(builder, FromGymnasium)
     assert not builder.compiles
     assert isinstance(builder.observations.encoding(builder.preferences), RandomFeatures)
     assert builder.num_actions == 2
@@ -898,18 +905,20 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "equal returns": (lambda: Gym("CartPole-v1", returns=(1.0, 1.0)), ["returns is [1.0, 1.0]: give the lowest, then"]),
     "no steps": (lambda: Gym("CartPole-v1", max_episode_steps=0), ["max_episode_steps is 0, but an episode needs at"]),
-    "not made": (lambda: Given(refuse).compiles, ["refuse cannot be made (RuntimeError: no licence)."]),
+    "not made": (lambda: FromGymnasium(refuse).compiles, ["refuse cannot be made (RuntimeError: no licence)."]),
     "not copied": (
-        lambda: Given(Uncopyable()).compiles,
+        lambda: FromGymnasium(Uncopyable()).compiles,
         ["Uncopyable cannot be copied for each seed (TypeError): give a function that makes it"],
     ),
     "no environment": (
-        lambda: Given(nothing, id="Mine").compiles,
+        lambda: FromGymnasium(nothing, id="Mine").compiles,
         ["Mine gives None: give a function that makes"],
     ),
     "the same again": (
         lambda: [
-            same.open(seed, 1) for same in (Given(lambda: wrappers.TimeLimit(ONE, 5), id="Mine"),) for seed in (0, 1)
+            same.open(seed, 1)
+            for same in (FromGymnasium(lambda: wrappers.TimeLimit(ONE, 5), id="Mine"),)
+            for seed in (0, 1)
         ],
         ["Mine gives the same environment again: give a function that makes a new one"],
     ),

@@ -125,14 +125,10 @@ def test_a_time_limit_is_no_termination(kind) -> None:
     assert play(ut.Gymnax(kind(), Limits(5)), [1] * 5)[-1][2:] == ((True, False) if kind is Line else (False, True))
 
 
-def range_of(builder: Any) -> tuple[float, ...]:
-    """The range of returns that its environment names."""
-    return tuple(map(float, builder.build(KEY).return_range(0.9)))
-
-
 def test_returns_are_measured_or_given() -> None:
     assert measure_returns(ut.Gymnax(Line()), 1.0) == (0.0, 3.0, False)
-    assert range_of(ut.Gymnax(Line(), returns=(1.0, 2.0))) == (0.0, 2.0)
+    assert ut.Gymnax(Line(), returns=(1.0, 2.0)).known_returns == (0.0, 2.0, True)
+    assert ut.Gymnax(Line()).known_returns is None
     assert ut.Gymnax(Line()).build(KEY).return_range(0.9) is None
 
 
@@ -382,8 +378,8 @@ def test_a_layout_is_each_runs_own_or_every_episodes(xminigrid) -> None:
 
 
 def test_returns_of_a_grid_are_known_and_its_rewards_may_be_cut(xminigrid) -> None:
-    assert range_of(ut.XMiniGrid("MiniGrid-Empty-5x5", max_reward=0.1)) == (0.0, pytest.approx(0.1))
     env = ut.XMiniGrid("MiniGrid-Empty-5x5", max_reward=0.1)
+    assert env.known_returns == (0.0, 0.1, True)
     assert measure_returns(env, 1.0).high < 0.31
     with pytest.raises(
         InputError, match=r"^There is no environment 'MiniGrid-DoorKey' in xminigrid here\. Did you mean"

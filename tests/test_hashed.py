@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from uppertail.encodings import Encoding, Hashed, HashedStates
-from uppertail.encodings.hashed import TRIED
+from uppertail.encodings.hashed import TRIED, hash_of, place_of
 from uppertail.environments import Gym
-from uppertail.environments.gymnasium.spaces import number, place
 from uppertail.errors import InputError
 from uppertail.networks import Dropout, Ensemble, PerAction, Variational
 
@@ -33,26 +32,26 @@ DIFFERENT: list[Any] = [
 
 def test_different_observations_have_different_hashes_and_equal_ones_the_same() -> None:
     many = 2**60
-    hashes = [place(each, many) for each in DIFFERENT]
+    hashes = [place_of(each, many) for each in DIFFERENT]
     clashes = [pair for pair in itertools.combinations(range(len(hashes)), 2) if hashes[pair[0]] == hashes[pair[1]]]
     assert clashes == []
-    assert place({"a": 1, "b": "x"}, many) == place({"b": "x", "a": 1}, many)
-    assert place(np.array([0.0]), many) == place(np.array([-0.0]), many)
-    assert place(np.uint8(3), many) == place(3, many) == place(np.int64(3), many)
-    assert place([1, 2], many) == place((1, 2), many)
-    assert place("a key", 4096) == 2546, "the same in every process, on every machine"
+    assert place_of({"a": 1, "b": "x"}, many) == place_of({"b": "x", "a": 1}, many)
+    assert place_of(np.array([0.0]), many) == place_of(np.array([-0.0]), many)
+    assert place_of(np.uint8(3), many) == place_of(3, many) == place_of(np.int64(3), many)
+    assert place_of([1, 2], many) == place_of((1, 2), many)
+    assert place_of("a key", 4096) == 2546, "the same in every process, on every machine"
 
 
 def test_hashes_fill_their_places_evenly() -> None:
     counts = np.bincount(
-        [place(np.array([x, y], np.uint8), 100) for x in range(100) for y in range(100)], minlength=100
+        [place_of(np.array([x, y], np.uint8), 100) for x in range(100) for y in range(100)], minlength=100
     )
     assert counts.size == 100 and abs(counts - 100).max() < 50
 
 
 def drawn(count: int) -> np.ndarray:
     """So many different observations, hashed."""
-    return np.array([number(("observation", each)) for each in range(count)], np.int32)
+    return np.array([hash_of(("observation", each)) for each in range(count)], np.int32)
 
 
 def shown(encoding: Encoding, encoder: Any, observations: np.ndarray) -> np.ndarray:

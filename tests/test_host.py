@@ -18,13 +18,13 @@ from gymnasium import spaces
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from uppertail import Categorical, Chain, Checkpoints, Gaussian, Given, Gym, PointMass, Settings, Stop, train
+from uppertail import Categorical, Chain, Checkpoints, FromGymnasium, Gaussian, Gym, PointMass, Settings, Stop, train
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.environments import EnvironmentFailedError, Toy, measure_returns, step_host
-from uppertail.environments.gymnasium.single import Single, episode_seed
-from uppertail.environments.gymnasium.spaces import reading
+from uppertail.environments.gymnasium.adapter import episode_seed
 from uppertail.environments.gymnasium.vector import Vector
+from uppertail.environments.spaces import Interface, read_space
 from uppertail.errors import InputError
 from uppertail.learners import Gradients
 from uppertail.learners.gradient_descent import GradientLearner
@@ -415,10 +415,10 @@ def test_every_environment_of_an_evaluation_plays_as_many_episodes(episodes: int
 
 def test_an_evaluation_has_no_more_processes_than_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that are only said to be: each would import JAX."""
-    builder, opened, many = Given(Drawn), list[int](), Given.open
-    monkeypatch.setattr(Given, "has_processes", True)
+    builder, opened, many = FromGymnasium(Drawn), list[int](), FromGymnasium.open
+    monkeypatch.setattr(FromGymnasium, "has_processes", True)
     monkeypatch.setattr(
-        Given, "open", lambda self, seed, envs, limit=None: opened.append(envs) or many(self, seed, envs, limit)
+        FromGymnasium, "open", lambda self, seed, envs, limit=None: opened.append(envs) or many(self, seed, envs, limit)
     )
     run = Run(builder, Method(NARROW, UCB()), settings_of(num_envs=2))
     run.play(run.driver.gather(run.driver.start()).learned.network, Greedy(), episodes=20)
@@ -532,7 +532,7 @@ def test_the_share_of_targets_outside_is_reported(rewards: tuple[float, float], 
 def test_the_transitions_of_a_rollout_are_on_policy_and_within_episodes(mode: AutoresetMode) -> None:
     """Whichever way new episodes begin: by hand, for episodes of three steps that pay 1 each."""
     env = SyncVectorEnv([functools.partial(Endless, True)], autoreset_mode=mode)
-    host = Vector(env, reading(Endless.observation_space), 0, 0)
+    host = Vector(env, Interface(read_space(np, Endless.observation_space), 2), 0)
     random, zero = np.random.default_rng(0), np.zeros(1, np.int32)
     begun: tuple[Any, ...] = (host.reset(), zero, np.zeros(1, np.float32), zero)
     rollouts = Rollouts(host, 0, Episode((), *begun), 0, 0)
@@ -701,10 +701,10 @@ def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatc
         train(moody, NARROW, UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
     run = Run(moody, Method(NARROW, UCB()), settings)
 
-    def refuse(self: Single, episodes: int) -> Any:
+    def refuse(self: Vector, episodes: int) -> Any:
         raise RuntimeError("not today")
 
-    monkeypatch.setattr(Single, "begin_another", refuse)
+    monkeypatch.setattr(Vector, "begin_another", refuse)
     with pytest.raises(
         InputError, match=r"seed 3, as another episode began in place of the one in progress, raised Ru"
     ):
@@ -720,7 +720,7 @@ def test_where_gymnasium_resets_by_itself_episodes_are_begun_anew_in_a_line(mode
     def make() -> Any:
         return SyncVectorEnv([functools.partial(Still, True)] * 2, autoreset_mode=mode)
 
-    builder, lines = Given(make, id="Mine"), []
+    builder, lines = FromGymnasium(make, id="Mine"), []
     with pytest.raises(Killed):
         train(builder, WIDE, AT_RANDOM, settings_of(), dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
     run = Run(builder, Method(WIDE, AT_RANDOM), settings_of())
@@ -788,7 +788,7 @@ class Clinging(ToyEnvironment):
 @pytest.mark.slow
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_an_environment_that_cannot_be_closed_takes_nothing_away(num_envs: int) -> None:
-    builder = Given(Clinging, compile="never")
+    builder = FromGymnasium(Clinging, compile="never")
     assert train(builder, WIDE, UCB(), settings_of(num_envs=num_envs)).record.greedy_returns == [2.0, 2.0]
 
 
@@ -799,7 +799,7 @@ def test_a_vector_environment_that_knows_one_seed_only_is_trained_on() -> None:
     def make() -> Any:
         return gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
 
-    record = train(Given(make, returns=(0.0, 100.0)), WIDE, AT_RANDOM, settings_of()).record
+    record = train(FromGymnasium(make, returns=(0.0, 100.0)), WIDE, AT_RANDOM, settings_of()).record
     assert all(10 < seed.returns.mean() < 40 for seed in record.episodes)  # 22 of a random policy
     assert (record.episodes[0].returns[:5] != record.episodes[1].returns[:5]).any()
 
@@ -858,9 +858,9 @@ class Reluctant(gymnasium.Env[Any, Any]):
         return observation, 1.0, self.steps % 5 == 0, False, {}
 
 
-def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> Given:
+def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> FromGymnasium:
     Reluctant.made = 0
-    return Given(functools.partial(Reluctant, **settings), id="Reluctant", returns=returns, features="scaled")
+    return FromGymnasium(functools.partial(Reluctant, **settings), id="Reluctant", returns=returns, features="scaled")
 
 
 @pytest.mark.parametrize(
@@ -952,7 +952,7 @@ def test_a_step_of_another_form_is_named(
     given: Any, words: str, num_envs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Failing, "step", lambda self, action: given)
-    host = Given(functools.partial(Failing, "nan")).open(0, num_envs)
+    host = FromGymnasium(functools.partial(Failing, "nan")).open(0, num_envs)
     host.reset()
     with pytest.raises(EnvironmentFailedError, match=f"^It raised ValueError: {words}"):
         step_host(host, np.zeros(num_envs, int), lambda: "It")

@@ -15,11 +15,10 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from uppertail import Checkpoints, Gaussian, Given, Gym, Periodic, Prioritized, Settings, train
+from uppertail import Checkpoints, FromGymnasium, Gaussian, Gym, Periodic, Prioritized, Settings, train
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
-from uppertail.environments import Chain, FiniteMDP
-from uppertail.environments.watched import WatchedEnvironment, WatchedStep
+from uppertail.environments import Chain, FiniteMDP, WatchedEnvironment, WatchedStep
 from uppertail.learners import Gradients
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
@@ -193,7 +192,7 @@ def run_of(make: Any, num_envs: int) -> Run:
         seeds=1, steps=10**6, episodes=10**6, num_envs=num_envs, rollout_steps=12, replay_size=16, batch_size=4
     )
     method = Method(Gaussian(), Held(), network=PerAction(2, 1), replay=Uniform(), target=Online())
-    run = Run(Given(make, returns=(0.0, 1.0)), method, dataclasses.replace(settings, updates_per_rollout=1))
+    run = Run(FromGymnasium(make, returns=(0.0, 1.0)), method, dataclasses.replace(settings, updates_per_rollout=1))
     run.driver.iterations = 2  # pyright: ignore[reportAttributeAccessIssue]
     Logging.played.clear()
     return run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 
-from uppertail.environments import Given
+from uppertail.environments import FromGymnasium
 
 FAULTS = {
     "negative": ((1.2, -0.2), None, "from state 3 by action 2 are not all 0 or more"),
@@ -35,7 +35,7 @@ class Wrong(FrozenLakeEnv):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_probabilities_are_at_least_0_and_sum_to_1(fault: str) -> None:
     probabilities, starts, words = FAULTS[fault]
-    builder = Given(lambda: Wrong(probabilities, starts), id="Mine")
+    builder = FromGymnasium(lambda: Wrong(probabilities, starts), id="Mine")
     assert not builder.compiles
     assert builder.note is not None
     assert builder.note.startswith("Mine is stepped in Python: the probabilities of ")
@@ -44,10 +44,10 @@ def test_probabilities_are_at_least_0_and_sum_to_1(fault: str) -> None:
 
 @pytest.mark.parametrize("after", [16, -1, 2.5])
 def test_a_table_leads_to_its_own_states(after: Any) -> None:
-    note = Given(lambda: Wrong((1.0,), None, after)).note
+    note = FromGymnasium(lambda: Wrong((1.0,), None, after)).note
     assert note is not None and f"leads from state 3 by action 2 to {after}, which is no state of it" in note
 
 
 @pytest.mark.parametrize("slippery", [False, True])
 def test_sums_may_be_rounded(slippery: bool) -> None:
-    assert Given(lambda: FrozenLakeEnv(map_name="8x8", is_slippery=slippery)).compiles
+    assert FromGymnasium(lambda: FrozenLakeEnv(map_name="8x8", is_slippery=slippery)).compiles

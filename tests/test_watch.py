@@ -2,7 +2,6 @@
 
 import json
 import sys
-from types import SimpleNamespace
 
 import gymnasium
 import jax
@@ -224,7 +223,7 @@ def test_an_environment_without_a_picture_gets_a_sentence(capsys):
 
 def test_so_does_the_chain():
     with pytest.raises(ut.InputError, match="Chain has no picture of itself"):
-        watch._watchable(SimpleNamespace(builder=ut.Chain(4)))  # pyright: ignore[reportArgumentType]
+        ut.Chain(4).watched(pictures=True)
 
 
 @pytest.mark.parametrize(

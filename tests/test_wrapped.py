@@ -13,8 +13,9 @@ from gymnasium.wrappers import TimeLimit
 
 import uppertail as ut
 from uppertail.cli import main
-from uppertail.environments import Given, Gym
-from uppertail.environments.gymnasium.spaces import PLACES, one_hot, reading
+from uppertail.encodings import TEXT_PLACES, one_hot_text
+from uppertail.environments import FromGymnasium, Gym
+from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 
 
@@ -76,19 +77,19 @@ LIMIT = {"max_episode_steps": 3}
 
 
 def test_texts_that_change_are_one_hot_and_constant_ones_are_left_out_with_a_line() -> None:
-    builder = Given(Told)
-    read = builder.inspected.reading
+    builder = FromGymnasium(Told)
+    read = builder.inspected.interface.reading
     env = Told()
     first, _ = env.reset(seed=0)
     array = read.array(first)
-    np.testing.assert_array_equal(array[:PLACES], one_hot("middle"))
-    np.testing.assert_array_equal(array[PLACES:], [*np.eye(2)[env.drawn], 1, 0])  # no place for either constant
+    np.testing.assert_array_equal(array[:TEXT_PLACES], one_hot_text("middle"))
+    np.testing.assert_array_equal(array[TEXT_PLACES:], [*np.eye(2)[env.drawn], 1, 0])  # no place for either constant
     reason = "it never changed in 10 random episodes of at most 200 steps. With --env.encoding hashed it counts."
     assert builder.note == (
         f"The text 'mission' of Told is left out: {reason} The text 'rest.1' of Told is left out: {reason}"
     )
     low, high = np.array(read.space.low), np.array(read.space.high)  # pyright: ignore[reportAttributeAccessIssue]
-    assert (low == 0).all() and high.tolist() == [1.0] * (PLACES + 2) + [255.0, 255.0]
+    assert (low == 0).all() and high.tolist() == [1.0] * (TEXT_PLACES + 2) + [255.0, 255.0]
 
 
 class Telling(gymnasium.Env[Any, Any]):
@@ -111,15 +112,17 @@ class Telling(gymnasium.Env[Any, Any]):
 
 def test_a_text_that_changes_late_is_not_left_out() -> None:
     space = spaces.Dict({"n": spaces.Discrete(2), "t": spaces.Text(9)})
-    builder = Given(lambda: Telling(space, lambda steps: {"n": 0, "t": "find it" if steps < 100 else "go back"}))
+    builder = FromGymnasium(
+        lambda: Telling(space, lambda steps: {"n": 0, "t": "find it" if steps < 100 else "go back"})
+    )
     assert builder.note is None
-    assert builder.inspected.reading.array({"n": 1, "t": "go back"}).size == 2 + PLACES
+    assert builder.inspected.interface.reading.array({"n": 1, "t": "go back"}).size == 2 + TEXT_PLACES
 
 
 def test_what_holds_nothing_but_constant_texts_is_left_out_as_a_whole() -> None:
     space = spaces.Dict({"a": spaces.Tuple((spaces.Text(9), spaces.Discrete(6))), "b": spaces.Dict(t=spaces.Text(9))})
-    builder = Given(lambda: Telling(space, lambda steps: {"a": ("same", 5), "b": {"t": "same"}}))
-    read = builder.inspected.reading
+    builder = FromGymnasium(lambda: Telling(space, lambda steps: {"a": ("same", 5), "b": {"t": "same"}}))
+    read = builder.inspected.interface.reading
     np.testing.assert_array_equal(read.array({"a": ("same", 5), "b": {"t": "same"}}), np.eye(6)[5])
     assert builder.inspected.left_out == ("a.0", "b.t")
 
@@ -135,9 +138,9 @@ def test_what_holds_nothing_but_constant_texts_is_left_out_as_a_whole() -> None:
     ],
 )
 def test_texts_stay_where_nothing_else_would(space: Any, shown: Any) -> None:
-    builder = Given(lambda: Telling(space, lambda steps: shown))
+    builder = FromGymnasium(lambda: Telling(space, lambda steps: shown))
     assert builder.note is None
-    assert builder.inspected.reading.array(shown).sum() == (1 if isinstance(shown, str) else 2)
+    assert builder.inspected.interface.reading.array(shown).sum() == (1 if isinstance(shown, str) else 2)
 
 
 class Broken(Told):
@@ -175,34 +178,34 @@ class Shapeless(gymnasium.Env[Any, Any]):
 )
 def test_an_environment_that_fails_as_it_is_looked_at_gets_a_sentence(kind: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        _ = Given(kind).num_actions
+        _ = FromGymnasium(kind).num_actions
 
 
 def test_each_text_has_one_place_which_does_not_depend_on_those_before() -> None:
     texts = ["", "a", "b", "a key", "ö", "\ud800"]
-    assert all(one_hot(text).sum() == 1 for text in texts)
-    taken = [int(one_hot(text).argmax()) for text in texts]
-    assert taken == [int(one_hot(text).argmax()) for text in reversed(texts)][::-1]
+    assert all(one_hot_text(text).sum() == 1 for text in texts)
+    taken = [int(one_hot_text(text).argmax()) for text in texts]
+    assert taken == [int(one_hot_text(text).argmax()) for text in reversed(texts)][::-1]
     assert len(set(taken)) >= 5
-    words = [int(one_hot(f"go to the {index} ball").argmax()) for index in range(64 * 50)]
+    words = [int(one_hot_text(f"go to the {index} ball").argmax()) for index in range(64 * 50)]
     counts = np.bincount(words, minlength=64)
     assert counts.size == 64 and abs(counts - 50).max() < 5 * math.sqrt(50)
 
 
 def test_a_text_alone_can_be_observed() -> None:
-    assert reading(spaces.Text(5)).array("key").tolist() == one_hot("key").tolist()
+    assert read_space(np, spaces.Text(5)).array("key").tolist() == one_hot_text("key").tolist()
 
 
 @pytest.mark.parametrize("space", [spaces.Sequence(spaces.Discrete(3)), spaces.Graph(spaces.Discrete(3), None)])
 def test_spaces_without_a_fixed_size_are_refused_with_the_remedy(space: Any) -> None:
-    with pytest.raises(InputError, match=r"cannot be flattened to numbers: wrap .* or set encoding to hashed\.$"):
-        reading(spaces.Dict({"a": spaces.Text(3), "b": space}))
+    with pytest.raises(InputError, match=r"cannot become numbers: wrap .* or set encoding to hashed\.$"):
+        read_space(np, spaces.Dict({"a": spaces.Text(3), "b": space}))
 
 
 def test_wrappers_go_around_the_environment_the_first_innermost() -> None:
     path = f"{__name__}.Left"
     inner, outer = {"class_path": path, "init_args": {"of": 2}}, {"class_path": "TimeLimit", "init_args": LIMIT}
-    env: Any = Given(Told, wrappers=[inner, Left, outer]).make()
+    env: Any = FromGymnasium(Told, wrappers=[inner, Left, outer]).make()
     assert isinstance(env, TimeLimit) and isinstance(env.env, Left) and isinstance(env.env.env, Left)
     assert (env.env.of, env.env.env.of) == (0, 2)
     assert Gym("CartPole-v1", wrappers=[outer]).time_limit == 3
@@ -210,13 +213,13 @@ def test_wrappers_go_around_the_environment_the_first_innermost() -> None:
 
 def test_wrappers_are_written_down_as_a_file_holds_them() -> None:
     path = f"{__name__}.Left"
-    builder = Given(Told, wrappers=[Left, {"class_path": path, "init_args": {"of": 2}}])
+    builder = FromGymnasium(Told, wrappers=[Left, {"class_path": path, "init_args": {"of": 2}}])
     assert builder.wrappers == [path, {"class_path": path, "init_args": {"of": 2}}]
-    assert Given(Told, wrappers=builder.wrappers).wrappers == builder.wrappers
+    assert FromGymnasium(Told, wrappers=builder.wrappers).wrappers == builder.wrappers
 
 
 def test_a_wrapped_environment_is_read_as_the_wrapper_shows_it_side_by_side_too() -> None:
-    builder = Given(Told, wrappers=[{"class_path": f"{__name__}.Left", "init_args": {"of": 1}}])
+    builder = FromGymnasium(Told, wrappers=[{"class_path": f"{__name__}.Left", "init_args": {"of": 1}}])
     for num_envs in (1, 3):
         host = builder.open(0, num_envs)
         assert host.reset().tolist() == [1] * num_envs
@@ -259,7 +262,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
 
 @pytest.mark.parametrize(("wrappers", "words"), WRONG.values(), ids=WRONG)
 def test_wrappers_that_cannot_be_are_refused_in_a_sentence(wrappers: Any, words: list[str]) -> None:
-    builder = Given(Told)
+    builder = FromGymnasium(Told)
     object.__setattr__(builder, "wrappers", wrappers)  # as where nothing checks types at run time
 
     def made() -> None:
@@ -276,7 +279,7 @@ def drawn(builder: Any, seed: int, num_envs: int = 1) -> list[int]:
     """What five episodes of an open environment drew."""
     host, values = builder.open(seed, num_envs), []
     host.reset()
-    envs = [host.env] if num_envs == 1 else [each.env for each in host.env.envs]
+    envs = [each.env for each in host.env.envs]
     for _ in range(5):
         values += [each.unwrapped.drawn for each in envs]
         for _ in range(2):  # to the right end, together
@@ -287,13 +290,13 @@ def drawn(builder: Any, seed: int, num_envs: int = 1) -> list[int]:
 
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_a_reset_seed_gives_every_episode_the_same_layout(num_envs: int) -> None:
-    free = [drawn(Given(Told), seed, num_envs) for seed in range(4)]
+    free = [drawn(FromGymnasium(Told), seed, num_envs) for seed in range(4)]
     assert any(len(set(values)) == 2 for values in free)
     expected = [int(np.random.default_rng(seed).integers(2)) for seed in range(6)]
     assert len(set(expected)) == 2
     for fixed in range(6):
-        assert set(drawn(Given(Told, reset_seed=fixed), 77, num_envs)) == {expected[fixed]}
-        run = Given(Told, reset_seed="run")
+        assert set(drawn(FromGymnasium(Told, reset_seed=fixed), 77, num_envs)) == {expected[fixed]}
+        run = FromGymnasium(Told, reset_seed="run")
         assert set(drawn(run, fixed, num_envs)) == {expected[fixed]} == set(drawn(run, 2**31 + fixed, num_envs))
 
 
@@ -302,12 +305,12 @@ def test_a_reset_seed_is_refused_where_an_environment_resets_itself_or_it_cannot
         SyncVectorEnv, [lambda: gymnasium.make("CartPole-v1")], autoreset_mode=AutoresetMode.SAME_STEP
     )
     with pytest.raises(InputError, match="reset_seed is 3, but this vector environment resets itself"):
-        Given(make, reset_seed=3).open(0, 1)
+        FromGymnasium(make, reset_seed=3).open(0, 1)
     with pytest.raises(InputError, match="reset_seed is -1: use 0 or more"):
-        Given(Told, reset_seed=-1)
+        FromGymnasium(Told, reset_seed=-1)
     for size in (1, 2**30 + 1):
         with pytest.raises(InputError, match=rf"hash_size is {size}: use 2 places or more, at most 2\^30\."):
-            Given(Told, hash_size=size)
+            FromGymnasium(Told, hash_size=size)
 
 
 def test_tables_are_not_compiled_where_resets_or_observations_are_others() -> None:
@@ -321,7 +324,7 @@ def test_tables_are_not_compiled_where_resets_or_observations_are_others() -> No
 def test_a_run_on_hashed_observations_solves_what_they_tell_apart() -> None:
     """The drawn number says which action leads to the prize; without it a half of the episodes would fail."""
     settings = ut.Settings(seeds=1, episodes=400, steps=1200, discount=0.8, width=8, replay_size=2000, batch_size=32)
-    result = ut.train(Given(Told, encoding="hashed", hash_size=512), settings=settings)
+    result = ut.train(FromGymnasium(Told, encoding="hashed", hash_size=512), settings=settings)
     assert result.record.greedy_returns == [1.0]
     seen = np.asarray(result.networks.encoder)  # pyright: ignore[reportAttributeAccessIssue]
     assert seen.shape == (1, 512, 2)
@@ -357,4 +360,4 @@ def test_a_threshold_may_be_a_number_of_numpy(declared: Any, mark: float) -> Non
         env.reward_threshold = declared
         return env
 
-    assert Given(make).success_return == mark
+    assert FromGymnasium(make).success_return == mark

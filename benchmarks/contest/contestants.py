@@ -16,7 +16,7 @@ import jax
 from contest import chain
 from contest.load import Load
 from uppertail.distributions import ReturnDistribution
-from uppertail.environments import Chain, Given
+from uppertail.environments import Chain, FromGymnasium
 from uppertail.errors import InputError
 from uppertail.networks import Ensemble, PerAction
 from uppertail.policies import UCB
@@ -78,7 +78,7 @@ class Ours(Contestant):
     def prepare(self, load: Load) -> None:
         compiled, stepped = (
             Chain(load.length),
-            Given(functools.partial(chain.Chain, load.length, 0), returns=(0.0, 1.0)),
+            FromGymnasium(functools.partial(chain.Chain, load.length, 0), returns=(0.0, 1.0)),
         )
         settings = Settings(
             seeds=self.seeds,

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
         Environment,
         EnvironmentBuilder,
         FiniteMDP,
+        FromGymnasium,
         FrozenLake,
-        Given,
         Gym,
         Gymnax,
         HostBuilder,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         RiskyArm,
         Toy,
         TreasureChain,
+        VectorBuilder,
         XMiniGrid,
     )
     from uppertail.errors import InputError
@@ -62,7 +63,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "uppertail.distributions": ("ReturnDistribution",),
-    "uppertail.environments": ("Environment", "EnvironmentBuilder", "FiniteMDP", "Given", "HostBuilder"),
+    "uppertail.environments": (
+        "Environment",
+        "EnvironmentBuilder",
+        "FiniteMDP",
+        "FromGymnasium",
+        "HostBuilder",
+        "VectorBuilder",
+    ),
     "uppertail.encodings": ("Numbers", "ObservationSpace", "Pixels", "States"),
     "uppertail.types": ("TimeStep",),
     "uppertail.errors": ("InputError",),
@@ -104,10 +112,10 @@ __all__ = [
     "EpsilonGreedy",
     "ExplorationPolicy",
     "FiniteMDP",
+    "FromGymnasium",
     "FrozenLake",
     "Gaussian",
     "GaussianMixture",
-    "Given",
     "GradientDescent",
     "Greedy",
     "Gym",
@@ -149,6 +157,7 @@ __all__ = [
     "TreasureChain",
     "Uniform",
     "Variational",
+    "VectorBuilder",
     "XMiniGrid",
     "load",
     "loggers",

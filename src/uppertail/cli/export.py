@@ -69,7 +69,7 @@ def _checked(run: "TrainingResult", seed: int, program: "Program", policy: "Poli
 
     observations = _observations(program)
     actions, means = policy(observations)
-    asked = observations.reshape(CHECKED, *(run.interface.shape or ()))
+    asked = observations.reshape(CHECKED, *(run.interface.reading.shape or ()))
     expected = run.distribution(asked, seed).mean
     if not np.isfinite(expected).all():
         raise InputError(f"The network of seed {seed} holds NaN or infinite numbers: export another --seed.")

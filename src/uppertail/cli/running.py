@@ -83,7 +83,7 @@ def _show(result: TrainingResult, folder: Path, title: str, label: str, can_resu
 
 def name_of(environment: EnvironmentBuilder) -> str:
     """The short name of an environment: its id, or the name of its class."""
-    return environment.label if isinstance(environment, HostBuilder) else type(environment).__name__
+    return environment.label
 
 
 def _log(folder: Path) -> JSONL:

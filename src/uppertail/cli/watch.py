@@ -16,7 +16,7 @@ from uppertail.errors import InputError
 from uppertail.records import write_bytes, write_errors
 
 if TYPE_CHECKING:
-    from uppertail.environments import Frame, WatchableBuilder
+    from uppertail.environments import Frame
     from uppertail.training.run import Run
 
 COMMAND = Command(
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     with trained.open_run(config.folder, config.trust, config.policy) as opened:
         row = _row(opened.run, config.seed)
         opened.require_finite(slice(row, row + 1))
-        environment = _watchable(opened.run).watched(gif is not None, config.fps)
+        environment = opened.run.builder.watched(gif is not None, config.fps)
         animation = Animation(environment.frames_per_second)
         show = _printer(environment.frames_per_second) if gif is None else animation.add
         try:
@@ -81,17 +81,6 @@ def _row(run: "Run", seed: int | None) -> int:
         known = f"the seeds {first} to {first + count - 1}" if count > 1 else f"the seed {first} only"
         raise InputError(f"seed is {seed}, but the run has {known}.")
     return row
-
-
-def _watchable(run: "Run") -> "WatchableBuilder":
-    from uppertail.environments import WatchableBuilder
-
-    if not isinstance(run.builder, WatchableBuilder):
-        raise InputError(
-            f"{type(run.builder).__name__} has no picture of itself, so there is nothing to watch: "
-            "`uppertail reproduce chain-distributions` draws what is learned along a Chain."
-        )
-    return run.builder
 
 
 def _printer(frames_per_second: float) -> "Callable[[Frame, bool], None]":

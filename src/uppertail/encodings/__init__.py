@@ -1,7 +1,7 @@
 """How observations enter the network: integer states, vectors, images."""
 
 from uppertail.encodings.base import Encoding
-from uppertail.encodings.hashed import Hashed
+from uppertail.encodings.hashed import TEXT_PLACES, Hashed, hash_of, one_hot_text
 from uppertail.encodings.image import Image
 from uppertail.encodings.random_features import RandomFeatures
 from uppertail.encodings.spaces import (
@@ -18,6 +18,7 @@ from uppertail.encodings.states import OneHot, Scalar, StateEncoding, Thermomete
 from uppertail.encodings.vector import Vector
 
 __all__ = [
+    "TEXT_PLACES",
     "Encoding",
     "Features",
     "Hashed",
@@ -35,6 +36,8 @@ __all__ = [
     "States",
     "Thermometer",
     "Vector",
+    "hash_of",
+    "one_hot_text",
     "require_state",
     "state_encoding",
 ]

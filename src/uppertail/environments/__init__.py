@@ -1,20 +1,34 @@
 """Environments: tables of finite MDPs, and the builders that make them."""
 
-from uppertail.environments.base import Environment, EnvironmentBuilder, VectorBuilder, require_tables_fit
+from uppertail.environments.base import (
+    Environment,
+    EnvironmentBuilder,
+    Frame,
+    WatchedEnvironment,
+    WatchedStep,
+    require_tables_fit,
+)
+from uppertail.environments.builders import VectorBuilder
 from uppertail.environments.cartpole_swingup import CartpoleSwingup
 from uppertail.environments.chain import Chain, TreasureChain
 from uppertail.environments.deep_sea import DeepSea
-from uppertail.environments.failures import EnvironmentFailedError, begin_all, step_host
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import FrozenLake, Given, Gym, builder_of
+from uppertail.environments.gymnasium import FromGymnasium, FrozenLake, Gym, builder_of
 from uppertail.environments.gymnax import Gymnax, XMiniGrid
-from uppertail.environments.host import HostBuilder, HostEnvironment, HostStep
-from uppertail.environments.interface import Interface
+from uppertail.environments.host import (
+    EnvironmentFailedError,
+    HostBuilder,
+    HostEnvironment,
+    HostStep,
+    begin_all,
+    step_host,
+    steps_in_python,
+)
 from uppertail.environments.measured import measure_returns, returns_of
 from uppertail.environments.rich import RichChain, RichMDP, RichSea
 from uppertail.environments.risky_arm import RiskyArm
+from uppertail.environments.spaces import Interface, Reading
 from uppertail.environments.toy import Toy
-from uppertail.environments.watched import Frame, WatchableBuilder, WatchedEnvironment, WatchedStep
 
 __all__ = [
     "CartpoleSwingup",
@@ -25,14 +39,15 @@ __all__ = [
     "EnvironmentFailedError",
     "FiniteMDP",
     "Frame",
+    "FromGymnasium",
     "FrozenLake",
-    "Given",
     "Gym",
     "Gymnax",
     "HostBuilder",
     "HostEnvironment",
     "HostStep",
     "Interface",
+    "Reading",
     "RichChain",
     "RichMDP",
     "RichSea",
@@ -40,7 +55,6 @@ __all__ = [
     "Toy",
     "TreasureChain",
     "VectorBuilder",
-    "WatchableBuilder",
     "WatchedEnvironment",
     "WatchedStep",
     "XMiniGrid",
@@ -50,4 +64,5 @@ __all__ = [
     "require_tables_fit",
     "returns_of",
     "step_host",
+    "steps_in_python",
 ]

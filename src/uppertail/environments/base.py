@@ -1,16 +1,21 @@
-"""The contracts of an environment and of its builder."""
+"""The contracts of an environment, of one that is watched, and of the builder of both."""
 
 import abc
-import dataclasses
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
+import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.encodings import Features, ObservationSpace, Preferences, Scaling
-from uppertail.types import PyTree, TimeStep
+from uppertail.encodings import ObservationSpace, Preferences
+from uppertail.errors import InputError
+from uppertail.types import PyTree, ReturnRange, TimeStep
+
+Frame = np.ndarray | str | None
+"""A picture of [rows, columns, red green blue], or a text; None where the environment shows itself in a window."""
 
 
 class Environment(eqx.Module):
@@ -70,6 +75,35 @@ class Environment(eqx.Module):
         return None
 
 
+class WatchedStep(NamedTuple):
+    """One step of an environment that is watched; it is the episode's last if `ended`, for whatever reason."""
+
+    observation: np.ndarray
+    reward: float
+    ended: bool
+
+
+class WatchedEnvironment(abc.ABC):
+    """One environment that shows itself, at `frames_per_second`."""
+
+    frames_per_second: float
+
+    @abc.abstractmethod
+    def reset(self, seed: int, episode: int) -> np.ndarray:
+        """The first observation of an episode, which is the same each time."""
+
+    @abc.abstractmethod
+    def step(self, action: int) -> WatchedStep:
+        """One step; the caller resets after the last one of an episode."""
+
+    @abc.abstractmethod
+    def frame(self) -> Frame:
+        """The picture or text of the current state."""
+
+    def close(self) -> None:  # noqa: B027 (optional)
+        """Closes its window; does nothing by default."""
+
+
 class EnvironmentBuilder(abc.ABC):
     """A frozen dataclass of settings, which users name; it builds the environment of each seed.
 
@@ -98,6 +132,16 @@ class EnvironmentBuilder(abc.ABC):
     """
 
     @property
+    def label(self) -> str:
+        """The environment's name, for messages and tables."""
+        return type(self).__name__
+
+    @property
+    def note(self) -> str | None:
+        """What a user should know before a run; None: nothing."""
+        return None
+
+    @property
     def success_return(self) -> float:
         """The undiscounted return from which an episode counts as a success; infinite: success is not defined."""
         return math.inf
@@ -113,6 +157,11 @@ class EnvironmentBuilder(abc.ABC):
         return Preferences()
 
     @property
+    def known_returns(self) -> ReturnRange | None:
+        """The range of discounted returns that a run has to tell apart, if the user gave one."""
+        return None
+
+    @property
     def rows(self) -> int:
         """How many rows of equal length a picture of its states has; 1: they lie in a line."""
         return 1
@@ -120,6 +169,21 @@ class EnvironmentBuilder(abc.ABC):
     @abc.abstractmethod
     def build(self, key: PRNGKeyArray) -> Environment:
         """The environment of one seed, its random parts drawn from `key`."""
+
+    def watched(self, pictures: bool, frames_per_second: int | None = None) -> WatchedEnvironment:
+        """The environment, to be watched.
+
+        Args:
+            pictures: whether its frames are to be pictures; else it opens a window, or its frames are texts.
+            frames_per_second: None: as the environment says.
+
+        Raises:
+            InputError: it cannot be shown in this way, or not at all, which is the default.
+        """
+        raise InputError(
+            f"{self.label} has no picture of itself, so there is nothing to watch: "
+            "`uppertail reproduce chain-distributions` draws what is learned along a Chain."
+        )
 
 
 def discounted_steps(steps: float, discount: float) -> float:
@@ -140,35 +204,3 @@ def require_tables_fit(builder: EnvironmentBuilder, keys: Key[Array, " seeds"], 
     """
     tables = copies * size_of(jax.eval_shape(jax.vmap(builder.build), keys))
     require_memory(tables, "The tables of the environments need", "use fewer seeds or a smaller environment")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class VectorBuilder(EnvironmentBuilder):
-    """Builds environments whose observations are vectors of numbers.
-
-    Args:
-        scaling: by which bounds other observations are brought to [-1, 1]: auto (those seen so far for a Box, else
-            those declared), declared or running (those seen so far).
-        features: how numbers enter the network: random (features that only near observations share), scaled (as they
-            are; add --bias true) or auto (random where there is a Box).
-        num_features: how many random features.
-        length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
-        feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
-            its own from them.
-    """
-
-    scaling: Scaling = "auto"
-    features: Features = "auto"
-    num_features: int = 300
-    length_scale: float = 1.0
-    feature_norm: float = 1.0
-
-    @property
-    def preferences(self) -> Preferences:
-        return Preferences(
-            scaling=self.scaling,
-            features=self.features,
-            num_features=self.num_features,
-            length_scale=self.length_scale,
-            feature_norm=self.feature_norm,
-        )

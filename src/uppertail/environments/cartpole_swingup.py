@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Numbers
-from uppertail.environments.base import Environment, VectorBuilder, discounted_steps
+from uppertail.environments.base import Environment, discounted_steps
+from uppertail.environments.builders import VectorBuilder
 from uppertail.errors import InputError
-from uppertail.schema import settle
 from uppertail.types import TimeStep
 
 CART, POLE, HALF_LENGTH = 1.0, 0.1, 0.5
@@ -163,7 +163,7 @@ class CartpoleSwingup(VectorBuilder):
     move_cost: float = 0.1
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         if not -1 <= np.float32(self.height_threshold) < 1:
             raise InputError(
                 f"height_threshold is {self.height_threshold}, but it is the cosine of an angle that a pole must be "

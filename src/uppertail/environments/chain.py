@@ -8,18 +8,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from uppertail.encodings import Preferences, StateEncoding
-from uppertail.environments.base import EnvironmentBuilder
+from uppertail.environments.builders import StateBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
-from uppertail.schema import settle
 
 LEAST = 1e-6
 """Least return of a success: with slips, the mean return may be almost 0."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Chain(EnvironmentBuilder):
+class Chain(StateBuilder):
     """In each state one action goes on and every other ends the episode; reward 1 only past the last state.
 
     An agent of perfect memory, which tries no action of a state twice, fails in each state between 0 and `actions` - 1
@@ -28,7 +26,6 @@ class Chain(EnvironmentBuilder):
     Args:
         length: number of states, at least 1.
         ordered: the right action is always action 1, instead of drawn at random for each state and seed.
-        encoding: how a state enters the network.
         time_limit: steps after which an episode is truncated, at least the length; null: 200 as in the paper, or the
             length where that is more.
         slip: probability that the right action fails, which ends the episode, in [0, 1]; 0 in the paper.
@@ -44,14 +41,13 @@ class Chain(EnvironmentBuilder):
 
     length: int = 100
     ordered: bool = False
-    encoding: StateEncoding = "one_hot"
     time_limit: int | None = None
     slip: float = 0.0
     actions: int = 2
     reward_std: float = 0.0
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         if self.length < 1:
             raise InputError(f"length is {self.length}, but a Chain needs at least 1 state; the paper uses 10 to 100.")
         if self.time_limit is not None and self.time_limit < self.length:
@@ -77,10 +73,6 @@ class Chain(EnvironmentBuilder):
     @property
     def floor_episodes(self) -> float | None:
         return None if self.slip or self.reward_std else self.length * (self.actions - 1) / 2 + 1
-
-    @property
-    def preferences(self) -> Preferences:
-        return Preferences(states=self.encoding)
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         goes_on = jnp.arange(self.actions)[None, :] == self._right(key)[:, None]
@@ -117,7 +109,7 @@ class Chain(EnvironmentBuilder):
 
 
 @dataclasses.dataclass(frozen=True)
-class TreasureChain(EnvironmentBuilder):
+class TreasureChain(StateBuilder):
     """A Chain whose wrong action pays a little in the first states: it ends the episode, but with a small reward.
 
     An agent that exploits the first reward it finds never leaves the start; the treasure of 1 is past the last state.
@@ -128,7 +120,6 @@ class TreasureChain(EnvironmentBuilder):
         distractors: number of states, from the first on, in which the wrong action pays; from 0 to the length.
         small_reward: what it pays, above 0 and below the treasure's 1.
         ordered: the right action is always action 1, instead of drawn at random for each state and seed.
-        encoding: how a state enters the network.
         time_limit: steps after which an episode is truncated, at least the length; null: 200, or the length where that
             is more.
 
@@ -144,11 +135,10 @@ class TreasureChain(EnvironmentBuilder):
     distractors: int = 5
     small_reward: float = 0.1
     ordered: bool = False
-    encoding: StateEncoding = "one_hot"
     time_limit: int | None = None
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         self._chain()
         if not 0 <= self.distractors <= self.length:
             raise InputError(
@@ -169,10 +159,6 @@ class TreasureChain(EnvironmentBuilder):
     def floor_episodes(self) -> float | None:
         return self._chain().floor_episodes
 
-    @property
-    def preferences(self) -> Preferences:
-        return Preferences(states=self.encoding)
-
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         chain = self._chain().build(key)
         wrong = chain.terminated & (chain.reward == 0)
@@ -181,4 +167,4 @@ class TreasureChain(EnvironmentBuilder):
 
     def _chain(self) -> Chain:
         """The Chain without its distractors."""
-        return Chain(self.length, self.ordered, self.encoding, self.time_limit)
+        return Chain(self.length, self.ordered, self.time_limit)

@@ -7,11 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import Preferences, StateEncoding
-from uppertail.environments.base import EnvironmentBuilder
+from uppertail.environments.builders import StateBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
-from uppertail.schema import settle
 
 ROUNDING = 0.999
 """Share of the treasure's return that counts as one: float32 adds up the costs."""
@@ -21,7 +19,7 @@ MOST_ROWS = 46_340
 
 
 @dataclasses.dataclass(frozen=True)
-class DeepSea(EnvironmentBuilder):
+class DeepSea(StateBuilder):
     """A diver on a grid of size x size cells sinks one row per step, and moves one column to the left or to the right.
 
     Which action moves right is drawn at random for each cell and seed. Each move to the right costs `move_cost` / size;
@@ -42,7 +40,6 @@ class DeepSea(EnvironmentBuilder):
         move_cost: what moving right all the way costs, in [0, 1); bsuite has 0.01.
         noise: standard deviation of that noise; null: bsuite's, 1 in the stochastic version, else 0. With noise
             no return says whether the treasure was found, so no episode counts as a success.
-        encoding: how a state enters the network.
 
     Examples:
         >>> import jax
@@ -56,10 +53,9 @@ class DeepSea(EnvironmentBuilder):
     stochastic: bool = False
     move_cost: float = 0.01
     noise: float | None = None
-    encoding: StateEncoding = "one_hot"
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         if self.size < 1:
             raise InputError(f"size is {self.size}, but a DeepSea needs at least 1 row; bsuite's sizes are 10 to 50.")
         if self.size > MOST_ROWS:
@@ -89,10 +85,6 @@ class DeepSea(EnvironmentBuilder):
     @property
     def floor_episodes(self) -> float | None:
         return None if self.stochastic or self.reward_std else self.size / 2 + 1
-
-    @property
-    def preferences(self) -> Preferences:
-        return Preferences(states=self.encoding)
 
     @property
     def rows(self) -> int:

@@ -1,15 +1,25 @@
-"""Environments that Python steps: the contract."""
+"""Environments that Python steps: the contract, and calls of them, whose errors become sentences."""
 
 import abc
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import ObservationSpace
-from uppertail.environments.base import EnvironmentBuilder
-from uppertail.environments.interface import Interface
-from uppertail.types import ReturnRange
+from uppertail.environments.base import Environment, EnvironmentBuilder
+from uppertail.environments.spaces import Interface
+from uppertail.errors import InputError, message_of
+
+Answer = TypeVar("Answer")
+
+NOT_FINITE = "{} gave the reward {}: rewards must be finite numbers of 32 bits."
+"""The sentence on a reward that is not finite."""
+
+
+class EnvironmentFailedError(InputError):
+    """An environment raised an exception, or gave a number that is not finite; its text says which, and when."""
 
 
 class HostStep(NamedTuple):
@@ -21,7 +31,7 @@ class HostStep(NamedTuple):
         terminated: whether the episode ended there.
         truncated: whether it was cut short there.
         observation: the observation for the next action: the first of a new episode, if one has ended.
-        real: whether it was a real step; some vector environments spend a step on the reset alone.
+        real: False for a step that only reset the environment.
     """
 
     next_observation: np.ndarray
@@ -56,17 +66,17 @@ class HostEnvironment(abc.ABC):
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
         """One step of all of them."""
 
-    @abc.abstractmethod
     def saved(self) -> dict[str, np.ndarray]:
-        """Arrays from which `restore` can go back to the episodes in progress; empty if it cannot."""
+        """Arrays from which `restore` can go back to the episodes in progress; empty, the default, if it cannot."""
+        return {}
 
-    @abc.abstractmethod
     def restore(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
-        """Goes back to the saved episodes, or begins others if it cannot; their current observations."""
+        """Goes back to the saved episodes, or begins others, as by default; their current observations."""
+        del arrays
+        return self.reset()
 
-    @abc.abstractmethod
-    def close(self) -> None:
-        """Frees the resources of the environments."""
+    def close(self) -> None:  # noqa: B027 (optional)
+        """Frees the resources of the environments; by default there are none."""
 
 
 class HostBuilder(EnvironmentBuilder):
@@ -81,53 +91,8 @@ class HostBuilder(EnvironmentBuilder):
 
     @property
     @abc.abstractmethod
-    def label(self) -> str:
-        """The environment's name, for messages."""
-
-    @property
-    @abc.abstractmethod
-    def compiles(self) -> bool:
-        """Whether the environment is to be compiled: it shows its whole table."""
-
-    @property
-    @abc.abstractmethod
-    def note(self) -> str | None:
-        """What a user should know: why its table is not compiled, or which texts are left out; None: nothing."""
-
-    @property
-    @abc.abstractmethod
-    def observations(self) -> ObservationSpace:
-        """The space of its observations."""
-
-    @property
-    @abc.abstractmethod
-    def num_actions(self) -> int:
-        """Number of discrete actions."""
-
-    @property
-    @abc.abstractmethod
     def interface(self) -> Interface:
-        """How a program talks to what was learned in it."""
-
-    @property
-    @abc.abstractmethod
-    def time_limit(self) -> int | None:
-        """Steps after which an episode is truncated, where that is known."""
-
-    @property
-    def may_go_on(self) -> bool:
-        """Whether nothing is known that would truncate an episode; by default, if there is no time limit."""
-        return self.time_limit is None
-
-    @property
-    @abc.abstractmethod
-    def known_returns(self) -> ReturnRange | None:
-        """The range of discounted returns that a run has to tell apart, if the user gave one."""
-
-    @property
-    def has_processes(self) -> bool:
-        """Whether environments side by side have a process each."""
-        return False
+        """How observations are read, and actions numbered."""
 
     @abc.abstractmethod
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
@@ -141,3 +106,112 @@ class HostBuilder(EnvironmentBuilder):
         Raises:
             InputError: they cannot be made.
         """
+
+    def build(self, key: PRNGKeyArray) -> Environment:
+        """The compiled environment.
+
+        Raises:
+            InputError: it cannot be compiled, which is the default.
+        """
+        del key
+        raise InputError(f"{self.label} cannot be compiled: Python steps it.")
+
+    @property
+    def compiles(self) -> bool:
+        """Whether the environment is to be compiled; False by default."""
+        return False
+
+    @property
+    def observations(self) -> ObservationSpace:
+        """The space of its observations."""
+        return self.interface.reading.space
+
+    @property
+    def num_actions(self) -> int:
+        """Number of discrete actions."""
+        return self.interface.num_actions
+
+    @property
+    def time_limit(self) -> int | None:
+        """Steps after which an episode is truncated; None, the default: not known."""
+        return None
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether nothing is known that would truncate an episode; by default, if there is no time limit."""
+        return self.time_limit is None
+
+    @property
+    def has_processes(self) -> bool:
+        """Whether environments side by side have a process each; False by default."""
+        return False
+
+
+def steps_in_python(builder: EnvironmentBuilder) -> TypeGuard[HostBuilder]:
+    """Whether Python steps a builder's environments."""
+    return isinstance(builder, HostBuilder) and not builder.compiles
+
+
+def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
+    """Calls an environment.
+
+    Args:
+        ask: makes the call.
+        where: names the environment and the moment, if something goes wrong.
+
+    Raises:
+        EnvironmentFailedError: it raised an exception, or asked the process to end.
+    """
+    try:
+        return ask()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        words = f": {message_of(error)}" if message_of(error) else ""
+        raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}{words}.") from error
+
+
+def step_host(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
+    """One step of all environments, as `call` makes it.
+
+    Raises:
+        EnvironmentFailedError: one raised an exception, or a reward or an observation is not a finite number.
+    """
+    now = call(lambda: host.step(actions), where)
+    if not np.isfinite(now.reward).all():
+        raise EnvironmentFailedError(NOT_FINITE.format(where(), now.reward[~np.isfinite(now.reward)][0]))
+    _require_finite(now.next_observation, where)
+    if now.observation is not now.next_observation:
+        _require_finite(now.observation, where)
+    return now
+
+
+def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
+    """The first observations of episodes that `ask` begins, as `call` makes it.
+
+    Raises:
+        EnvironmentFailedError: one raised an exception, or an observation is not finite.
+    """
+    observations = call(ask, where)
+    _require_finite(observations, where)
+    return observations
+
+
+def begin_all(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str) -> np.ndarray:
+    """Begins episodes of each seed's environments; their first observations, with a leading axis of seeds.
+
+    Args:
+        asked: for each seed, the call that begins its episodes.
+        seeds: the seeds.
+        when: the moment, if something goes wrong.
+
+    Raises:
+        EnvironmentFailedError: one raised an exception, or an observation is not finite.
+    """
+    wheres = [f"The environment of seed {seed}, {when}," for seed in seeds]
+    return np.stack([begin_host(ask, lambda w=where: w) for ask, where in zip(asked, wheres, strict=True)])
+
+
+def _require_finite(observations: np.ndarray, where: Callable[[], str]) -> None:
+    if observations.dtype.kind == "f" and not np.isfinite(observations).all():
+        raise EnvironmentFailedError(f"{where()} gave an observation that is not finite: all its numbers must be.")

@@ -9,8 +9,14 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
-from uppertail.environments.failures import NOT_FINITE, EnvironmentFailedError, begin_host, step_host
-from uppertail.environments.host import HostBuilder, HostEnvironment
+from uppertail.environments.host import (
+    NOT_FINITE,
+    EnvironmentFailedError,
+    HostBuilder,
+    begin_host,
+    step_host,
+    steps_in_python,
+)
 from uppertail.types import PyTree, ReturnRange, TimeStep
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000
@@ -47,10 +53,7 @@ def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange
     Raises:
         EnvironmentFailedError: one raised an exception, or a reward or an observation is not a finite number.
     """
-    if isinstance(builder, HostBuilder) and not builder.compiles:
-        episodes, limit = _host_episodes(builder), builder.time_limit
-    else:
-        episodes, limit = _compiled_episodes(builder)
+    episodes, limit = _host_episodes(builder) if steps_in_python(builder) else _compiled_episodes(builder)
     returns = np.concatenate([[0.0], *(_discounted(rewards, discount) for rewards in episodes)])
     rewards = np.concatenate([[0.0], *episodes])
     horizon = discounted_steps(limit or math.inf, discount)
@@ -60,29 +63,25 @@ def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange
     return ReturnRange(float(low), float(high), known=False)
 
 
-def _host_episodes(builder: HostBuilder) -> list[list[float]]:
-    """The rewards of random episodes in an environment that Python steps."""
+def _host_episodes(builder: HostBuilder) -> tuple[list[list[float]], int | None]:
+    """The rewards of random episodes in an environment that Python steps, and its time limit.
+
+    The last episode may be incomplete.
+    """
     environment, random = builder.open(0, 1), np.random.default_rng(0)
+    episodes: list[list[float]] = [[]]
     try:
         begin_host(environment.reset, _moment)
-        episodes = [_host_episode(environment, builder.num_actions, random)]
-        while len(episodes) < MEASURED_EPISODES and sum(map(len, episodes)) < MEASURED_STEPS:
-            episodes.append(_host_episode(environment, builder.num_actions, random))
+        while True:
+            now = step_host(environment, random.integers(builder.num_actions, size=environment.num_envs), _moment)
+            if now.real[0]:
+                episodes[-1].append(float(now.reward[0]))
+            if now.terminated[0] or now.truncated[0] or len(episodes[-1]) == MEASURED_STEPS:
+                if len(episodes) == MEASURED_EPISODES or sum(map(len, episodes)) >= MEASURED_STEPS:
+                    return episodes, builder.time_limit
+                episodes.append([])
     finally:
         environment.close()
-    return episodes
-
-
-def _host_episode(environment: HostEnvironment, num_actions: int, random: np.random.Generator) -> list[float]:
-    """The rewards of an episode, or of its first `MEASURED_STEPS` steps."""
-    rewards: list[float] = []
-    while len(rewards) < MEASURED_STEPS:
-        now = step_host(environment, random.integers(num_actions, size=environment.num_envs), _moment)
-        if now.real[0]:
-            rewards.append(float(now.reward[0]))
-        if now.terminated[0] or now.truncated[0]:
-            break
-    return rewards
 
 
 def _compiled_episodes(builder: EnvironmentBuilder) -> tuple[list[np.ndarray], int | None]:

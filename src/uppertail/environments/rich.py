@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Numbers
-from uppertail.environments.base import Environment, VectorBuilder
+from uppertail.environments.base import Environment
+from uppertail.environments.builders import VectorBuilder
 from uppertail.environments.chain import Chain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.finite import FiniteMDP, FiniteState
 from uppertail.errors import InputError
-from uppertail.schema import settle
 from uppertail.types import TimeStep
 
 
@@ -93,7 +93,7 @@ class RichChain(VectorBuilder):
     noise: float = 0.1
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         self._chain()
         if not self.dim >= 2:
             raise InputError(f"dim is {self.dim}, but unit vectors differ in 2 numbers or more: use 2 at least.")
@@ -145,7 +145,7 @@ class RichSea(VectorBuilder):
     bits: int = 8
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         self._sea()
         if not 0 <= self.bits <= MOST_BITS:
             raise InputError(f"bits is {self.bits}: use 0 to {MOST_BITS} random bits.")

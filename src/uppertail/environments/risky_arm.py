@@ -7,15 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import Preferences, StateEncoding
-from uppertail.environments.base import EnvironmentBuilder
+from uppertail.environments.builders import StateBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
-from uppertail.schema import settle
 
 
 @dataclasses.dataclass(frozen=True)
-class RiskyArm(EnvironmentBuilder):
+class RiskyArm(StateBuilder):
     """A Chain that ends at two arms: one always pays `sure`, the other pays `mean` on average, in rare large prizes.
 
     In each state of the corridor one action of two, drawn at random for each state and seed, goes on, and the other
@@ -30,7 +28,6 @@ class RiskyArm(EnvironmentBuilder):
         sure: what the sure arm pays, above 0.
         mean: what the lottery pays on average, above 0.
         chance: probability of winning it, in (0, 1); its standard deviation is mean * sqrt(1 / chance - 1).
-        encoding: how a state enters the network.
 
     Examples:
         >>> import jax
@@ -45,10 +42,9 @@ class RiskyArm(EnvironmentBuilder):
     sure: float = 1.0
     mean: float = 0.8
     chance: float = 0.1
-    encoding: StateEncoding = "one_hot"
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         if self.length < 0:
             raise InputError(f"length is {self.length}, but a corridor has 0 states or more.")
         for name in ("sure", "mean"):
@@ -56,10 +52,6 @@ class RiskyArm(EnvironmentBuilder):
                 raise InputError(f"{name} is {getattr(self, name)}, but both arms pay: use a finite number above 0.")
         if not 0 < self.chance < 1:
             raise InputError(f"chance is {self.chance}, but a lottery may be won and lost: use one in (0, 1).")
-
-    @property
-    def preferences(self) -> Preferences:
-        return Preferences(states=self.encoding)
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         states, shape = self.length + 1, (self.length + 1, 2, 2)

@@ -1,15 +1,16 @@
-"""Observation and action spaces of Gymnasium, gymnax and packages that follow them, and what they mean here.
+"""Spaces of Gymnasium and gymnax: which arrays their observations become for a network, and how actions are numbered.
 
 Spaces are told apart by the names of their classes, since packages that follow gymnax's form copied its spaces.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.encodings import Numbers, ObservationSpace, Pixels
+from uppertail.encodings import TEXT_PLACES, Numbers, ObservationSpace, Pixels, States, one_hot_text
 from uppertail.errors import InputError
 
 UNBOUNDED = 1e10
@@ -18,15 +19,25 @@ UNBOUNDED = 1e10
 IMAGE_SIDE = 8
 """An array of numbers with two or three axes is an image if it has as many rows and columns."""
 
+MOST_STATES = 4096
+"""Observations of several integers are one state if they have at most this many values."""
+
+SIZES: dict[str, Callable[[Any], Any]] = {
+    "Discrete": lambda space: [space.n],
+    "MultiDiscrete": lambda space: np.ravel(space.nvec),
+    "MultiBinary": lambda space: [2] * math.prod(space.shape),
+}
+"""How many values each integer of a space has."""
+
 Path = tuple[Any, ...]
 """Where in an observation something is: keys of Dicts and indices of Tuples."""
 
 
 class Reading(NamedTuple):
-    """How the observations of a space are read: as one array, which is a copy, and the kind of that array.
+    """How observations are read: as one array, which is a copy, and the space of that array.
 
-    `shape` is that of an observation before it is read; None: it is no array, or it is hashed. `first` is the number of
-    the first integer state.
+    `shape` is that of an observation before it is read; None: it is a dict, a tuple or a text, or it is hashed. `first`
+    is the number of the first state of a Discrete.
     """
 
     array: Callable[[Any], Any]
@@ -35,9 +46,78 @@ class Reading(NamedTuple):
     first: int = 0
 
 
+class Interface(NamedTuple):
+    """How a program talks to what was learned: with its environment's own observations and actions.
+
+    Args:
+        reading: how observations are read.
+        num_actions: number of actions.
+        first_action: the number of the first.
+    """
+
+    reading: Reading
+    num_actions: int
+    first_action: int = 0
+
+    def is_batch(self, observation: Any) -> bool:
+        """Whether this is several observations: a list, or an array with one axis more than an observation has."""
+        if self.reading.shape is None:
+            return isinstance(observation, list)
+        return np.ndim(observation) == len(self.reading.shape) + 1
+
+
+class Numbered(NamedTuple):
+    """A part of an observation as a vector of numbers: how it is read, and the bounds of each number."""
+
+    read: Callable[[Any], Any]
+    low: Float[np.ndarray, " numbers"]
+    high: Float[np.ndarray, " numbers"]
+    is_continuous: bool = False
+
+
+class Integers:
+    """A part of an observation that consists of integers, which are counted from 0 here.
+
+    Args:
+        xp: NumPy or `jax.numpy`.
+        space: Discrete, MultiDiscrete or MultiBinary.
+    """
+
+    def __init__(self, xp: Any, space: Any) -> None:
+        kind = next(each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES)
+        self.xp, self.space, self.is_binary = xp, space, kind == "MultiBinary"
+        self.sizes = np.array(SIZES[kind](space))
+        self.start = np.ravel(getattr(space, "start", 0)).astype(np.int32)
+
+    def read(self, seen: Any) -> Any:
+        """Each integer; in a compiled program, where no error can be raised, it may be one that cannot be."""
+        integers = self.xp.array(seen, np.int32).reshape(self.sizes.size) - self.start
+        if self.xp is np and ((integers < 0) | (integers >= self.sizes)).any():
+            raise ValueError(f"the observation {seen} is not in {self.space}")
+        return integers
+
+    def numbered(self) -> Numbered:
+        """Each integer as a one-hot; those of a MultiBinary are 0 and 1 already."""
+        count = int(self.sizes.size if self.is_binary else self.sizes.sum())
+        return Numbered(self._bits if self.is_binary else self._one_hot, np.zeros(count), np.ones(count))
+
+    def _bits(self, seen: Any) -> Any:
+        return self.read(seen).astype(np.float32)
+
+    def _one_hot(self, seen: Any) -> Any:
+        pairs = zip(self.read(seen), self.sizes.tolist(), strict=True)
+        return self.xp.concatenate([self.xp.arange(size) == each for each, size in pairs]).astype(np.float32)
+
+
 def is_a(space: Any, *kinds: str) -> bool:
     """Whether the class of a space, or one that it inherits from, has one of these names."""
     return any(each.__name__ in kinds for each in type(space).__mro__)
+
+
+def is_text(space: Any) -> bool:
+    """Whether its observations are texts, as in Text and in spaces of other packages (MiniGrid's missions)."""
+    from_gymnasium = type(space).__module__.startswith("gymnasium.")
+    return is_a(space, "Text") or (not from_gymnasium and isinstance(space.sample(), str))
 
 
 def leaves(space: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -71,13 +151,46 @@ def require_discrete(space: Any) -> None:
         )
 
 
-def image_of(low: Float[np.ndarray, "..."], high: Float[np.ndarray, "..."]) -> Pixels | None:
-    """A bounded array as an image: two axes, or three of which the last or the first is that of channels.
+def read_space(
+    xp: Any,
+    space: Any,
+    left_out: frozenset[Path] = frozenset(),
+    images: bool = True,
+    states: bool = False,
+) -> Reading:
+    """How the observations of a space are read.
 
     Args:
-        low: the lower bound of each number; it has the array's shape.
-        high: the upper bound of each number.
+        xp: NumPy, or `jax.numpy` for compiled environments.
+        space: the observation space of one environment.
+        left_out: paths of texts that never change.
+        images: whether a bounded Box of at least 8 x 8 is an image; else it is flat.
+        states: whether several integers are one state, if they have few values together; else they are one-hot.
+
+    Raises:
+        InputError: they are of no kind that a network can take.
     """
+    shape = getattr(space, "shape", None)
+    if images and is_a(space, "Box") and (image := _image(*_bounds(space))):
+        kind = np.uint8 if np.dtype(space.dtype) in (bool, np.uint8) else np.float32
+        return Reading(lambda seen: xp.array(seen, kind).reshape(shape), image, tuple(space.shape))
+    kept = [(path, part) for path, part in leaves(space) if path not in left_out]
+    if kept and all(is_a(part, *SIZES) for _, part in kept):
+        parts = [(path, Integers(xp, part)) for path, part in kept]
+        count = math.prod(size for _, part in parts for size in part.sizes.tolist())
+        if is_a(space, "Discrete") or (states and count <= MOST_STATES):
+            first = int(parts[0][1].start[0]) if is_a(space, "Discrete") else 0
+            return Reading(lambda seen: _state(xp, parts, seen), States(count), shape, first)
+    flat = [(path, _numbered(xp, part)) for path, part in kept]
+    return Reading(
+        lambda seen: xp.concatenate([part.read(at(seen, path)) for path, part in flat]),
+        _numbers(space, [part for _, part in flat]),
+        shape,
+    )
+
+
+def _image(low: Float[np.ndarray, "..."], high: Float[np.ndarray, "..."]) -> Pixels | None:
+    """A bounded array as an image: two axes, or three of which the last or the first is that of channels."""
     if low.ndim not in (2, 3) or not np.isfinite(low).all() or not np.isfinite(high).all():
         return None
     shape = low.shape if low.ndim == 3 else (*low.shape, 1)
@@ -89,20 +202,49 @@ def image_of(low: Float[np.ndarray, "..."], high: Float[np.ndarray, "..."]) -> P
     return Pixels(int(height), int(width), int(channels), first, peak)
 
 
-def numbers_of(space: Any, bounds: list[tuple[np.ndarray, np.ndarray]], continuous: bool) -> Numbers:
-    """A vector of the numbers of a space, with those of its declared bounds that are bounds.
+def _bounds(space: Any) -> list[Float[np.ndarray, "..."]]:
+    """The lower and the upper bound of each number of a Box."""
+    return [np.broadcast_to(np.asarray(bound, np.float64), space.shape) for bound in (space.low, space.high)]
 
-    Args:
-        space: the space, for messages.
-        bounds: the lower and the upper bounds of each of its parts.
-        continuous: whether some of the numbers are not just 0 or 1.
+
+def _state(xp: Any, parts: list[tuple[Path, Integers]], seen: Any) -> Any:
+    """Several integers as one state, as the digits of a number."""
+    state = 0
+    for path, part in parts:
+        for size, integer in zip(part.sizes.tolist(), part.read(at(seen, path)), strict=True):
+            state = state * size + integer
+    return xp.array(state, np.int32)
+
+
+def _numbered(xp: Any, space: Any) -> Numbered:
+    """How one part of an observation becomes numbers of 32 bits, in a copy: many environments reuse their arrays."""
+    if is_a(space, *SIZES):
+        return Integers(xp, space).numbered()
+    if is_a(space, "Box"):
+        low, high = (bound.ravel() for bound in _bounds(space))
+        is_binary = not np.issubdtype(np.dtype(space.dtype), np.floating) and (low >= 0).all() and (high <= 1).all()
+        return Numbered(lambda seen: xp.array(seen, np.float32).reshape(low.size), low, high, not is_binary)
+    if xp is np and is_text(space):
+        return Numbered(one_hot_text, np.zeros(TEXT_PLACES), np.ones(TEXT_PLACES))
+    others = (
+        "Text, or a Dict or Tuple of these, or set encoding to hashed" if xp is np else "or a Dict or Tuple of these"
+    )
+    raise InputError(
+        f"Observations of the space {space} cannot become numbers: wrap the environment so that they are Discrete, "
+        f"Box, MultiDiscrete, MultiBinary, {others}."
+    )
+
+
+def _numbers(space: Any, parts: list[Numbered]) -> Numbers:
+    """A vector of numbers, with those of its declared bounds that are bounds.
 
     Raises:
         InputError: there are none.
     """
-    low, high = (np.concatenate([np.zeros(0), *(each[end].ravel() for each in bounds)]) for end in (0, 1))
+    low = np.concatenate([np.zeros(0), *(part.low for part in parts)])
+    high = np.concatenate([np.zeros(0), *(part.high for part in parts)])
     if low.size == 0:
         raise InputError(f"Observations of the space {space} hold no numbers: wrap the environment so that they do.")
     bounded = (np.abs(low) < UNBOUNDED) & (np.abs(high) < UNBOUNDED)
     low, high = np.where(bounded, low, -np.inf), np.where(bounded, high, np.inf)
-    return Numbers(tuple(low.tolist()), tuple(high.tolist()), continuous)
+    return Numbers(tuple(low.tolist()), tuple(high.tolist()), any(part.is_continuous for part in parts))

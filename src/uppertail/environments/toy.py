@@ -5,20 +5,15 @@ import dataclasses
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import Preferences, StateEncoding
-from uppertail.environments.base import EnvironmentBuilder
+from uppertail.environments.builders import StateBuilder
 from uppertail.environments.finite import FiniteMDP
-from uppertail.schema import settle
 
 
 @dataclasses.dataclass(frozen=True)
-class Toy(EnvironmentBuilder):
+class Toy(StateBuilder):
     """State 0 leads to state 1 (action 0, reward -1) or state 2 (action 1, reward +1).
 
     State 1 then pays 4 or 1 and state 2 pays 1 or 0 for actions 0 and 1, and the episode ends.
-
-    Args:
-        encoding: how a state enters the network.
 
     Examples:
         >>> import jax
@@ -27,18 +22,9 @@ class Toy(EnvironmentBuilder):
         [[-1.0, 1.0], [4.0, 1.0], [1.0, 0.0]]
     """
 
-    encoding: StateEncoding = "one_hot"
-
-    def __post_init__(self) -> None:
-        settle(self)
-
     @property
     def success_return(self) -> float:
         return 3.0
-
-    @property
-    def preferences(self) -> Preferences:
-        return Preferences(states=self.encoding)
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         del key  # nothing is drawn at random

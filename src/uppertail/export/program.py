@@ -32,16 +32,16 @@ def program_of(player: Player) -> Program:
     Raises:
         InputError: its observations, network or family cannot be exported.
     """
-    encoding, interface = player.agent.encoding, player.interface
-    if interface.shape is None:
+    encoding, interface, reading = player.agent.encoding, player.interface, player.interface.reading
+    if reading.shape is None:
         raise InputError(f"The observations of this run are no array: {NEEDED}.")
     if isinstance(encoding, OfStates):
-        first, count = np.array(interface.first_state), encoding.num_states
+        first, count = np.array(reading.first), encoding.num_states
         program = Program(first, np.array(first + count - 1))
         table = player.means(jnp.arange(count))
         program.add("rows", table, program.add("subtract", "observation", first), result="mean")
     else:
-        entries = np.zeros(math.prod(interface.shape))
+        entries = np.zeros(math.prod(reading.shape))
         program = Program(entries, entries)
         outputs = outputs_of(player.network, program)
         mean = _mean(player.agent.family, program, outputs)

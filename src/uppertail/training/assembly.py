@@ -1,11 +1,10 @@
 """Assembles the parts of a run: its environments, its loop, its optimizer."""
 
 import math
-from typing import TypeGuard
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
-from uppertail.environments import EnvironmentBuilder, HostBuilder
+from uppertail.environments import EnvironmentBuilder, HostBuilder, steps_in_python
 from uppertail.errors import InputError
 from uppertail.learners import Gradients
 from uppertail.training.drivers.base import World
@@ -18,11 +17,6 @@ from uppertail.training.seeds import SeedKeys
 from uppertail.training.settings import Settings
 
 
-def steps_in_python(builder: EnvironmentBuilder) -> TypeGuard[HostBuilder]:
-    """Whether Python steps a builder's environments."""
-    return isinstance(builder, HostBuilder) and not builder.compiles
-
-
 def world_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings) -> World:
     """The environments of all seeds, compiled or stepped by Python.
 
@@ -31,19 +25,13 @@ def world_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], sett
     """
     if steps_in_python(builder):
         return HostWorld(builder, keys, seeds, settings.num_envs)
-    if isinstance(builder, HostBuilder):
-        _require_one_environment(settings, "leave it out, or use --env.compile never.")
-        return CompiledWorld(builder, keys, builder.known_returns)
-    _require_one_environment(settings, "leave it out.")
-    return CompiledWorld(builder, keys, known_returns=None)
-
-
-def _require_one_environment(settings: Settings, remedy: str) -> None:
     if settings.num_envs > 1:
+        never = ", or use --env.compile never" if isinstance(builder, HostBuilder) else ""
         raise InputError(
             f"num_envs is {settings.num_envs}, but this environment is compiled, where more seeds side by side do the "
-            f"same: {remedy}"
+            f"same: leave it out{never}."
         )
+    return CompiledWorld(builder, keys)
 
 
 def loop_of(method: Method, encoding: Encoding, settings: Settings, counted: tuple[int, int] | None = None) -> Loop:

@@ -80,16 +80,16 @@ class Player:
             ) from error
 
     def _one(self, observation: Any) -> np.ndarray:
-        shape = self.interface.shape
+        shape = self.interface.reading.shape
         if shape is not None and np.shape(observation) != shape:
             raise ValueError(f"its shape is {np.shape(observation)}")
-        array = self.interface.array(observation)
+        array = self.interface.reading.array(observation)
         require_state(self.agent.encoding, array)
         return array
 
     @property
     def _wanted(self) -> str:
-        shape = self.interface.shape
+        shape = self.interface.reading.shape
         if shape is None:
             return "one as the environment gives it, or a list of such"
         return f"one of shape {shape}, or a batch of shape {('n', *shape)}".replace("'", "")

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.environments import EnvironmentBuilder, HostBuilder, Interface
+from uppertail.environments import EnvironmentBuilder, HostBuilder, Interface, Reading, steps_in_python
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import describe
-from uppertail.training.assembly import loop_of, steps_in_python, world_of
+from uppertail.training.assembly import loop_of, world_of
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver
 from uppertail.training.drivers.base import Played, State
@@ -33,10 +33,6 @@ from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"
 """The name of the only recording."""
-
-
-def _note(builder: EnvironmentBuilder) -> list[str]:
-    return [builder.note] if isinstance(builder, HostBuilder) and builder.note else []
 
 
 class Run:
@@ -78,7 +74,7 @@ class Run:
             self._asked_method, self.settings = resolved(method, settings, self._encoding)
             self.ledger = Ledger(self.settings, builder.success_return)
             self._fit(self._return_range((before or {}).get("measured_returns")))
-            self.notes = [*_note(builder), *traps(self.method, self._encoding)]
+            self.notes = [*filter(None, [builder.note]), *traps(self.method, self._encoding)]
             self.driver = self.world.driver(self.loop, self.ledger.seconds)
             if not self.returns.known and self.returns.low == self.returns.high:
                 self.driver.reconsider = lambda low, high: self._fit(ReturnRange(low, high, known=False))
@@ -110,7 +106,7 @@ class Run:
             return self.builder.interface
         first = self.world.start_observations()[0]
         read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
-        return Interface(read, first.shape, self.world.num_actions)
+        return Interface(Reading(read, self.world.observations, first.shape), self.world.num_actions)
 
     def close(self) -> None:
         """Ends threads, and frees the resources of the environments."""

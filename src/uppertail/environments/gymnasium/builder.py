@@ -3,34 +3,24 @@
 import abc
 import dataclasses
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, Literal
 
 import gymnasium
-import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
-from gymnasium.wrappers import TimeLimit
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import ObservationSpace, Preferences
-from uppertail.environments.base import VectorBuilder
+from uppertail.encodings import Preferences
+from uppertail.environments.builders import PackageBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import inspection, tables, wrapping
+from uppertail.environments.gymnasium.adapter import AdapterMaker, VectorOfOne, close_quietly
 from uppertail.environments.gymnasium.inspection import Inspected
-from uppertail.environments.gymnasium.single import Single, close_quietly
-from uppertail.environments.gymnasium.spaces import Reading
 from uppertail.environments.gymnasium.vector import Vector
-from uppertail.environments.gymnasium.vector_adapter import VectorAdapterMaker
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped
 from uppertail.environments.host import HostBuilder, HostEnvironment
-from uppertail.environments.interface import Interface
+from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError, message_of
-from uppertail.schema import settle
-from uppertail.types import ReturnRange
-
-LARGEST = 1e18
-"""The largest return whose square a float32 can hold, rounded."""
 
 SEEDS = 2**31
 """The seeds of runs lie below it, the seeds of their evaluations from it on."""
@@ -38,9 +28,14 @@ SEEDS = 2**31
 MOST_PLACES = 2**30
 """The largest power of 2 that an integer of 32 bits can be."""
 
+VECTORS: dict[str, Callable[..., VectorEnv[Any, Any, Any]]] = {
+    "sync": SyncVectorEnv,
+    "async": functools.partial(AsyncVectorEnv, context="spawn"),
+}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GymnasiumBuilder(HostBuilder, VectorBuilder):
+class GymnasiumBuilder(HostBuilder, PackageBuilder):
     """An environment of Gymnasium.
 
     Args:
@@ -49,51 +44,25 @@ class GymnasiumBuilder(HostBuilder, VectorBuilder):
             whatever it holds, as a one-hot, where observations repeat exactly.
         hash_size: with hashed, how many different observations that one-hot has a place for; it is rounded up to a
             power of 2.
-        returns: lowest and highest discounted return that the run has to tell apart; null: from the table, or measured
-            by episodes of a random policy.
-        success: undiscounted return from which an episode counts as a success; null: the reward_threshold that it
-            is registered with, or has.
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
         wrappers: what is put around the environment, the innermost first, for example
             '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
-        reset_seed: what every episode is reset with, so that a layout that is drawn stays the same; run: each seed's
-            run with its own seed; null: every episode with another.
     """
 
     compile: Literal["auto", "never"] = "auto"
     encoding: Literal["one_hot", "scalar", "thermometer", "hashed"] = "one_hot"
     hash_size: int = 4096
-    returns: tuple[float, float] | None = None
-    success: float | None = None
     vectorization: Literal["sync", "async"] = "sync"
     wrappers: list[str | dict[str, Any] | type[Any]] | None = None
-    reset_seed: int | Literal["run"] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.wrappers, str):
             raise InputError(f"wrappers is {self.wrappers!r}: give a list, such as [{repr(self.wrappers)[1:-1]}].")
         if isinstance(self.wrappers, list | tuple):  # written down as a file holds them
             object.__setattr__(self, "wrappers", [*map(wrapping.plain, self.wrappers)])
-        settle(self)
-        if self.returns is not None and not (
-            len(self.returns) == 2 and -LARGEST <= self.returns[0] < self.returns[1] <= LARGEST
-        ):
-            raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest, within {LARGEST:g}.")
-        if self.success is not None and not math.isfinite(self.success):
-            raise InputError(f"success is {self.success}: give a finite return, or leave it out.")
-        if isinstance(self.hash_size, bool) or not 2 <= self.hash_size <= MOST_PLACES:
+        super().__post_init__()
+        if not 2 <= self.hash_size <= MOST_PLACES:
             raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, at most 2^30.")
-        if isinstance(self.reset_seed, int) and not 0 <= self.reset_seed < SEEDS:
-            raise InputError(f"reset_seed is {self.reset_seed}: use 0 or more, below 2^31, or run, or leave it out.")
-        self.complete()
-
-    @abc.abstractmethod
-    def complete(self) -> None:
-        """Checks the settings of a subclass, or fills in those that are open.
-
-        Raises:
-            InputError: a setting cannot be met.
-        """
 
     @abc.abstractmethod
     def bare_maker(self) -> Callable[[], Made]:
@@ -134,8 +103,8 @@ class GymnasiumBuilder(HostBuilder, VectorBuilder):
 
     @property
     def success_return(self) -> float:
-        threshold = self.inspected.reward_threshold if self.success is None else self.success
-        return float("inf") if threshold is None else threshold
+        threshold = self.inspected.reward_threshold
+        return super().success_return if threshold is None or self.success is not None else threshold
 
     @property
     def compiles(self) -> bool:
@@ -154,22 +123,13 @@ class GymnasiumBuilder(HostBuilder, VectorBuilder):
         return " ".join(lines) or None
 
     @property
-    def observations(self) -> ObservationSpace:
-        return self.inspected.reading.space
-
-    @property
     def preferences(self) -> Preferences:
         states = "one_hot" if self.encoding == "hashed" else self.encoding
         return dataclasses.replace(super().preferences, states=states)
 
     @property
-    def num_actions(self) -> int:
-        return int(self.inspected.actions.n)
-
-    @property
     def interface(self) -> Interface:
-        read = self.inspected.reading
-        return Interface(read.array, read.shape, self.num_actions, int(self.inspected.actions.start), read.first)
+        return self.inspected.interface
 
     @property
     def rows(self) -> int:
@@ -187,41 +147,29 @@ class GymnasiumBuilder(HostBuilder, VectorBuilder):
     def has_processes(self) -> bool:
         return self.vectorization == "async"
 
-    @property
-    def known_returns(self) -> ReturnRange | None:
-        return None if self.returns is None else ReturnRange(min(self.returns[0], 0.0), max(self.returns[1], 0.0))
-
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
-        """The compiled environment.
-
-        Raises:
-            InputError: it has no table to compile, or one that does not describe it fully.
-        """
         del key  # nothing is drawn at random
         if not self.inspected.has_table or self.inspected.objection:
             why = self.inspected.objection or "it shows no table of its transitions (`unwrapped.P`)"
             raise InputError(f"{self.label} cannot be compiled: {why}.")
         env = self.make()
         try:
-            assert isinstance(env, gymnasium.Env)
-            bare: Any = env.unwrapped
-            return tables.from_table(bare.P, bare.initial_state_distrib, self.inspected.time_limit)
+            return tables.from_table(env.unwrapped, self.time_limit)
         finally:
             close_quietly(env)
 
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
         seen, env, reset_seed = self.inspected, self.make(), self.seed_of_resets(seed)
-        limit = time_limit if seen.time_limit is None else None
         if isinstance(env, VectorEnv):
-            return Vector(env, seen.reading, int(seen.actions.start), seed, reset_seed)
+            return Vector(env, seen.interface, seed, reset_seed)
+        limit = time_limit if seen.time_limit is None else None
         if num_envs == 1:
-            limited = env if limit is None else TimeLimit(env, limit)
-            return Single(limited, seen.reading, int(seen.actions.start), seed, reset_seed)
+            one = AdapterMaker(lambda: env, limit, seen.interface.reading, seen.example)()
+            return Vector(VectorOfOne(one), seen.interface, seed, reset_seed, adapted=True)
         close_quietly(env)
-        kind = {"sync": SyncVectorEnv, "async": functools.partial(AsyncVectorEnv, context="spawn")}[self.vectorization]
-        makers: Any = [VectorAdapterMaker(self.maker(), limit, seen.reading, seen.example)] * num_envs
-        vector = kind(makers, autoreset_mode=AutoresetMode.DISABLED)
-        return Vector(vector, Reading(np.array, seen.reading.space), int(seen.actions.start), seed, reset_seed)
+        makers = [AdapterMaker(self.maker(), limit, seen.interface.reading, seen.example)] * num_envs
+        vector = VECTORS[self.vectorization](makers, autoreset_mode=AutoresetMode.DISABLED)
+        return Vector(vector, seen.interface, seed, reset_seed, adapted=True)
 
     @functools.cached_property
     def inspected(self) -> Inspected:
@@ -231,9 +179,10 @@ class GymnasiumBuilder(HostBuilder, VectorBuilder):
             InputError: it cannot be made, or is of no kind that can be trained on.
         """
         env, hash_size = self.make(), self.hash_size if self.encoding == "hashed" else None
+        states = False
         try:
             return inspection.inspect_environment(
-                self.label, env, hash_size, self._objection if self.compile == "auto" else None
+                self.label, env, hash_size, states, self._objection if self.compile == "auto" else None
             )
         finally:
             close_quietly(env)

@@ -1,28 +1,26 @@
 """Gymnasium's FrozenLake, as the paper uses it."""
 
 import dataclasses
-from typing import Any, Literal
+from typing import Literal
 
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import Preferences, StateEncoding
+from uppertail.environments.base import WatchedEnvironment
+from uppertail.environments.builders import StateBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.gym import Gym
 from uppertail.environments.gymnasium.tables import from_table
-from uppertail.environments.watched import WatchableBuilder, WatchedEnvironment
 from uppertail.errors import InputError
-from uppertail.schema import settle
 
 
 @dataclasses.dataclass(frozen=True)
-class FrozenLake(WatchableBuilder):
+class FrozenLake(StateBuilder):
     """Gymnasium's FrozenLake, from its own transition table.
 
     Args:
         map_name: one of Gymnasium's maps.
         desc: a map of your own instead: rows of equal length made of S (start), F (frozen), H (hole) and G (goal).
         is_slippery: whether a step may slip sideways; the paper's environment does not.
-        encoding: how a state enters the network.
         time_limit: steps after which an episode is truncated, at least 1.
 
     Examples:
@@ -35,11 +33,10 @@ class FrozenLake(WatchableBuilder):
     map_name: Literal["4x4", "8x8"] = "8x8"
     desc: tuple[str, ...] | None = None
     is_slippery: bool = False
-    encoding: StateEncoding = "one_hot"
     time_limit: int = 200
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         if self.time_limit < 1:
             raise InputError(f"time_limit is {self.time_limit}, but an episode needs at least 1 step.")
         if self.desc is not None:
@@ -56,17 +53,12 @@ class FrozenLake(WatchableBuilder):
         return 1.0
 
     @property
-    def preferences(self) -> Preferences:
-        return Preferences(states=self.encoding)
-
-    @property
     def rows(self) -> int:
         return int(self.map_name.partition("x")[0]) if self.desc is None else len(self.desc)
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         del key  # nothing is drawn at random
-        lake: Any = self._gym.make().unwrapped
-        return from_table(lake.P, lake.initial_state_distrib, self.time_limit)
+        return from_table(self._gym.make().unwrapped, self.time_limit)
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> WatchedEnvironment:
         return self._gym.watched(pictures, frames_per_second)

@@ -8,12 +8,12 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-from uppertail.environments.failures import call
+from uppertail.encodings import HashedStates, hash_of
 from uppertail.environments.gymnasium import tables, wrapping
-from uppertail.environments.gymnasium.single import checked_reset, checked_step
-from uppertail.environments.gymnasium.spaces import hashed, is_text, reading
+from uppertail.environments.gymnasium.adapter import checked_reset, checked_step
 from uppertail.environments.gymnasium.wrapping import Made
-from uppertail.environments.spaces import Path, Reading, at, leaves, require_discrete
+from uppertail.environments.host import call
+from uppertail.environments.spaces import Interface, Path, Reading, at, is_text, leaves, read_space, require_discrete
 
 TRIED_EPISODES, TRIED_STEPS = 10, 200
 """Random episodes, and the most steps of each, in which a text that never changes is taken for a constant."""
@@ -26,9 +26,8 @@ class Inspected(NamedTuple):
     environment has a `max_steps` of its own, as MiniGrid's have.
     """
 
-    reading: Reading
+    interface: Interface
     example: np.ndarray
-    actions: spaces.Discrete
     time_limit: int | None
     reward_threshold: float | None
     has_table: bool
@@ -39,7 +38,7 @@ class Inspected(NamedTuple):
 
 
 def inspect_environment(
-    label: str, env: Made, hash_size: int | None, objection: Callable[[Any], str | None] | None
+    label: str, env: Made, hash_size: int | None, states: bool, objection: Callable[[Any], str | None] | None
 ) -> Inspected:
     """Reads the facts off an environment that is made only for this.
 
@@ -47,6 +46,7 @@ def inspect_environment(
         label: what messages call it.
         env: the environment.
         hash_size: places for its observations, which become hashes; None: they are read by their space.
+        states: whether several integers become one state, if they have few values together.
         objection: says why a table cannot stand for the environment; None: that is not asked.
 
     Raises:
@@ -60,12 +60,11 @@ def inspect_environment(
     left_out = frozenset[Path]()
     if alone and hash_size is None:
         left_out = call(lambda: constant_texts(env), lambda: f"{label}, in a random episode before training,")
-    read = reading(space, left_out) if hash_size is None else hashed(hash_size)
+    reading = Reading(hash_of, HashedStates(hash_size)) if hash_size else read_space(np, space, left_out, states=states)
     shape = getattr(env.unwrapped, "shape", None)  # that of its states, in Gymnasium's grids
     return Inspected(
-        read,
-        read.array(space.sample()),
-        actions,
+        Interface(reading, int(actions.n), int(actions.start)),
+        reading.array(space.sample()),
         wrapping.time_limit(env),
         _threshold(env),
         table,

@@ -38,14 +38,15 @@ def has_table(env: gymnasium.Env[Any, Any]) -> bool:
         return False
 
 
-def from_table(table: dict[int, dict[int, list[Any]]], start: Any, time_limit: int | None) -> FiniteMDP:
-    """A FiniteMDP from a Gymnasium table `P[state][action] = [(probability, next_state, reward, terminated), ...]`.
+def from_table(bare: Any, time_limit: int | None) -> FiniteMDP:
+    """A FiniteMDP from the table `P[state][action] = [(probability, next_state, reward, terminated), ...]`.
 
     Args:
-        table: the environment's `unwrapped.P`.
-        start: probability that an episode starts in each state.
+        bare: the environment without its wrappers, with `P` and `initial_state_distrib`.
         time_limit: steps after which an episode is truncated; None: there is no limit.
     """
+    table: dict[int, dict[int, list[Any]]] = bare.P
+    start = np.asarray(bare.initial_state_distrib)
     outcomes = max(len(each) for row in table.values() for each in row.values())
     entries = np.zeros((len(table), len(table[0]), outcomes, 4))
     for state, action in np.ndindex(*entries.shape[:2]):
@@ -58,7 +59,7 @@ def from_table(table: dict[int, dict[int, list[Any]]], start: Any, time_limit: i
         terminated=jnp.asarray(terminated, bool),
         probability=jnp.asarray(probability, jnp.float32),
         start_state=jnp.asarray(starts, jnp.int32),
-        start_probability=jnp.asarray(np.asarray(start)[starts], jnp.float32),
+        start_probability=jnp.asarray(start[starts], jnp.float32),
         time_limit=time_limit or NO_LIMIT,
     )
 

@@ -1,17 +1,19 @@
 """A Gymnasium vector environment, in any of its autoreset modes."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Int
 
-from uppertail.environments.gymnasium.single import ACTIONS, EPISODE, close_quietly, episode_seed
-from uppertail.environments.gymnasium.spaces import Reading
+from uppertail.environments.gymnasium.adapter import close_quietly, episode_seed
 from uppertail.environments.host import HostEnvironment, HostStep
+from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError
+
+EPISODE, ACTIONS = "episode", "actions"
+"""The names of what is saved."""
 
 NONE = -1
 """Fills the actions of the shorter episodes, in a checkpoint."""
@@ -20,14 +22,16 @@ NONE = -1
 class Vector(HostEnvironment):
     """Environments side by side. No step crosses an episode's end, in any of Gymnasium's autoreset modes.
 
-    In the mode `DISABLED` this class resets them: each episode has its own seed, and a checkpoint can restore it.
+    In the mode `DISABLED` this class resets them: each episode has its own seed, and a checkpoint can restore it. To go
+    back to an episode, its seed and its actions are played again: an environment that keeps to Gymnasium's contract
+    then gives the same observations.
 
     Args:
         env: the vector environment.
-        reading: how its observations are read.
-        first_action: the number of its first action.
+        interface: how its observations are read, and actions numbered.
         seed: the seed of the run.
         reset_seed: what every episode is reset with; None: each with a seed of its own.
+        adapted: whether each environment is adapted, so that its observations are arrays already.
 
     Raises:
         InputError: there is a reset_seed, but the environments reset themselves.
@@ -36,13 +40,12 @@ class Vector(HostEnvironment):
     def __init__(
         self,
         env: VectorEnv[Any, Any, Any],
-        reading: Reading,
-        first_action: int,
+        interface: Interface,
         seed: int,
         reset_seed: int | None = None,
+        adapted: bool = False,
     ) -> None:
-        self.env, self.array, self.first_action = env, reading.array, first_action
-        self.seed, self.reset_seed = seed, reset_seed
+        self.env, self.interface, self.seed, self.reset_seed, self.adapted = env, interface, seed, reset_seed, adapted
         self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         if reset_seed is not None and self.mode is not AutoresetMode.DISABLED:
             raise InputError(
@@ -76,6 +79,8 @@ class Vector(HostEnvironment):
         try:
             after, reward, terminated, truncated, info = self.env.step(self._numbers(actions))
         except (EOFError, ConnectionError) as error:
+            if not isinstance(self.env, AsyncVectorEnv):
+                raise
             raise RuntimeError("the process of one of its environments has ended") from error
         ended, real = terminated | truncated, ~self.resetting
         next_observation = observation = self._arrays(after)
@@ -86,7 +91,7 @@ class Vector(HostEnvironment):
             if self.mode is AutoresetMode.SAME_STEP:
                 next_observation = observation.copy()
                 for index in np.flatnonzero(ended):
-                    next_observation[index] = self.array(info["final_obs"][index])
+                    next_observation[index] = self.interface.reading.array(info["final_obs"][index])
             else:
                 observation = self._begin(ended)
         rewards = np.array(reward, np.float32).reshape(self.num_envs)
@@ -129,7 +134,7 @@ class Vector(HostEnvironment):
 
     def _numbers(self, actions: Int[np.ndarray, " envs"]) -> Int[np.ndarray, " envs"]:
         """The actions as the environments count them, always of the type that Gymnasium's own samples have."""
-        return actions.astype(np.int64) + self.first_action
+        return actions.astype(np.int64) + self.interface.first_action
 
     def _seeds(self) -> Any:
         """A seed for each environment, a form that Gymnasium's types lack; one for all if they reset themselves."""
@@ -140,5 +145,6 @@ class Vector(HostEnvironment):
 
     def _arrays(self, observations: Any) -> np.ndarray:
         """The observations of all environments, one after another; a copy."""
-        each: Sequence[Any] = list(iterate(self.env.observation_space, observations))
-        return np.stack([self.array(observation) for observation in each])
+        if self.adapted:
+            return observations
+        return np.stack([*map(self.interface.reading.array, iterate(self.env.observation_space, observations))])

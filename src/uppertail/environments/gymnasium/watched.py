@@ -10,10 +10,10 @@ import gymnasium
 import numpy as np
 from gymnasium.wrappers import HumanRendering
 
-from uppertail.environments.gymnasium.single import checked_reset, checked_step, close_quietly, episode_seed
-from uppertail.environments.gymnasium.spaces import Reading
+from uppertail.environments.base import Frame, WatchedEnvironment, WatchedStep
+from uppertail.environments.gymnasium.adapter import Adapter, close_quietly, episode_seed
+from uppertail.environments.gymnasium.inspection import Inspected
 from uppertail.environments.gymnasium.wrapping import extra
-from uppertail.environments.watched import Frame, WatchedEnvironment, WatchedStep
 from uppertail.errors import InputError, message_of
 
 WINDOW, PICTURES, TEXT = "human", "rgb_array", "ansi"
@@ -32,8 +32,7 @@ class Watched(WatchedEnvironment):
     Args:
         label: what a message calls it.
         make: makes it in a render mode; None: in none.
-        reading: how its observations are read.
-        first_action: the number of its first action.
+        inspected: how its observations are read, and actions numbered.
         pictures: whether its frames are to be pictures; else it opens a window, or its frames are texts.
         frames_per_second: None: as the environment says.
         reset_seed: what every episode of a run of this seed is reset with; None: each with a seed of its own.
@@ -46,39 +45,38 @@ class Watched(WatchedEnvironment):
         self,
         label: str,
         make: Callable[[str | None], Any],
-        reading: Reading,
-        first_action: int,
+        inspected: Inspected,
         pictures: bool,
         frames_per_second: int | None,
-        reset_seed: Callable[[int], int | None] = lambda seed: None,
+        reset_seed: Callable[[int], int | None],
     ) -> None:
-        self.reset_seed = reset_seed
-        self.label, self.array, self.first_action = label, reading.array, first_action
+        self.label, self.first_action, self.reset_seed = label, inspected.interface.first_action, reset_seed
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
         if pictures:
             os.environ.setdefault(VIDEO_DRIVER, "dummy")
-        modes = _modes(make)
+        bare = make(None)
+        close_quietly(bare)
+        modes = list(bare.metadata.get("render_modes") or [])
         self.mode = _mode(label, modes, pictures)
         in_window = self.mode == WINDOW and WINDOW not in modes
-        self.env: gymnasium.Env[Any, Any] = make(PICTURES if in_window else self.mode)
-        pace = frames_per_second or self.env.metadata.get("render_fps") or FRAMES_PER_SECOND
+        env: gymnasium.Env[Any, Any] = make(PICTURES if in_window else self.mode)
+        pace = frames_per_second or env.metadata.get("render_fps") or FRAMES_PER_SECOND
         self.frames_per_second = float(pace)
-        self.env.unwrapped.metadata = {**self.env.metadata, "render_fps": pace}
-        if in_window:
-            self.env = HumanRendering(self.env)
+        env.unwrapped.metadata = {**env.metadata, "render_fps": pace}
+        self.env = Adapter(HumanRendering(env) if in_window else env, inspected.interface.reading, inspected.example)
 
     def reset(self, seed: int, episode: int) -> np.ndarray:
         """Resets as training's evaluation does, for the first episode of the environment of this number."""
         with _explain_errors(self.label):
-            first, _ = checked_reset(self.env.reset(seed=episode_seed(seed, episode, 0, self.reset_seed(seed))))
+            first, _ = self.env.reset(seed=episode_seed(seed, episode, 0, self.reset_seed(seed)))
         if self.mode == WINDOW and _no_display():
             raise InputError("There is no display here to open a window on: --gif FILE needs none.")
-        return np.asarray(self.array(first))
+        return first
 
     def step(self, action: int) -> WatchedStep:
         with _explain_errors(self.label):
-            after, reward, terminated, truncated, _ = checked_step(self.env.step(action + self.first_action))
-        return WatchedStep(np.asarray(self.array(after)), float(reward), terminated or truncated)
+            after, reward, terminated, truncated, _ = self.env.step(action + self.first_action)
+        return WatchedStep(after, float(reward), terminated or truncated)
 
     def frame(self) -> Frame:
         if self.mode == WINDOW:
@@ -89,13 +87,6 @@ class Watched(WatchedEnvironment):
 
     def close(self) -> None:
         close_quietly(self.env)
-
-
-def _modes(make: Callable[[str | None], Any]) -> list[str]:
-    """The render modes that an environment has."""
-    env = make(None)
-    close_quietly(env)
-    return list(env.metadata.get("render_modes") or [])
 
 
 def _mode(label: str, modes: list[str], pictures: bool) -> str:

@@ -5,18 +5,18 @@ import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from uppertail.environments.base import Environment, VectorBuilder
-from uppertail.environments.gymnax.world import GymnaxWorld, Rules
-from uppertail.environments.watched import WatchableBuilder, WatchedEnvironment, WatchedStep
+from uppertail.environments.base import Environment, WatchedEnvironment, WatchedStep
+from uppertail.environments.builders import PackageBuilder
+from uppertail.environments.gymnax.world import GymnaxWorld, Rules, rules_of
 from uppertail.errors import InputError, message_of, nearest
-from uppertail.schema import require_type, settle
+from uppertail.schema import require_type
 
 FRAMES_PER_SECOND = 10
 """How fast its pictures are shown."""
@@ -57,41 +57,16 @@ class CompiledWatched(WatchedEnvironment):
     def frame(self) -> np.ndarray:
         return np.asarray(self.picture(self.state), np.uint8)
 
-    def close(self) -> None:
-        """Does nothing: it has no window."""
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GymnaxBuilder(VectorBuilder, WatchableBuilder):
-    """A compiled environment in gymnax's form.
+class GymnaxBuilder(PackageBuilder):
+    """A compiled environment in gymnax's form."""
 
-    Args:
-        returns: lowest and highest discounted return that the run has to tell apart; null: as known, or measured by
-            episodes of a random policy.
-        success: undiscounted return from which an episode counts as a success; null: success is not defined.
-        reset_seed: what every episode is reset with, so that a layout that is drawn stays the same; run: each seed's
-            run with a layout of its own; null: every episode with another.
-    """
-
-    returns: tuple[float, float] | None = None
-    success: float | None = None
-    reset_seed: int | Literal["run"] | None = None
-
-    def __post_init__(self) -> None:
-        settle(self)
-        if self.returns is not None and not self.returns[0] < self.returns[1]:
-            raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest.")
-        if isinstance(self.reset_seed, int) and self.reset_seed < 0:
-            raise InputError(f"reset_seed is {self.reset_seed}: use 0 or more, or run, or leave it out.")
-
-    @property
-    @abc.abstractmethod
-    def label(self) -> str:
-        """The environment's name, for messages."""
+    images = True
 
     @abc.abstractmethod
-    def make(self) -> Rules:
-        """The environment.
+    def make(self) -> tuple[Any, Any]:
+        """The environment and its parameters.
 
         Raises:
             InputError: it cannot be made.
@@ -109,15 +84,11 @@ class GymnaxBuilder(VectorBuilder, WatchableBuilder):
     def rules(self) -> Rules:
         """The environment, made once, as programs know it by identity; its arrays are plain even under a trace."""
         with jax.ensure_compile_time_eval():
-            return self.make()
-
-    @property
-    def success_return(self) -> float:
-        return super().success_return if self.success is None else self.success
+            return rules_of(self.label, *self.make(), self.images, states=False)
 
     def build(self, key: PRNGKeyArray) -> GymnaxWorld:
         layout = jax.random.key(self.reset_seed) if isinstance(self.reset_seed, int) else key
-        return GymnaxWorld(layout, self.reset_seed is not None, self.rules, self.returns)
+        return GymnaxWorld(layout, self.reset_seed is not None, self.rules)
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> CompiledWatched:
         if not pictures:

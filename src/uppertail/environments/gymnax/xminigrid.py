@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.environments.gymnax.builder import GymnaxBuilder, import_extra, make_registered, with_params
-from uppertail.environments.gymnax.world import Rules
 from uppertail.errors import InputError
 
 DIRECTIONS = 4
@@ -124,13 +123,13 @@ class XMiniGrid(GymnaxBuilder):
     def label(self) -> str:
         return self.id
 
-    def make(self) -> Rules:
+    def make(self) -> tuple[Any, Any]:
         library = import_extra("xminigrid", "xminigrid")
         constants = import_extra("xminigrid.core.constants", "xminigrid")
         known = list(library.registered_environments())
         env, params = make_registered("xminigrid", self.id, known, lambda: library.make(self.id))
         form = InGymnaxForm(env, self.view == "whole", self.max_reward, constants.NUM_TILES, constants.NUM_COLORS)
-        return Rules(self.id, form, with_params(self.id, params, self.params or {}))
+        return form, with_params(self.id, params, self.params or {})
 
     def picture(self, state: Any) -> np.ndarray:
         return np.asarray(self.rules.env.env.render(self.rules.params, state))

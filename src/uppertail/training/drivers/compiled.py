@@ -34,18 +34,17 @@ class CompiledWorld(World):
     Args:
         builder: builds the environment of each seed.
         keys: the keys of each seed.
-        known_returns: the range of returns that the run has to tell apart, if the user gave one.
     """
 
-    def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, known_returns: ReturnRange | None) -> None:
-        self.builder, self.keys, self.known_returns = builder, keys, known_returns
+    def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys) -> None:
+        self.builder, self.keys = builder, keys
         self.compiled: Environment = _build(builder, keys)
         self.environments = self.compiled
         one = jax.tree.map(lambda leaf: leaf[0], self.compiled)
         self.observations, self.num_actions = one.observations, one.num_actions
 
     def return_range(self, discount: float) -> ReturnRange:
-        return self.known_returns or returns_of(self.builder, self.compiled, discount)
+        return self.builder.known_returns or returns_of(self.builder, self.compiled, discount)
 
     def start_observations(self) -> Array:
         def first(run_key: PRNGKeyArray, environment: Environment) -> Array:

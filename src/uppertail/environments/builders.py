@@ -1,0 +1,106 @@
+"""What builders of the same kind of observations share: how these enter the network."""
+
+import dataclasses
+from typing import Literal
+
+from uppertail.encodings import Features, Preferences, Scaling, StateEncoding
+from uppertail.environments.base import EnvironmentBuilder
+from uppertail.errors import InputError
+from uppertail.schema import settle
+from uppertail.types import ReturnRange
+
+LARGEST = 1e18
+"""The largest return whose square a float32 can hold, rounded."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StateBuilder(EnvironmentBuilder):
+    """Builds environments whose observations are integer states.
+
+    Args:
+        encoding: how a state enters the network.
+    """
+
+    encoding: StateEncoding = "one_hot"
+
+    def __post_init__(self) -> None:
+        settle(self)
+
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(states=self.encoding)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VectorBuilder(EnvironmentBuilder):
+    """Builds environments whose observations are vectors of numbers.
+
+    Args:
+        scaling: by which bounds other observations are brought to [-1, 1]: auto (those seen so far for a Box, else
+            those declared), declared or running (those seen so far).
+        features: how numbers enter the network: random (features that only near observations share), scaled (as they
+            are; add --bias true) or auto (random where there is a Box).
+        num_features: how many random features.
+        length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
+        feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
+            its own from them.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> issubclass(ut.RichChain, ut.VectorBuilder)
+        True
+        >>> ut.RichChain(features="scaled").preferences.features
+        'scaled'
+    """
+
+    scaling: Scaling = "auto"
+    features: Features = "auto"
+    num_features: int = 300
+    length_scale: float = 1.0
+    feature_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        settle(self)
+
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(
+            scaling=self.scaling,
+            features=self.features,
+            num_features=self.num_features,
+            length_scale=self.length_scale,
+            feature_norm=self.feature_norm,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PackageBuilder(VectorBuilder):
+    """Builds environments of another package.
+
+    Args:
+        returns: lowest and highest discounted return that the run has to tell apart; null: as known, or measured by
+            episodes of a random policy.
+        success: undiscounted return from which an episode counts as a success; null: as the environment declares, if
+            it does.
+        reset_seed: what every episode is reset with, so that a layout that is drawn stays the same; run: each seed's
+            run with its own seed; null: every episode with another.
+    """
+
+    returns: tuple[float, float] | None = None
+    success: float | None = None
+    reset_seed: int | Literal["run"] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.returns is not None and not -LARGEST <= self.returns[0] < self.returns[1] <= LARGEST:
+            raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest, within {LARGEST:g}.")
+        if isinstance(self.reset_seed, int) and self.reset_seed < 0:
+            raise InputError(f"reset_seed is {self.reset_seed}: use 0 or more, or run, or leave it out.")
+
+    @property
+    def success_return(self) -> float:
+        return super().success_return if self.success is None else self.success
+
+    @property
+    def known_returns(self) -> ReturnRange | None:
+        return None if self.returns is None else ReturnRange(min(self.returns[0], 0.0), max(self.returns[1], 0.0))

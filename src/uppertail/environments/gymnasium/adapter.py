@@ -1,0 +1,147 @@
+"""Adapts an environment: its observations become arrays, its answers are checked, actions are Python's integers."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers import TimeLimit
+
+from uppertail.environments.spaces import Reading
+
+LAST_SECONDS = 60
+"""How long an environment's own process lives on after SIGTERM, so that its parent can save what was learned."""
+
+
+class Adapter(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment that is called in the same way alone, beside others and when it is watched.
+
+    Without it, Gymnasium's vector environments convert observations to the declared shape and type, and pass actions as
+    numbers of NumPy's types: an environment that works alone might fail, or behave differently, beside others.
+
+    Args:
+        env: the environment.
+        reading: how its observations are read.
+        example: an observation that was read.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], reading: Reading, example: np.ndarray) -> None:
+        super().__init__(env)
+        bounds = (-np.inf, np.inf)
+        if example.dtype.kind != "f":
+            bounds = (np.iinfo(example.dtype).min, np.iinfo(example.dtype).max)
+        self.array, self.observation_space = reading.array, spaces.Box(*bounds, example.shape, example.dtype.type)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        first, info = checked_reset(self.env.reset(seed=seed, **({"options": options} if options else {})))
+        return self.array(first), info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        after, reward, terminated, truncated, info = checked_step(self.env.step(int(action)))
+        return self.array(after), reward, terminated, truncated, info
+
+
+class AdapterMaker:
+    """Makes adapted environments; it is pickled for those with processes of their own.
+
+    Such a process leaves Ctrl-C to its parent. After SIGTERM, which may be sent to all processes at once, it lives on
+    for as long as the parent may need to save what was learned.
+
+    Args:
+        make: makes the environment.
+        limit: steps after which an episode is truncated; None: no new limit.
+        reading: how its observations are read.
+        example: an observation that was read.
+    """
+
+    def __init__(self, make: Callable[[], Any], limit: int | None, reading: Reading, example: np.ndarray) -> None:
+        self.make, self.limit, self.reading, self.example = make, limit, reading, example
+        self.parent = os.getpid()
+
+    def __call__(self) -> Adapter:
+        if os.getpid() != self.parent:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, _end_later)
+        made = self.make()
+        return Adapter(made if self.limit is None else TimeLimit(made, self.limit), self.reading, self.example)
+
+
+class VectorOfOne(VectorEnv[Any, Any, Any]):
+    """An adapted environment as a vector of one, without the copies that Gymnasium's vectors make at each step."""
+
+    num_envs = 1
+
+    def __init__(self, env: Adapter) -> None:
+        self.envs, self.metadata = [env], {"autoreset_mode": AutoresetMode.DISABLED}
+        self.single_observation_space, self.single_action_space = env.observation_space, env.action_space
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        first, info = self.envs[0].reset(seed=seed[0])
+        return first[None], info
+
+    def step(self, actions: Any) -> Any:
+        after, reward, terminated, truncated, info = self.envs[0].step(actions[0])
+        return after[None], np.array([reward]), np.array([terminated]), np.array([truncated]), info
+
+    def close_extras(self, **kwargs: Any) -> None:
+        close_quietly(self.envs[0])
+
+
+def _end_later(number: int, frame: Any) -> None:
+    del frame
+    if os.name == "posix":
+        signal.alarm(LAST_SECONDS)
+    else:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = None) -> int:
+    """The seed that an episode is reset with, so that it can begin again without the episodes before it.
+
+    Args:
+        seed: the seed of the run.
+        environment: which of its environments, counted from 0.
+        episode: which of that one's episodes, counted from 0.
+        fixed: the seed of every episode instead.
+    """
+    if fixed is not None:
+        return fixed
+    return int(np.random.SeedSequence((seed, environment, episode)).generate_state(1)[0])
+
+
+def close_quietly(env: Any) -> None:
+    """Closes an environment, and ignores any error: nothing is lost by one."""
+    with contextlib.suppress(Exception, SystemExit, GeneratorExit):
+        env.close()
+
+
+def checked_reset(given: Any) -> tuple[Any, dict[str, Any]]:
+    """The first observation and the info that an environment's reset returns.
+
+    Raises:
+        ValueError: it returns something else.
+    """
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise ValueError("its reset gives no pair of an observation and an info, as Gymnasium's does")
+    first, info = given
+    return first, info
+
+
+def checked_step(given: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    """The five values that an environment's step returns; an array of one truth value, as some have, is that value.
+
+    Raises:
+        ValueError: it returns something else, or the reward is no number.
+    """
+    if not isinstance(given, tuple | list) or len(given) != 5:
+        count = f"{len(given)} values" if isinstance(given, tuple | list) else "one value"
+        raise ValueError(f"its step gives {count}; Gymnasium's gives observation, reward, terminated, truncated, info")
+    after, reward, terminated, truncated, info = given
+    if reward is None or np.ndim(reward):
+        raise ValueError(f"the reward {reward} is {'no' if reward is None else 'an array, not a'} number")
+    return after, reward, bool(terminated), bool(truncated), info
