@@ -126,7 +126,7 @@ def learn(seed: int, seeds: int, steps: int) -> dict[str, object]:
     )
     parts = {"replay": ut.Uniform(), "target": ut.Online()}
     result = ut.train(builder, ut.Gaussian(), ut.UCB(), settings, **parts)
-    read = builder.inspected.reading.array
+    read = builder.interface.reading.array
 
     def of_seed(place: int) -> float:
         network = result.network(place)

@@ -127,6 +127,15 @@ def test_numbers_that_are_not_the_observations_are_refused():
             program_of(Player(player.agent, player.network, player.interface._replace(reading=reading)))
 
 
+def test_several_integers_that_are_one_state_are_refused():
+    player = player_of(FAMILIES[0], ut.PerAction(width=4), OneHot(7))
+    interface = player.interface._replace(reading=player.interface.reading._replace(shape=(2,)))
+    with pytest.raises(
+        InputError, match=r"Several integers are one state in this run, unless --env\.features is scaled"
+    ):
+        program_of(Player(player.agent, player.network, interface))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("export") / "run"

@@ -18,12 +18,14 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from uppertail.encodings import (
     Encoding,
+    HashedStates,
     Image,
     Numbers,
     OneHot,
     Preferences,
     RandomFeatures,
     Scalar,
+    States,
     Thermometer,
     Vector,
 )
@@ -214,6 +216,81 @@ def test_numbers_enter_as_random_features_where_there_is_a_box(features: Any, al
         assert encoding == (RandomFeatures(scaled, 7, 0.5, 9.0) if random else scaled)
 
 
+FEW = {
+    "MultiDiscrete": (spaces.MultiDiscrete([3, 2, 4]), lambda a, b, c: np.array([a, b, c]), (3, 2, 4)),
+    "of two axes": (spaces.MultiDiscrete(np.array([[3], [2]])), lambda a, b: np.array([[a], [b]]), (3, 2)),
+    "counted from elsewhere": (
+        spaces.MultiDiscrete([3, 2], start=[-1, 5]),
+        lambda a, b: np.array([a - 1, b + 5]),
+        (3, 2),
+    ),
+    "MultiBinary": (spaces.MultiBinary(3), lambda *bits: np.array(bits, np.int8), (2, 2, 2)),
+    "Tuple": (spaces.Tuple((spaces.Discrete(3), spaces.Discrete(2, start=7))), lambda a, b: (a, b + 7), (3, 2)),
+    "Dict": (
+        spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Dict(c=spaces.MultiBinary(1), d=spaces.Discrete(3))}),
+        lambda a, c, d: {"a": a, "b": {"c": np.array([c], np.int8), "d": d}},
+        (2, 2, 3),
+    ),
+}
+"""Spaces of few observations; what makes one of them from its integers; how many values each integer has."""
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_observations_of_several_integers_are_states(name: str) -> None:
+    space, observation, sizes = FEW[name]
+    read = read_space(np, space, states=True)
+    assert read.space == States(math.prod(sizes))
+    for state, integers in enumerate(np.ndindex(*sizes)):
+        array = read.array(observation(*integers))
+        assert (array.item(), array.shape, array.dtype) == (state, (), np.int32)
+    with pytest.raises(ValueError, match=r"(?s)^the observation .* is not in "):
+        read.array(observation(*sizes))
+
+
+class Showing(gymnasium.Env[Any, Any]):
+    """Shows one and the same observation of a space."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, space: spaces.Space[Any], shown: Any) -> None:
+        self.observation_space, self.shown = space, shown
+
+    def reset(self, **_: Any) -> Any:
+        return self.shown, {}
+
+    def step(self, action: Any) -> Any:
+        return self.shown, 0.0, True, False, {}
+
+
+@pytest.mark.parametrize(
+    ("space", "settings", "expected"),
+    [
+        (spaces.MultiDiscrete([64, 64]), {}, States),
+        (spaces.MultiDiscrete([64, 65]), {}, Numbers),
+        (spaces.MultiBinary(12), {}, States),
+        (spaces.MultiBinary(13), {}, Numbers),
+        (spaces.MultiDiscrete([4, 4]), {"features": "scaled"}, Numbers),
+        (spaces.MultiDiscrete([4, 4]), {"features": "random"}, Numbers),
+        (spaces.MultiDiscrete([4, 4]), {"encoding": "thermometer"}, Numbers),
+        (spaces.MultiDiscrete([4, 4]), {"encoding": "hashed"}, HashedStates),
+        (spaces.Tuple((spaces.Discrete(2), spaces.Box(0, 1, (1,)))), {}, Numbers),
+        (spaces.Discrete(5000), {"features": "scaled"}, States),
+    ],
+    ids=str,
+)
+def test_integers_of_more_values_or_with_other_settings_are_no_state(space: Any, settings: Any, expected: Any) -> None:
+    assert isinstance(FromGymnasium(lambda: Showing(space, space.sample()), **settings).observations, expected)
+
+
+def test_integers_beside_a_constant_text_are_one_state() -> None:
+    shown = {"a": np.array([2, 1]), "mission": "same"}
+    space = spaces.Dict({"a": spaces.MultiDiscrete([4, 4]), "mission": spaces.Text(4)})
+    builder = FromGymnasium(lambda: Showing(space, shown))
+    assert builder.observations == States(16)
+    assert builder.interface.reading.array(shown) == 2 * 4 + 1
+    assert builder.interface.is_batch([shown]) and not builder.interface.is_batch(shown)
+
+
 @pytest.mark.parametrize(
     ("space", "expected"),
     [
@@ -315,6 +392,8 @@ def flattened(env: gymnasium.Env[Any, Any], observation: Any) -> np.ndarray:
     """What a network should see of an observation, by Gymnasium's own hand."""
     if isinstance(env.observation_space, spaces.Discrete):
         return np.asarray(observation)
+    if isinstance(env.observation_space, spaces.Tuple):  # Blackjack's three integers are one state
+        return np.ravel_multi_index(observation, (32, 11, 2))
     return np.asarray(spaces.flatten(env.observation_space, observation), np.float32)
 
 

@@ -167,6 +167,18 @@ def test_spaces_become_observation_spaces(space, shown, expected, array) -> None
     assert world.reset(KEY)[1].observation.tolist() == array
 
 
+def test_few_observations_of_several_integers_are_states() -> None:
+    space, shown = Dict({"b": Discrete(3), "a": Dict({"c": Discrete(5)})}), {"a": {"c": 4}, "b": 1}
+    world = ut.Gymnax(Showing(space, shown)).build(KEY)
+    first = world.reset(KEY)[1].observation
+    assert (world.observations, first.dtype, first.tolist()) == (States(15), jnp.int32, 1 * 5 + 4)
+    flat = ut.Gymnax(Showing(space, shown), features="scaled").build(KEY)
+    assert flat.reset(KEY)[1].observation.tolist() == [0, 1, 0, 0, 0, 0, 0, 1]
+    assert ut.Gymnax(Showing(Dict({"a": Discrete(64), "b": Discrete(65)}), {"a": 0, "b": 0})).build(
+        KEY
+    ).observations != States(4160)
+
+
 def test_an_image_may_be_read_as_numbers() -> None:
     flat = ut.Gymnax(Showing(Box(0, 1, (8, 8)), np.zeros((8, 8))), images=False).build(KEY)
     assert len(flat.observations.low) == 64  # pyright: ignore[reportAttributeAccessIssue]

@@ -123,7 +123,7 @@ def test_what_holds_nothing_but_constant_texts_is_left_out_as_a_whole() -> None:
     space = spaces.Dict({"a": spaces.Tuple((spaces.Text(9), spaces.Discrete(6))), "b": spaces.Dict(t=spaces.Text(9))})
     builder = FromGymnasium(lambda: Telling(space, lambda steps: {"a": ("same", 5), "b": {"t": "same"}}))
     read = builder.inspected.interface.reading
-    np.testing.assert_array_equal(read.array({"a": ("same", 5), "b": {"t": "same"}}), np.eye(6)[5])
+    assert read.array({"a": ("same", 5), "b": {"t": "same"}}) == 5
     assert builder.inspected.left_out == ("a.0", "b.t")
 
 

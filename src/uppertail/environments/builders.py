@@ -39,7 +39,8 @@ class VectorBuilder(EnvironmentBuilder):
         scaling: by which bounds other observations are brought to [-1, 1]: auto (those seen so far for a Box, else
             those declared), declared or running (those seen so far).
         features: how numbers enter the network: random (features that only near observations share), scaled (as they
-            are; add --bias true) or auto (random where there is a Box).
+            are; add --bias true) or auto (random where there is a Box; integers that have at most 4,096 values together
+            are one state).
         num_features: how many random features.
         length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
         feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of

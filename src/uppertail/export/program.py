@@ -35,6 +35,8 @@ def program_of(player: Player) -> Program:
     encoding, interface, reading = player.agent.encoding, player.interface, player.interface.reading
     if reading.shape is None:
         raise InputError(f"The observations of this run are no array: {NEEDED}.")
+    if isinstance(encoding, OfStates) and reading.shape:
+        raise InputError(f"Several integers are one state in this run, unless --env.features is scaled: {NEEDED}.")
     if isinstance(encoding, OfStates):
         first, count = np.array(reading.first), encoding.num_states
         program = Program(first, np.array(first + count - 1))

@@ -108,13 +108,13 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
 
     @property
     def compiles(self) -> bool:
-        return self.compile == "auto" and self.inspected.has_table and self.inspected.objection is None
+        return self.compile == "auto" and self.inspected.has_table and self.inspected.table_error is None
 
     @property
     def note(self) -> str | None:
         lines: list[str] = []
-        if self.compile == "auto" and self.inspected.objection:
-            lines.append(f"{self.label} is stepped in Python: {self.inspected.objection}.")
+        if self.compile == "auto" and self.inspected.table_error:
+            lines.append(f"{self.label} is stepped in Python: {self.inspected.table_error}.")
         lines += (
             f"The text {name!r} of {self.label} is left out: it never changed in {inspection.TRIED_EPISODES} random "
             f"episodes of at most {inspection.TRIED_STEPS} steps. With --env.encoding hashed it counts."
@@ -149,8 +149,8 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         del key  # nothing is drawn at random
-        if not self.inspected.has_table or self.inspected.objection:
-            why = self.inspected.objection or "it shows no table of its transitions (`unwrapped.P`)"
+        if not self.inspected.has_table or self.inspected.table_error:
+            why = self.inspected.table_error or "it shows no table of its transitions (`unwrapped.P`)"
             raise InputError(f"{self.label} cannot be compiled: {why}.")
         env = self.make()
         try:
@@ -173,23 +173,19 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
 
     @functools.cached_property
     def inspected(self) -> Inspected:
-        """Facts that are read off an environment, which is made only for this.
-
-        Raises:
-            InputError: it cannot be made, or is of no kind that can be trained on.
-        """
+        """Facts that are read off an environment, which is made only for this."""
         env, hash_size = self.make(), self.hash_size if self.encoding == "hashed" else None
-        states = False
+        states = self.features == "auto" and self.encoding == "one_hot"
         try:
             return inspection.inspect_environment(
-                self.label, env, hash_size, states, self._objection if self.compile == "auto" else None
+                self.label, env, hash_size, states, self._table_error if self.compile == "auto" else None
             )
         finally:
             close_quietly(env)
 
-    def _objection(self, env: gymnasium.Env[Any, Any]) -> str | None:
+    def _table_error(self, env: gymnasium.Env[Any, Any]) -> str | None:
         if self.reset_seed is not None:
             return "its episodes begin as reset_seed says"
         if self.encoding == "hashed":
             return "its observations are hashed"
-        return tables.objection(env)
+        return tables.table_error(env)

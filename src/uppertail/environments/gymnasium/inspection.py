@@ -31,14 +31,14 @@ class Inspected(NamedTuple):
     time_limit: int | None
     reward_threshold: float | None
     has_table: bool
-    objection: str | None
+    table_error: str | None
     rows: int
     left_out: tuple[str, ...]
     limits_itself: bool
 
 
 def inspect_environment(
-    label: str, env: Made, hash_size: int | None, states: bool, objection: Callable[[Any], str | None] | None
+    label: str, env: Made, hash_size: int | None, states: bool, table_error: Callable[[Any], str | None] | None
 ) -> Inspected:
     """Reads the facts off an environment that is made only for this.
 
@@ -47,7 +47,7 @@ def inspect_environment(
         env: the environment.
         hash_size: places for its observations, which become hashes; None: they are read by their space.
         states: whether several integers become one state, if they have few values together.
-        objection: says why a table cannot stand for the environment; None: that is not asked.
+        table_error: says why a table cannot replace the environment; None: its table is not checked.
 
     Raises:
         InputError: it is of no kind that can be trained on.
@@ -68,7 +68,7 @@ def inspect_environment(
         wrapping.time_limit(env),
         _threshold(env),
         table,
-        objection(env) if table and objection is not None else None,
+        table_error(env) if table and table_error is not None else None,
         int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1,
         tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
         alone and isinstance(getattr(env.unwrapped, "max_steps", None), int),
@@ -79,9 +79,6 @@ def constant_texts(env: Any) -> frozenset[Path]:
     """Where its texts are that stayed the same through random episodes; none if nothing would be left without them.
 
     The seeds of these episodes are fixed, so that it is the same each time.
-
-    Args:
-        env: an environment that is made only for this.
     """
     parts = dict(leaves(env.observation_space))
     seen: dict[Path, set[str]] = {path: set() for path, part in parts.items() if is_text(part)}

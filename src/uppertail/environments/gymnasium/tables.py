@@ -64,7 +64,7 @@ def from_table(bare: Any, time_limit: int | None) -> FiniteMDP:
     )
 
 
-def objection(env: gymnasium.Env[Any, Any]) -> str | None:
+def table_error(env: gymnasium.Env[Any, Any]) -> str | None:
     """Why an environment that has a table cannot be replaced by it; None if it can."""
     for wrapper in wrappers_of(env):
         if type(wrapper) not in NEUTRAL_WRAPPERS:

@@ -14,7 +14,7 @@ from jaxtyping import PRNGKeyArray
 
 from uppertail.environments.base import Environment, WatchedEnvironment, WatchedStep
 from uppertail.environments.builders import PackageBuilder
-from uppertail.environments.gymnax.world import GymnaxWorld, Rules, rules_of
+from uppertail.environments.gymnax.world import GymnaxWorld, Rules
 from uppertail.errors import InputError, message_of, nearest
 from uppertail.schema import require_type
 
@@ -26,13 +26,7 @@ SEEDS = 2**31
 
 
 class CompiledWatched(WatchedEnvironment):
-    """One compiled environment, played to be watched.
-
-    Args:
-        build: builds the environment of a seed from its key.
-        picture: the picture of a state.
-        frames_per_second: None: the default.
-    """
+    """One compiled environment, played to be watched: `picture` draws a state."""
 
     def __init__(self, build: Callable[..., Environment], picture: Callable[[Any], Any], frames_per_second: int | None):
         self.build, self.picture = build, picture
@@ -62,11 +56,9 @@ class CompiledWatched(WatchedEnvironment):
 class GymnaxBuilder(PackageBuilder):
     """A compiled environment in gymnax's form."""
 
-    images = True
-
     @abc.abstractmethod
-    def make(self) -> tuple[Any, Any]:
-        """The environment and its parameters.
+    def make(self) -> Rules:
+        """The environment with its parameters.
 
         Raises:
             InputError: it cannot be made.
@@ -84,7 +76,7 @@ class GymnaxBuilder(PackageBuilder):
     def rules(self) -> Rules:
         """The environment, made once, as programs know it by identity; its arrays are plain even under a trace."""
         with jax.ensure_compile_time_eval():
-            return rules_of(self.label, *self.make(), self.images, states=False)
+            return self.make()
 
     def build(self, key: PRNGKeyArray) -> GymnaxWorld:
         layout = jax.random.key(self.reset_seed) if isinstance(self.reset_seed, int) else key
@@ -116,12 +108,6 @@ def import_extra(package: str, extra: str) -> Any:
 def make_registered(package: str, asked: str, known: list[str], make: Callable[[], Any]) -> Any:
     """What a package makes of a registered id.
 
-    Args:
-        package: the package's name.
-        asked: the id.
-        known: the registered ids.
-        make: makes it.
-
     Raises:
         InputError: there is no such environment, or it cannot be made.
     """
@@ -133,16 +119,16 @@ def make_registered(package: str, asked: str, known: list[str], make: Callable[[
         raise InputError(f"{asked} cannot be made ({type(error).__name__}: {message_of(error)}).") from error
 
 
-def with_params(label: str, default: Any, given: Mapping[str, Any]) -> Any:
+def with_params(label: str, default: Any, changes: Mapping[str, Any]) -> Any:
     """Parameters with some of them replaced.
 
     Raises:
         InputError: there is no parameter of a name, or it is of another type.
     """
     fields = [field.name for field in dataclasses.fields(default)]
-    for name, value in given.items():
+    for name, value in changes.items():
         if name not in fields:
             raise InputError(f"{label} has no parameter {name!r}: it has {', '.join(fields)}.")
         if isinstance(old := getattr(default, name), bool | int | float):
             require_type(f"params.{name}", value, type(old))
-    return dataclasses.replace(default, **given)
+    return dataclasses.replace(default, **changes)

@@ -9,6 +9,7 @@ import numpy as np
 
 from uppertail.environments.gymnasium.fingerprint import fingerprint
 from uppertail.environments.gymnax.builder import GymnaxBuilder, import_extra, make_registered, with_params
+from uppertail.environments.gymnax.world import Rules, rules_of
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.schema import require_type
 
@@ -63,11 +64,11 @@ class Gymnax(GymnaxBuilder):
     def label(self) -> str:
         return self.id
 
-    def make(self) -> tuple[Any, Any]:
-        environment = self._made() if self.environment is None else self.environment
-        if isinstance(self.params, Mapping) or self.params is None:
-            return environment, with_params(self.id, environment.default_params, self.params or {})
-        return environment, self.params
+    def make(self) -> Rules:
+        environment, params = self._made() if self.environment is None else self.environment, self.params
+        if isinstance(params, Mapping) or params is None:
+            params = with_params(self.id, environment.default_params, params or {})
+        return rules_of(self.id, environment, params, self.images, states=self.features == "auto")
 
     def _made(self) -> Any:
         """The environment of this id, or of this import path."""

@@ -46,13 +46,7 @@ class Rules:
 
 
 class GymnaxWorld(Environment):
-    """One seed's environment.
-
-    Args:
-        layout: the key that every episode begins with, if `fixed`.
-        fixed: whether every episode begins alike.
-        rules: the environment.
-    """
+    """One seed's environment; if it is `fixed`, every episode begins with the key `layout`."""
 
     layout: PRNGKeyArray
     fixed: bool = eqx.field(static=True)
@@ -87,14 +81,7 @@ class GymnaxWorld(Environment):
 
 
 def rules_of(label: str, env: Any, params: Any, images: bool, states: bool) -> Rules:
-    """The rules of an environment, whose first step is tried.
-
-    Args:
-        label: what messages call it.
-        env: the environment.
-        params: its parameters.
-        images: whether large bounded Boxes are images.
-        states: whether several integers are one state, if they have few values together.
+    """The rules of an environment, whose first step is tried; `images` and `states` as for `read_space`.
 
     Raises:
         InputError: its actions or observations are of no kind that can be trained on.

@@ -1,33 +1,21 @@
 """Environments of XLand-MiniGrid, in gymnax's form."""
 
 import dataclasses
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from uppertail.encodings import Numbers
 from uppertail.environments.gymnax.builder import GymnaxBuilder, import_extra, make_registered, with_params
+from uppertail.environments.gymnax.world import Rules
+from uppertail.environments.spaces import Reading
 from uppertail.errors import InputError
 
 DIRECTIONS = 4
 """In how many directions an agent looks."""
-
-
-class Discrete(NamedTuple):
-    """A space of integers, as gymnax has it."""
-
-    n: int
-
-
-class Box(NamedTuple):
-    """A space of numbers, as gymnax has it."""
-
-    low: float
-    high: float
-    shape: tuple[int, ...]
-    dtype: Any
 
 
 class InGymnaxForm:
@@ -60,13 +48,6 @@ class InGymnaxForm:
     def is_truncated(self, state: Any, params: Any) -> Array:
         del params
         return state.last() & (state.discount == 1.0)
-
-    def action_space(self, params: Any) -> Discrete:
-        return Discrete(self.env.num_actions(params))
-
-    def observation_space(self, params: Any) -> Box:
-        shown = jax.eval_shape(lambda key: self.reset_env(key, params)[0], jax.random.key(0))
-        return Box(0.0, 1.0, shown.shape, np.int32)  # nothing but 0 and 1
 
     def _shown(self, now: Any) -> Array:
         """What the agent sees, and in which direction it looks."""
@@ -123,13 +104,16 @@ class XMiniGrid(GymnaxBuilder):
     def label(self) -> str:
         return self.id
 
-    def make(self) -> tuple[Any, Any]:
+    def make(self) -> Rules:
         library = import_extra("xminigrid", "xminigrid")
         constants = import_extra("xminigrid.core.constants", "xminigrid")
         known = list(library.registered_environments())
         env, params = make_registered("xminigrid", self.id, known, lambda: library.make(self.id))
         form = InGymnaxForm(env, self.view == "whole", self.max_reward, constants.NUM_TILES, constants.NUM_COLORS)
-        return form, with_params(self.id, params, self.params or {})
+        params = with_params(self.id, params, self.params or {})
+        size = jax.eval_shape(lambda key: form.reset_env(key, params)[0], jax.random.key(0)).size
+        bits = Numbers((0.0,) * size, (1.0,) * size, continuous=False)
+        return Rules(form, params, Reading(jnp.asarray, bits), env.num_actions(params))
 
     def picture(self, state: Any) -> np.ndarray:
         return np.asarray(self.rules.env.env.render(self.rules.params, state))
