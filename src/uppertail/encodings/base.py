@@ -22,8 +22,8 @@ class Encoding(abc.ABC):
 
     @property
     def is_local(self) -> bool:
-        """Whether observations far from each other share almost no features, as one-hot states; False by default."""
-        return False
+        """Whether observations far from each other share almost no features; by default, if they are one-hot."""
+        return self.is_one_hot
 
     @property
     def is_one_hot(self) -> bool:
@@ -48,13 +48,15 @@ class Encoding(abc.ABC):
         """Whether its features are fixed, so that least squares can use them; False where they are learned."""
         return True
 
-    @abc.abstractmethod
     def init(self, key: PRNGKeyArray) -> PyTree:
-        """The encoder before the first observation."""
+        """The encoder before the first observation; by default there is none."""
+        del key
+        return ()
 
-    @abc.abstractmethod
     def observe(self, encoder: PyTree, observations: Array) -> PyTree:
-        """The encoder after a batch of observations, with one leading axis."""
+        """The encoder after a batch of observations, with one leading axis; by default it stays as it is."""
+        del observations
+        return encoder
 
     @abc.abstractmethod
     def project(

@@ -98,10 +98,6 @@ class Hashed(Encoding):
         return self.places
 
     @property
-    def is_local(self) -> bool:
-        return True
-
-    @property
     def is_one_hot(self) -> bool:
         return True
 

@@ -58,10 +58,6 @@ class Image(Encoding):
         glorot = jax.nn.initializers.glorot_uniform()
         return tuple(glorot(k, shape) for k, shape in zip(jax.random.split(key, len(shapes)), shapes, strict=True))
 
-    def observe(self, encoder: Kernels, observations: Array) -> Kernels:
-        del observations  # the bounds of a pixel are declared
-        return encoder
-
     def project(
         self, encoder: Kernels, weight: Float[Array, "features outputs"], observation: Array
     ) -> Float[Array, " outputs"]:

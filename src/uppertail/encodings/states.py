@@ -5,24 +5,21 @@ from typing import Any, Literal
 
 import jax.numpy as jnp
 from jax.core import Tracer
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int
 
 from uppertail.encodings.base import Encoding
 from uppertail.errors import InputError, require_choice
 
 
+@dataclasses.dataclass(frozen=True)
 class OfStates(Encoding):
     """An encoding of integer states: it learns nothing, and keeps nothing of what is observed."""
 
     num_states: int
 
-    def init(self, key: PRNGKeyArray) -> tuple[()]:
-        del key
-        return ()
-
-    def observe(self, encoder: tuple[()], observations: Int[Array, " batch"]) -> tuple[()]:
-        del observations
-        return encoder
+    @property
+    def num_features(self) -> int:
+        return self.num_states
 
 
 def require_state(encoding: Encoding, observation: object) -> None:
@@ -33,26 +30,15 @@ def require_state(encoding: Encoding, observation: object) -> None:
     Raises:
         InputError: there is no such state.
     """
-    if not isinstance(encoding, OneHot | Scalar | Thermometer) or isinstance(observation, Tracer):
+    if not isinstance(encoding, OfStates) or isinstance(observation, Tracer):
         return
     state: Any = observation
     if jnp.ndim(state) or not 0 <= state < encoding.num_states:
         raise InputError(f"observation is {observation}: give one state, from 0 to {encoding.num_states - 1}.")
 
 
-@dataclasses.dataclass(frozen=True)
 class OneHot(OfStates):
     """A state as a unit vector: two states share nothing but biases. The product is a row lookup."""
-
-    num_states: int
-
-    @property
-    def num_features(self) -> int:
-        return self.num_states
-
-    @property
-    def is_local(self) -> bool:
-        return True
 
     @property
     def is_one_hot(self) -> bool:
@@ -68,11 +54,8 @@ class OneHot(OfStates):
         return weight[observation]
 
 
-@dataclasses.dataclass(frozen=True)
 class Scalar(OfStates):
     """A state as one number from -1 (the first state) to 1 (the last)."""
-
-    num_states: int
 
     @property
     def num_features(self) -> int:
@@ -84,15 +67,8 @@ class Scalar(OfStates):
         return (2.0 * observation.astype(jnp.float32) / max(self.num_states - 1, 1) - 1.0) * weight[0]
 
 
-@dataclasses.dataclass(frozen=True)
 class Thermometer(OfStates):
     """State s as s + 1 ones, then zeros: neighbours share all features but one."""
-
-    num_states: int
-
-    @property
-    def num_features(self) -> int:
-        return self.num_states
 
     def project(
         self, encoder: tuple[()], weight: Float[Array, "features outputs"], observation: Int[Array, ""]
@@ -103,7 +79,7 @@ class Thermometer(OfStates):
 StateEncoding = Literal["one_hot", "scalar", "thermometer"]
 """The names of `--env.encoding`."""
 
-STATE_ENCODINGS = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}
+STATE_ENCODINGS: dict[str, type[OfStates]] = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}
 """Encodings of an integer state, by name."""
 
 

@@ -123,8 +123,6 @@ class EnvironmentBuilder(abc.ABC):
         ...             reward=jax.nn.one_hot(good, 2)[None, :, None],
         ...             terminated=jnp.ones((1, 2, 1), bool),
         ...             probability=jnp.ones((1, 2, 1)),
-        ...             start_state=jnp.zeros(1, int),
-        ...             start_probability=jnp.ones(1),
         ...             time_limit=1,
         ...         )
         >>> float(Bandit().build(jax.random.key(0)).reward.sum())

@@ -107,7 +107,8 @@ class SwingUp(Environment):
         del key  # nothing is left to chance after the start
         push = action.astype(jnp.float32) - 1
         pose = state.after(PUSH * push)
-        reward = jnp.where(self._is_upright(pose), 1.0, 0.0) - self.cost * jnp.abs(push)
+        upright = (jnp.cos(pose.theta) > self.height) & jnp.all(self._central_and_slow(pose))
+        reward = jnp.where(upright, 1.0, 0.0) - self.cost * jnp.abs(push)
         over = (pose.steps >= STEPS) | (jnp.abs(pose.x) > EDGE)
         return pose, TimeStep(self._observation(pose), reward, over, jnp.zeros((), bool))
 
@@ -115,20 +116,14 @@ class SwingUp(Environment):
         horizon = discounted_steps(STEPS, discount)
         return -self.cost * horizon, jnp.full((), horizon)
 
-    def _is_upright(self, pose: CartpoleState) -> Bool[Array, ""]:
-        return (jnp.cos(pose.theta) > self.height) & self._is_slow(pose) & self._is_central(pose)
-
-    def _is_slow(self, pose: CartpoleState) -> Bool[Array, ""]:
-        return jnp.abs(pose.theta_dot) < self.slow
-
-    def _is_central(self, pose: CartpoleState) -> Bool[Array, ""]:
-        return jnp.abs(pose.x) < self.central
+    def _central_and_slow(self, pose: CartpoleState) -> Bool[Array, "2"]:
+        return jnp.stack([jnp.abs(pose.x) < self.central, jnp.abs(pose.theta_dot) < self.slow])
 
     def _observation(self, pose: CartpoleState) -> Float[Array, "8"]:
         place = [pose.x / EDGE, pose.x_dot / EDGE]
         pole = [jnp.sin(pose.theta), jnp.cos(pose.theta), pose.theta_dot]
-        signs = [jnp.where(mark, 1.0, -1.0) for mark in (self._is_central(pose), self._is_slow(pose))]
-        return jnp.stack([*place, *pole, pose.steps.astype(jnp.float32) * (TIME_STEP / MAX_TIME), *signs])
+        time = pose.steps.astype(jnp.float32) * (TIME_STEP / MAX_TIME)
+        return jnp.stack([*place, *pole, time, *jnp.where(self._central_and_slow(pose), 1.0, -1.0)])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -93,8 +93,6 @@ class Chain(StateBuilder):
             reward=reward,
             terminated=terminated,
             probability=probability,
-            start_state=jnp.zeros(1, jnp.int32),
-            start_probability=jnp.ones(1),
             time_limit=self.time_limit or max(200, self.length),
             reward_std=jnp.full_like(reward, self.reward_std) if self.reward_std else None,
         )
@@ -139,7 +137,7 @@ class TreasureChain(StateBuilder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._chain()
+        _ = self._chain  # refuses settings that it cannot have
         if not 0 <= self.distractors <= self.length:
             raise InputError(
                 f"distractors is {self.distractors}, but a Chain of length {self.length} has room for 0 to "
@@ -153,18 +151,19 @@ class TreasureChain(StateBuilder):
 
     @property
     def success_return(self) -> float:
-        return self._chain().success_return
+        return self._chain.success_return
 
     @property
     def floor_episodes(self) -> float | None:
-        return self._chain().floor_episodes
+        return self._chain.floor_episodes
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
-        chain = self._chain().build(key)
+        chain = self._chain.build(key)
         wrong = chain.terminated & (chain.reward == 0)
         tempting = wrong & (jnp.arange(self.length) < self.distractors)[:, None, None]
         return eqx.tree_at(lambda mdp: mdp.reward, chain, jnp.where(tempting, self.small_reward, chain.reward))
 
+    @property
     def _chain(self) -> Chain:
         """The Chain without its distractors."""
         return Chain(self.length, self.ordered, self.time_limit)

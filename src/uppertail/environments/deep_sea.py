@@ -111,8 +111,6 @@ class DeepSea(StateBuilder):
             reward=jnp.broadcast_to(reward[..., None], shape),
             terminated=jnp.broadcast_to(last_row[..., None], shape),
             probability=probability,
-            start_state=jnp.zeros(1, jnp.int32),
-            start_probability=jnp.ones(1),
             time_limit=size,
             reward_std=jnp.broadcast_to(jnp.where(noisy, self.reward_std, 0.0), shape) if self.reward_std else None,
         )

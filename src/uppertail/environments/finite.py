@@ -36,9 +36,9 @@ class FiniteMDP(Environment):
         reward: reward on the way there.
         terminated: whether the episode terminates there.
         probability: probability of each outcome; sums to 1 over outcomes.
-        start_state: states in which an episode may start.
-        start_probability: probability of each of them.
         time_limit: steps after which an episode that has not terminated is truncated.
+        start_state: states in which an episode may start; by default the first.
+        start_probability: probability of each of them.
         reward_std: standard deviation of the normal noise on each reward; None: there is none.
 
     Examples:
@@ -50,8 +50,6 @@ class FiniteMDP(Environment):
         ...     reward=jnp.array([[[0.0], [1.0]]]),
         ...     terminated=jnp.ones((1, 2, 1), bool),
         ...     probability=jnp.ones((1, 2, 1)),
-        ...     start_state=jnp.zeros(1, int),
-        ...     start_probability=jnp.ones(1),
         ...     time_limit=1,
         ... )
         >>> key = jax.random.key(0)
@@ -65,9 +63,9 @@ class FiniteMDP(Environment):
     reward: Float[Array, "states actions outcomes"]
     terminated: Bool[Array, "states actions outcomes"]
     probability: Float[Array, "states actions outcomes"]
-    start_state: Int[Array, " starts"]
-    start_probability: Float[Array, " starts"]
     time_limit: int = eqx.field(static=True)
+    start_state: Int[Array, " starts"] = eqx.field(default_factory=lambda: jnp.zeros(1, jnp.int32))
+    start_probability: Float[Array, " starts"] = eqx.field(default_factory=lambda: jnp.ones(1))
     reward_std: Float[Array, "states actions outcomes"] | None = None
 
     @property

@@ -153,11 +153,7 @@ def steps_in_python(builder: EnvironmentBuilder) -> TypeGuard[HostBuilder]:
 
 
 def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
-    """Calls an environment.
-
-    Args:
-        ask: makes the call.
-        where: names the environment and the moment, if something goes wrong.
+    """The result of `ask`, which calls an environment; `where` names it and the moment, if something goes wrong.
 
     Raises:
         EnvironmentFailedError: it raised an exception, or asked the process to end.
@@ -198,12 +194,7 @@ def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.nd
 
 
 def begin_all(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str) -> np.ndarray:
-    """Begins episodes of each seed's environments; their first observations, with a leading axis of seeds.
-
-    Args:
-        asked: for each seed, the call that begins its episodes.
-        seeds: the seeds.
-        when: the moment, if something goes wrong.
+    """The first observations of episodes that each seed's call begins, with a leading axis of seeds.
 
     Raises:
         EnvironmentFailedError: one raised an exception, or an observation is not finite.

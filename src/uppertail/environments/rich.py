@@ -1,5 +1,6 @@
 """The randomized Chain, seen through noise: no observation ever comes twice."""
 
+import abc
 import dataclasses
 import math
 
@@ -65,8 +66,30 @@ class RichMDP(Environment):
         return jnp.concatenate([code, jax.random.bernoulli(bits_key, 0.5, (self.bits,)).astype(code.dtype)])
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RichBuilder(VectorBuilder):
+    """An environment that shows vectors in place of the states of another one."""
+
+    @property
+    @abc.abstractmethod
+    def hidden(self) -> Chain | DeepSea:
+        """The environment behind it, whose episodes, rewards and successes it has."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.hidden  # refuses settings that it cannot have
+
+    @property
+    def success_return(self) -> float:
+        return self.hidden.success_return
+
+    @property
+    def floor_episodes(self) -> float | None:
+        return self.hidden.floor_episodes
+
+
 @dataclasses.dataclass(frozen=True)
-class RichChain(VectorBuilder):
+class RichChain(RichBuilder):
     """A Chain whose states are random unit vectors, each seed's its own, with fresh noise at every observation.
 
     In each state one action, drawn at random, goes on and the other ends the episode; reward 1 only past the last
@@ -94,28 +117,19 @@ class RichChain(VectorBuilder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._chain()
         if not self.dim >= 2:
             raise InputError(f"dim is {self.dim}, but unit vectors differ in 2 numbers or more: use 2 at least.")
         if not 0 <= self.noise < math.inf:
             raise InputError(f"noise is {self.noise}: use a finite number, 0 or more, for example 0.1.")
 
-    @property
-    def success_return(self) -> float:
-        return self._chain().success_return
-
-    @property
-    def floor_episodes(self) -> float | None:
-        return self._chain().floor_episodes
-
     def build(self, key: PRNGKeyArray) -> RichMDP:
         code_key, chain_key = jax.random.split(key)
         drawn = jax.random.normal(code_key, (self.length, self.dim))
         codes = drawn / jnp.linalg.norm(drawn, axis=1, keepdims=True)
-        return RichMDP(self._chain().build(chain_key), codes, std=self.noise / math.sqrt(self.dim))
+        return RichMDP(self.hidden.build(chain_key), codes, std=self.noise / math.sqrt(self.dim))
 
-    def _chain(self) -> Chain:
-        """The Chain behind it."""
+    @property
+    def hidden(self) -> Chain:
         return Chain(self.length)
 
 
@@ -124,7 +138,7 @@ MOST_BITS = 1_024
 
 
 @dataclasses.dataclass(frozen=True)
-class RichSea(VectorBuilder):
+class RichSea(RichBuilder):
     """DeepSea whose observation is the row and the column, each one-hot, and random bits that mean nothing.
 
     Episodes, rewards and successes are those of `DeepSea`.
@@ -146,23 +160,14 @@ class RichSea(VectorBuilder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._sea()
         if not 0 <= self.bits <= MOST_BITS:
             raise InputError(f"bits is {self.bits}: use 0 to {MOST_BITS} random bits.")
-
-    @property
-    def success_return(self) -> float:
-        return self._sea().success_return
-
-    @property
-    def floor_episodes(self) -> float | None:
-        return self._sea().floor_episodes
 
     def build(self, key: PRNGKeyArray) -> RichMDP:
         row, column = jnp.divmod(jnp.arange(self.size**2), self.size)
         codes = jnp.concatenate([jax.nn.one_hot(each, self.size) for each in (row, column)], axis=1)
-        return RichMDP(self._sea().build(key), codes, bits=self.bits)
+        return RichMDP(self.hidden.build(key), codes, bits=self.bits)
 
-    def _sea(self) -> DeepSea:
-        """The DeepSea behind it."""
+    @property
+    def hidden(self) -> DeepSea:
         return DeepSea(self.size)

@@ -69,7 +69,5 @@ class RiskyArm(StateBuilder):
             reward=jnp.where(lottery, prize, jnp.where(sure, self.sure * once, 0.0)),
             terminated=jnp.broadcast_to(~goes_on, shape),
             probability=jnp.where(lottery, jnp.where(won, self.chance, 1 - self.chance), once),
-            start_state=jnp.zeros(1, jnp.int32),
-            start_probability=jnp.ones(1),
             time_limit=states,
         )

@@ -33,7 +33,5 @@ class Toy(StateBuilder):
             reward=jnp.array([[-1.0, 1.0], [4.0, 1.0], [1.0, 0.0]])[..., None],
             terminated=jnp.array([[False, False], [True, True], [True, True]])[..., None],
             probability=jnp.ones((3, 2, 1)),
-            start_state=jnp.zeros(1, jnp.int32),
-            start_probability=jnp.ones(1),
             time_limit=2,
         )

@@ -1,4 +1,4 @@
-"""Adapts an environment: its observations become arrays, its answers are checked, actions are Python's integers."""
+"""Adapts an environment: observations become arrays, return values are checked, actions are Python integers."""
 
 import contextlib
 import os
@@ -23,11 +23,7 @@ class Adapter(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     Without it, Gymnasium's vector environments convert observations to the declared shape and type, and pass actions as
     numbers of NumPy's types: an environment that works alone might fail, or behave differently, beside others.
-
-    Args:
-        env: the environment.
-        reading: how its observations are read.
-        example: an observation that was read.
+    `example` is an observation that was read.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], reading: Reading, example: np.ndarray) -> None:
@@ -50,13 +46,8 @@ class AdapterMaker:
     """Makes adapted environments; it is pickled for those with processes of their own.
 
     Such a process leaves Ctrl-C to its parent. After SIGTERM, which may be sent to all processes at once, it lives on
-    for as long as the parent may need to save what was learned.
-
-    Args:
-        make: makes the environment.
-        limit: steps after which an episode is truncated; None: no new limit.
-        reading: how its observations are read.
-        example: an observation that was read.
+    for as long as the parent may need to save what was learned. With a `limit`, episodes are truncated after so many
+    steps.
     """
 
     def __init__(self, make: Callable[[], Any], limit: int | None, reading: Reading, example: np.ndarray) -> None:
@@ -120,28 +111,28 @@ def close_quietly(env: Any) -> None:
         env.close()
 
 
-def checked_reset(given: Any) -> tuple[Any, dict[str, Any]]:
+def checked_reset(returned: Any) -> tuple[Any, dict[str, Any]]:
     """The first observation and the info that an environment's reset returns.
 
     Raises:
         ValueError: it returns something else.
     """
-    if not isinstance(given, tuple | list) or len(given) != 2:
+    if not isinstance(returned, tuple | list) or len(returned) != 2:
         raise ValueError("its reset gives no pair of an observation and an info, as Gymnasium's does")
-    first, info = given
+    first, info = returned
     return first, info
 
 
-def checked_step(given: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+def checked_step(returned: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
     """The five values that an environment's step returns; an array of one truth value, as some have, is that value.
 
     Raises:
         ValueError: it returns something else, or the reward is no number.
     """
-    if not isinstance(given, tuple | list) or len(given) != 5:
-        count = f"{len(given)} values" if isinstance(given, tuple | list) else "one value"
+    if not isinstance(returned, tuple | list) or len(returned) != 5:
+        count = f"{len(returned)} values" if isinstance(returned, tuple | list) else "one value"
         raise ValueError(f"its step gives {count}; Gymnasium's gives observation, reward, terminated, truncated, info")
-    after, reward, terminated, truncated, info = given
+    after, reward, terminated, truncated, info = returned
     if reward is None or np.ndim(reward):
         raise ValueError(f"the reward {reward} is {'no' if reward is None else 'an array, not a'} number")
     return after, reward, bool(terminated), bool(truncated), info

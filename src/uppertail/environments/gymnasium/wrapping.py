@@ -4,7 +4,8 @@ import functools
 import importlib
 import importlib.util
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import types
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import gymnasium
@@ -64,34 +65,26 @@ def plain(asked: Any) -> str | dict[str, Any]:
     Raises:
         InputError: it has another form, or cannot be imported.
     """
-    path, arguments = _path(asked), {}
-    if isinstance(asked, Mapping):
-        arguments = dict(asked.get("init_args") or {})
-    found = _load(path)
-    if not isinstance(asked, str | Mapping) and found is not asked:
-        raise _hidden(path)
+    path, arguments, _ = _resolved(asked)
     return {"class_path": path, "init_args": arguments} if arguments else path
 
 
-def _path(asked: Any) -> str:
-    """The import path of a wrapper that a user asks for."""
-    if isinstance(asked, Mapping) and "class_path" in asked and set(asked) <= {"class_path", "init_args"}:
-        return str(asked["class_path"])
-    if isinstance(asked, str):
-        return asked
-    if callable(asked) and hasattr(asked, "__qualname__"):
-        path = f"{asked.__module__}.{asked.__qualname__}"
-        if "<" in path:
-            raise _hidden(path)
-        return path
-    raise InputError(f"wrappers holds {asked!r}: {FORM}.")
-
-
-def _hidden(path: str) -> InputError:
-    return InputError(
-        f"The wrapper {path} cannot be found again by its name: define it at the top of a module, or train a function "
-        "that makes the wrapped environment."
-    )
+def _resolved(asked: Any) -> tuple[str, dict[str, Any], Callable[..., Any]]:
+    """The import path of a wrapper, its arguments, and the class or the function that wraps."""
+    match asked:
+        case {"class_path": path, **others} if set(others) <= {"init_args"}:
+            return str(path), dict(others.get("init_args") or {}), _load(str(path))
+        case str():
+            return asked, {}, _load(asked)
+    if not isinstance(asked, type | types.FunctionType):
+        raise InputError(f"wrappers holds {asked!r}: {FORM}.")
+    path = f"{asked.__module__}.{asked.__qualname__}"
+    if "<" in path or _load(path) is not asked:
+        raise InputError(
+            f"The wrapper {path} cannot be found again by its name: define it at the top of a module, or train a "
+            "function that makes the wrapped environment."
+        )
+    return path, {}, asked
 
 
 def _load(path: str) -> Callable[..., Any]:
@@ -114,10 +107,9 @@ def wrap(env: Made, asked: Any) -> Made:
     Raises:
         InputError: the wrapper cannot be imported, or refuses the environment or its arguments.
     """
-    each = plain(asked)
-    path, arguments = (each, {}) if isinstance(each, str) else (each["class_path"], each["init_args"])
+    path, arguments, wrapper = _resolved(asked)
     try:
-        wrapped = _load(path)(env, **arguments)
+        wrapped = wrapper(env, **arguments)
     except Exception as error:
         raise InputError(
             f"The wrapper {path}{f' with {arguments}' if arguments else ''} cannot be put around the environment "
