@@ -31,7 +31,7 @@ SETTINGS = "--env Chain --env.length 20 --seeds 4 --width 32 --hidden_layers 1 -
 STEPS, EVERY = 98_304, 1_024
 ANYWHEN = 0.25
 TRAINING_SECONDS = 2.0
-TIMES = ("wall_seconds", "compile_seconds", "steps_per_second")
+TIMES = ("wall_seconds", "compile_seconds", "compilations", "steps_per_second")
 
 
 def train(folder: Path) -> list[str]:

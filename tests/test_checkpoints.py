@@ -24,18 +24,16 @@ from uppertail.training.checkpoints import tensors
 from uppertail.training.checkpoints.file import UnusableCheckpointError
 from uppertail.training.drive import drive
 from uppertail.training.drivers import compiled
-from uppertail.training.drivers.compiled import CompiledWorld
 from uppertail.training.ledger import StartReturn
 from uppertail.training.loop import StepRecord
 from uppertail.training.method import Method
-from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.training.run import Run
 
 CHAIN = Chain(length=5)
 SETTINGS = Settings(seeds=2, episodes=60, width=8, hidden_layers=1, replay_size=48, seed=2)
 """A few chunks of 32 steps; the replay buffer goes round, and the seeds reach their limits in different chunks."""
 
-TIMES = ("wall_seconds", "compile_seconds", "steps_per_second")
+TIMES = ("wall_seconds", "compile_seconds", "compilations", "steps_per_second")
 
 
 def never_called(progress: object) -> None:
@@ -46,28 +44,9 @@ class Killed(Exception):
     """In place of a signal."""
 
 
-PROGRAMS: dict[Any, Any] = {}
-
-
 @pytest.fixture(autouse=True)
-def _short_chunks_compiled_once(monkeypatch):
-    """Equal programs are compiled once for all tests; those that take killed processes compile each their own."""
+def _short_chunks(monkeypatch):
     monkeypatch.setattr(compiled, "CHUNK_STEPS", 32)
-    monkeypatch.setattr(CompiledWorld, "driver", driver)
-    monkeypatch.setattr(Stopwatch, "compiled", compile_once)
-
-
-def driver(self, loop, seconds, new=CompiledWorld.driver):
-    seconds.loop = loop
-    return new(self, loop, seconds)
-
-
-def compile_once(self, function, *arguments, donate=()):
-    shapes = str(jax.tree.map(jnp.shape, arguments))
-    what = (shapes, donate, compiled.CHUNK_STEPS, self.loop.episodes, self.loop.steps)
-    if what not in PROGRAMS:
-        PROGRAMS[what] = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
-    return PROGRAMS[what]
 
 
 def new_run(**changes: Any) -> Run:
@@ -220,8 +199,6 @@ def saved(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "CHUNK_STEPS", 32)
-        patch.setattr(CompiledWorld, "driver", driver)
-        patch.setattr(Stopwatch, "compiled", compile_once)
         drive(new_run(), stop, Checkpoints(folder, every=1))
     return folder
 

@@ -34,12 +34,9 @@ from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
 from uppertail.training.checkpoints import file as checkpoint
 from uppertail.training.drivers import compiled, host
-from uppertail.training.drivers.compiled import CompiledWorld
-from uppertail.training.drivers.host_world import HostWorld
 from uppertail.training.drivers.rollouts import Rollouts
-from uppertail.training.loop import Episode, Loop
+from uppertail.training.loop import Episode
 from uppertail.training.method import Method
-from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
 from uppertail.types import POLICY_CHOICE, Transition
@@ -61,33 +58,12 @@ SMALL: dict[str, Any] = {
 
 WIDE, NARROW = Gaussian(scale=4.0), Categorical(5, -1.0, 1.0)
 AT_RANDOM = EpsilonGreedy(1.0)
-TIMES = ("wall_seconds", "compile_seconds", "steps_per_second")
+TIMES = ("wall_seconds", "compile_seconds", "compilations", "steps_per_second")
 CHUNK = 64
-
-PROGRAMS: dict[Any, Any] = {}
 
 
 @pytest.fixture(autouse=True)
-def _short_chunks_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal programs are compiled once for all tests."""
-
-    def knowing(new: Any, length: bool) -> Any:
-        def driver(self: Any, loop: Loop, seconds: Any) -> Any:
-            seconds.told = loop, self.num_actions, compiled.CHUNK_STEPS if length else None
-            return new(self, loop, seconds)
-
-        return driver
-
-    def compile_once(self: Any, function: Any, *arguments: Any, donate: tuple[int, ...] = ()) -> Any:
-        shapes = str(jax.tree.map(lambda leaf: (jnp.shape(leaf), leaf.dtype), arguments))
-        what = (function.__name__, shapes, donate, self.told)
-        if what not in PROGRAMS:
-            PROGRAMS[what] = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
-        return PROGRAMS[what]
-
-    for world in (CompiledWorld, HostWorld):
-        monkeypatch.setattr(world, "driver", knowing(world.driver, world is CompiledWorld))
-    monkeypatch.setattr(Stopwatch, "compiled", compile_once)
+def _short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "CHUNK_STEPS", CHUNK)
     monkeypatch.setattr(host, "CHUNK_STEPS", CHUNK)
 

@@ -37,6 +37,7 @@ PROGRESS = ut.Progress(
     mean_length=8.0,
     start_mean=0.625,
     start_std=0.0625,
+    compilations=4,
     step=20,
     chunk_steps=10,
 )
@@ -53,6 +54,7 @@ NUMBERS = {
     "start/mean": 0.625,
     "start/std": 0.0625,
     "time/steps_per_second": 1000.0,
+    "time/compilations": 4,
 }
 
 

@@ -29,7 +29,6 @@ from uppertail.training.acting import Actor
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.training.method import Method
-from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.training.run import Run
 from uppertail.training.watching import watch
 
@@ -125,7 +124,7 @@ def test_an_episode_played_in_a_compiled_environment_holds_one_action() -> None:
     )
     loop = loop_of_one_step(UCB(), PerAction(2, 1), 1)
     network = loop.learner.init(jax.random.key(0), jnp.zeros(1, jnp.int32), MANY).network
-    play = jax.jit(lambda key: CompiledRun(loop).play(key, environment, network, Held(), 30))
+    play = jax.jit(lambda key: CompiledRun(loop, Held()).play(30, key, environment, network))
     returns, lengths = map(np.asarray, play(jax.random.key(0)))
     np.testing.assert_array_equal(lengths, 3)
     np.testing.assert_array_equal(returns % 3, 0)
@@ -171,22 +170,6 @@ def assert_held(count: int) -> None:
     assert sum(one[0] == other[0] for one, other in following) <= 0.2 * len(following)
 
 
-PROGRAMS: dict[Any, Any] = {}
-
-
-@pytest.fixture
-def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs of these runs depend on shapes alone."""
-
-    def once(self: Any, function: Any, *arguments: Any, donate: tuple[int, ...] = ()) -> Any:
-        shapes = str(jax.tree.map(lambda leaf: (jnp.shape(leaf), leaf.dtype), arguments))
-        if (what := (function.__qualname__, shapes, donate)) not in PROGRAMS:
-            PROGRAMS[what] = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
-        return PROGRAMS[what]
-
-    monkeypatch.setattr(Stopwatch, "compiled", once)
-
-
 def run_of(make: Any, num_envs: int) -> Run:
     settings = Settings(
         seeds=1, steps=10**6, episodes=10**6, num_envs=num_envs, rollout_steps=12, replay_size=16, batch_size=4
@@ -200,9 +183,7 @@ def run_of(make: Any, num_envs: int) -> Run:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", [None, *AutoresetMode], ids=str)
-def test_a_host_run_and_its_evaluation_hold_the_memory_of_each_environment(
-    mode: AutoresetMode | None, compiled_once: None
-) -> None:
+def test_a_host_run_and_its_evaluation_hold_the_memory_of_each_environment(mode: AutoresetMode | None) -> None:
     """Three environments; opened by the run itself, or a vector of one's own in each of Gymnasium's modes."""
     make = Logging if mode is None else functools.partial(SyncVectorEnv, [Logging] * 3, autoreset_mode=mode)
     run = run_of(make, 3 if mode is None else 1)
@@ -241,7 +222,7 @@ class Watched(WatchedEnvironment):
         """There is nothing to close."""
 
 
-def test_watching_holds_it_too(compiled_once: None) -> None:
+def test_watching_holds_it_too() -> None:
     run = run_of(Logging, 1)
     try:
         networks = run.driver.gather(run.driver.start(), lambda each: each.learned.network)

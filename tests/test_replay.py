@@ -253,8 +253,8 @@ def program(run_type: type[CompiledRun], part: Replay, seeds: int, capacity: int
     keys = jax.random.split(jax.random.key(0), seeds)
     environments = jax.vmap(Chain(5).build)(keys)
     runs = jax.eval_shape(jax.vmap(run.init), keys, environments)
-    chunk = jax.jit(jax.vmap(run.chunk, in_axes=(0, 0, 0, None)), static_argnums=3, donate_argnums=2)
-    text = chunk.lower(keys, environments, runs, 5).compile().as_text()
+    chunk = jax.jit(jax.vmap(functools.partial(run.chunk, 5)), donate_argnums=2)
+    text = chunk.lower(keys, environments, runs).compile().as_text()
     assert text is not None
     lengths = {
         leaf.shape[1]

@@ -23,7 +23,7 @@ TINY += ["--batch_size", "16"]
 LONG = [*TINY, "--episodes", "1000000", "--steps", "8192"]
 SHORT = [*TINY, "--episodes", "1000000", "--steps", "2048", "--checkpoint_every", "1024"]
 FILES = {"config.yaml", "log.jsonl", "episodes.npz", "summary.json", "networks.safetensors", "curve.png"}
-TIMES = ("wall_seconds", "compile_seconds", "steps_per_second")
+TIMES = ("wall_seconds", "compile_seconds", "compilations", "steps_per_second")
 
 
 @pytest.fixture(autouse=True)

@@ -247,7 +247,7 @@ def test_types_that_are_composed() -> None:
 
 def test_the_optimizer_is_optaxs_and_can_be_pickled() -> None:
     """Two steps of Adam without a mean, by hand: -rate * g / (sqrt(v / (1 - b^t)) + eps)."""
-    adam = pickle.loads(pickle.dumps(Adam(0.1, gradient_clip=1.0, betas=(0.0, 0.9), epsilon=1e-4)))
+    adam = pickle.loads(pickle.dumps(Adam(0.1, gradient_clip=1.0, epsilon=1e-4)))
     weights = jnp.zeros(1)
     state = adam.init(weights)
     second = 0.0

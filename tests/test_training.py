@@ -190,9 +190,9 @@ def test_replay_starts_in_the_middle_of_a_run(rollout):
 
     def networks(replay_start):
         whole = CompiledRun(loop_in(chain, 16, 256, replay_start))
-        run, chunk = whole.init(key, chain), jax.jit(whole.chunk, static_argnums=3)
+        run, chunk = whole.init(key, chain), jax.jit(whole.chunk, static_argnums=0)
         for _ in range(8):
-            run, _, _ = chunk(key, chain, run, 1)
+            run, _, _ = chunk(1, key, chain, run)
             yield run.learned.network
 
     same = [

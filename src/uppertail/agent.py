@@ -12,6 +12,7 @@ from uppertail.encodings import Encoding, require_state
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import Decision, ExplorationPolicy
+from uppertail.schema import TRACED
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 
@@ -33,7 +34,7 @@ class Agent:
     family: ReturnDistribution[Any]
     policy: ExplorationPolicy
     encoding: Encoding
-    discount: float
+    discount: float | Float[Array, ""] = dataclasses.field(metadata=TRACED)
     members: int | None = None
     loss_samples: int = 0
 

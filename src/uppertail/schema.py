@@ -23,6 +23,19 @@ MOST_FLOAT = 3.4e38
 """The largest number of 32 bits, rounded down."""
 
 
+TRACED = {"traced": True}
+"""Metadata of a field whose number is an argument of compiled programs, not a constant in them.
+
+Runs that differ only in such numbers share their programs. None of these may decide by the number: `if self.number` is
+not possible there.
+"""
+
+
+def traced(default: Any) -> Any:
+    """A field with this default and the metadata `TRACED`."""
+    return dataclasses.field(default=default, metadata=TRACED)
+
+
 class MismatchError(Exception):
     """A value has another type; the error's text says what to use instead, and begins with a verb."""
 

@@ -78,7 +78,7 @@ def _show(result: TrainingResult, folder: Path, title: str, label: str, can_resu
         print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
     console = Console()
     console.print(results_table(title, label, result.record, console.width))
-    print(f"Results in {folder}")
+    print(f"Results in {folder}; programs compiled: {result.record.compilations}")
 
 
 def name_of(environment: EnvironmentBuilder) -> str:

@@ -113,6 +113,7 @@ def conclude(definition: Definition, folder: StudyFolder, settings: "Settings", 
     if not quiet:
         show(document)
         print(f"{line(outcomes, 1)}; all numbers in {folder.path / SUMMARY}")
+        print(f"Programs compiled: {folder.compilations()}")
     for name, outcome in outcomes.items():
         if outcome.state == "failed":
             complain(f"The cell {name} failed: {outcome.message}")

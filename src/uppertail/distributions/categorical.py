@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions.base import ReturnDistribution
 from uppertail.distributions.scaled import range_of
 from uppertail.errors import InputError
-from uppertail.schema import settle
+from uppertail.schema import settle, traced
 from uppertail.types import ReturnRange
 
 MARGIN = 0.2
@@ -56,8 +56,8 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
     has_density: ClassVar[bool] = True
     is_linear: ClassVar[bool] = True
     bins: int = 7
-    low: float | None = None
-    high: float | None = None
+    low: float | None = traced(None)
+    high: float | None = traced(None)
     printed_std: bool = False
     printed_projection: bool = False
 
@@ -78,21 +78,21 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         return self.bins
 
     @property
-    def bin_width(self) -> float:
+    def bin_width(self) -> Float[Array, ""] | float:
         """Width of one bin, in units of return."""
         low, high = self._edges()
         return (high - low) / self.bins
 
     @property
-    def centres(self) -> Float[np.ndarray, " bins"]:
+    def centres(self) -> Float[Array | np.ndarray, " bins"]:
         """Centre z_i of each bin, in units of return."""
         low, _ = self._edges()
         return (low + self.bin_width * (np.arange(self.bins) + 0.5)).astype(np.float32)
 
     @property
-    def support(self) -> tuple[float, float]:
+    def support(self) -> tuple[Any, Any]:
         """The outermost centres: returns beyond are moved to them."""
-        return float(self.centres[0]), float(self.centres[-1])
+        return self.centres[0], self.centres[-1]
 
     def fit(self, returns: ReturnRange) -> Self:
         """The support: the range of the returns and a margin.
@@ -140,7 +140,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         bin_index = jnp.floor((returns - low) / self.bin_width).astype(jnp.int32)
         inside = (bin_index >= 0) & (bin_index < self.bins)
         log_mass = z.log_probabilities[jnp.clip(bin_index, 0, self.bins - 1)]
-        return jnp.where(inside, log_mass - math.log(self.bin_width), -jnp.inf)
+        return jnp.where(inside, log_mass - jnp.log(self.bin_width), -jnp.inf)
 
     def cdf(self, z: CategoricalReturn, returns: Float[Array, ""]) -> Float[Array, ""]:
         """Each bin's mass lies at its centre."""
@@ -172,7 +172,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         probabilities = mass @ kernel
         return CategoricalReturn(jnp.log(probabilities / jnp.sum(probabilities)))
 
-    def _edges(self) -> tuple[float, float]:
+    def _edges(self) -> tuple[Any, Any]:
         if self.low is None or self.high is None:
             raise InputError("The support is open: give low and high, or call fit() with the environment's returns.")
         return self.low, self.high

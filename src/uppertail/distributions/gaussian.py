@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions.gaussian_losses import GAUSSIAN_DISTANCES, GaussianDistance, GaussianReturn
 from uppertail.distributions.scaled import Scaled
 from uppertail.errors import InputError
-from uppertail.schema import settle
+from uppertail.schema import settle, traced
 
 WEIGHTED = ("cross_entropy", "kl")
 """Distances whose gradient explodes as distributions narrow, and which beta weights."""
@@ -43,11 +43,11 @@ class Gaussian(Scaled[GaussianReturn]):
 
     has_density: ClassVar[bool] = True
     is_linear: ClassVar[bool] = True
-    std_bias: float = 1.0
-    terminal_std: float = 1e-4
-    beta: float = 0.5
+    std_bias: float = traced(1.0)
+    terminal_std: float = traced(1e-4)
+    beta: float = traced(0.5)
     distance: GaussianDistance = "wasserstein"
-    scale: float | None = None
+    scale: float | None = traced(None)
 
     def __post_init__(self) -> None:
         settle(self)

@@ -17,7 +17,7 @@ from uppertail.distributions.mixture_losses import (
 )
 from uppertail.distributions.scaled import Scaled
 from uppertail.errors import InputError
-from uppertail.schema import settle
+from uppertail.schema import settle, traced
 
 LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
 """Least weight whose logarithm is taken: a softmax can give a weight of 0, whose gradient would not be a number."""
@@ -54,13 +54,13 @@ class GaussianMixture(Scaled[GaussianMixtureReturn]):
 
     has_density: ClassVar[bool] = True
     components: int = 5
-    spread: float = 2.0
-    std_bias: float = 1.0
-    terminal_std: float = 1e-4
+    spread: float = traced(2.0)
+    std_bias: float = traced(1.0)
+    terminal_std: float = traced(1e-4)
     released_std: bool = False
     distance: MixtureDistance = "cramer"
     printed_loss: bool = False
-    scale: float | None = None
+    scale: float | None = traced(None)
 
     def __post_init__(self) -> None:
         settle(self)
@@ -83,7 +83,7 @@ class GaussianMixture(Scaled[GaussianMixtureReturn]):
 
     def from_outputs(self, outputs: Float[Array, " outputs"]) -> GaussianMixtureReturn:
         weight_outputs, mean_outputs, std_outputs = jnp.split(outputs, 3)
-        start = np.linspace(-self.spread, self.spread, self.components, dtype=np.float32)
+        start = self.spread * np.linspace(-1.0, 1.0, self.components, dtype=np.float32)
         return GaussianMixtureReturn(
             weights=jax.nn.softmax(weight_outputs),
             means=self.unit * (mean_outputs + start),

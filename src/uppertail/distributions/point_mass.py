@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.scaled import Scaled
-from uppertail.schema import settle
+from uppertail.schema import settle, traced
 
 
 class PointMassReturn(NamedTuple):
@@ -36,8 +36,8 @@ class PointMass(Scaled[PointMassReturn]):
 
     has_spread: ClassVar[bool] = False
     is_linear: ClassVar[bool] = True
-    scale: float | None = None
-    start: float = 0.0
+    scale: float | None = traced(None)
+    start: float = traced(0.0)
 
     def __post_init__(self) -> None:
         settle(self)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.scaled import Scaled
 from uppertail.errors import InputError
-from uppertail.schema import settle
+from uppertail.schema import settle, traced
 
 MOST_QUANTILES = 4096
 """The most quantiles: a table of states holds all of them for each action."""
@@ -47,8 +47,8 @@ class Quantile(Scaled[QuantileReturn]):
 
     is_linear: ClassVar[bool] = True
     quantiles: int = 32
-    start_std: float = 1.3
-    scale: float | None = None
+    start_std: float = traced(1.3)
+    scale: float | None = traced(None)
 
     def __post_init__(self) -> None:
         settle(self)

@@ -4,6 +4,8 @@ import dataclasses
 import math
 from typing import Any, Self
 
+from jaxtyping import Array, Float
+
 from uppertail.distributions.base import Params, ReturnDistribution
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
@@ -15,7 +17,7 @@ class Scaled(ReturnDistribution[Params]):
     scale: float | None
 
     @property
-    def unit(self) -> float:
+    def unit(self) -> Float[Array, ""] | float:
         """Returns per unit of output: the scale, or 1 as long as it is open."""
         return 1.0 if self.scale is None else self.scale
 

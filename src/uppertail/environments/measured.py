@@ -1,12 +1,13 @@
 """The range of returns that a run has to tell apart: measured by a random policy, where it is not known."""
 
+import functools
 import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
 from uppertail.environments.host import (
@@ -37,11 +38,16 @@ def returns_of(builder: EnvironmentBuilder, environments: Environment, discount:
     Raises:
         EnvironmentFailedError: no range is named, and a random policy earned a reward that is not a finite number.
     """
-    named = jax.jit(jax.vmap(lambda environment: environment.return_range(discount)))(environments)
+    named = _named(environments, discount)
     if named is None:
         return measure_returns(builder, discount)
     low, high = named
     return ReturnRange(float(jnp.min(low)), float(jnp.max(high)))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _named(environments: Environment, discount: float) -> PyTree:
+    return jax.vmap(lambda environment: environment.return_range(discount))(environments)
 
 
 def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange:
@@ -91,6 +97,19 @@ def _compiled_episodes(builder: EnvironmentBuilder) -> tuple[list[np.ndarray], i
     """
     key = jax.random.key(0)
     environment = builder.build(key)
+    steps = jax.tree.map(np.asarray, _walk(environment, key, jax.random.split(key, MEASURED_STEPS)))
+    rewards = steps.reward
+    if not np.isfinite(rewards).all():
+        reward = rewards[~np.isfinite(rewards)][0]
+        raise EnvironmentFailedError(NOT_FINITE.format(_moment(), reward))
+    ends = np.flatnonzero(steps.terminated | steps.truncated)
+    lengths = np.diff(ends, prepend=-1)[steps.truncated[ends]]
+    return np.split(rewards, ends + 1)[:MEASURED_EPISODES], int(lengths.max()) if lengths.size else None
+
+
+@jax.jit
+def _walk(environment: Environment, key: PRNGKeyArray, keys: Key[Array, " steps"]) -> TimeStep:
+    """The steps of a random policy, one for each key."""
 
     def step(state: PyTree, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
         action_key, step_key, reset_key = jax.random.split(key, 3)
@@ -100,18 +119,7 @@ def _compiled_episodes(builder: EnvironmentBuilder) -> tuple[list[np.ndarray], i
         fresh, _ = environment.reset(reset_key)
         return jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, state), now._replace(observation=())
 
-    @jax.jit
-    def walk(keys: Key[Array, " steps"]) -> TimeStep:
-        return jax.lax.scan(step, environment.reset(key)[0], keys)[1]
-
-    steps = jax.tree.map(np.asarray, walk(jax.random.split(key, MEASURED_STEPS)))
-    rewards = steps.reward
-    if not np.isfinite(rewards).all():
-        reward = rewards[~np.isfinite(rewards)][0]
-        raise EnvironmentFailedError(NOT_FINITE.format(_moment(), reward))
-    ends = np.flatnonzero(steps.terminated | steps.truncated)
-    lengths = np.diff(ends, prepend=-1)[steps.truncated[ends]]
-    return np.split(rewards, ends + 1)[:MEASURED_EPISODES], int(lengths.max()) if lengths.size else None
+    return jax.lax.scan(step, environment.reset(key)[0], keys)[1]
 
 
 def _moment() -> str:

@@ -81,9 +81,9 @@ class FeatureLearner(Learner):
             gram=jnp.zeros((num_actions, count, count)),
             start=start,
             encoder=encoding.init(key),
+            prior_count=jnp.asarray(self.regression.spread_prior_count),
             encoding=encoding,
-            prior_count=self.regression.spread_prior_count,
-            regression=self.regression,
+            powers=self.regression.powers,
         )
         data = Data(
             observation=jnp.zeros((rows, entries)),
@@ -245,7 +245,7 @@ class FeatureLearner(Learner):
         No return is beyond what the rewards so far would add up to for ever, no spread wider than the start's. Where
         none of several coordinates is a mean return, they are probabilities.
         """
-        start, horizon = self.regression.start, 1.0 / max(1.0 - self.agent.discount, 1e-6)
+        start, horizon = self.regression.start, 1.0 / jnp.maximum(1.0 - self.agent.discount, 1e-6)
         worst = jnp.minimum(horizon * jnp.minimum(jnp.min(data.reward), 0.0), start)
         best = jnp.maximum(horizon * jnp.maximum(jnp.max(data.reward), 0.0), start)
         if start.shape[0] > 1 and not any(self.agent.family.is_mean):

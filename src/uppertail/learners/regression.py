@@ -8,7 +8,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from uppertail.agent import Agent, where
+from uppertail.networks.linear import from_powers
 from uppertail.policies import Greedy
+from uppertail.schema import TRACED
 from uppertail.types import PyTree, Transition
 
 TINY = 1e-12
@@ -33,12 +35,12 @@ class Regression:
     """
 
     agent: Agent
-    spread_prior_count: float
-    mean_prior_count: float
+    spread_prior_count: float = dataclasses.field(metadata=TRACED)
+    mean_prior_count: float = dataclasses.field(metadata=TRACED)
     greedy_mean: bool
     most_sweeps: int
     spread_power: float
-    tolerance: float
+    tolerance: float = dataclasses.field(metadata=TRACED)
 
     @property
     def start(self) -> Float[Array, " outputs"]:
@@ -47,9 +49,9 @@ class Regression:
         return self.vector(family.from_outputs(jnp.zeros(family.num_outputs)))
 
     @property
-    def powers(self) -> Float[np.ndarray, " outputs"]:
+    def powers(self) -> tuple[float, ...]:
         """What each coordinate of the family is raised to."""
-        return np.where(self.is_spread, self.spread_power, 1.0).astype(np.float32)
+        return tuple(np.where(self.is_spread, self.spread_power, 1.0).tolist())
 
     @property
     def is_spread(self) -> Bool[np.ndarray, " outputs"]:
@@ -60,14 +62,11 @@ class Regression:
     def vector(self, z: PyTree) -> Float[Array, " outputs"]:
         """The coordinates of one distribution that are averaged."""
         plain = self.agent.family.coordinates(z)
-        return plain**self.powers if (self.powers != 1).any() else plain
+        return plain ** np.array(self.powers, np.float32) if set(self.powers) != {1.0} else plain
 
     def distribution(self, vector: Float[Array, " outputs"]) -> PyTree:
         """The valid distribution nearest to these coordinates."""
-        if (self.powers == 1).all():
-            return self.agent.family.from_coordinates(vector)
-        roots = jnp.where(self.powers == 1, vector, jnp.maximum(vector, 0.0) ** (1 / self.powers))
-        return self.agent.family.from_coordinates(roots)
+        return from_powers(self.agent.family, self.powers, vector)
 
     def prior_counts(self, noise: Float[Array, "*pairs"]) -> Float[Array, "*pairs outputs"]:
         """lambda of each coordinate.
@@ -78,7 +77,7 @@ class Regression:
         family, start = self.agent.family, self.distribution(self.start)
         square = family.mean(start) ** 2 + family.std(start) ** 2  # a point mass has no spread, but may start high
         spread = jnp.clip(
-            noise / jnp.maximum(square, TINY), self.spread_prior_count, max(MOST, self.spread_prior_count)
+            noise / jnp.maximum(square, TINY), self.spread_prior_count, jnp.maximum(MOST, self.spread_prior_count)
         )
         return jnp.stack([jnp.where(is_mean, self.mean_prior_count, spread) for is_mean in family.is_mean], axis=-1)
 

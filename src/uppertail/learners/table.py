@@ -97,9 +97,9 @@ class TableLearner(Learner):
             counts=jnp.zeros((states, num_actions)),
             start=start,
             encoder=encoding.init(key),
+            prior_count=jnp.asarray(regression.spread_prior_count),
             encoding=encoding,
-            prior_count=regression.spread_prior_count,
-            regression=regression,
+            powers=regression.powers,
         )
         outcomes = Outcomes.none(pairs, self.outcomes_per_pair * pairs)
         return LearnerState(network.observe(observations), TableMemory(outcomes, jnp.zeros(()), jnp.zeros(())))

@@ -22,6 +22,7 @@ def metrics(progress: Progress) -> dict[str, float]:
         "start/mean": progress.start_mean,
         "start/std": progress.start_std,
         "time/steps_per_second": progress.steps_per_second,
+        "time/compilations": progress.compilations,
     }
 
 

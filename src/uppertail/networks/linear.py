@@ -1,11 +1,13 @@
 """Return distributions that are linear in fixed features of the observation: what least squares learns."""
 
 import abc
+import functools
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from uppertail.encodings import Encoding
@@ -20,21 +22,30 @@ class LinearReturns(EncodedNetwork):
         start: coordinates of the wide start.
         encoder: the encoding's own arrays.
         encoding: turns an observation into features.
-        regression: turns coordinates into distributions.
+        powers: what each coordinate is raised to.
     """
 
     start: eqx.AbstractVar[Float[Array, " outputs"]]
     encoder: eqx.AbstractVar[PyTree]
     encoding: eqx.AbstractVar[Encoding]
-    regression: eqx.AbstractVar[Any]
+    powers: eqx.AbstractVar[tuple[float, ...]]
 
     def returns(self, family: Any, observation: Array) -> PyTree:
-        del family  # the regression knows it
-        return jax.vmap(jax.vmap(self.regression.distribution))(self.outputs(observation)[None])
+        of_vector = functools.partial(from_powers, family, self.powers)
+        return jax.vmap(jax.vmap(of_vector))(self.outputs(observation)[None])
 
     @abc.abstractmethod
     def evidence(self, observation: Array) -> Float[Array, " actions"]:
         """lambda phi' A^-1 phi / phi'phi, with the lambda of the spread: 1 where no data are near, 0 with many."""
+
+
+def from_powers(family: Any, powers: tuple[float, ...], vector: Float[Array, " outputs"]) -> PyTree:
+    """The valid distribution nearest to these powers of a family's coordinates."""
+    if all(power == 1 for power in powers):
+        return family.from_coordinates(vector)
+    exponents = np.array(powers, np.float32)
+    roots = jnp.where(exponents == 1, vector, jnp.maximum(vector, 0.0) ** (1 / exponents))
+    return family.from_coordinates(roots)
 
 
 class TableReturns(LinearReturns):
@@ -45,18 +56,18 @@ class TableReturns(LinearReturns):
         counts: how often each action was taken in each state.
         start: coordinates of the wide start.
         encoder: the encoding's own arrays.
-        encoding: gives the index of an observation.
         prior_count: lambda of the spread.
-        regression: turns coordinates into distributions.
+        encoding: gives the index of an observation.
+        powers: what each coordinate is raised to.
     """
 
     values: Float[Array, "states actions outputs"]
     counts: Float[Array, "states actions"]
     start: Float[Array, " outputs"]
     encoder: PyTree
+    prior_count: Float[Array, ""]
     encoding: Any = eqx.field(static=True)
-    prior_count: float = eqx.field(static=True)
-    regression: Any = eqx.field(static=True)
+    powers: tuple[float, ...] = eqx.field(static=True)
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         return self.values[self.encoding.index(self.encoder, observation)]
@@ -74,18 +85,18 @@ class FeatureReturns(LinearReturns):
         gram: sum of phi phi' over the data of each action.
         start: coordinates of the wide start.
         encoder: the encoding's own arrays.
-        encoding: turns an observation into features.
         prior_count: lambda of the spread.
-        regression: turns coordinates into distributions.
+        encoding: turns an observation into features.
+        powers: what each coordinate is raised to.
     """
 
     weights: Float[Array, "actions features outputs"]
     gram: Float[Array, "actions features features"]
     start: Float[Array, " outputs"]
     encoder: PyTree
+    prior_count: Float[Array, ""]
     encoding: Any = eqx.field(static=True)
-    prior_count: float = eqx.field(static=True)
-    regression: Any = eqx.field(static=True)
+    powers: tuple[float, ...] = eqx.field(static=True)
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         features = self.encoding.features(self.encoder, observation)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions.members import spread
 from uppertail.errors import InputError
 from uppertail.policies.base import Decision, ExplorationPolicy
-from uppertail.schema import settle
+from uppertail.schema import settle, traced
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class DoubleUCB(ExplorationPolicy):
 
     between: float = 2.0
     within: float = 2.0
-    jitter: float = 0.15
+    jitter: float = traced(0.15)
     needs_members: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.errors import InputError
 from uppertail.policies.base import Decision, ExplorationPolicy
-from uppertail.schema import settle
+from uppertail.schema import settle, traced
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class EpsilonGreedy(ExplorationPolicy):
         0
     """
 
-    epsilon: float = 0.05
+    epsilon: float = traced(0.05)
 
     def __post_init__(self) -> None:
         settle(self)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.errors import InputError
 from uppertail.policies.base import Decision, ExplorationPolicy
-from uppertail.schema import settle
+from uppertail.schema import settle, traced
 from uppertail.types import PyTree
 
 Per = Literal["step", "episode"]
@@ -40,8 +40,8 @@ class UCB(ExplorationPolicy):
     """
 
     explores_by_spread: ClassVar[bool] = True
-    low: float = 2.0
-    high: float = 2.0
+    low: float = traced(2.0)
+    high: float = traced(2.0)
     per: Per = "step"
 
     def __post_init__(self) -> None:

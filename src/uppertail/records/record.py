@@ -35,6 +35,7 @@ class RunRecord:
         stopped: why the run's callback stopped it before its limits; None if it did not.
         failed: why an environment could not go on; None in a sound run.
         outside_share: share of all targets whose mean was outside the range that the distribution can represent.
+        compilations: programs that its last process compiled; others were in that process or on disk.
     """
 
     asked: dict[str, Any]
@@ -52,6 +53,7 @@ class RunRecord:
     stopped: str | None = None
     failed: str | None = None
     outside_share: float = 0.0
+    compilations: int = 0
 
     @property
     def has_success(self) -> bool:

@@ -59,6 +59,9 @@ def summary_of(run: "RunRecord") -> dict[str, Any]:
     floor = {} if run.floor_episodes is None else {name: getattr(run, name) for name in WITH_FLOOR}
     return {**asked, **{name: value_of(run) for name, (_, value_of) in ENTRIES.items()}, **floor}
 
+OPTIONAL: dict[str, Any] = {"floor_episodes": float, "compilations": int}
+"""Entries that a summary may have, and their types."""
+
 
 def read_summary(path: Path) -> dict[str, Any]:
     """A summary.json, or an InputError if it is missing or damaged."""
@@ -97,8 +100,9 @@ def _require_sound(summary: Any) -> None:
         raise MismatchError("diverged is not a seed and a step")
     if summary["success"] is not None:
         _require(summary["success"], "return", float)
-    if "floor_episodes" in summary:
-        _require(summary, "floor_episodes", float)
+    for name, kind in OPTIONAL.items():
+        if name in summary:
+            _require(summary, name, kind)
 
 
 def _require(entries: Mapping[str, Any], name: str, kind: Any) -> None:

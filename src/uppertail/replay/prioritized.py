@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.errors import InputError
 from uppertail.replay.base import Replay, Sample, rows_of
 from uppertail.replay.uniform import RingBuffer, Uniform
-from uppertail.schema import settle
+from uppertail.schema import settle, traced
 from uppertail.types import Transition
 
 SMALLEST = 1e-6
@@ -63,8 +63,8 @@ class Prioritized(Replay):
         0.0
     """
 
-    alpha: float = 0.6
-    beta: float = 0.4
+    alpha: float = traced(0.6)
+    beta: float = traced(0.4)
 
     def __post_init__(self) -> None:
         settle(self)

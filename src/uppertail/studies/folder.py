@@ -124,6 +124,11 @@ class StudyFolder:
             found[cell.name] = self.outcome(cell.name) or Outcome("begun" if begun else "waiting")
         return found
 
+    def compilations(self) -> int:
+        """How many programs the finished cells compiled; those that differ only in numbers share theirs."""
+        runs = (finished_run(place) for place in (self.path / CELLS).glob("*"))
+        return sum(run.summary.get("compilations", 0) for run in runs if run)
+
     def release(self, definition: Definition) -> Iterator[str]:
         """Lets damaged and failed cells run again, except trials; yields a sentence about each damaged cell."""
         for cell in definition.cells if definition.space is None else ():

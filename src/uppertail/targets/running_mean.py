@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.schema import settle
+from uppertail.schema import settle, traced
 from uppertail.targets.base import AnyNetwork, Target
 from uppertail.types import PyTree
 
@@ -38,7 +38,7 @@ class RunningMean(Target):
         0.875
     """
 
-    decay: float = 0.99
+    decay: float = traced(0.99)
 
     def __post_init__(self) -> None:
         settle(self)

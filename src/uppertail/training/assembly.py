@@ -76,6 +76,6 @@ def optimizer_of(settings: Settings) -> Adam:
         settings.learning_rate_end,
         rollouts * settings.updates_per_rollout,
         settings.gradient_clip,
-        settings.adam_betas,
+        *settings.adam_betas,
         settings.adam_epsilon,
     )

@@ -116,4 +116,5 @@ def _record_of(run: Run, networks: Network, interrupted: bool) -> RunRecord:
         failed=ledger.failed,
         hardware=hardware(),
         stopped=ledger.stopped,
+        compilations=ledger.seconds.compilations,
     )

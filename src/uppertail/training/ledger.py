@@ -183,6 +183,7 @@ class Ledger:
             mean_length=_over_seeds([seed.lengths[-FINAL_WINDOW:] for seed in begun]),
             start_mean=_mean(at_start.mean, running),
             start_std=_mean(at_start.std, running),
+            compilations=self.seconds.compilations,
             step=self.step,
             chunk_steps=exploratory.shape[1] * exploratory.shape[2],
         )

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.agent import Agent
 from uppertail.learners import Learner, LearnerState, Metrics
 from uppertail.networks import Network
+from uppertail.schema import traced
 from uppertail.training.seen import Seen
 from uppertail.types import PyTree, Transition
 
@@ -68,8 +69,8 @@ class Loop:
 
     learner: Learner
     rollout_steps: int
-    episodes: int | None = None
-    steps: int | None = None
+    episodes: int | None = traced(None)
+    steps: int | None = traced(None)
     counted: tuple[int, int] | None = None
 
     @property

@@ -4,6 +4,7 @@ import dataclasses
 
 import optax
 
+from uppertail.schema import TRACED, traced
 from uppertail.types import PyTree
 
 
@@ -16,19 +17,21 @@ class Adam:
         learning_rate_end: step size after `updates`, to which it falls linearly; None: it stays as it is.
         updates: updates of a whole run, where the step size falls.
         gradient_clip: largest size of any one entry of the gradient.
-        betas: decay rates of the mean of the gradient and of its square.
+        mean_decay: decay rate of the mean of the gradient.
+        square_decay: decay rate of the mean of its square.
         epsilon: added to the root of the mean square.
     """
 
-    learning_rate: float
-    learning_rate_end: float | None = None
+    learning_rate: float = dataclasses.field(metadata=TRACED)
+    learning_rate_end: float | None = traced(None)
     updates: int = 0
-    gradient_clip: float = 1.0
-    betas: tuple[float, float] = (0.0, 0.9)
-    epsilon: float = 1e-4
+    gradient_clip: float = traced(1.0)
+    mean_decay: float = traced(0.0)
+    square_decay: float = traced(0.9)
+    epsilon: float = traced(1e-4)
 
     @property
-    def rate(self) -> float | optax.Schedule:
+    def rate(self) -> optax.ScalarOrSchedule:
         """The step size, or its course over the updates of a run."""
         if self.learning_rate_end is None:
             return self.learning_rate
@@ -44,5 +47,5 @@ class Adam:
 
     @property
     def _transformation(self) -> optax.GradientTransformation:
-        adam = optax.adam(self.rate, b1=self.betas[0], b2=self.betas[1], eps=self.epsilon)
+        adam = optax.adam(self.rate, b1=self.mean_decay, b2=self.square_decay, eps=self.epsilon)
         return optax.chain(optax.clip(self.gradient_clip), adam)

@@ -23,6 +23,7 @@ class Progress:
         mean_length: their mean length.
         start_mean: mean of the return distribution where a run starts, of the action for which it is highest.
         start_std: its standard deviation.
+        compilations: programs that this process compiled for the run so far.
         step: environment steps of each seed.
         chunk_steps: how many of them this chunk made; 0 if an environment failed before the first.
 
@@ -51,6 +52,7 @@ class Progress:
     mean_length: float
     start_mean: float
     start_std: float
+    compilations: int
     step: int
     chunk_steps: int
 

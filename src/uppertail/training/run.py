@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -25,7 +24,7 @@ from uppertail.training.method import Method, resolved
 from uppertail.training.process import threads
 from uppertail.training.process.jax_settings import require_working
 from uppertail.training.process.memory import SMALLER
-from uppertail.training.seeds import seed_keys
+from uppertail.training.seeds import all_seed_keys
 from uppertail.training.settings import Settings
 from uppertail.training.start import start_moments
 from uppertail.training.traps import traps
@@ -66,7 +65,7 @@ class Run:
         require_record(record)
         self.builder = builder
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
-        self.keys = jax.jit(jax.vmap(seed_keys))(jnp.asarray(seeds))
+        self.keys = all_seed_keys(jnp.asarray(seeds))
         self.world = world_of(builder, self.keys, seeds.tolist(), settings)
         try:
             self._table = table_shape(self.world.observations, self.world.num_actions) if record else None

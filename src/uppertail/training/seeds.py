@@ -18,3 +18,7 @@ def seed_keys(seed: int | Int[Array, ""]) -> SeedKeys:
     """The keys of one seed."""
     environment, run, evaluation = jax.random.split(jax.random.key(seed), 3)
     return SeedKeys(environment, run, evaluation)
+
+
+all_seed_keys = jax.jit(jax.vmap(seed_keys))
+"""The keys of several seeds, every array with a leading axis of seeds."""

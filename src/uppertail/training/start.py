@@ -1,6 +1,7 @@
 """What a run expects where it starts."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,11 +25,14 @@ def start_moments(
         observations: where each seed's run starts.
         seconds: told how long it compiles.
     """
+    program = seconds.compiled(_moments, agent.family, template, observations)
+    return lambda networks: StartReturn(*map(np.asarray, program(networks, observations)))
 
+
+def _moments(family: Any, networks: Network, observations: Array) -> tuple[Array, Array]:
     def moments(network: Network, observation: Array) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        z = agent.returns_by_member(network, observation)
-        mean, std = (jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (agent.family.mean, agent.family.std))
+        z = network.returns(family, observation)
+        mean, std = (jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (family.mean, family.std))
         return mean[jnp.argmax(mean)], std[jnp.argmax(mean)]
 
-    program = seconds.compiled(jax.vmap(moments), template, observations)
-    return lambda networks: StartReturn(*map(np.asarray, program(networks, observations)))
+    return jax.vmap(moments)(networks, observations)

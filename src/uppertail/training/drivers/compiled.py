@@ -17,9 +17,10 @@ from uppertail.training.acting import start_keys
 from uppertail.training.drivers.base import Driver, Played, World
 from uppertail.training.drivers.chunks import iterations_per_chunk
 from uppertail.training.drivers.compiled_run import CompiledRun
-from uppertail.training.drivers.groups import Group, Groups, over_seeds
+from uppertail.training.drivers.groups import Group, Groups
 from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.loop import Loop, RunState, StepRecord
+from uppertail.training.process.programs import compile_program
 from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.training.seeds import SeedKeys
 from uppertail.types import PyTree, ReturnRange
@@ -47,10 +48,8 @@ class CompiledWorld(World):
         return self.builder.known_returns or returns_of(self.builder, self.compiled, discount)
 
     def start_observations(self) -> Array:
-        def first(run_key: PRNGKeyArray, environment: Environment) -> Array:
-            return environment.reset(start_keys(run_key).reset)[1].observation
-
-        return jax.jit(jax.vmap(first))(self.keys.run, self.compiled)
+        arguments = (self.keys.run, self.compiled)
+        return compile_program(_first, None, arguments).call(*arguments)
 
     def identity(self) -> PyTree:
         return self.compiled
@@ -69,7 +68,18 @@ def _build(builder: EnvironmentBuilder, keys: SeedKeys) -> Environment:
         InputError: their tables do not fit into memory.
     """
     require_tables_fit(builder, keys.environment)
-    return jax.jit(jax.vmap(builder.build))(keys.environment)
+    return compile_program(_built, builder, (keys.environment,)).call(keys.environment)
+
+
+def _built(builder: EnvironmentBuilder, keys: Key[Array, " seeds"]) -> Environment:
+    return jax.vmap(builder.build)(keys)
+
+
+def _first(_: None, run_keys: Key[Array, " seeds"], environments: Environment) -> Array:
+    def first(run_key: PRNGKeyArray, environment: Environment) -> Array:
+        return environment.reset(start_keys(run_key).reset)[1].observation
+
+    return jax.vmap(first)(run_keys, environments)
 
 
 class CompiledDriver(Driver):
@@ -84,7 +94,7 @@ class CompiledDriver(Driver):
 
     def __init__(self, loop: Loop, environments: Environment, keys: SeedKeys, seconds: Stopwatch) -> None:
         self.loop, self.environments, self.keys, self.seconds = loop, environments, keys, seconds
-        self.iterations = iterations_per_chunk(loop, CHUNK_STEPS)
+        self.run, self.iterations = CompiledRun(loop), iterations_per_chunk(loop, CHUNK_STEPS)
         self.groups = Groups(keys.run.shape[0])
         self._keys, self._environments = self.groups.split(keys.run), self.groups.split(environments)
 
@@ -93,40 +103,31 @@ class CompiledDriver(Driver):
 
     @functools.cached_property
     def _template(self) -> RunState:
-        return jax.eval_shape(jax.vmap(CompiledRun(self.loop).init), self.keys.run, self.environments)
+        return jax.eval_shape(self.run.begin, self.keys.run, self.environments)
 
     @functools.cached_property
     def _chunks(self) -> list[Any]:
         """The compiled chunk of each group; a run that begins and one that goes on use the same program."""
 
-        def compiled(group: Group, keys: Any, environments: Environment) -> Any:
-            chunk = over_seeds(self._chunk, group.size)
-            return self.seconds.compiled(chunk, keys, environments, group.part_of(self._template), donate=(2,))
+        def compiled(group: Group, *arguments: Any) -> Any:
+            state, static = group.part_of(self._template), (self.iterations,)
+            return self.seconds.compiled(CompiledRun.chunks, self.run, *arguments, state, static=static, donate=(2,))
 
         return self.groups.programs(compiled, self._keys, self._environments)
-
-    def _chunk(self, key: PRNGKeyArray, environment: Environment, state: RunState) -> PyTree:
-        return CompiledRun(self.loop).chunk(key, environment, state, self.iterations)
 
     @functools.cached_property
     def _parts(self) -> list[Any]:
         """The same for a variable number of iterations, since a recorder's moments divide a chunk."""
 
-        def compiled(group: Group, keys: Any, environments: Environment) -> Any:
-            def part(count: Array, *arguments: Any) -> Any:
-                return over_seeds(lambda *each: self._part(count, *each), group.size)(*arguments)
-
-            arguments = (np.int32(0), keys, environments, group.part_of(self._template))
-            return self.seconds.compiled(part, *arguments, donate=(3,))
+        def compiled(group: Group, *arguments: Any) -> Any:
+            arguments, static = (np.int32(0), *arguments, group.part_of(self._template)), (self.iterations,)
+            return self.seconds.compiled(CompiledRun.parts_of_chunks, self.run, *arguments, static=static, donate=(3,))
 
         return self.groups.programs(compiled, self._keys, self._environments)
 
-    def _part(self, count: Array, key: PRNGKeyArray, environment: Environment, state: RunState) -> PyTree:
-        return CompiledRun(self.loop).part_of_chunk(key, environment, state, self.iterations, count)
-
     def start(self) -> list[RunState]:
         arguments = (self.keys.run, self.environments)
-        return self.groups.split(self.seconds.compiled(jax.vmap(CompiledRun(self.loop).init), *arguments)(*arguments))
+        return self.groups.split(self.seconds.compiled(CompiledRun.begin, self.run, *arguments)(*arguments))
 
     def gather(self, state: list[RunState], part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
         return self.groups.join([part(each) for each in state])
@@ -168,10 +169,9 @@ class CompiledDriver(Driver):
         return state, jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
 
     def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int) -> Played:
-        run = CompiledRun(self.loop)
-        play = jax.vmap(lambda key, environment, network: run.play(key, environment, network, policy, episodes))
-        arguments = (keys, self.environments, networks)
-        return Played(*map(np.asarray, self.seconds.compiled(play, *arguments)(*arguments)))
+        run, arguments = CompiledRun(self.loop, policy), (keys, self.environments, networks)
+        play = self.seconds.compiled(CompiledRun.plays, run, *arguments, static=(episodes,))
+        return Played(*map(np.asarray, play(*arguments)))
 
     def saved(self) -> dict[str, np.ndarray]:
         return {}

@@ -1,6 +1,7 @@
 """A whole training run of one seed in a compiled environment, as pure functions of a key."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import Actor, StepKeys, iteration_keys, play_keys, start_keys, step_keys
 from uppertail.training.drivers.base import EVALUATION_STEPS
+from uppertail.training.drivers.groups import over_seeds
 from uppertail.training.loop import Episode, Loop, RunState, StepRecord
 from uppertail.types import POLICY_CHOICE, PyTree, TimeStep, Transition
 
@@ -25,9 +27,38 @@ class CompiledRun:
 
     Args:
         loop: what the run does with its steps.
+        policy: chooses the actions; None: the agent's own.
     """
 
     loop: Loop
+    policy: ExplorationPolicy | None = None
+
+    def begin(self, run_keys: Key[Array, " seeds"], environments: Environment) -> RunState:
+        """The runs of several seeds before their first step."""
+        return jax.vmap(self.init)(run_keys, environments)
+
+    def chunks(
+        self, iterations: int, run_keys: Key[Array, " seeds"], environments: Environment, runs: RunState
+    ) -> tuple[RunState, StepRecord, Metrics]:
+        """`chunk` of several seeds."""
+        return over_seeds(functools.partial(self.chunk, iterations), run_keys, environments, runs)
+
+    def parts_of_chunks(
+        self,
+        iterations: int,
+        count: Int[Array, ""],
+        run_keys: Key[Array, " seeds"],
+        environments: Environment,
+        runs: RunState,
+    ) -> tuple[RunState, StepRecord, Metrics]:
+        """`part_of_chunk` of several seeds."""
+        return over_seeds(functools.partial(self.part_of_chunk, iterations, count), run_keys, environments, runs)
+
+    def plays(
+        self, episodes: int, keys: Key[Array, " seeds"], environments: Environment, networks: Network
+    ) -> tuple[Float[Array, "seeds episodes"], Int[Array, "seeds episodes"]]:
+        """`play` of several seeds."""
+        return jax.vmap(functools.partial(self.play, episodes))(keys, environments, networks)
 
     def init(self, run_key: PRNGKeyArray, environment: Environment) -> RunState:
         """A run before its first step."""
@@ -40,7 +71,7 @@ class CompiledRun:
         return self.loop.begin(learned, episode)
 
     def chunk(
-        self, run_key: PRNGKeyArray, environment: Environment, run: RunState, iterations: int
+        self, iterations: int, run_key: PRNGKeyArray, environment: Environment, run: RunState
     ) -> tuple[RunState, StepRecord, Metrics]:
         """Some iterations in a row; records and metrics have leading axes [iterations, steps or updates]."""
 
@@ -52,7 +83,7 @@ class CompiledRun:
         return run, records, metrics
 
     def part_of_chunk(
-        self, run_key: PRNGKeyArray, environment: Environment, run: RunState, most: int, count: Int[Array, ""]
+        self, most: int, count: Int[Array, ""], run_key: PRNGKeyArray, environment: Environment, run: RunState
     ) -> tuple[RunState, StepRecord, Metrics]:
         """The same for `count` iterations, known only when it runs; records beyond them, up to `most`, are 0."""
 
@@ -111,15 +142,10 @@ class CompiledRun:
         return episode, transitions, records
 
     def play(
-        self,
-        key: PRNGKeyArray,
-        environment: Environment,
-        network: Network,
-        policy: ExplorationPolicy,
-        episodes: int,
+        self, episodes: int, key: PRNGKeyArray, environment: Environment, network: Network
     ) -> tuple[Float[Array, " episodes"], Int[Array, " episodes"]]:
         """Undiscounted returns and lengths of episodes that are played without further learning."""
-        actor = dataclasses.replace(self._actor, policy=policy)
+        actor = self._actor
 
         def one(key: Key[Array, ""]) -> tuple[Float[Array, ""], Int[Array, ""]]:
             reset_key, play_key = jax.random.split(key)
@@ -143,4 +169,4 @@ class CompiledRun:
 
     @property
     def _actor(self) -> Actor:
-        return Actor(self.loop.agent, self.loop.agent.policy)
+        return Actor(self.loop.agent, self.policy or self.loop.agent.policy)

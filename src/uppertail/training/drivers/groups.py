@@ -102,17 +102,13 @@ class Groups:
         return ThreadPoolExecutor(self.workers)
 
 
-def over_seeds(function: Callable[..., Any], seeds: int) -> Callable[..., Any]:
-    """Turns a function of one seed into one of several, with a leading axis; a single seed on a CPU is not batched."""
+def over_seeds(function: Callable[..., Any], *arguments: PyTree) -> PyTree:
+    """Applies a function of one seed to arrays with a leading axis of seeds; a single seed on a CPU is not batched."""
+    seeds = jax.tree.leaves(arguments)[0].shape[0]
     if seeds > 1 or jax.local_devices()[0].platform not in ALONE:
-        return jax.vmap(function)
-
-    @functools.wraps(function)
-    def alone(*arguments: PyTree) -> PyTree:
-        results = function(*jax.tree.map(lambda leaf: leaf[0], arguments))
-        return jax.tree.map(lambda leaf: leaf[None], results)
-
-    return alone
+        return jax.vmap(function)(*arguments)
+    results = function(*jax.tree.map(lambda leaf: leaf[0], arguments))
+    return jax.tree.map(lambda leaf: leaf[None], results)
 
 
 def _end_to_end(*leaves: Any) -> Any:

@@ -182,7 +182,7 @@ class HostDriver(Driver):
 
     def _programs(self) -> HostPrograms:
         keys = self.keys.run
-        return HostPrograms(self.loop, self.builder.num_actions, keys, self.groups, self.first, self.seconds.compiled)
+        return HostPrograms(self.loop, self.builder.num_actions, keys, self.groups, self.first, self.seconds)
 
     def _learn(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
         """Updates each group's state by learning from its rollouts."""

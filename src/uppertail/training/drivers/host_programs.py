@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -24,10 +23,8 @@ from uppertail.training.acting import (
 )
 from uppertail.training.drivers.groups import Group, Groups, over_seeds
 from uppertail.training.loop import Episode, Loop, RunState
+from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.types import PyTree, Transition
-
-Compile = Callable[..., Any]
-"""Compiles a function for arguments of the given shapes, as `Stopwatch.compiled` does."""
 
 
 class Player(NamedTuple):
@@ -52,7 +49,7 @@ class HostPrograms:
         keys: the keys of each seed's run.
         groups: which seeds share a program.
         first: the first observations of each seed's environments.
-        compiled: compiles a function for arguments of the given shapes.
+        seconds: compiles them, and counts the time.
     """
 
     def __init__(
@@ -62,10 +59,10 @@ class HostPrograms:
         keys: Key[Array, " seeds"],
         groups: Groups,
         first: np.ndarray,
-        compiled: Compile,
+        seconds: Stopwatch,
     ) -> None:
         self.loop, self.num_actions, self.keys = loop, num_actions, keys
-        self.groups, self.first, self.compiled = groups, first, compiled
+        self.groups, self.first, self.compiled = groups, first, seconds.compiled
         self.actor = Actor(loop.agent, loop.agent.policy)
 
     @functools.cached_property
@@ -76,20 +73,17 @@ class HostPrograms:
     @functools.cached_property
     def template(self) -> RunState:
         """Shapes and types of the state of all seeds."""
-        return jax.eval_shape(jax.vmap(self._init), self.keys, self.first)
+        return jax.eval_shape(functools.partial(_init, self.loop, self.num_actions), self.keys, self.first)
 
     def start(self) -> RunState:
         """The state of all seeds before the first step."""
-        return self.compiled(jax.vmap(self._init), self.keys, self.first)(self.keys, self.first)
+        arguments = self.keys, self.first
+        return self.compiled(_init, self.loop, *arguments, static=(self.num_actions,))(*arguments)
 
     @functools.cached_property
     def begin_rollout(self) -> Any:
         """The key of each seed's rollout, and the number of its first step."""
-
-        def begin(run_key: PRNGKeyArray, iteration: Array) -> tuple[PRNGKeyArray, Array]:
-            return iteration_keys(run_key, iteration)[0], jnp.zeros((), jnp.int32)
-
-        return self.compiled(jax.vmap(begin), self.keys, np.zeros(len(self.first), np.int32))
+        return self.compiled(_begin, None, self.keys, np.zeros(len(self.first), np.int32))
 
     # Two programs choose an action. XLA runs a program of at most eight operations, or one whose arrays have at most
     # 512 bytes each, in the thread that calls it; it hands parts of larger ones to other threads, which takes longer.
@@ -100,14 +94,8 @@ class HostPrograms:
 
         It takes the networks' leaves: to take a network apart at every step would be a quarter of a step's time.
         """
-        return self.compiled(self._views, jax.tree.leaves(self.template.learned.network), self.first)
-
-    def _views(self, leaves: list[Array], observations: Array) -> View:
-        def of_seed(network: Network, observations: Array) -> View:
-            return jax.vmap(self.actor.view, in_axes=(None, 0))(network, observations)
-
-        networks = jax.tree.unflatten(jax.tree.structure(self.template.learned.network), leaves)
-        return over_seeds(of_seed, len(self.first))(networks, observations)
+        leaves, structure = jax.tree.flatten(self.template.learned.network)
+        return self.compiled(_views, self.actor, leaves, self.first, static=(structure,))
 
     @functools.cached_property
     def choose(self) -> Any:
@@ -116,72 +104,33 @@ class HostPrograms:
         It returns one row of actions and one that says which are not greedy, the policy's memory, and the next step.
         `begins` says where an episode begins; it is () for a policy without memory.
         """
-        envs = self.first.shape[1]
-
-        def choose(
-            rollout_key: PRNGKeyArray, step: Array, view: View, where: Array, memory: PyTree, begins: PyTree
-        ) -> tuple[Array, PyTree, Array]:
-            keys = environment_keys(step_keys(rollout_key, step).action, envs)
-            starts = begins if self.policy_remembers else jnp.zeros(envs, bool)
-            choice = jax.vmap(self.actor.next_in)(keys, view, where, memory, starts)
-            explores = choice.exploratory.astype(choice.action.dtype)
-            return jnp.stack([choice.action, explores]), choice.memory, step + 1
-
-        step = np.zeros(len(self.first), np.int32)
-        view: PyTree = jax.eval_shape(self._views, jax.tree.leaves(self.template.learned.network), self.first)
+        leaves, structure = jax.tree.flatten(self.template.learned.network)
+        view: PyTree = jax.eval_shape(functools.partial(_views, self.actor, structure), leaves, self.first)
         begins = np.zeros(self.first.shape[:2], bool) if self.policy_remembers else ()
+        step = np.zeros(len(self.first), np.int32)
         arguments = (self.keys, step, view, self.first, self.template.episode.memory, begins)
-        return self.compiled(over_seeds(choose, len(self.first)), *arguments)
+        return self.compiled(_choose, self.actor, *arguments)
 
     @functools.cached_property
     def learn(self) -> list[Any]:
         """Stores the rollouts of each group and learns from them."""
-        template, loop = self.template._replace(episode=()), self.loop
-
-        def learn(run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array) -> tuple[RunState, Metrics]:
-            return loop.learn(iteration_keys(run_key, run.iteration)[1], run, (), fresh, ended)
 
         def compiled(group: Group, keys: Any) -> Any:
-            state = group.part_of(template)
-            steps = (group.size, loop.rollout_steps)
+            state = group.part_of(self.template._replace(episode=()))
+            steps = (group.size, self.loop.rollout_steps)
             ended = jax.ShapeDtypeStruct(steps, bool)
-            return self.compiled(over_seeds(learn, group.size), keys, state, self._fresh(steps), ended, donate=(1,))
+            return self.compiled(_learn, self.loop, keys, state, self._fresh(steps), ended, donate=(1,))
 
         return self.groups.programs(compiled, self.groups.split(self.keys))
 
     def playing(self, networks: Network, policy: ExplorationPolicy, envs: int) -> Player:
         """The player of an evaluation in this many environments of each seed."""
-        actor = dataclasses.replace(self.actor, policy=policy)
-
-        def act(
-            network: Network, key: PRNGKeyArray, step: Array, observations: Array, memory: PyTree, begins: Array
-        ) -> tuple[Array, PyTree]:
-            keys = environment_keys(jax.random.fold_in(key, step), envs)
-            choose = jax.vmap(actor.play, in_axes=(0, None, 0, 0, 0))
-            choice = choose(keys, network, observations, memory, begins)
-            return choice.action, choice.memory
-
-        seeds, _, *shape = self.first.shape
+        actor, (seeds, _, *shape) = dataclasses.replace(self.actor, policy=policy), self.first.shape
         observations = jax.ShapeDtypeStruct((seeds, envs, *shape), self.first.dtype)
         blank = jax.vmap(jax.vmap(actor.blank, in_axes=(None, 0)))
         nothing = jax.tree.map(np.asarray, blank(networks, jnp.zeros(observations.shape, observations.dtype)))
-        begins = np.zeros((seeds, envs), bool)
-        arguments = (networks, self.keys, np.int32(0), observations, nothing, begins)
-        return Player(self.compiled(jax.vmap(act, in_axes=(0, 0, None, 0, 0, 0)), *arguments), nothing)
-
-    def _init(self, run_key: PRNGKeyArray, observations: Array) -> RunState:
-        """A run before its first step, with the first action of each environment."""
-        keys = start_keys(run_key)
-        learned = self.loop.learner.init(keys.network, observations, self.num_actions)
-        choice = self._first(learned.network, keys.action, observations)
-        zeros = jnp.zeros(observations.shape[0])
-        episode = Episode((), observations, choice.action, zeros, zeros.astype(jnp.int32), choice.memory)
-        return self.loop.begin(learned, episode)
-
-    def _first(self, network: Network, key: PRNGKeyArray, observations: Array) -> Choice:
-        """The first choice of a run in each of a seed's environments."""
-        keys = environment_keys(key, observations.shape[0])
-        return jax.vmap(self.actor.first, in_axes=(0, None, 0))(keys, network, observations)
+        arguments = (networks, self.keys, np.int32(0), observations, nothing, np.zeros((seeds, envs), bool))
+        return Player(self.compiled(_act, actor, *arguments), nothing)
 
     def _fresh(self, steps: tuple[int, int]) -> Any:
         """Shapes and types of the transitions of a rollout, with these leading axes [seeds, steps]."""
@@ -192,3 +141,84 @@ class HostPrograms:
 
         kinds: Any = Transition  # of shapes instead of arrays
         return kinds(observation, each(np.int32), each(np.float32), each(bool), observation, each(np.int32))
+
+
+def _init(loop: Loop, num_actions: int, keys: Key[Array, " seeds"], observations: Array) -> RunState:
+    """Runs before their first step, with the first action of each environment."""
+    actor = Actor(loop.agent, loop.agent.policy)
+
+    def init(run_key: PRNGKeyArray, observations: Array) -> RunState:
+        keys = start_keys(run_key)
+        learned = loop.learner.init(keys.network, observations, num_actions)
+        first = jax.vmap(actor.first, in_axes=(0, None, 0))
+        choice = first(environment_keys(keys.action, observations.shape[0]), learned.network, observations)
+        zeros = jnp.zeros(observations.shape[0])
+        episode = Episode((), observations, choice.action, zeros, zeros.astype(jnp.int32), choice.memory)
+        return loop.begin(learned, episode)
+
+    return jax.vmap(init)(keys, observations)
+
+
+def _begin(_: None, keys: Key[Array, " seeds"], iterations: Array) -> tuple[Key[Array, " seeds"], Array]:
+    def begin(run_key: PRNGKeyArray, iteration: Array) -> tuple[PRNGKeyArray, Array]:
+        return iteration_keys(run_key, iteration)[0], jnp.zeros((), jnp.int32)
+
+    return jax.vmap(begin)(keys, iterations)
+
+
+def _views(actor: Actor, structure: Any, leaves: list[Array], observations: Array) -> View:
+    def of_seed(network: Network, observations: Array) -> View:
+        return jax.vmap(actor.view, in_axes=(None, 0))(network, observations)
+
+    return over_seeds(of_seed, jax.tree.unflatten(structure, leaves), observations)
+
+
+def _choose(
+    actor: Actor,
+    rollout_keys: Key[Array, " seeds"],
+    steps: Array,
+    views: View,
+    observations: Array,
+    memory: PyTree,
+    begins: PyTree,
+) -> tuple[Array, PyTree, Array]:
+    envs = observations.shape[1]
+
+    def choose(
+        key: PRNGKeyArray, step: Array, view: View, where: Array, memory: PyTree, begins: PyTree
+    ) -> tuple[Array, PyTree, Array]:
+        keys = environment_keys(step_keys(key, step).action, envs)
+        starts = jnp.zeros(envs, bool) if isinstance(begins, tuple) else begins
+        choice = jax.vmap(actor.next_in)(keys, view, where, memory, starts)
+        explores = choice.exploratory.astype(choice.action.dtype)
+        return jnp.stack([choice.action, explores]), choice.memory, step + 1
+
+    return over_seeds(choose, rollout_keys, steps, views, observations, memory, begins)
+
+
+def _learn(
+    loop: Loop, keys: Key[Array, " seeds"], runs: RunState, fresh: Transition, ended: Array
+) -> tuple[RunState, Metrics]:
+    def learn(run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array) -> tuple[RunState, Metrics]:
+        return loop.learn(iteration_keys(run_key, run.iteration)[1], run, (), fresh, ended)
+
+    return over_seeds(learn, keys, runs, fresh, ended)
+
+
+def _act(
+    actor: Actor,
+    networks: Network,
+    keys: Key[Array, " seeds"],
+    step: Array,
+    observations: Array,
+    memory: PyTree,
+    begins: Array,
+) -> tuple[Array, PyTree]:
+    envs = observations.shape[1]
+
+    def act(network: Network, key: PRNGKeyArray, *of_seed: Any) -> tuple[Array, PyTree]:
+        keys = environment_keys(jax.random.fold_in(key, step), envs)
+        choice: Choice = jax.vmap(actor.play, in_axes=(0, None, 0, 0, 0))(keys, network, *of_seed)
+        return choice.action, choice.memory
+
+    return jax.vmap(act)(networks, keys, observations, memory, begins)

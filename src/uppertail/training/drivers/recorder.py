@@ -1,5 +1,6 @@
 """Records return distributions while a run trains: at moments that lie ever further apart, in states of a table."""
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -33,6 +34,59 @@ def moments() -> list[int]:
     return list(itertools.islice((value for value, _ in itertools.groupby(powers)), MOMENTS - 2))
 
 
+@dataclasses.dataclass(frozen=True)
+class Capture:
+    """What is recorded of each seed at one moment.
+
+    Args:
+        loop: what a run does with its steps.
+        table: whether the environment is a table.
+        all_states: whether all states are recorded.
+        count: how many states are recorded.
+    """
+
+    loop: Loop
+    table: bool
+    all_states: bool
+    count: int
+
+    def of_seeds(self, probes: tuple[PyTree, Array], runs: RunState) -> dict[str, Array]:
+        """The arrays to record for several seeds."""
+        return over_seeds(self.of_seed, probes, runs)
+
+    def of_seed(self, probe: tuple[PyTree, Array], run: RunState) -> dict[str, Array]:
+        """The arrays to record for one seed."""
+        agent, (environment, first), network = self.loop.agent, probe, self.loop.result(run)
+        states = self._states(environment, network)
+        observations = jnp.maximum(states, 0) if self.all_states or self.table else first[None]
+        z = jax.vmap(agent.returns_by_member, in_axes=(None, 0))(network, observations)
+        mean, std = (jax.vmap(jax.vmap(jax.vmap(each)))(z) for each in (agent.family.mean, agent.family.std))
+        leaves, _ = jax.tree_util.tree_flatten_with_path(z)
+        found = {
+            "episode": run.episodes if self.loop.episodes is None else jnp.minimum(run.episodes, self.loop.episodes),
+            "states": states,
+            "mean": jnp.mean(mean, axis=1),
+            "std": jnp.sqrt(jnp.mean(std**2, axis=1) + jnp.var(mean, axis=1)),
+            **{f"z/{jax.tree_util.keystr(path, simple=True, separator='/')}": leaf for path, leaf in leaves},
+        }
+        if self.loop.counted and (self.all_states or self.table):
+            found |= {"visits": run.seen.visits[observations], "last": run.seen.last[observations]}
+        return found
+
+    def _states(self, environment: PyTree, network: Network) -> Int[Array, " states"]:
+        if not self.table or self.all_states:
+            return jnp.arange(self.count, dtype=jnp.int32)
+
+        def step(state: Array, _: None) -> tuple[Array, Array]:
+            z = self.loop.agent.returns_by_member(network, jnp.maximum(state, 0))
+            action = jnp.argmax(jnp.mean(jax.vmap(jax.vmap(self.loop.agent.family.mean))(z), axis=0))
+            where = (state, action, jnp.argmax(environment.probability[state, action]))
+            over = (state < 0) | environment.terminated[where]
+            return jnp.where(over, -1, environment.next_state[where]), state
+
+        return jax.lax.scan(step, environment.start_state[0], length=self.count)[1]
+
+
 class Recorder:
     """Records return distributions; a driver calls it between rollouts.
 
@@ -60,20 +114,20 @@ class Recorder:
         seconds: Stopwatch,
     ) -> None:
         self.loop, self.groups = loop, groups
-        self.table = isinstance(environments, FiniteMDP)
+        table = isinstance(environments, FiniteMDP)
         parts = max(1, loop.agent.members or 1) * loop.agent.family.num_outputs + 4
         most = max(1, NUMBERS // (MOMENTS * first.shape[0] * num_actions * parts))
         states = loop.counted[0] if loop.counted else 1
-        self.all_states = loop.counted is not None and states <= most
-        self.count = states if self.all_states else min(most, states) if self.table else 1
+        all_states = loop.counted is not None and states <= most
+        capture = Capture(loop, table, all_states, states if all_states else min(most, states) if table else 1)
         self.iteration = 0
         self._due = moments()
         self._taken: dict[int, dict[int, PyTree]] = {}
-        self._probes = self.groups.split((environments if self.table else None, first))
+        self._probes = self.groups.split((environments if table else None, first))
 
         def compiled(group: Group, probe: PyTree) -> Any:
             run = group.part_of(_without_data(template))
-            return seconds.compiled(over_seeds(self._capture, group.size), probe, run)
+            return seconds.compiled(Capture.of_seeds, capture, probe, run)
 
         self._programs = groups.programs(compiled, self._probes)
 
@@ -132,38 +186,6 @@ class Recorder:
         for path, array in arrays.items():
             moment, place, name = path.split("/", 2)
             self._taken.setdefault(int(moment), {}).setdefault(int(place), {})[name] = array
-
-    def _capture(self, probe: tuple[PyTree, Array], run: RunState) -> dict[str, Array]:
-        """The arrays to record for one seed."""
-        agent, (environment, first), network = self.loop.agent, probe, self.loop.result(run)
-        states = self._states(environment, network)
-        observations = jnp.maximum(states, 0) if self.all_states or self.table else first[None]
-        z = jax.vmap(agent.returns_by_member, in_axes=(None, 0))(network, observations)
-        mean, std = (jax.vmap(jax.vmap(jax.vmap(each)))(z) for each in (agent.family.mean, agent.family.std))
-        leaves, _ = jax.tree_util.tree_flatten_with_path(z)
-        found = {
-            "episode": run.episodes if self.loop.episodes is None else jnp.minimum(run.episodes, self.loop.episodes),
-            "states": states,
-            "mean": jnp.mean(mean, axis=1),
-            "std": jnp.sqrt(jnp.mean(std**2, axis=1) + jnp.var(mean, axis=1)),
-            **{f"z/{jax.tree_util.keystr(path, simple=True, separator='/')}": leaf for path, leaf in leaves},
-        }
-        if self.loop.counted and (self.all_states or self.table):
-            found |= {"visits": run.seen.visits[observations], "last": run.seen.last[observations]}
-        return found
-
-    def _states(self, environment: PyTree, network: Network) -> Int[Array, " states"]:
-        if not self.table or self.all_states:
-            return jnp.arange(self.count, dtype=jnp.int32)
-
-        def step(state: Array, _: None) -> tuple[Array, Array]:
-            z = self.loop.agent.returns_by_member(network, jnp.maximum(state, 0))
-            action = jnp.argmax(jnp.mean(jax.vmap(jax.vmap(self.loop.agent.family.mean))(z), axis=0))
-            where = (state, action, jnp.argmax(environment.probability[state, action]))
-            over = (state < 0) | environment.terminated[where]
-            return jnp.where(over, -1, environment.next_state[where]), state
-
-        return jax.lax.scan(step, environment.start_state[0], length=self.count)[1]
 
 
 def _without_data(run: RunState) -> RunState:

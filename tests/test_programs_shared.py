@@ -1,0 +1,110 @@
+"""Runs that differ only in numbers share their compiled programs."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import uppertail as ut
+from uppertail.schema import traced
+from uppertail.training.process.programs import filled, split
+
+TINY = ut.Settings(seeds=1, episodes=10, hidden_layers=1, width=4, replay_size=64)
+
+
+@dataclasses.dataclass(frozen=True)
+class Marked:
+    weight: float = traced(1.0)
+    count: int | None = traced(None)
+    kind: str = "a"
+
+
+@dataclasses.dataclass(frozen=True)
+class Around:
+    parts: tuple[Marked, ...]
+    fixed: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.parts[0].weight < 9:
+            raise ValueError(self.parts[0].weight)
+
+
+def test_marked_numbers_are_taken_out_and_put_back_and_all_else_stays() -> None:
+    parts = Around((Marked(3.0), Marked(4.0, 5, "b")))
+    skeleton, numbers = split(parts)
+    assert [(number, number.dtype) for number in numbers] == [(3.0, np.float32), (4.0, np.float32), (5, np.int32)]
+    assert hash(skeleton) == hash(split(Around((Marked(1.0), Marked(7.0, 9, "b"))))[0])
+    assert skeleton == split(Around((Marked(1.0), Marked(7.0, 9, "b"))))[0]
+    for other in (Around((Marked(3.0), Marked(4.0, None, "b"))), Around((Marked(3.0), Marked(4.0, 5, "c")))):
+        assert skeleton != split(other)[0]
+    assert skeleton != split(dataclasses.replace(parts, fixed=2.5))[0]
+    assert filled(skeleton, numbers) == parts
+    assert filled(skeleton, [100.0, 1.0, 2]).parts[0].weight == 100.0  # nothing is checked again
+    assert parts == Around((Marked(3.0), Marked(4.0, 5, "b")))
+
+
+@pytest.fixture
+def compiles() -> Any:
+    """How many programs XLA has compiled, or read from a disk, until now: all, not only those that runs count."""
+    count = [0]
+
+    def listen(event: str, duration_secs: float, **kwargs: Any) -> None:
+        count[0] += event == "/jax/core/compile/backend_compile_duration"
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield count
+    jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("environment", [ut.Toy(), ut.Gym("CartPole-v1", compile="never")], ids=["compiled", "host"])
+def test_eight_learning_rates_are_one_compilation(environment: Any, compiles: list[int]) -> None:
+    learned, made = [], []
+    for rate in (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1):
+        settings = dataclasses.replace(TINY, learning_rate=rate, episodes=10 + int(100 * rate), steps=64)
+        policy = ut.UCB(1.0 + rate, 2.0 + rate)
+        result = ut.train(environment, ut.Gaussian(std_bias=1 + rate), policy, settings, learner=ut.GradientDescent())
+        made.append((result.record.compilations, compiles[0]))
+        learned.append(float(np.asarray(jax.tree.leaves(result.networks)[0]).sum()))
+    assert made[0][1] > 5
+    assert [count for count, _ in made[1:]] == [0] * 7
+    assert {count for _, count in made} == {made[0][1]}  # nothing else was compiled, either
+    assert len(set(learned)) == 8  # and yet each learned at its own rate
+
+
+def test_least_squares_shares_its_program_for_every_lambda_discount_and_epsilon() -> None:
+    values = []
+    for number in (1, 2, 3):
+        settings = ut.Settings(seeds=1, episodes=5, discount=1.0 - 0.1 * number)
+        learner = ut.LeastSquares(0.01 * number, mean_prior_count=0.1 * number, tolerance=1e-4 * number)
+        result = ut.train(ut.Chain(3), policy=ut.EpsilonGreedy(0.2 * number), settings=settings, learner=learner)
+        assert number == 1 or result.record.compilations == 0
+        values.append(jax.tree.leaves(result.networks)[0].tolist())
+    assert values[0] != values[1] != values[2]
+
+
+@dataclasses.dataclass(frozen=True)
+class Stubborn(ut.Memoryless):
+    """A user's policy, whose number is a constant of its program: Python decides on it."""
+
+    action: float = 0.0
+
+    def scores(self, key: Any, family: Any, z: Any) -> Any:
+        return jnp.zeros(2).at[int(self.action)].set(1.0)
+
+
+class Unhashable(Stubborn):
+    """Another, whose programs cannot be found again."""
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
+@pytest.mark.parametrize("kind", [Stubborn, Unhashable])
+def test_a_users_own_number_is_a_constant_of_its_program(kind: type[Stubborn]) -> None:
+    settings = ut.Settings(seeds=1, episodes=5)
+    records = [ut.train(ut.Toy(), policy=kind(action), settings=settings).record for action in (0.0, 1.0, 0.0)]
+    first, other, again = (record.episodes[0].returns.tolist() for record in records)
+    assert first == again != other
