@@ -87,12 +87,12 @@ def test_least_squares_shares_its_program_for_every_lambda_discount_and_epsilon(
 
 
 @dataclasses.dataclass(frozen=True)
-class Stubborn(ut.Memoryless):
+class Stubborn(ut.ExplorationPolicy):
     """A user's policy, whose number is a constant of its program: Python decides on it."""
 
     action: float = 0.0
 
-    def scores(self, key: Any, family: Any, z: Any) -> Any:
+    def scores(self, key: Any, decision: Any) -> Any:
         return jnp.zeros(2).at[int(self.action)].set(1.0)
 
 

@@ -94,6 +94,7 @@ def test_summary_has_every_promised_key_and_is_json():
     summary = record_of([0.0] * 3 + [1.0] * 60, [0.0] * 10).summary()
     promised = {
         "env", "distribution", "policy", "seeds", "episodes", "env_steps", "wall_seconds", "compile_seconds",
+        "compilations",
         "steps_per_second", "first_success_episode", "solved_episode", "final_success_rate", "final_greedy_return",
         "floor_episodes", "first_success_over_floor", "failed", "targets_outside_support",
         "network", "replay", "target",

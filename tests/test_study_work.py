@@ -32,6 +32,7 @@ PER_SEED = ("first_success_episode", "solved_episode", "kept", "longest_fall", "
 SUMMARY = {
     **{part: {"name": "X"} for part in PARTS},
     **dict.fromkeys(("wall_seconds", "compile_seconds", "steps_per_second", "targets_outside_support"), 0.0),
+    "compilations": 0,
     **{name: [None] for name in (*PER_SEED, "final_greedy_return", "greedy_solves")},
     **dict.fromkeys(("measured_returns", "stopped", "diverged", "failed", "success")),
     "settings": {"seed": 0, "discount": 0.9},

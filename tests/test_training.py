@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import signal
 from typing import Any
@@ -12,12 +13,13 @@ import numpy as np
 import optax
 import pytest
 
+import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
 from uppertail.encodings import Preferences
 from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP, FrozenLake, Gym, Toy
 from uppertail.errors import InputError
-from uppertail.learners import Gradients
+from uppertail.learners import Gradients, Metrics
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Thompson
@@ -25,8 +27,11 @@ from uppertail.records import describe, write_run
 from uppertail.replay import Uniform
 from uppertail.targets import Online
 from uppertail.training import assembly
+from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.drivers import compiled
 from uppertail.training.drivers.compiled_run import CompiledRun
-from uppertail.training.loop import Loop
+from uppertail.training.ledger import Ledger, StartReturn
+from uppertail.training.loop import Loop, StepRecord
 from uppertail.training.results import TrainingDivergedError
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
@@ -348,14 +353,58 @@ def test_a_run_ends_at_whichever_limit_comes_first(limits, episodes, steps):
 def test_ctrl_c_keeps_what_was_learned():
     before = signal.getsignal(signal.SIGINT)
     settings = Settings(**SMALL, seeds=2, **THREE_CHUNKS)
-    result = train(
-        Chain(length=5), Gaussian(), UCB(), settings, on_chunk=lambda progress: os.kill(os.getpid(), signal.SIGINT)
-    )
+    with pytest.raises(KeyboardInterrupt) as caught:
+        train(
+            Chain(length=5), Gaussian(), UCB(), settings, on_chunk=lambda progress: os.kill(os.getpid(), signal.SIGINT)
+        )
+    assert isinstance(caught.value, ut.TrainingInterrupted)
+    result = caught.value.result
     assert result.record.interrupted
     assert result.record.env_steps == [1008, 1008]
     assert result.record.diverged is None
     assert all(seed.returns.size for seed in result.record.episodes)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.slow
+def test_a_run_ends_once_every_seed_is_done_also_after_a_kill(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "CHUNK_STEPS", 64)
+    settings = Settings(seeds=2, episodes=10**6, steps=6400, until="solved")
+    whole = train(Chain(length=3), settings=settings).record
+    assert (whole.stopped, whole.interrupted) == ("until solved", False)
+    solved = [seed.end_steps[at - 1] for seed, at in zip(whole.episodes, whole.solved_episode, strict=True) if at]
+    assert len(solved) == 2
+    assert 128 < max(solved) <= whole.env_steps[0] < max(solved) + 64  # at the end of the chunk
+
+    steps = iter([64, 128])
+    place = Checkpoints(tmp_path, every=64)
+    with pytest.raises(StopIteration):
+        train(Chain(length=3), settings=settings, checkpoints=place, on_chunk=lambda _: next(steps))
+    for _ in range(2):  # the second call has nothing left to do
+        again = train(Chain(length=3), settings=settings, checkpoints=place).record
+        assert (again.stopped, again.env_steps) == ("until solved", whole.env_steps)
+        for one, other in zip(whole.episodes, again.episodes, strict=True):
+            np.testing.assert_array_equal(one.returns, other.returns)
+
+
+@pytest.mark.parametrize("until", ["solve", "return", "return=", "return=x", "return=inf", "return=nan", "steps=9", ""])
+def test_what_a_run_cannot_end_by_is_refused(until):
+    with pytest.raises(InputError, match=r"until is .*use solved, or return=NUMBER"):
+        Settings(until=until)
+
+
+def test_the_criterion_is_the_mean_of_fifty_episodes_in_a_row():
+    nothing: Any = np.zeros((2, 60, 1), np.float32)
+    metrics, ret, ended = Metrics(nothing, nothing, nothing), nothing - 200.0, nothing == 0
+    ret[:, 5:] = -110.0
+    records = StepRecord(ended, ret, ended.astype(np.int32), ~ended)
+    start = StartReturn(np.zeros(2), np.zeros(2))
+    for until, stopped in (("return=-110", "until return=-110"), ("return=-109.9", None), ("solved", "until solved")):
+        ledger = Ledger(Settings(seeds=2, until=until, rollout_steps=1), -100.0)
+        ledger.extend(records, metrics, start)
+        assert (ledger.stopped, ledger.over) == (stopped, stopped is not None)
+    with pytest.raises(InputError, match="nobody says what a success is"):
+        Ledger(Settings(until="solved"), math.inf)
 
 
 @pytest.mark.slow

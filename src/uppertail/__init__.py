@@ -56,7 +56,12 @@ if TYPE_CHECKING:
     from uppertail.training.action_returns import ActionReturns
     from uppertail.training.checkpoints.folder import Checkpoints
     from uppertail.training.progress import Progress, Stop
-    from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingResult
+    from uppertail.training.results import (
+        TrainingDivergedError,
+        TrainingFailedError,
+        TrainingInterrupted,
+        TrainingResult,
+    )
     from uppertail.training.settings import Settings
     from uppertail.training.train import train
     from uppertail.types import TimeStep
@@ -83,7 +88,12 @@ _HOMES = {
     "uppertail.training.action_returns": ("ActionReturns",),
     "uppertail.training.checkpoints.folder": ("Checkpoints",),
     "uppertail.training.progress": ("Progress", "Stop"),
-    "uppertail.training.results": ("TrainingDivergedError", "TrainingFailedError", "TrainingResult"),
+    "uppertail.training.results": (
+        "TrainingDivergedError",
+        "TrainingFailedError",
+        "TrainingInterrupted",
+        "TrainingResult",
+    ),
     "uppertail.training.train": ("train",),
     "uppertail.cli.trained": ("load",),
 }
@@ -153,6 +163,7 @@ __all__ = [
     "Toy",
     "TrainingDivergedError",
     "TrainingFailedError",
+    "TrainingInterrupted",
     "TrainingResult",
     "TreasureChain",
     "Uniform",

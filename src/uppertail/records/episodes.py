@@ -84,12 +84,15 @@ class Episodes:
 
     def solved(self, success_return: float) -> int | None:
         """Number of the first episode at which the mean return of the last 50 is within a tenth of a success."""
+        return self.reached(success_return - (1 - SOLVED_SHARE) * abs(success_return))
+
+    def reached(self, mean_return: float) -> int | None:
+        """Number of the first episode at which the mean return of the last 50 is at least this."""
         if self.returns.size < SOLVED_WINDOW:
             return None
         totals = np.cumsum(np.concatenate([[0.0], self.returns.astype(np.float64)]))
         means = (totals[SOLVED_WINDOW:] - totals[:-SOLVED_WINDOW]) / SOLVED_WINDOW
-        needed = success_return - (1 - SOLVED_SHARE) * abs(success_return)
-        reached = np.flatnonzero(means >= needed - 1e-9)
+        reached = np.flatnonzero(means >= mean_return - 1e-9)
         return int(reached[0]) + SOLVED_WINDOW if reached.size else None
 
     def kept(self, success_return: float) -> float | None:

@@ -127,7 +127,7 @@ class StudyFolder:
     def compilations(self) -> int:
         """How many programs the finished cells compiled; those that differ only in numbers share theirs."""
         runs = (finished_run(place) for place in (self.path / CELLS).glob("*"))
-        return sum(run.summary.get("compilations", 0) for run in runs if run)
+        return sum(run.summary["compilations"] for run in runs if run)
 
     def release(self, definition: Definition) -> Iterator[str]:
         """Lets damaged and failed cells run again, except trials; yields a sentence about each damaged cell."""

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.records import FINAL_WINDOW, Episodes
 from uppertail.schema import MismatchError
@@ -37,9 +38,17 @@ class Ledger:
     Args:
         settings: the run's limits and seeds.
         success_return: return from which an episode counts as a success.
+
+    Raises:
+        InputError: the run is to end when it is solved, and nobody says what a success is.
     """
 
     def __init__(self, settings: Settings, success_return: float) -> None:
+        if settings.until == "solved" and not math.isfinite(success_return):
+            raise InputError(
+                "until is solved, but nobody says what a success is in this environment: use return=NUMBER, the mean "
+                "return to reach."
+            )
         self.settings, self.success_return = settings, success_return
         self.seconds = Stopwatch()
         self.seen = [Episodes.none() for _ in range(settings.seeds)]
@@ -66,6 +75,15 @@ class Ledger:
         return np.array([out_of_steps or self._complete(seed) for seed in self.episodes])
 
     @property
+    def done(self) -> Bool[np.ndarray, " seeds"]:
+        """Which seeds have reached what `until` asks for."""
+        if self.settings.until is None:
+            return np.zeros(len(self.seen), bool)
+        goal = self.settings.until_return
+        reached = (each.solved(self.success_return) if goal is None else each.reached(goal) for each in self.episodes)
+        return np.array([episode is not None for episode in reached])
+
+    @property
     def over(self) -> bool:
         """Whether there is nothing left to do."""
         return bool(self.finished.all()) or any((self.diverged, self.stopped is not None, self.failed))
@@ -84,6 +102,8 @@ class Ledger:
         for row in np.flatnonzero(running):
             self.seen[row] = self.seen[row].extended(flat.ended[row], flat.ret[row], flat.length[row], self.step + 1)
         self.step += flat.ended.shape[1]
+        if (done := self.done).any() and (done | self.finished).all():
+            self.stopped = f"until {self.settings.until}"
         outside = np.asarray(metrics.outside)[counted]
         self.targets += outside.size * self.settings.batch_size
         self.targets_outside += float(np.sum(outside, dtype=np.float64)) * self.settings.batch_size

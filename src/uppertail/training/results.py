@@ -182,6 +182,25 @@ class TrainingResult:
         return {}
 
 
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM ended `ut.train`; `result` holds what was learned until then.
+
+    Examples:
+        >>> import os, signal
+        >>> import uppertail as ut
+        >>> long = ut.Settings(seeds=1, episodes=10**9)
+        >>> try:
+        ...     ut.train(ut.Toy(), settings=long, on_chunk=lambda progress: os.kill(os.getpid(), signal.SIGINT))
+        ... except ut.TrainingInterrupted as stop:
+        ...     stop.result.record.interrupted
+        True
+    """
+
+    def __init__(self, result: TrainingResult) -> None:
+        super().__init__("Training was interrupted: `result` holds what was learned until then.")
+        self.result = result
+
+
 class TrainingFailedError(InputError):
     """Training could not go on; `result` holds what was learned until then.
 

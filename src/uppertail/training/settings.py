@@ -1,6 +1,7 @@
 """How a run is trained: how long, on how much data, with how many seeds. Imports nothing heavy."""
 
 import dataclasses
+import math
 from typing import Literal
 
 from uppertail.errors import InputError
@@ -22,6 +23,8 @@ class Settings:
         seed: the base seed; run k uses seed + k.
         episodes: a run ends after this many episodes.
         steps: a run ends after this many environment steps, if that comes first; null: no limit.
+        until: a run ends earlier, at the end of a chunk, once every seed is done: solved (as `solved_episode` has it)
+            or return=NUMBER (its mean return over 50 episodes in a row was at least that); null: it does not.
         num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
         discount: discount per step, in [0, 1].
         learning_rate: step size of Adam, above 0.
@@ -58,6 +61,7 @@ class Settings:
     seed: int = 0
     episodes: int = 1000
     steps: int | None = None
+    until: str | None = None
     num_envs: int = 1
     discount: float = 0.995
     learning_rate: float = 1e-3
@@ -93,6 +97,12 @@ class Settings:
             f"with {self.seeds} seeds, use {2**31 - self.seeds} at most",
         )
         _require(self.steps is None or self.steps >= 1, "steps", self.steps, "use 1 or more, or leave it out")
+        _require(
+            self.until in (None, "solved") or self.until_return is not None,
+            "until",
+            self.until,
+            "use solved, or return=NUMBER, for example return=-110",
+        )
         _require(
             self.rollout_steps is None or self.rollout_steps % self.num_envs == 0,
             "num_envs",
@@ -132,6 +142,16 @@ class Settings:
             f"use 0 or more, at most the {self.replay_size} transitions that the replay buffer holds",
         )
         _require(self.loss_samples >= 0, "loss_samples", self.loss_samples, "use 0, the closed form, or more")
+
+    @property
+    def until_return(self) -> float | None:
+        """The mean return that `until` asks for; None if it asks for none."""
+        name, _, text = (self.until or "").partition("=")
+        try:
+            number = float(text) if name == "return" else math.nan
+        except ValueError:
+            return None
+        return number if math.isfinite(number) else None
 
     @property
     def steps_per_rollout(self) -> int:

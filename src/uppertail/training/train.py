@@ -18,8 +18,9 @@ from uppertail.targets import Target
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.drive import OnChunk, drive
 from uppertail.training.method import Method
+from uppertail.training.process.interrupt import interruptible
 from uppertail.training.process.jax_settings import in_32_bits
-from uppertail.training.results import TrainingResult
+from uppertail.training.results import TrainingInterrupted, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 
@@ -58,6 +59,7 @@ def train(
             checkpoints cannot be used.
         TrainingDivergedError: a loss became NaN or infinite.
         TrainingFailedError: an environment could not go on.
+        TrainingInterrupted: Ctrl-C or SIGTERM came; it is a KeyboardInterrupt, and its `result` is what was learned.
 
     Examples:
         >>> import uppertail as ut
@@ -73,7 +75,7 @@ def train(
     parts = {"network": network, "replay": replay, "target": target}
     method = Method.of(distribution=distribution, policy=policy, learner=learner, **parts)
     builder = builder_of(environment)
-    with in_32_bits(), contextlib.ExitStack() as lock:
+    with in_32_bits(), contextlib.ExitStack() as lock, interruptible() as asked_to_stop:
         run = Run(builder, method, settings or Settings(), checkpoints.asked() if checkpoints else None, record)
         for note in run.notes:
             warnings.warn(note, stacklevel=2)
@@ -81,6 +83,8 @@ def train(
             checkpoints.make_folder()
             lock.enter_context(locked(Path(checkpoints.folder)))
         result = drive(run, on_chunk, checkpoints)
+    if asked_to_stop.is_set():
+        raise TrainingInterrupted(result)
     if remark := result.networks.remark():
         warnings.warn(remark, stacklevel=2)
     return result

@@ -97,7 +97,7 @@ def record_of(folder: records.RunFolder, header: Header) -> records.RunRecord:
         training_seconds=header.seconds["training"],
         **{name: summary[name] for name in ("interrupted", "diverged", "stopped", "failed", "hardware")},
         outside_share=summary["targets_outside_support"],
-        compilations=summary.get("compilations", 0),
+        compilations=summary["compilations"],
     )
 
 
