@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
 from uppertail.records import RunRecord, episode_text, median_episode
+from uppertail.training.notebook import is_notebook, updating_line
 
 if TYPE_CHECKING:
     from uppertail.training.progress import Progress as TrainingProgress
@@ -24,7 +25,11 @@ NARROW = 60
 
 @contextlib.contextmanager
 def progress_bar(label: str, quiet: bool) -> Iterator[Callable[["TrainingProgress"], None]]:
-    """Yields the callback that keeps a progress bar up to date; a quiet one shows nothing."""
+    """Yields the callback that keeps a progress bar up to date, or a line in a notebook; a quiet one shows nothing."""
+    if is_notebook() and not quiet:
+        with updating_line() as write:
+            yield write
+        return
     columns = (
         TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=4)),
         BarColumn(bar_width=6),
@@ -35,19 +40,9 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[["TrainingProgres
         task = bar.add_task(label, total=1.0, status="compiling")
 
         def show(now: "TrainingProgress") -> None:
-            bar.update(task, completed=now.fraction, status=status(now))
+            bar.update(task, completed=now.fraction, status=now.text)
 
         yield show
-
-
-def status(now: "TrainingProgress") -> str:
-    """How far a run is and how well it does: its successes if they are defined, else its returns."""
-    least = min(now.episodes)
-    if math.isfinite(now.success_rate):
-        doing = f"{now.solved}/{len(now.episodes)} solved, {now.success_rate:.0%} success"
-    else:
-        doing = f"return {now.mean_return:.4g}" if math.isfinite(now.mean_return) else "no episode yet"
-    return f"{doing}, {least} episode{'s'[: least != 1]}, {now.steps_per_second / 1000:.1f}k/s"
 
 
 def table(*headings: str, title: str | None = None, texts: int = 0) -> Table:

@@ -1,6 +1,7 @@
 """What training reports while it goes on, and what a callback can answer."""
 
 import dataclasses
+import math
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,16 @@ class Progress:
     compilations: int
     step: int
     chunk_steps: int
+
+    @property
+    def text(self) -> str:
+        """How far the run is and how well it does: its successes if they are defined, else its returns."""
+        least = min(self.episodes)
+        if math.isfinite(self.success_rate):
+            doing = f"{self.solved}/{len(self.episodes)} solved, {self.success_rate:.0%} success"
+        else:
+            doing = f"return {self.mean_return:.4g}" if math.isfinite(self.mean_return) else "no episode yet"
+        return f"{doing}, {least} episode{'s'[: least != 1]}, {self.steps_per_second / 1000:.1f}k/s"
 
 
 @dataclasses.dataclass(frozen=True)

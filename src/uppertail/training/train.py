@@ -18,6 +18,7 @@ from uppertail.targets import Target
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.drive import OnChunk, drive
 from uppertail.training.method import Method
+from uppertail.training.notebook import updating_line
 from uppertail.training.process.interrupt import interruptible
 from uppertail.training.process.jax_settings import in_32_bits
 from uppertail.training.results import TrainingInterrupted, TrainingResult
@@ -75,14 +76,14 @@ def train(
     parts = {"network": network, "replay": replay, "target": target}
     method = Method.of(distribution=distribution, policy=policy, learner=learner, **parts)
     builder = builder_of(environment)
-    with in_32_bits(), contextlib.ExitStack() as lock, interruptible() as asked_to_stop:
+    with in_32_bits(), updating_line() as show, contextlib.ExitStack() as lock, interruptible() as asked_to_stop:
         run = Run(builder, method, settings or Settings(), checkpoints.asked() if checkpoints else None, record)
         for note in run.notes:
             warnings.warn(note, stacklevel=2)
         if checkpoints is not None:
             checkpoints.make_folder()
             lock.enter_context(locked(Path(checkpoints.folder)))
-        result = drive(run, on_chunk, checkpoints)
+        result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints)
     if asked_to_stop.is_set():
         raise TrainingInterrupted(result)
     if remark := result.networks.remark():

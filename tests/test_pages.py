@@ -1,0 +1,150 @@
+"""Every program and every command that README.md and the pages in docs/ show: programs run, commands are understood."""
+
+import contextlib
+import dataclasses
+import importlib
+import importlib.util
+import re
+import shlex
+import sys
+import types
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import uppertail
+from reproduction import FIGURES
+from uppertail.cli import main
+from uppertail.cli.parsing import parse
+from uppertail.cli.train import _one_logger_option
+from uppertail.presets import with_preset
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+BLOCK = re.compile(
+    r"(?:^<!-- test(?:: needs (?P<needs>\S+)|: not run: (?P<why>[^\n]+?))?(?P<before>\n.*?\n)? ?-->\n+)?"
+    r"^```(?P<kind>python|sh|\{code-cell\} ipython3)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+"""A block of a page. A comment before it may hold lines to run first, what it needs, or why it is not run."""
+
+NOT_PYTHON = re.compile(r"^(:.*|%matplotlib inline)\n", re.MULTILINE)
+"""Lines of a page's programs that are for the page or for Jupyter."""
+
+
+class Block(NamedTuple):
+    """A program of a page."""
+
+    needs: str | None
+    why: str | None
+    before: str | None
+    text: str
+
+
+def blocks(page: Path, *kinds: str) -> list[Block]:
+    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [Block(*each.group("needs", "why", "before", "text")) for each in found if each["kind"] in kinds]
+
+
+def named(pages: list[Path]) -> list[Any]:
+    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
+
+
+PROGRAMS = {page: found for page in PAGES if (found := blocks(page, "python", "{code-cell} ipython3"))}
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Runs are in an empty folder, and have 2,000 steps at most."""
+    check = uppertail.Settings.__post_init__
+
+    def fewer(settings: uppertail.Settings) -> None:
+        check(settings)
+        object.__setattr__(settings, "steps", min(settings.steps or 2000, 2000))
+
+    monkeypatch.setattr(uppertail.Settings, "__post_init__", fewer)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    if importlib.util.find_spec("IPython") is None:
+        display = types.SimpleNamespace(Image=dict, display=print)
+        monkeypatch.setitem(sys.modules, "IPython.display", display)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", named(list(PROGRAMS)))
+@pytest.mark.usefixtures("short")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_every_program_runs(page: Path) -> None:
+    names: dict[str, Any] = {"__name__": "document", "command": lambda line: main(shlex.split(line))}
+    ran = 0
+    for block in PROGRAMS[page]:
+        if block.why or (block.needs and importlib.util.find_spec(block.needs) is None):
+            continue
+        for text in (block.before or "", NOT_PYTHON.sub("", block.text)):
+            exec(compile(text, str(page), "exec"), names)
+        ran += 1
+    if page.name == "parts.md":
+        assert names["result"].record.episodes[0].returns.size == 64
+    if not ran:
+        pytest.skip(f"{page.name} needs {PROGRAMS[page][0].needs}")
+
+
+def test_few_programs_are_exceptions() -> None:
+    found = [block for each in PROGRAMS.values() for block in each]
+    assert len(found) > 40
+    assert sum(block.why is not None for block in found) <= 2
+    assert sum(block.needs is not None for block in found) <= 6
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The `uppertail` commands of a page, of its blocks and in its text."""
+    text = page.read_text(encoding="utf-8")
+    lines = [line for block in blocks(page, "sh") for line in block.text.replace("\\\n", " ").splitlines()]
+    lines += [" ".join(found.split()) for found in re.findall(r"`(uppertail [^`]+)`", text)]
+    split = [shlex.split(line, comments=True) for line in lines if line.startswith("uppertail ")]
+    return [[each for each in arguments[1:] if each != "..."] for arguments in split]
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Stands for a reader's folder, in which there is a configuration file and a package of classes."""
+    package: Any = types.ModuleType("my_package")
+    package.Laplace = package.Logistic = Wide
+    package.Boltzmann = Warm
+    monkeypatch.setitem(sys.modules, "my_package", package)
+    for file in (tmp_path / "FILE", tmp_path / "runs" / "first" / "config.yaml"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("seeds: 3\n")
+    monkeypatch.chdir(tmp_path)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wide(uppertail.Gaussian):
+    """A distribution of a reader's own."""
+
+    width: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Warm(uppertail.EpsilonGreedy):
+    """A policy of a reader's own."""
+
+    temperature: float = 1.0
+
+
+@pytest.mark.parametrize("page", named([page for page in PAGES if commands(page)]))
+@pytest.mark.usefixtures("reader")
+def test_every_command_is_understood(page: Path) -> None:
+    for name, *arguments in commands(page):
+        if name in ("--version", "--help") or "--help" in arguments:
+            continue
+        options = importlib.import_module(f"uppertail.cli.{name}").COMMAND
+        asked = with_preset(_one_logger_option(arguments)) if name == "train" else arguments
+        asked = ["1" if argument == "N" else argument for argument in asked]
+        is_help = any(argument.endswith(".help") for argument in asked)
+        with pytest.raises(SystemExit) if is_help else contextlib.nullcontext():
+            assert parse(options.parser(), asked)
+        if name == "reproduce":
+            assert set(arguments[:1]) <= {"all", *FIGURES}
