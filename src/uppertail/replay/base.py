@@ -27,14 +27,7 @@ class Sample(NamedTuple):
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
         >>> from uppertail.types import Transition
-        >>> steps = Transition(
-        ...     observation=jnp.array([0, 0, 1]),
-        ...     action=jnp.array([1, 1, 0]),
-        ...     reward=jnp.zeros(3),
-        ...     terminated=jnp.zeros(3, bool),
-        ...     next_observation=jnp.array([1, 1, 2]),
-        ...     next_action=jnp.full(3, -1),
-        ... )
+        >>> steps = Transition(*jnp.array([[0, 0, 1], [1, 1, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2], [-1, -1, -1]]))
         >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
         >>> replay = ut.Uniform()
         >>> sample = replay.sample(replay.add(replay.init(1000, first), steps), jax.random.key(0), 4)
@@ -58,14 +51,7 @@ class Replay(abc.ABC):
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
         >>> from uppertail.types import Transition
-        >>> steps = Transition(
-        ...     observation=jnp.array([0, 0, 1]),
-        ...     action=jnp.array([1, 1, 0]),
-        ...     reward=jnp.zeros(3),
-        ...     terminated=jnp.zeros(3, bool),
-        ...     next_observation=jnp.array([1, 1, 2]),
-        ...     next_action=jnp.full(3, -1),
-        ... )
+        >>> steps = Transition(*jnp.array([[0, 0, 1], [1, 1, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2], [-1, -1, -1]]))
         >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
         >>> @dataclasses.dataclass(frozen=True)
         ... class Last(ut.Replay):
@@ -119,11 +105,6 @@ class Replay(abc.ABC):
 def storage(capacity: int, example: Transition) -> Transition:
     """Empty arrays for this many transitions of the example's shapes and types."""
     return jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype), example)
-
-
-def write_rows(stored: Transition, rows: Int[Array, " batch"], new: Transition) -> Transition:
-    """Writes a batch to these rows of the stored transitions; rows beyond the last are dropped."""
-    return jax.tree.map(lambda old, fresh: old.at[rows].set(fresh, mode="drop"), stored, new)
 
 
 def rows_of(stored: Transition, rows: Int[Array, " count"]) -> Transition:

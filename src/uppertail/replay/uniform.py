@@ -27,14 +27,7 @@ class Uniform(Replay):
         >>> import jax.numpy as jnp
         >>> import uppertail as ut
         >>> from uppertail.types import Transition
-        >>> steps = Transition(
-        ...     observation=jnp.array([0, 0, 1]),
-        ...     action=jnp.array([1, 1, 0]),
-        ...     reward=jnp.zeros(3),
-        ...     terminated=jnp.zeros(3, bool),
-        ...     next_observation=jnp.array([1, 1, 2]),
-        ...     next_action=jnp.full(3, -1),
-        ... )
+        >>> steps = Transition(*jnp.array([[0, 0, 1], [1, 1, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2], [-1, -1, -1]]))
         >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
         >>> replay = ut.Uniform()
         >>> buffer = replay.add(replay.init(1000, first), steps)
