@@ -12,7 +12,7 @@ from uppertail.encodings import Encoding, Hashed, HashedStates
 from uppertail.encodings.hashed import TRIED, hash_of, place_of
 from uppertail.environments import Gym
 from uppertail.errors import InputError
-from uppertail.networks import Dropout, Ensemble, PerAction, Variational
+from uppertail.parts import PARTS
 
 DIFFERENT: list[Any] = [
     *(0, 1, -1, 0.5, "0", "", (), (0,), ((0,),), {"a": 0}, {"b": 0}, {"a": 0, "b": 0}, None),
@@ -106,7 +106,7 @@ def test_what_has_no_place_leaves_the_others_theirs() -> None:
     assert held.size == 64 and np.isin(held, observations).all()
 
 
-NETWORKS = [PerAction, Ensemble, Dropout, Variational]
+NETWORKS = [*PARTS["network"].classes.values()]
 
 
 @pytest.mark.parametrize("kind", NETWORKS)

@@ -12,10 +12,10 @@ import scipy.integrate
 import scipy.stats
 
 import uppertail as ut
+from uppertail.contrib.variational import VariationalNetwork
 from uppertail.encodings.states import OneHot, Scalar
 from uppertail.networks.base import Network
 from uppertail.networks.ensemble import EnsembleNetwork
-from uppertail.networks.variational import VariationalNetwork
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 

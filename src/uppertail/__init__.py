@@ -8,6 +8,7 @@ from uppertail.parts import PARTS
 if TYPE_CHECKING:
     from uppertail import loggers
     from uppertail.cli.trained import load
+    from uppertail.contrib import Dropout, Variational
     from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, Quantile, ReturnDistribution
     from uppertail.encodings import Numbers, ObservationSpace, Pixels, States
     from uppertail.environments import (
@@ -32,15 +33,7 @@ if TYPE_CHECKING:
     )
     from uppertail.errors import InputError
     from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
-    from uppertail.networks import (
-        Dropout,
-        EncodedNetwork,
-        Ensemble,
-        Network,
-        NetworkBuilder,
-        PerAction,
-        Variational,
-    )
+    from uppertail.networks import EncodedNetwork, Ensemble, Network, NetworkBuilder, PerAction
     from uppertail.policies import (
         UCB,
         Decision,

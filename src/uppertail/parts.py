@@ -112,8 +112,8 @@ PARTS = {
         {
             "PerAction": "uppertail.networks",
             "Ensemble": "uppertail.networks",
-            "Dropout": "uppertail.networks",
-            "Variational": "uppertail.networks",
+            "Dropout": "uppertail.contrib",
+            "Variational": "uppertail.contrib",
         },
         optional=True,
     ),

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.encoded import EncodedNetwork
+from uppertail.networks.base import EncodedNetwork
 from uppertail.networks.per_action import perceptrons_of
 from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
 from uppertail.types import PyTree
@@ -78,10 +78,6 @@ class DropoutNetwork(EncodedNetwork):
     @property
     def encoding(self) -> Encoding:
         return self.form.encoding
-
-    @property
-    def num_actions(self) -> int:
-        return self.masks[0].shape[0]
 
     @property
     def members(self) -> int:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.encoded import EncodedNetwork
+from uppertail.networks.base import EncodedNetwork
 from uppertail.networks.ensemble import of_members
 from uppertail.networks.per_action import perceptrons_of
 from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.encoded import EncodedNetwork
+from uppertail.networks.base import EncodedNetwork
 from uppertail.networks.per_action import PerActionNetwork, perceptrons_of
 from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
 from uppertail.types import PyTree
@@ -123,10 +123,6 @@ class EnsembleNetwork(EncodedNetwork):
     @property
     def encoding(self) -> Encoding:
         return self.form.encoding
-
-    @property
-    def num_actions(self) -> int:
-        return jax.tree.leaves(self.learned)[0].shape[0]
 
     @property
     def members(self) -> int:

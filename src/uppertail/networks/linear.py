@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from uppertail.encodings import Encoding
-from uppertail.networks.encoded import EncodedNetwork
+from uppertail.networks.base import EncodedNetwork
 from uppertail.types import PyTree
 
 
@@ -22,13 +21,15 @@ class LinearReturns(EncodedNetwork):
         start: coordinates of the wide start.
         encoder: the encoding's own arrays.
         encoding: turns an observation into features.
+        prior_count: lambda of the spread.
         powers: what each coordinate is raised to.
     """
 
-    start: eqx.AbstractVar[Float[Array, " outputs"]]
-    encoder: eqx.AbstractVar[PyTree]
-    encoding: eqx.AbstractVar[Encoding]
-    powers: eqx.AbstractVar[tuple[float, ...]]
+    start: Float[Array, " outputs"]
+    encoder: PyTree
+    prior_count: Float[Array, ""]
+    encoding: Any = eqx.field(static=True)
+    powers: tuple[float, ...] = eqx.field(static=True)
 
     def returns(self, family: Any, observation: Array) -> PyTree:
         of_vector = functools.partial(from_powers, family, self.powers)
@@ -54,20 +55,10 @@ class TableReturns(LinearReturns):
     Args:
         values: coordinates of each state and action.
         counts: how often each action was taken in each state.
-        start: coordinates of the wide start.
-        encoder: the encoding's own arrays.
-        prior_count: lambda of the spread.
-        encoding: gives the index of an observation.
-        powers: what each coordinate is raised to.
     """
 
     values: Float[Array, "states actions outputs"]
     counts: Float[Array, "states actions"]
-    start: Float[Array, " outputs"]
-    encoder: PyTree
-    prior_count: Float[Array, ""]
-    encoding: Any = eqx.field(static=True)
-    powers: tuple[float, ...] = eqx.field(static=True)
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         return self.values[self.encoding.index(self.encoder, observation)]
@@ -83,20 +74,10 @@ class FeatureReturns(LinearReturns):
     Args:
         weights: theta of each action.
         gram: sum of phi phi' over the data of each action.
-        start: coordinates of the wide start.
-        encoder: the encoding's own arrays.
-        prior_count: lambda of the spread.
-        encoding: turns an observation into features.
-        powers: what each coordinate is raised to.
     """
 
     weights: Float[Array, "actions features outputs"]
     gram: Float[Array, "actions features features"]
-    start: Float[Array, " outputs"]
-    encoder: PyTree
-    prior_count: Float[Array, ""]
-    encoding: Any = eqx.field(static=True)
-    powers: tuple[float, ...] = eqx.field(static=True)
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         features = self.encoding.features(self.encoder, observation)

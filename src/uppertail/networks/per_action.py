@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
-from uppertail.networks.encoded import EncodedNetwork
+from uppertail.networks.base import EncodedNetwork
 from uppertail.networks.layers import Activation, Normalization
 from uppertail.networks.perceptrons import Perceptron, Perceptrons
 from uppertail.types import PyTree
