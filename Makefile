@@ -107,7 +107,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "== installing UpperTail"
-	@$(PIP) install --constraint constraints.txt --editable ".[report]"
+	@$(PIP) install --constraint constraints.txt --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python

@@ -1,11 +1,10 @@
 """What `make run` does: the randomized Chain of length 100 by least squares, and by networks of the paper's families.
 
 Each method is `uppertail train`, in a folder of its own; then one table, one picture of all learning curves, and a
-report if `pip install '.[report]'` was.
+report.
 """
 
 import argparse
-import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -59,7 +58,7 @@ def main(folder: Path, methods: Mapping[str, Sequence[str]], run: Sequence[str],
         Console().print(rows_table(rows))
     if curves:
         learning_curves(folder / "curves.png", "Randomized Chain of length 100", curves)
-    if rows and importlib.util.find_spec("altair"):
+    if rows:
         cli.main(["report", str(folder), *["--quiet"] * quiet])
     return code
 

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import uppertail as ut
 from uppertail.cli import main
+from uppertail.environments.gymnasium.adapter import episode_seed
 from uppertail.errors import InputError
 from uppertail.records import distributions
 from uppertail.training.drivers import recorder
@@ -72,7 +74,7 @@ def test_data_are_counted_up_to_the_seeds_own_limit():
         )  # the rollout that it ended in
         longer = [(seed.lengths > state).sum() for state in range(4)]
         over = found.visits[-1, row].sum(axis=1) - longer
-        assert np.all((over >= 0) & (over < TINY.rollout_steps))
+        assert np.all((over >= 0) & (over < record.asked["settings"]["rollout_steps"]))
     assert np.all(np.diff(found.visits, axis=0) >= 0)
     assert np.all((found.last == 0) == (found.visits == 0))
     assert np.all(found.last.max(axis=(2, 3)) == found.step)  # the last step of all was some action's
@@ -105,12 +107,35 @@ def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
 
 
 def test_where_observations_are_no_states_the_first_one_is_recorded():
-    settings = ut.Settings(seeds=1, episodes=9999, steps=64, width=4, hidden_layers=1, replay_size=64, batch_size=16)
-    result = ut.train(ut.Gym("CartPole-v1", num_features=8), settings=settings, record="distributions")
+    settings = ut.Settings(seeds=1, episodes=9999, steps=128)
+    builder = ut.Gym("CartPole-v1", num_features=8)
+    result = ut.train(builder, settings=settings, record="distributions", record_over=(2, 3))
     found = recorded(result)
     assert not found.of_states
     assert found.mean.shape == (found.step.shape[0], 1, 1, 2)
-    assert found.step[:, 0].tolist() == [0, 16, 32, 48, 64]
+    assert found.step[:, 0].tolist() == [0, 32, 64, 96, 128]
+    assert found.names == {
+        "actions": ("left", "right"),
+        "numbers": ("position", "velocity", "angle", "angular velocity"),
+    }
+    plane = found.plane
+    assert plane["numbers"].tolist() == [2, 3]
+    np.testing.assert_allclose(plane["area"][:, 0, 0], [[-0.41887903, 0.41887903]] * 5, rtol=1e-6)  # as declared
+    assert np.all(np.diff(plane["area"][:, 0, 1, 1]) >= 0)  # no bounds are declared: as far as was seen
+    observation, _ = builder.make().reset(seed=episode_seed(0, 0, 0))
+    for row, column in ((0, 0), (29, 3), (14, 20)):  # the angle goes with the column, its velocity with the row
+        (left, right), (low, high) = plane["area"][-1, 0]
+        share = (np.array([column, row]) + 0.5) / 30
+        there = np.array(
+            [*observation[:2], left + share[0] * (right - left), low + share[1] * (high - low)], np.float32
+        )
+        network, there = result.network(0), jnp.asarray(there)
+        z, evidence = result.agent.returns(network, there), network.evidence(there)
+        assert evidence is not None
+        best = int(np.argmax(z.mean))
+        assert plane["std"][-1, 0, row, column] == pytest.approx(float(z.std[best]), rel=0.01)
+        assert plane["evidence"][-1, 0, row, column] == pytest.approx(float(evidence[best]), rel=0.01, abs=1e-4)
+    np.testing.assert_allclose(plane["evidence"][0], 1, rtol=1e-5)  # nothing was seen
 
 
 def test_a_run_that_was_killed_records_what_it_would_have(tmp_path, monkeypatch):
@@ -131,6 +156,14 @@ def test_a_run_that_was_killed_records_what_it_would_have(tmp_path, monkeypatch)
 def test_what_cannot_be_recorded_or_read_is_a_sentence(tmp_path, capsys):
     with pytest.raises(InputError, match="record is 'all': use distributions"):
         ut.train(ut.Chain(4), settings=TINY, record="all")
+    for over, record, words in (
+        ((0, 1), "distributions", "an observation has 0 numbers: leave it out"),
+        ((0, 1), None, "but nothing is recorded"),
+    ):
+        with pytest.raises(InputError, match=words):
+            ut.train(ut.Chain(4), settings=TINY, record=record, record_over=over)
+    with pytest.raises(InputError, match="use two different numbers from 0 to 3"):
+        ut.train(ut.Gym("CartPole-v1"), settings=TINY, record="distributions", record_over=(1, 4))
     assert main(["train", "--record", "all"]) == 2
     assert "record is all" in capsys.readouterr().err
     assert distributions.read(tmp_path) is None

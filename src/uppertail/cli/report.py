@@ -10,8 +10,7 @@ from uppertail.errors import InputError
 COMMAND = Command(
     "report",
     """Writes one HTML file about one or several runs: learning curves, return distributions over training (of
-runs with --record distributions), why a run got stuck, when seeds got there. It opens without a network. Needs
-`pip install altair vl-convert-python`.""",
+runs with --record distributions), why a run got stuck, when seeds got there. It opens without a network.""",
     {
         "folders": option(str, [], "folders of runs and of studies", nargs="*"),
         "--out": option(str, None, "the file (default: report.html in the folder, or here if there are more)"),
@@ -24,12 +23,11 @@ runs with --record distributions), why a run got stuck, when seeds got there. It
 def main(arguments: Sequence[str]) -> int:
     """Runs the command."""
     from uppertail import records
-    from uppertail.reports.page import page, require
+    from uppertail.reports.page import page
 
     config = COMMAND.parse(arguments)
     if not config.folders:
         raise InputError("Which runs? `uppertail report DIR...`, with folders that `uppertail train` wrote to.")
-    require()
     from uppertail.reports.groups import groups
 
     folders = [Path(folder) for folder in config.folders]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PRESET = "a set of options: paper (the paper's own form) or minigrid (needs --env.id); options given beside it win"
 CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
+RECORD_OVER = "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two"
 LOGGER = "beside log.jsonl: tensorboard, wandb, or the import path of your own class; may be given several times"
 
 COMMAND = Command(
@@ -37,6 +38,7 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
         "--preset": option(str | None, None, PRESET),
         "--checkpoint_every": option(int | None, None, CHECKPOINT_EVERY),
         "--record": option(Literal["distributions"] | None, None, RECORD),
+        "--record_over": option(tuple[int, int] | None, None, RECORD_OVER),
         "--logger": option(list[str] | str, [], LOGGER),
         "--out": option(str, None, "folder for the results (default: runs/NAME)"),
         "--overwrite": flag("replace the results in that folder"),
@@ -83,7 +85,7 @@ class Request:
         from uppertail.training.run import Run
 
         method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
-        return Run(self.built.env, method, self.settings, before, self.built.record)
+        return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over)
 
     def checkpoints(self, folder: Path) -> "Checkpoints":
         """Where the states of a run in this folder are saved, and how often."""

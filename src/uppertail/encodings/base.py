@@ -64,6 +64,11 @@ class Encoding(abc.ABC):
     ) -> Float[Array, " outputs"]:
         """The encoded observation times the weight of the first layer."""
 
+    def seen_bounds(self, encoder: PyTree) -> tuple[Array, Array] | None:
+        """The lowest and highest value of each number that was observed; None: it does not keep them."""
+        del encoder
+        return None
+
     def remark(self, encoder: PyTree) -> str | None:
         """A note for the user at a run's end, about what was observed; None: nothing to note.
 

@@ -77,6 +77,9 @@ class RandomFeatures(Encoding):
     def observe(self, encoder: Waves, observations: Float[Array, "batch entries"]) -> Waves:
         return encoder._replace(bounds=self.vector.observe(encoder.bounds, observations))
 
+    def seen_bounds(self, encoder: Waves) -> Bounds:
+        return encoder.bounds
+
     def project(
         self, encoder: Waves, weight: Float[Array, "features outputs"], observation: Float[Array, " entries"]
     ) -> Float[Array, " outputs"]:

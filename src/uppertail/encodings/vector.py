@@ -51,6 +51,9 @@ class Vector(Encoding):
         low, high = jnp.min(observations, axis=0), jnp.max(observations, axis=0)
         return Bounds(jnp.minimum(encoder.low, low), jnp.maximum(encoder.high, high))
 
+    def seen_bounds(self, encoder: Bounds) -> Bounds:
+        return encoder
+
     def project(
         self, encoder: Bounds, weight: Float[Array, "features outputs"], observation: Float[Array, " features"]
     ) -> Float[Array, " outputs"]:

@@ -164,6 +164,11 @@ class EnvironmentBuilder(abc.ABC):
         """How many rows of equal length a picture of its states has; 1: they lie in a line."""
         return 1
 
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """What pictures call its `actions`, its `states` and the `numbers` of a vector, in order; else numbers."""
+        return {}
+
     @abc.abstractmethod
     def build(self, key: PRNGKeyArray) -> Environment:
         """The environment of one seed, its random parts drawn from `key`."""

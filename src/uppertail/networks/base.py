@@ -126,6 +126,10 @@ class EncodedNetwork(Network):
     def observe(self: Any, observations: Array) -> Any:
         return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
 
+    def seen_bounds(self: Any) -> tuple[Array, Array] | None:
+        """The lowest and highest value of each number that was observed; None: the encoding does not keep them."""
+        return self.encoding.seen_bounds(self.encoder)
+
     def with_observed(self: Any, other: Any) -> Any:
         return dataclasses.replace(self, encoder=other.encoder)
 

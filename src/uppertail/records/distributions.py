@@ -13,8 +13,8 @@ from uppertail.records.files import read_arrays, require_array, write_arrays
 from uppertail.records.folder import DISTRIBUTIONS
 from uppertail.schema import MismatchError
 
-PARAMETERS, TABLE = "z/", "table/"
-"""The names of the distributions' parameters, and of the environments' tables, begin with these."""
+PARAMETERS, TABLE, PLANE, NAMES = "z/", "table/", "plane/", "names/"
+"""The names of the arrays in these fields of `Distributions` begin with these."""
 
 OUTCOMES = {"next_state": "i", "reward": "f", "terminated": "b", "probability": "f", "reward_std": "f"}
 STARTS = {"start_state": "i", "start_probability": "f"}
@@ -36,6 +36,11 @@ class Distributions:
         last: environment step at which each action was last taken, 0 for never; None if observations are not states.
         table: the arrays of each seed's environment, if it is a table: those of `OUTCOMES` and `STARTS`.
         rows: rows of equal length in which a picture of the states has them; 1: they lie in a line.
+        plane: of observations that are vectors, over two of their numbers: `numbers`, which two; `area`, their lowest
+            and highest values at each moment, [moments, seeds, 2, 2]; `std` and `evidence`, the standard deviation of
+            the best action's return and its share of the wide start that is left, [moments, seeds, side, side] with
+            rows from the second number's lowest value to its highest.
+        names: what pictures call its actions, states and numbers.
     """
 
     step: Int[np.ndarray, "moments seeds"]
@@ -48,6 +53,8 @@ class Distributions:
     last: Int[np.ndarray, "moments seeds states actions"] | None = None
     table: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     rows: int = 1
+    plane: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    names: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @property
     def of_states(self) -> bool:
@@ -57,8 +64,8 @@ class Distributions:
     def arrays(self) -> dict[str, np.ndarray]:
         """The contents of distributions.npz."""
         plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        for prefix, under in ((PARAMETERS, plain.pop("parameters")), (TABLE, plain.pop("table"))):
-            plain |= {prefix + name: array for name, array in under.items()}
+        for prefix, field in ((PARAMETERS, "parameters"), (TABLE, "table"), (PLANE, "plane"), (NAMES, "names")):
+            plain |= {prefix + name: np.array(array) for name, array in plain.pop(field).items()}
         plain["rows"] = np.array(self.rows)
         return {name: array for name, array in plain.items() if array is not None}
 
@@ -85,9 +92,13 @@ class Distributions:
         table = _below(TABLE, arrays)
         if table:
             _require_table(table, found["states"], mean.shape)
+        plane = _below(PLANE, arrays)
+        if plane:
+            _require_plane(plane, mean.shape)
         if rows < 1 or (table and rows > table["next_state"].shape[1]):
             raise MismatchError("its number of rows is impossible")
-        return cls(**found, parameters=parameters, table=table, rows=int(rows))
+        names = _names(_below(NAMES, arrays), mean.shape[3], table)
+        return cls(**found, parameters=parameters, table=table, rows=int(rows), plane=plane, names=names)
 
     def place_of(self, moment: int, row: int, state: int) -> int | None:
         """The position of a state among those of a seed at a moment; None: it was not recorded."""
@@ -114,6 +125,35 @@ def read(folder: Path) -> Distributions | None:
 
 def _below(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _require_plane(plane: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> None:
+    """Refuses arrays that are not a plane of these moments and seeds.
+
+    Raises:
+        MismatchError: they are not.
+    """
+    side = require_array("plane/std", plane.get("std"), "f", (*shape[:2], None, None)).shape[2]
+    shapes = {"numbers": (2,), "area": (*shape[:2], 2, 2), "std": (*shape[:2], side, side)}
+    for name in plane:
+        kind = "i" if name == "numbers" else "f"
+        require_array(PLANE + name, plane[name], kind, shapes.get(name, shapes["std"]))
+    if missing := shapes.keys() - plane.keys():
+        raise MismatchError(f"its array plane/{min(missing)} is missing")
+    if odd := sorted(plane.keys() - {*shapes, "evidence"}):
+        raise MismatchError(f"its array plane/{odd[0]} is not expected")
+
+
+def _names(arrays: Mapping[str, np.ndarray], actions: int, table: Mapping[str, np.ndarray]) -> dict[str, tuple]:
+    """The names of actions, states and numbers.
+
+    Raises:
+        MismatchError: they are not those of so many actions and of this table.
+    """
+    counts = {"actions": actions, "states": table["next_state"].shape[1] if table else None, "numbers": None}
+    for name, array in arrays.items():
+        require_array(NAMES + name, array, "U", (counts.get(name),))
+    return {name: tuple(array.tolist()) for name, array in arrays.items() if name in counts}
 
 
 def _require_table(table: Mapping[str, np.ndarray], states: np.ndarray, shape: tuple[int, ...]) -> None:

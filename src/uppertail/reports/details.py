@@ -12,8 +12,8 @@ from jaxtyping import Float
 from uppertail.errors import InputError
 from uppertail.exact import exact_returns, optimal_policy
 from uppertail.policies import UCB, Decision, Thompson
+from uppertail.reports.maps import grid, pack, plane
 from uppertail.reports.seeds import OPTIMISM, Seed
-from uppertail.reports.state_grid import grid, pack
 from uppertail.types import PyTree
 
 POINTS = 33
@@ -24,30 +24,40 @@ DECISIONS = 400
 MOST_EXACT, MOST_ATOMS = 2600, 24
 
 
-def detail(seed: Seed, label: str, asked: list[int]) -> dict[str, Any]:
+def detail(
+    seed: Seed, label: str, asked: list[int], room: int | None = None, success: int | None = None
+) -> dict[str, Any]:
     """The data that the page needs about one seed.
 
     Args:
         seed: the seed.
         label: its name.
-        asked: states that were asked for; empty: those along the greedy path.
+        asked: states that were asked for; empty: all that there is room for, first those along the greedy path.
+        room: how many distributions there is room for; None: for all.
+        success: the episode of its first success; None: it had none.
     """
     recorded, row = seed.recorded, seed.row
-    states = seed.choose_states(asked)
-    places, path = seed.places(states), seed.path()
+    actions = recorded.mean.shape[3]
+    shown = seed.choose_states(asked)
+    most = recorded.states.shape[2] if room is None else room // (len(recorded.step) * actions)
+    states = shown if asked else seed.more_states(shown, most)
+    places = seed.places(states)
     taken = (np.arange(len(places))[:, None], row, np.maximum(places, 0))
     mean, std = recorded.mean[taken], recorded.std[taken]
+    shares = {name: pack(255 * share, np.uint8) for name, share in action_shares(seed, taken).items()}
     document: dict[str, Any] = {
         "label": label,
         "step": recorded.step[:, row].tolist(),
         "episode": recorded.episode[:, row].tolist(),
-        "states": states if recorded.of_states else ["the first observation"],
-        "path": [state in path for state in states],
-        "actions": int(mean.shape[2]),
+        "opens": seed.opening(success),
+        "states": states,
+        "names": [seed.state_name(state) for state in states],
+        "rows": list(range(len(shown))),
+        "actions": recorded.names.get("actions", [f"action {action}" for action in range(actions)]),
         "there": pack(places >= 0, np.uint8),
         "mean": pack(mean, np.float32),
         "upper": pack(mean + OPTIMISM * std, np.float32),
-        "policies": {name: pack(255 * share, np.uint8) for name, share in action_shares(seed, taken).items()},
+        "policies": {"arrays": shares},
         "exact": exact(seed, states),
     }
     if seed.family is not None and seed.family.has_density:
@@ -58,6 +68,8 @@ def detail(seed: Seed, label: str, asked: list[int]) -> dict[str, Any]:
         document |= {"visits": pack(visits, np.int32), "age": pack(age, np.int32)}
     if seed.table is not None and recorded.visits is not None and recorded.states.shape[2] == seed.table.num_states:
         document["grid"] = grid(seed)
+    if recorded.plane:
+        document["plane"] = plane(seed)
     return document
 
 
@@ -70,18 +82,18 @@ def densities(seed: Seed, taken: Any) -> dict[str, Any]:
     """
     family, z = seed.family, seed.parameters(taken)  # [moments, states, members, actions]
     mean, std = seed.recorded.mean[taken], seed.recorded.std[taken]
-    centres = getattr(family, "centres", None)  # of a family of bins
-    if centres is not None:
-        points = np.broadcast_to(np.asarray(centres, np.float32), (*mean.shape, len(centres)))
+    centers = getattr(family, "centres", None)  # of a family of bins
+    if centers is not None:
+        points = np.broadcast_to(np.asarray(centers, np.float32), (*mean.shape, len(centers)))
     else:
         reach = np.linspace(-SPREAD, SPREAD, POINTS, dtype=np.float32)
         points = mean[..., None] + np.maximum(std, 1e-9)[..., None] * reach
     density = np.nan_to_num(np.asarray(mixture_density(family)(z, jnp.asarray(points))))
     height = density / np.maximum(density.max(axis=-1, keepdims=True), 1e-30)
     return {
-        "bins": centres is not None,
+        "bins": None if centers is None else [float(centers[0]), float(centers[-1])],
         "points": points.shape[-1],
-        "ends": pack(points[..., [0, -1]], np.float32),
+        "spread": SPREAD,
         "height": pack(255 * np.clip(height, 0, 1), np.uint8),
     }
 

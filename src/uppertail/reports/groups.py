@@ -13,8 +13,11 @@ from uppertail.reports import outcomes
 from uppertail.reports.details import detail
 from uppertail.reports.seeds import Seed, kind_of
 
-MOST_DETAILS = 12
-"""The most seeds that are shown in detail, of all runs of an environment together."""
+MOST_DETAILS, MOST_DISTRIBUTIONS = 12, 100_000
+"""The most seeds that are shown in detail, of all runs of an environment together, and their most distributions."""
+
+ALWAYS = ("length", "size", "map_name")
+"""Settings that an environment's name has, even if they are the usual ones."""
 
 SURVIVAL = {"first": outcomes.FIRST, "solved": outcomes.SOLVED, "kept": outcomes.KEPT}
 """The charts of events."""
@@ -39,11 +42,6 @@ class Group:
     table: list[dict[str, str]]
     data: dict[str, list[dict[str, Any]]]
     details: list[dict[str, Any]]
-
-    @property
-    def actions(self) -> int:
-        """Number of actions; 1 if it is not known."""
-        return max((each["actions"] for each in self.details), default=1)
 
     @property
     def episodes(self) -> int:
@@ -86,13 +84,13 @@ def _group(runs: list[RunFolder], states: list[int]) -> Group:
 
 
 def environment_label(described: Mapping[str, Any]) -> str:
-    """An environment's name, with its length and the settings that are not the usual ones of a built-in class."""
+    """An environment's name, with its size and the settings that are not the usual ones of a built-in class."""
     kind, label = kind_of("env", described), str(described.get("id", described["name"]))
     usual = {} if kind is None else {field.name: plain(field.default) for field in dataclasses.fields(kind)}
     changed = [
-        f"{name} {value}"
+        f"{name.removesuffix('_name')} {value}"
         for name, value in described.items()
-        if name in usual and name not in ("id", "returns") and (name == "length" or value != usual[name])
+        if name in usual and name not in ("id", "returns") and (name in ALWAYS or value != usual[name])
     ]
     return ", ".join([label, *changed])
 
@@ -108,11 +106,12 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
             raise InputError(
                 f"State {wrong[0]} is not among those recorded of {run.name}: give one from 0 to {highest}."
             )
-    solved = run.summary["solved_episode"]
+    solved, success = run.summary["solved_episode"], run.summary["first_success_episode"]
     order = sorted(range(len(run.seeds)), key=lambda row: np.inf if solved[row] is None else solved[row])
     chosen = sorted(order[place] for place in np.unique(np.linspace(0, len(order) - 1, most).round().astype(int)))
     found = []
     for row in chosen:
         when = "not solved" if solved[row] is None else f"solved at {solved[row]:,}"
-        found.append(detail(Seed.of(run, recorded, row), f"{label}: seed {run.seeds[row]}, {when}", states))
+        seed, title = Seed.of(run, recorded, row), f"{label}: seed {run.seeds[row]}, {when}"
+        found.append({"run": label, **detail(seed, title, states, MOST_DISTRIBUTIONS // MOST_DETAILS, success[row])})
     return found

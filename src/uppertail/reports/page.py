@@ -1,41 +1,20 @@
 """One HTML file, with its charts, data and scripts in it: it opens from a disk, without a network."""
 
+import base64
+import gzip
 import html
-import importlib
 import importlib.resources
-import importlib.util
 import json
 from typing import Any
 
 import yaml
 
-from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.records import RunFolder
 from uppertail.reports.groups import Group
-from uppertail.reports.state_grid import ARROWS
 
 MARK = "<!-- uppertail report -->"
 """The first line of a report's file has this."""
-
-NEEDED = ("altair", "vl_convert")
-
-
-def missing() -> str | None:
-    """How to install what a report needs, in a sentence; None if it is there."""
-    if all(importlib.util.find_spec(name) for name in NEEDED):
-        return None
-    return "A report needs Altair and vl-convert: install them with `pip install altair vl-convert-python`."
-
-
-def require() -> None:
-    """Refuses to begin a report that cannot be made.
-
-    Raises:
-        InputError: a package is not installed.
-    """
-    if sentence := missing():
-        raise InputError(sentence)
 
 
 def page(title: str, groups: list[Group], command: str) -> str:
@@ -46,29 +25,25 @@ def page(title: str, groups: list[Group], command: str) -> str:
         groups: the runs, by their environments.
         command: the command that made the report.
     """
-    from uppertail.reports.charts import charts  # Altair takes a second
-
     documents = [
         {
             "first": 0,
             "last": group.episodes,
             "data": group.data,
             "details": group.details,
-            "charts": charts(group.methods, group.actions),
+            "methods": group.methods,
         }
         for group in groups
     ]
     runs = sum(len(group.runs) for group in groups)
     parts = {
         "title": html.escape(title),
-        "subtitle": html.escape(
-            f"{runs} run{'s'[: runs > 1]}. Made by `{command}`; nothing in it comes from a network."
-        ),
+        "subtitle": f"{runs} run{'s'[: runs > 1]}. Made by <code>{html.escape(command)}</code>; "
+        "nothing in it comes from a network.",
         "css": _file("page.css"),
         "sections": "\n".join(_section(number, group) for number, group in enumerate(groups)),
-        "data": _embed({"groups": documents, "arrows": ARROWS}),
-        "bundle": _bundle(),
-        "script": _file("page.js"),
+        "data": _embed({"groups": documents}),
+        "script": "".join(_file(name) for name in ("charts.js", "panel.js", "page.js")),
     }
     return _fill(_file("page.html"), parts)
 
@@ -107,16 +82,10 @@ def _provenance(label: str, run: RunFolder) -> str:
     )
 
 
-def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed, of the version that Altair writes for."""
-    vl_convert, altair = importlib.import_module("vl_convert"), importlib.import_module("altair")
-    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    return vl_convert.javascript_bundle(vl_version=version).replace("</script", "<\\/script")
-
-
 def _embed(document: Any) -> str:
-    """JSON that cannot end the script element that holds it."""
-    return json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    """Compressed JSON in base 64."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    return base64.b64encode(gzip.compress(text, mtime=0)).decode()
 
 
 def _file(name: str) -> str:

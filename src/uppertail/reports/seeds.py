@@ -141,6 +141,42 @@ class Seed:
         along = {state: place for place, state in enumerate(path)}
         return sorted(dict.fromkeys(states[:SHOWN]), key=lambda state: (along.get(state, len(path)), state))
 
+    def more_states(self, shown: list[int], most: int) -> list[int]:
+        """These states, and others that were recorded, until there are as many as there is room for."""
+        others = np.setdiff1d(self.recorded.states[:, self.row], [-1, *shown])
+        return [*shown, *others[: max(0, most - len(shown))].tolist()]
+
+    @property
+    def columns(self) -> int:
+        """In how many columns the states of a picture lie."""
+        count, rows = self.recorded.states.shape[2] if self.table is None else self.table.num_states, self.recorded.rows
+        return -(-count // rows) if rows > 1 else min(count, 25)
+
+    def state_name(self, state: int) -> str:
+        """What a state is called: as the environment says, or by its place."""
+        if not self.recorded.of_states:
+            return "first observation"
+        if names := self.recorded.names.get("states"):
+            return names[state]
+        if self.recorded.rows > 1:
+            return f"row {state // self.columns}, col {state % self.columns}"
+        return f"state {state}"
+
+    def opening(self, success: int | None) -> int:
+        """The moment nearest to the first success, or of the widest change of the distributions.
+
+        Args:
+            success: the episode of the first success; None: there was none.
+        """
+        last = len(self.recorded.step) - 1
+        if success is not None:
+            return int(np.argmin(np.abs(self.recorded.episode[:, self.row] - success)))
+        recorded = self.recorded
+        arrays = [recorded.plane["std"]] if recorded.plane else [recorded.mean, recorded.std]
+        finite = [np.nan_to_num(each[:, self.row], posinf=0, neginf=0) for each in arrays]
+        change = sum(np.abs(np.diff(each, axis=0)).mean(axis=(1, 2)) for each in finite)
+        return int(np.argmax(change)) + 1 if last else 0
+
     def places(self, states: list[int]) -> Int[np.ndarray, "moments states"]:
         """The position of each state among those recorded at each moment; -1: it is not there."""
         each = [self.at(moment) for moment in range(len(self.recorded.step))]

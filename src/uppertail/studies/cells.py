@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 ENVIRONMENT = "env"
 SEEDS = ("seed", "seeds")
-WITHOUT_EFFECT = ("checkpoint_every", "logger", "record")
+WITHOUT_EFFECT = ("checkpoint_every", "logger", "record", "record_over")
 """Options that leave a run's results as they are."""
 NAME = "name"
 """The entry of one of a study's `cells` that names it, in place of its options."""

@@ -19,7 +19,7 @@ from uppertail.training.process.threads import one_for_linear_algebra
 from uppertail.training.progress import Progress, Stop
 from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
-from uppertail.training.snapshot import with_table
+from uppertail.training.snapshot import with_environment
 
 GREEDY_EPISODES = 20
 
@@ -78,7 +78,7 @@ def _train(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> Trai
         record = _record_of(run, networks, interrupted=not ledger.over or ledger.failed is not None)
     recorded = recorder.distributions(ledger.env_steps) if recorder else None
     if recorded:
-        recorded = with_table(recorded, run.world.environments, run.builder.rows)
+        recorded = with_environment(recorded, run.world.environments, run.builder)
     return TrainingResult(record, run.loop.agent, networks, run.interface, run.world.environments, recorded)
 
 

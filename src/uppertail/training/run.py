@@ -17,7 +17,8 @@ from uppertail.training.assembly import loop_of, world_of
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver
 from uppertail.training.drivers.base import Played, State
-from uppertail.training.drivers.recorder import Recorder, table_shape
+from uppertail.training.drivers.plane import Plane
+from uppertail.training.drivers.recorder import MOMENTS, NUMBERS, Recorder, table_shape
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, RunState
 from uppertail.training.method import Method, resolved
@@ -43,6 +44,7 @@ class Run:
         settings: how long, on how much data, with how many seeds.
         before: the settings of the earlier run that this one continues or plays; its measured returns are used again.
         record: distributions, to record return distributions while it trains; None: nothing.
+        record_over: two numbers of a vector over which their width is recorded; None: the first two.
 
     Attributes:
         notes: notes for the user, in sentences.
@@ -58,17 +60,20 @@ class Run:
         settings: Settings,
         before: Mapping[str, Any] | None = None,
         record: str | None = None,
+        record_over: tuple[int, int] | None = None,
     ) -> None:
         if steps_in_python(builder):
             threads.run_inline()  # too late once `require_working` has started JAX
         require_working()
-        require_record(record)
+        require_record(record, record_over)
         self.builder = builder
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
         self.world = world_of(builder, self.keys, seeds.tolist(), settings)
         try:
             self._table = table_shape(self.world.observations, self.world.num_actions) if record else None
+            room = NUMBERS // (2 * MOMENTS * settings.seeds)
+            self._plane = Plane.of(self.world.observations, record_over, room) if record else None
             self._encoding = self.world.observations.encoding(builder.preferences)
             self._asked_method, self.settings = resolved(method, settings, self._encoding)
             self.ledger = Ledger(self.settings, builder.success_return)
@@ -136,6 +141,7 @@ class Run:
             starts,
             world.num_actions,
             self.ledger.seconds,
+            self._plane,
         )
 
     @functools.cached_property
@@ -181,11 +187,13 @@ def _reshaped(observation: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarra
     return np.asarray(observation, dtype).reshape(shape)
 
 
-def require_record(record: str | None) -> None:
-    """Refuses an unknown recording.
+def require_record(record: str | None, over: tuple[int, int] | None) -> None:
+    """Refuses an unknown recording, and numbers without one.
 
     Raises:
         InputError: there is no such recording.
     """
+    if over is not None and record is None:
+        raise InputError(f"record_over is {list(over)}, but nothing is recorded: use --record {DISTRIBUTIONS}, too.")
     if record not in (None, DISTRIBUTIONS):
         raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")

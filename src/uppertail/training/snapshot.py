@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from uppertail.distributions.members import spread
-from uppertail.environments import FiniteMDP
+from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.networks import Network
 from uppertail.records.distributions import OUTCOMES, STARTS, Distributions
 from uppertail.training.run import Run
@@ -18,19 +18,22 @@ MOST_ENTRIES = 2_000_000
 """The most outcomes of all seeds' tables that are recorded."""
 
 
-def with_table(recorded: Distributions, environments: PyTree, rows: int) -> Distributions:
-    """A recording with the tables of the environments, if these are tables and not too large.
+def with_environment(recorded: Distributions, environments: PyTree, builder: EnvironmentBuilder) -> Distributions:
+    """A recording with the names that pictures need, and the tables, if there are some that are not too large.
 
     Args:
         recorded: what was recorded.
         environments: the compiled environments of all seeds; None where Python makes the steps.
-        rows: rows of equal length in which a picture of the states has them.
+        builder: built them.
     """
+    counts = {"actions": recorded.mean.shape[3], "states": recorded.states.shape[2] if recorded.of_states else 0}
+    names = {name: each for name, each in builder.names.items() if counts.get(name, len(each)) == len(each)}
+    recorded = dataclasses.replace(recorded, names=names)
     if not _fits(environments):
         return recorded
     arrays = {name: getattr(environments, name) for name in (*OUTCOMES, *STARTS)}
     table = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
-    return dataclasses.replace(recorded, table=table, rows=rows)
+    return dataclasses.replace(recorded, table=table, rows=builder.rows)
 
 
 def at_the_end(run: Run, networks: Network, episodes: list[int], steps: int) -> Distributions:
@@ -60,7 +63,7 @@ def at_the_end(run: Run, networks: Network, episodes: list[int], steps: int) -> 
         std=np.asarray(spreads.total)[None],
         parameters={jax.tree_util.keystr(path, simple=True, separator="/"): np.asarray(x)[None] for path, x in leaves},
     )
-    return with_table(recorded, tables, run.builder.rows)
+    return with_environment(recorded, tables, run.builder)
 
 
 def _fits(environments: PyTree) -> TypeGuard[FiniteMDP]:

@@ -37,6 +37,7 @@ def train(
     replay: Replay | None = None,
     target: Target | None = None,
     record: str | None = None,
+    record_over: tuple[int, int] | None = None,
     learner: LearnerBuilder | None = None,
 ) -> TrainingResult:
     """Trains all seeds side by side; seed k follows the run of seed k alone.
@@ -52,6 +53,7 @@ def train(
         replay: its replay buffer; Uniform if left out.
         target: which network gives its bootstrap; Online if left out.
         record: distributions, for return distributions at moments of the run (`result.distributions`).
+        record_over: two numbers of a vector over which their width is recorded; None: the first two.
         learner: how return distributions are learned; LeastSquares if left out, GradientDescent if a part or setting
             of gradient descent is given.
 
@@ -77,7 +79,8 @@ def train(
     method = Method.of(distribution=distribution, policy=policy, learner=learner, **parts)
     builder = builder_of(environment)
     with in_32_bits(), updating_line() as show, contextlib.ExitStack() as lock, interruptible() as asked_to_stop:
-        run = Run(builder, method, settings or Settings(), checkpoints.asked() if checkpoints else None, record)
+        before = checkpoints.asked() if checkpoints else None
+        run = Run(builder, method, settings or Settings(), before, record, record_over)
         for note in run.notes:
             warnings.warn(note, stacklevel=2)
         if checkpoints is not None:

@@ -56,6 +56,10 @@ class FrozenLake(StateBuilder):
     def rows(self) -> int:
         return int(self.map_name.partition("x")[0]) if self.desc is None else len(self.desc)
 
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        return self._gym.names
+
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         del key  # nothing is drawn at random
         return from_table(self._gym.make().unwrapped, self.time_limit)

@@ -15,6 +15,7 @@ from gymnasium.vector import VectorEnv
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.fingerprint import fingerprint
+from uppertail.environments.gymnasium.names import names_of
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.gymnasium.wrapping import Made, extra, missing
 from uppertail.errors import InputError, message_of
@@ -51,6 +52,10 @@ class Gym(GymnasiumBuilder):
     @property
     def label(self) -> str:
         return self.id
+
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        return {} if self.wrappers else names_of(self.id)
 
     def bare_maker(self) -> Callable[[], Made]:
         kwargs = dict(self.kwargs or {})

@@ -12,8 +12,9 @@ from jaxtyping import Array, Int
 from uppertail.encodings import States
 from uppertail.environments import FiniteMDP
 from uppertail.networks import Network
-from uppertail.records.distributions import Distributions
+from uppertail.records.distributions import PLANE, Distributions
 from uppertail.training.drivers.groups import Group, Groups, over_seeds
+from uppertail.training.drivers.plane import Plane
 from uppertail.training.loop import Loop, RunState
 from uppertail.training.process.stopwatch import Stopwatch
 from uppertail.types import PyTree
@@ -43,12 +44,14 @@ class Capture:
         table: whether the environment is a table.
         all_states: whether all states are recorded.
         count: how many states are recorded.
+        plane: two numbers of a vector, over which width and evidence are recorded; None: no vectors are observed.
     """
 
     loop: Loop
     table: bool
     all_states: bool
     count: int
+    plane: Plane | None
 
     def of_seeds(self, probes: tuple[PyTree, Array], runs: RunState) -> dict[str, Array]:
         """The arrays to record for several seeds."""
@@ -71,6 +74,8 @@ class Capture:
         }
         if self.loop.counted and (self.all_states or self.table):
             found |= {"visits": run.seen.visits[observations], "last": run.seen.last[observations]}
+        if self.plane:
+            found |= {PLANE + name: array for name, array in self.plane.capture(agent, network, first).items()}
         return found
 
     def _states(self, environment: PyTree, network: Network) -> Int[Array, " states"]:
@@ -91,7 +96,7 @@ class Recorder:
     """Records return distributions; a driver calls it between rollouts.
 
     It records all states if there are not too many, else those along the greedy path of a table, or without a table the
-    run's first observation.
+    run's first observation; and a plane, if there is one.
 
     Args:
         loop: what a run does with its steps.
@@ -101,6 +106,7 @@ class Recorder:
         first: the first observation of each seed's run.
         num_actions: number of discrete actions.
         seconds: the stopwatch of the run.
+        plane: two numbers of a vector, over which width and evidence are recorded; None: no vectors are observed.
     """
 
     def __init__(
@@ -112,14 +118,16 @@ class Recorder:
         first: Array,
         num_actions: int,
         seconds: Stopwatch,
+        plane: Plane | None = None,
     ) -> None:
-        self.loop, self.groups = loop, groups
+        self.loop, self.groups, self.plane = loop, groups, plane
         table = isinstance(environments, FiniteMDP)
         parts = max(1, loop.agent.members or 1) * loop.agent.family.num_outputs + 4
         most = max(1, NUMBERS // (MOMENTS * first.shape[0] * num_actions * parts))
         states = loop.counted[0] if loop.counted else 1
         all_states = loop.counted is not None and states <= most
-        capture = Capture(loop, table, all_states, states if all_states else min(most, states) if table else 1)
+        count = states if all_states else min(most, states) if table else 1
+        capture = Capture(loop, table, all_states, count, plane)
         self.iteration = 0
         self._due = moments()
         self._taken: dict[int, dict[int, PyTree]] = {}
@@ -169,6 +177,8 @@ class Recorder:
         arrays = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
         ends = size * -(-np.asarray(env_steps) // size)
         arrays["step"] = np.minimum(size * np.asarray(iterations)[:, None], ends)
+        if self.plane:
+            arrays[PLANE + "numbers"] = np.array(self.plane.numbers)
         return Distributions.of_arrays(arrays)
 
     def saved(self) -> dict[str, np.ndarray]:
