@@ -57,13 +57,14 @@ PROGRAMS = {page: found for page in PAGES if (found := blocks(page, "python", "{
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Runs are in an empty folder, and have two seeds and 1,000 steps at most."""
+    """Runs are in an empty folder, and have if they are long, two seeds and 1,000 steps."""
     check = uppertail.Settings.__post_init__
 
     def fewer(settings: uppertail.Settings) -> None:
         check(settings)
-        object.__setattr__(settings, "steps", min(settings.steps or 1000, 1000))
-        object.__setattr__(settings, "seeds", min(settings.seeds, 2))
+        if settings.episodes > 300:
+            object.__setattr__(settings, "steps", min(settings.steps or 1000, 1000))
+            object.__setattr__(settings, "seeds", min(settings.seeds, 2))
 
     monkeypatch.setattr(uppertail.Settings, "__post_init__", fewer)
     monkeypatch.chdir(tmp_path)

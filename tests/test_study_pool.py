@@ -166,15 +166,15 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence(folder, monkeypatch):
         ended(folder, leave_run, scheduler="nowhere://x")
 
 
-def test_without_dask_its_extra_is_named(folder, monkeypatch):
+def test_without_dask_the_package_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InputError, match=r"pip install 'uppertail\[study\]'`, or use --workers 1"):
+    with pytest.raises(InputError, match=r"pip install distributed`, or use --workers 1"):
         ended(folder, leave_run)
 
 
-def test_without_dask_jobqueue_its_extra_is_named(folder, monkeypatch):
+def test_without_dask_jobqueue_that_package_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
-    with pytest.raises(InputError, match=r"launcher pbs needs the package dask-jobqueue.*'uppertail\[jobs\]'"):
+    with pytest.raises(InputError, match=r"launcher pbs needs the package dask-jobqueue: install it with `pip install dask-jobqueue`"):
         ended(folder, leave_run, launcher="pbs")
 
 

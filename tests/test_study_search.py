@@ -63,7 +63,7 @@ def test_both_ends_and_every_choice_are_checked(capsys):
 def test_without_optuna_its_extra_is_named(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert main(["study", written(search={"width": [8]}, trials=1)]) == 2
-    assert "pip install 'uppertail[search]'" in capsys.readouterr().err
+    assert "pip install optuna" in capsys.readouterr().err
 
 
 @pytest.fixture

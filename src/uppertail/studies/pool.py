@@ -102,7 +102,7 @@ def connected(
         import distributed
     except ImportError as error:
         raise InputError(
-            "More than one worker needs the package distributed: install it with `pip install 'uppertail[study]'`, or "
+            "More than one worker needs the package distributed: install it with `pip install distributed`, or "
             "use --workers 1."
         ) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # a worker that dies is Dask's to replace
@@ -140,7 +140,7 @@ def _jobs(launcher: str, workers: int, parameters: Mapping[str, Any], folder: Pa
         import dask_jobqueue  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise InputError(
-            f"The launcher {launcher} needs the package dask-jobqueue: install it with `pip install 'uppertail[jobs]'`."
+            f"The launcher {launcher} needs the package dask-jobqueue: install it with `pip install dask-jobqueue`."
         ) from error
     if shutil.which(command) is None:
         raise InputError(f"There is no {command} here: call the launcher {launcher} where it works, or use --workers.")

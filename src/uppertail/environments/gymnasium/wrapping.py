@@ -46,7 +46,7 @@ def missing(module: str) -> str:
     """A module that is not there, and how to get it."""
     remedy = "install its package, or start in a folder from which Python finds it"
     if module.partition(".")[0] == "minigrid":
-        remedy = "run `pip install 'uppertail[minigrid]'`"
+        remedy = "run `pip install minigrid`"
     return f"the module {module!r}, which is not installed: {remedy}"
 
 
