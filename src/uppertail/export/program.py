@@ -18,7 +18,7 @@ from uppertail.encodings.states import OfStates
 from uppertail.errors import InputError
 from uppertail.export import operations
 from uppertail.export.operations import Program
-from uppertail.networks.linear import FeatureReturns
+from uppertail.networks.linear import FeatureReturns, from_powers
 from uppertail.networks.per_action import PerActionNetwork
 from uppertail.training.player import Player
 
@@ -83,12 +83,12 @@ class Outputs(NamedTuple):
 
     Args:
         value: the name of its outputs.
-        distribution: the return distribution of one action's outputs; None: the family's `from_outputs`.
+        distribution: the return distribution, of a family, that one action's outputs stand for.
         weights: adds the weights of bins or components, up to a factor.
     """
 
     value: str
-    distribution: Callable[[Any], Any] | None
+    distribution: Callable[[Any, Any], Any]
     weights: Callable[[Program, str], str]
 
 
@@ -103,7 +103,7 @@ def outputs_of(network: Any, program: Program) -> Outputs:
 def _(network: FeatureReturns, program: Program) -> Outputs:
     features = features_of(network.encoding, network.encoder, program)
     value = program.add("add", program.add("matmul", features, network.weights), network.start)
-    return Outputs(value, network.regression.distribution, operations.positive)
+    return Outputs(value, lambda family, each: from_powers(family, network.powers, each), operations.positive)
 
 
 @outputs_of.register
@@ -116,12 +116,12 @@ def _(network: PerActionNetwork, program: Program) -> Outputs:
         value = program.add("matmul", value, weights if layer else weights * network.encoding.gain)
         if network.biases:
             value = program.add("add", value, network.biases[layer][:, None])
-    return Outputs(value, None, operations.softmax)
+    return Outputs(value, lambda family, each: family.from_outputs(each), operations.softmax)
 
 
 def _mean(family: Any, program: Program, outputs: Outputs) -> str:
     """Adds the mean return [actions, n, 1]: linear in the outputs, or the mean of weighted points."""
-    mean = jax.vmap(lambda each: family.mean((outputs.distribution or family.from_outputs)(each)))
+    mean = jax.vmap(lambda each: family.mean(outputs.distribution(family, each)))
     zero = mean(jnp.zeros((1, family.num_outputs)))
     slopes = (mean(jnp.eye(family.num_outputs)) - zero)[:, None]
     draws = np.random.default_rng(0).normal(size=(100, family.num_outputs))
