@@ -70,7 +70,7 @@ def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     if importlib.util.find_spec("IPython") is None:
-        display = types.SimpleNamespace(Image=dict, display=print)
+        display = types.SimpleNamespace(HTML=str)
         monkeypatch.setitem(sys.modules, "IPython.display", display)
 
 

@@ -119,9 +119,9 @@ def made_seed(policy=None):
         step=np.full((1, 1), 32),
         episode=np.full((1, 1), 9),
         states=np.arange(4).reshape(1, 1, 4),
-        mean=MEAN.reshape(shape),
-        std=STD.reshape(shape),
-        parameters={"mean": MEAN.reshape(1, 1, 4, 1, 2), "std": STD.reshape(1, 1, 4, 1, 2)},
+        mean=MEAN.reshape(shape).copy(),
+        std=STD.reshape(shape).copy(),
+        parameters={"mean": MEAN.reshape(1, 1, 4, 1, 2).copy(), "std": STD.reshape(1, 1, 4, 1, 2).copy()},
         visits=np.arange(8).reshape(shape),
         last=4 * np.arange(8).reshape(shape),
     )
@@ -142,6 +142,16 @@ def test_what_is_shown_of_a_seed_by_hand():
     assert exact[1, 0] == (0.0, 1.0)
     arrows = unpacked(shown["grid"]["arrays"]["arrow"], np.uint8)
     assert "".join(shown["grid"]["arrows"][each] for each in arrows) == "→×→★"
+
+
+def test_what_diverged_is_shown_as_far_as_it_is_a_number():
+    seed = made_seed()
+    for array in (seed.recorded.mean, seed.recorded.std, *seed.recorded.parameters.values()):
+        array[0, 0, 2:] = np.nan
+    shown = details.detail(seed, "diverged", [])
+    assert not np.isnan(json.loads(json.dumps(shown["grid"]["ends"], allow_nan=False))["upper"]).any()
+    upper = unpacked(shown["upper"], np.float32).reshape(4, 2)
+    assert np.isnan(upper).any(axis=1).tolist() == [state > 1 for state in shown["states"]]
 
 
 def test_densities_are_scipys_relative_to_their_peak():
