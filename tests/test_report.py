@@ -21,7 +21,7 @@ from uppertail.cli import main
 from uppertail.errors import InputError
 from uppertail.records import Episodes, RunFolder, distributions, find_runs
 from uppertail.records.distributions import Distributions
-from uppertail.reports import details, outcomes
+from uppertail.reports import details, maps, outcomes
 from uppertail.reports.groups import groups
 from uppertail.reports.seeds import Seed, built_in, kind_of
 from uppertail.training.seeds import seed_keys
@@ -219,6 +219,16 @@ def test_bad_requests_are_sentences(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(records, "write_text", full)
     assert "cannot be written (No space left on device)" in refused(run, "--out", "r.html")
     assert not Path("r.html").exists()
+
+
+def test_a_map_has_the_shape_of_its_grid_and_marks_its_ends():
+    lake = ("SFFF", "FHFH", "FFFH", "HFFG")  # Gymnasium's map 4x4
+    letters = {"S": "start", "F": "", "H": "hole", "G": "goal"}
+    kinds = maps.cell_kinds(ut.FrozenLake("4x4").build(jax.random.key(0)))
+    assert kinds == {place: letters[letter] for place, letter in enumerate("".join(lake))}
+    sea = maps.cell_kinds(ut.DeepSea(5).build(jax.random.key(0)))
+    assert sorted(sea) == [5 * row + column for row in range(5) for column in range(row + 1)]  # a triangle
+    assert {place: kind for place, kind in sea.items() if kind} == {0: "start", 24: "goal"}
 
 
 @pytest.mark.slow
