@@ -22,7 +22,7 @@ def against_exact(at: Snapshot, seed: int, draws: int) -> list[dict[str, Any]]:
         draws: how many draws from a learned distribution measure its distance from the exact one.
     """
     mdp, family, z = at.environment(seed), at.agent.family, at.returns(seed)
-    exact = exact_returns(mdp, uniform_policy(mdp), at.agent.discount)
+    exact = exact_returns(mdp, uniform_policy(mdp), float(at.agent.discount))
     mean, std = (np.asarray(jax.vmap(jax.vmap(moment))(z)) for moment in (family.mean, family.std))
     drawn = _draws(family, z, draws)
     reachable = reachable_states(mdp)

@@ -103,7 +103,7 @@ def _cell(name: str, label: str, steps: int, quick: bool) -> Cell:
 def _of_seed(along: list[Stage], seed: int) -> dict[str, Any]:
     """Variances along the run, means over the pairs that the policy reaches; calibration at its end."""
     at = along[-1].snapshot
-    mdp, family, discount = at.environment(seed), at.agent.family, at.agent.discount
+    mdp, family, discount = at.environment(seed), at.agent.family, float(at.agent.discount)
     exact, parts = exact_returns(mdp, uniform_policy(mdp), discount), sources(mdp, uniform_policy(mdp), discount)
     pairs = [(s, a) for s, a in exact if s in reachable_states(mdp)]
     where = tuple(np.array(pairs).T)

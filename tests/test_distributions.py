@@ -250,7 +250,7 @@ def test_categorical_backup_by_whole_bins_is_exact(family: Categorical, data: st
     do = compiled(family)
     outputs = outputs_of(family, data)
     z = do.from_outputs(jnp.where(jnp.arange(family.bins) < family.bins - 3, outputs, -jnp.inf))
-    reward = shift * family.bin_width
+    reward = shift * float(family.bin_width)
     backed_up = do.backup(z, number(reward), number(1.0))
     np.testing.assert_allclose(do.mean(backed_up), float(do.mean(z)) + reward, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(do.std(backed_up), do.std(z), rtol=1e-4, atol=1e-5)

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -116,11 +117,12 @@ def moments(family: ReturnDistribution[Any], vector: np.ndarray, power: float) -
 
 
 def backed_up(
-    family: ReturnDistribution[Any], after: np.ndarray, reward: float, terminated: bool, power: float
+    family: ReturnDistribution[Any], after: np.ndarray, reward: float, terminated: bool, power: float, is_greedy: bool
 ) -> np.ndarray:
-    """y of one transition, of coordinates [actions, outputs] at s'; the mean takes the greedy action."""
+    """y of one transition, of coordinates [actions, outputs] at s'; the mean takes the greedy action if `is_greedy`."""
     mean, std = moments(family, after, power)
-    greedy, chosen = int(np.argmax(mean)), int(np.argmax(mean + BONUS * std))
+    chosen = int(np.argmax(mean + BONUS * std))
+    greedy = int(np.argmax(mean)) if is_greedy else chosen
     if isinstance(family, ut.Gaussian):
         mean_next, std_next = (0.0, family.terminal_std) if terminated else (mean[greedy], std[chosen])
         return np.array([reward + DISCOUNT * mean_next, (DISCOUNT * std_next) ** power])
@@ -153,7 +155,7 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(family: ReturnDistribu
         new, noises = values.copy(), []
         for state, action in np.ndindex(STATES, ACTIONS):
             own = np.flatnonzero((states == state) & (actions == action))
-            targets = np.stack([backed_up(family, values[nexts[i]], rewards[i], ends[i], 2.0) for i in own])
+            targets = np.stack([backed_up(family, values[nexts[i]], rewards[i], ends[i], 2.0, False) for i in own])
             means, _ = moments(family, targets, 2.0)
             squares, count = np.sum((means - means.mean()) ** 2), len(own)
             noises.append(squares / count)
@@ -173,7 +175,9 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(family: ReturnDistribu
 
 def test_on_one_hot_features_it_is_the_table() -> None:
     """With a lambda that noise does not raise, and standard deviations averaged in both."""
-    builder = ut.LeastSquares(0.5, 0.1, spread_power=1.0, sweeps=1_000, tolerance=1e-7, transitions=512)
+    builder = ut.LeastSquares(
+        0.5, 0.1, greedy_mean=False, spread_power=1.0, sweeps=1_000, tolerance=1e-7, transitions=512
+    )
     data, units = transitions(80, reward_noise=0.0), np.eye(STATES, dtype=np.float32)
     table = learned(builder.build(agent_of(GAUSSIAN, OneHot(STATES)), None), data)
     vectors = data._replace(
@@ -200,12 +204,12 @@ def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribu
     network, start = state.network, np.asarray(learner.regression.start, float)
     here, after = (np.asarray(jax.vmap(lambda x: encoding.features(network.encoder, x))(p), float) for p in points)
     weights = np.asarray(network.weights, float)
-    low, high = (np.asarray(bound, float) for bound in learner.bounds(state.memory))
+    low, high = (np.asarray(bound, float) for bound in learner.bounds(state.memory.transitions))
     values = np.clip(start + np.einsum("if,afo->iao", after, weights), low, high)
     if isinstance(family, ut.Categorical):
         values /= values.sum(axis=-1, keepdims=True)
     rewards, ends = np.asarray(data.reward), np.asarray(data.terminated)
-    y = np.stack([backed_up(family, values[i], rewards[i], ends[i], 1.0) for i in range(len(rewards))])
+    y = np.stack([backed_up(family, values[i], rewards[i], ends[i], 1.0, True) for i in range(len(rewards))])
     prior = np.where(np.array(family.is_mean), 0.5, spread)
     sample = random.uniform(size=3).astype(np.float32)
     phi = np.asarray(encoding.features(network.encoder, jnp.asarray(sample)), float)
@@ -221,10 +225,37 @@ def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribu
 
 def test_probabilities_rise_above_those_of_the_start_where_no_reward_is_above_0() -> None:
     learner: Any = ut.LeastSquares().build(agent_of(CATEGORICAL, Vector((0.0,), (1.0,))), None)
-    data = learner.init(jax.random.key(0), jnp.zeros((1, 1)), ACTIONS).memory
+    data = learner.init(jax.random.key(0), jnp.zeros((1, 1)), ACTIONS).memory.transitions
     low, high = learner.bounds(data._replace(reward=data.reward - 1.0))
     np.testing.assert_array_equal(low, 0.0)
     np.testing.assert_array_equal(high, 1.0)
+
+
+class Grid(gymnasium.Env[Any, Any]):
+    """Walks on a 4 x 4 grid to the opposite corner; every place can be reached again, so policies can loop."""
+
+    observation_space = gymnasium.spaces.Discrete(16)
+    action_space = gymnasium.spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.row = self.column = 0
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        down, right = ((0, 1), (1, 0), (0, -1), (-1, 0))[int(action)]
+        self.row, self.column = (min(max(place, 0), 3) for place in (self.row + down, self.column + right))
+        place = 4 * self.row + self.column
+        return place, float(place == 15), place == 15, False, {}
+
+
+@pytest.mark.slow
+def test_a_known_way_does_not_keep_it_from_what_is_unknown() -> None:
+    """The mean and the spread follow one action: a loop is never worth both the goal and what is unknown."""
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Grid(), 50), id="Grid", success=1.0)
+    result = ut.train(builder, settings=ut.Settings(seeds=3, episodes=60))
+    for each in result.record.episodes:
+        assert each.returns[30:].mean() == 1.0 and np.median(each.lengths[50:]) == 6
 
 
 # Coordinates

@@ -174,7 +174,9 @@ def test_without_dask_the_package_is_named(folder, monkeypatch):
 
 def test_without_dask_jobqueue_that_package_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
-    with pytest.raises(InputError, match=r"launcher pbs needs the package dask-jobqueue: install it with `pip install dask-jobqueue`"):
+    with pytest.raises(
+        InputError, match=r"launcher pbs needs the package dask-jobqueue: install it with `pip install dask-jobqueue`"
+    ):
         ended(folder, leave_run, launcher="pbs")
 
 

@@ -3,6 +3,7 @@
 from uppertail.encodings.base import Encoding
 from uppertail.encodings.hashed import TEXT_PLACES, Hashed, hash_of, one_hot_text
 from uppertail.encodings.image import Image
+from uppertail.encodings.landmarks import Landmarks
 from uppertail.encodings.random_features import RandomFeatures
 from uppertail.encodings.spaces import (
     Features,
@@ -24,6 +25,7 @@ __all__ = [
     "Hashed",
     "HashedStates",
     "Image",
+    "Landmarks",
     "Numbers",
     "ObservationSpace",
     "OneHot",

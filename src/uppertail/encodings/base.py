@@ -69,6 +69,15 @@ class Encoding(abc.ABC):
         del encoder
         return None
 
+    def version(self, encoder: PyTree) -> Int[Array, ""]:
+        """A number that changes whenever weights on the features lose their meaning; by default they keep it."""
+        del encoder
+        return jnp.zeros((), jnp.int32)
+
+    def for_least_squares(self) -> "Encoding":
+        """The encoding of the same observations that least squares does best with; by default this one."""
+        return self
+
     def remark(self, encoder: PyTree) -> str | None:
         """A note for the user at a run's end, about what was observed; None: nothing to note.
 

@@ -9,12 +9,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
+from uppertail.encodings.landmarks import Landmarks
 from uppertail.encodings.vector import Bounds, Vector
 from uppertail.errors import InputError
 from uppertail.schema import settle
 
 SCALES = (0.5, 1.0, 2.0)
 """The length scales of equally many features each, in units of the one that is asked for."""
+
+
+FINEST = 0.15
+"""The finest length scale of landmarks, in units of the one that is asked for."""
 
 
 class Waves(NamedTuple):
@@ -63,6 +68,10 @@ class RandomFeatures(Encoding):
     @property
     def is_local(self) -> bool:
         return True
+
+    def for_least_squares(self) -> Landmarks:
+        """Two thirds as many landmarks: they explain what was observed with fewer features, and are 0 elsewhere."""
+        return Landmarks(self.vector, max(1, self.count * 2 // 3), FINEST * self.length_scale)
 
     def init(self, key: PRNGKeyArray) -> Waves:
         frequency_key, phase_key = jax.random.split(key)

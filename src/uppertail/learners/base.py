@@ -94,6 +94,14 @@ class LearnerBuilder(abc.ABC):
         """Whether the network, replay buffer, target and step sizes of a run mean anything to it."""
         return False
 
+    def encoding(self, encoding: Encoding) -> Encoding:
+        """How observations enter, of those encodings that the learner can choose from; by default as they are.
+
+        Args:
+            encoding: the one that the environment's observations and the user's settings give.
+        """
+        return encoding
+
     def rollout_steps(self, encoding: Encoding, num_envs: int) -> int:
         """Environment steps between updates, where the user leaves them open: 16, or a few more for many environments.
 

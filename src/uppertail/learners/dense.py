@@ -12,45 +12,46 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.agent import Agent
 from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.regression import Regression
+from uppertail.learners.transitions import Rows, Transitions
 from uppertail.networks.linear import FeatureReturns
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
-
-BLOCK = 512
-"""Transitions whose targets are computed at once."""
 
 PRECISION = 4e-6
 """The smallest lambda for each transition that 32-bit floats can tell from rounding errors in A."""
 
 
-class Data(NamedTuple):
-    """The transitions that are kept, and their features.
+class FeatureMemory(NamedTuple):
+    """What least squares on shared features keeps beside its weights.
 
     Args:
-        observation, action, reward, terminated, next_observation: the transitions.
-        features: features of s.
-        next_features: features of s'.
-        weight: how many transitions each stands for; 0: no transition.
-        added: how many transitions were ever added.
-        gram: sum of weight * phi phi' over the transitions of each action.
+        transitions: all transitions, or those that stand for all.
         noise: variance of the targets about their predictions.
+        change: how far the last sweep moved the predictions, over the tolerance; sweeps go on while it is above 1.
+        total: how many transitions there ever were.
+        solved: how many there were when the weights were last solved for.
     """
 
-    observation: Float[Array, "rows entries"]
-    action: Int[Array, " rows"]
-    reward: Float[Array, " rows"]
-    terminated: Bool[Array, " rows"]
-    next_observation: Float[Array, "rows entries"]
-    features: Float[Array, "rows features"]
-    next_features: Float[Array, "rows features"]
-    weight: Float[Array, " rows"]
-    added: Int[Array, ""]
-    gram: Float[Array, "actions features features"]
+    transitions: Transitions
     noise: Float[Array, ""]
+    change: Float[Array, ""]
+    total: Int[Array, ""]
+    solved: Int[Array, ""]
 
-    @property
-    def size(self) -> Int[Array, ""]:
-        """How many rows hold a transition."""
-        return jnp.minimum(self.added, self.weight.shape[0])
+
+class Solution(NamedTuple):
+    """Weights on the way to their fixed point: the weights, change and noise as above, and how many sweeps there were.
+
+    Args:
+        weights: theta of each action.
+        change: how far the last sweep moved the predictions, over the tolerance.
+        noise: variance of the targets about their predictions.
+        sweeps: sweeps so far.
+    """
+
+    weights: Float[Array, "actions features outputs"]
+    change: Float[Array, ""]
+    noise: Float[Array, ""]
+    sweeps: Int[Array, ""]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,11 +60,13 @@ class FeatureLearner(Learner):
 
     Args:
         regression: the targets, the start and how much it counts.
-        rows: transitions that are kept.
+        rows: room for transitions.
+        solve_after: the weights are solved for when this share of all transitions is new, or an episode terminated.
     """
 
     regression: Regression
     rows: int
+    solve_after: float = 0.0
 
     @property
     def agent(self) -> Agent:
@@ -74,107 +77,78 @@ class FeatureLearner(Learner):
         return 1
 
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
-        encoding, start, rows = self.agent.encoding, self.regression.start, self.rows
-        count, entries = encoding.num_features, observations.shape[1]
+        encoding, start = self.agent.encoding, self.regression.start
+        transitions = Transitions.none(self.rows, observations.shape[1], encoding.num_features, num_actions)
         network = FeatureReturns(
-            weights=jnp.zeros((num_actions, count, start.shape[0])),
-            gram=jnp.zeros((num_actions, count, count)),
+            weights=jnp.zeros((num_actions, encoding.num_features, start.shape[0])),
+            gram=transitions.gram,
             start=start,
             encoder=encoding.init(key),
             prior_count=jnp.asarray(self.regression.spread_prior_count),
             encoding=encoding,
             powers=self.regression.powers,
         )
-        data = Data(
-            observation=jnp.zeros((rows, entries)),
-            action=jnp.zeros(rows, jnp.int32),
-            reward=jnp.zeros(rows),
-            terminated=jnp.zeros(rows, bool),
-            next_observation=jnp.zeros((rows, entries)),
-            features=jnp.zeros((rows, count)),
-            next_features=jnp.zeros((rows, count)),
-            weight=jnp.zeros(rows),
-            added=jnp.zeros((), jnp.int32),
-            gram=jnp.zeros((num_actions, count, count)),
-            noise=jnp.zeros(()),
-        )
-        return LearnerState(network.observe(observations), data)
+        zero, none = jnp.zeros(()), jnp.zeros((), jnp.int32)
+        return LearnerState(network.observe(observations), FeatureMemory(transitions, zero, zero, none, none))
 
     def learn(
         self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]
     ) -> tuple[LearnerState, Metrics]:
         del iteration
+        solve_key, thin_key = jax.random.split(key)
+        encoding, before, memory = self.agent.encoding, state.network.encoder, state.memory
         network = state.network.observe(fresh.observation).observe(fresh.next_observation)
-        same = jax.tree.map(lambda old, new: jnp.all(old == new), state.network.encoder, network.encoder)
-        changed = ~jnp.all(jnp.stack(jax.tree.leaves(same)))
-        data = self.with_features(self.add(state.memory, state.network.encoder, fresh), network.encoder, changed)
-        weights, change, sweeps, noise = self.solve(key, network.weights, data)
-        network = dataclasses.replace(network, weights=weights, gram=data.gram)
-        data = data._replace(noise=noise)
-        return LearnerState(network, data), Metrics(change[None], sweeps[None].astype(jnp.float32), 0.0 * change[None])
-
-    def add(self, data: Data, encoder: PyTree, fresh: Transition) -> Data:
-        """The data with the transitions of a rollout; the oldest make way for them."""
-        count = fresh.action.shape[0]
-        rows = (data.added + jnp.arange(count)) % self.rows
-        of_each = jax.vmap(self.agent.encoding.features, in_axes=(None, 0))
-        features, next_features = of_each(encoder, fresh.observation), of_each(encoder, fresh.next_observation)
-        # The features of evicted rows are computed again: to read what is overwritten would copy the whole array.
-        evicted = of_each(encoder, data.observation[rows])
-        before = self._gram(evicted, data.weight[rows], data.action[rows], data.gram.shape[0])
-        ones = jnp.ones(count)
-        gram = data.gram + self._gram(features, ones, fresh.action, data.gram.shape[0]) - before
-        new = (fresh.observation, fresh.action, fresh.reward, fresh.terminated, fresh.next_observation)
-        old = data[: len(new)]
-        stored = [each.at[rows].set(value) for each, value in zip(old, new, strict=True)]
-        return data._replace(
-            observation=stored[0],
-            action=stored[1],
-            reward=stored[2],
-            terminated=stored[3],
-            next_observation=stored[4],
-            features=data.features.at[rows].set(features),
-            next_features=data.next_features.at[rows].set(next_features),
-            weight=data.weight.at[rows].set(ones),
-            added=data.added + count,
-            gram=gram,
+        same = jax.tree.map(lambda old, new: jnp.all(old == new), before, network.encoder)
+        changed = ~jnp.all(jnp.array(jax.tree.leaves(same)))
+        transitions = self.with_room(thin_key, memory.transitions, fresh.action.shape[0])
+        changed |= transitions.size < memory.transitions.size
+        transitions = transitions.added(encoding, network.encoder, fresh).encoded(encoding, network.encoder, changed)
+        total = memory.total + fresh.action.shape[0]
+        due = jnp.any(fresh.terminated) | (
+            (total - memory.solved).astype(jnp.float32) >= self.solve_after * total.astype(jnp.float32)
         )
+        is_new = encoding.version(before) != encoding.version(network.encoder)
+        unsolved = Solution(
+            jnp.where(is_new, 0.0, network.weights), memory.change, memory.noise, jnp.zeros((), jnp.int32)
+        )
+        solution = self.solve(solve_key, unsolved, transitions, due | is_new)
+        network = dataclasses.replace(network, weights=solution.weights, gram=transitions.gram)
+        solved = jnp.where(solution.sweeps > 0, total, memory.solved)
+        after = FeatureMemory(transitions, solution.noise, solution.change, total, solved)
+        report = solution.change[None]
+        return LearnerState(network, after), Metrics(report, solution.sweeps[None].astype(jnp.float32), 0.0 * report)
 
-    def with_features(self, data: Data, encoder: PyTree, changed: Bool[Array, ""]) -> Data:
-        """The data with the features of an encoder that has changed, block by block; no block if it has not."""
+    def with_room(self, key: PRNGKeyArray, transitions: Transitions, count: int) -> Transitions:
+        """The transitions, thinned out if there is no room for as many more."""
 
-        def block(number: Int[Array, ""], carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            features, next_features, gram = carry
-            start = self._start(number)
-            of_each = jax.vmap(self.agent.encoding.features, in_axes=(None, 0))
-            here = of_each(encoder, _rows(data.observation, start))
-            after = of_each(encoder, _rows(data.next_observation, start))
-            first = (start + jnp.arange(BLOCK) >= number * BLOCK).astype(jnp.float32)
-            gram = gram + self._gram(here, _rows(data.weight, start) * first, _rows(data.action, start), gram.shape[0])
-            features = jax.lax.dynamic_update_slice_in_dim(features, here, start, 0)
-            return features, jax.lax.dynamic_update_slice_in_dim(next_features, after, start, 0), gram
+        def is_full(transitions: Transitions) -> Bool[Array, ""]:
+            return transitions.size + count > self.rows
 
-        carry = (data.features, data.next_features, jnp.where(changed, 0.0, data.gram))
-        blocks = jnp.where(changed, -(-data.size // BLOCK), 0)
-        features, next_features, gram = jax.lax.fori_loop(0, blocks, block, carry)
-        return data._replace(features=features, next_features=next_features, gram=gram)
+        def thinned(transitions: Transitions) -> Transitions:
+            return transitions.thinned(key, jnp.asarray(self.regression.mean_prior_count))
 
-    def solve(
-        self, key: PRNGKeyArray, weights: Float[Array, "actions features outputs"], data: Data
-    ) -> tuple[Array, Array, Array, Array]:
-        """Sweeps over all data until predictions no longer change: weights, change, sweeps and the targets' noise."""
-        regression, count = self.regression, data.gram.shape[1]
-        priors = regression.prior_counts(data.noise)
-        eye, is_mean = jnp.eye(count), np.array(self.agent.family.is_mean)
+        return jax.lax.while_loop(is_full, thinned, transitions)
 
-        def factor(prior: Float[Array, ""]) -> PyTree:
-            def of_action(gram: Array) -> Array:
-                return cho_factor(gram + jnp.maximum(prior, PRECISION * jnp.trace(gram)) * eye, lower=True)[0]
+    def solve(self, key: PRNGKeyArray, before: Solution, transitions: Transitions, due: Bool[Array, ""]) -> Solution:
+        """Sweeps over all transitions until predictions no longer change; none if it is not due."""
+        most = self.regression.most_sweeps
 
-            return jax.lax.map(of_action, data.gram)
+        def swept(carry: tuple[Array, Solution]) -> tuple[Array, Solution]:
+            sweep = self.sweep(key, transitions, carry[1].noise)
+            begun = carry[1]._replace(change=jnp.full((), jnp.inf))
+            after = jax.lax.while_loop(lambda each: (each.change > 1) & (each.sweeps < most), sweep, begun)
+            return jnp.zeros((), bool), after
 
+        return jax.lax.while_loop(lambda carry: carry[0], swept, (due, before))[1]
+
+    def sweep(self, key: PRNGKeyArray, transitions: Transitions, noise: Float[Array, ""]) -> PyTree:
+        """The function that computes all targets and solves for the weights, once; A is factorized before."""
+        regression, gram = self.regression, transitions.gram
+        is_mean, tolerances = np.array(self.agent.family.is_mean), regression.tolerances
+        priors = regression.prior_counts(noise)
         least = jnp.max(jnp.where(is_mean, regression.spread_prior_count, priors))
-        mean, spread = factor(jnp.asarray(regression.mean_prior_count)), factor(least)
+        mean, spread = _factors(gram, jnp.asarray(regression.mean_prior_count)), _factors(gram, least)
+        total = jnp.maximum(jnp.sum(transitions.weight), 1.0)
 
         def solved(sums: Float[Array, "actions features outputs"]) -> Float[Array, "actions features outputs"]:
             def of_action(mean: Array, spread: Array, sums: Array) -> Array:
@@ -182,86 +156,71 @@ class FeatureLearner(Learner):
 
             return jax.lax.map(lambda each: of_action(*each), (mean, spread, sums))
 
-        tolerance = regression.tolerance * jnp.max(jnp.abs(regression.start))
+        def once(before: Solution) -> Solution:
+            sums, squares = self.sums(key, before.weights, transitions)
+            weights = solved(sums)
+            fit = weights[..., 0]
+            explained = 2 * jnp.sum(fit * sums[..., 0]) - jnp.einsum("af,afg,ag->", fit, gram, fit)
+            moved = weights - before.weights
+            change = jnp.sqrt(jnp.maximum(jnp.einsum("afo,afg,ago->o", moved, gram, moved), 0.0) / total)
+            noise = jnp.maximum(squares - explained, 0.0) / total
+            return Solution(weights, jnp.max(change / tolerances), noise, before.sweeps + 1)
 
-        def sweep(carry: tuple[Array, ...]) -> tuple[Array, ...]:
-            weights, _, number, _ = carry
-            sums, squares = self.sums(key, weights, data)
-            new = solved(sums)
-            explained = 2 * jnp.sum(new[..., 0] * sums[..., 0]) - jnp.einsum(
-                "af,afg,ag->", new[..., 0], data.gram, new[..., 0]
-            )
-            noise = jnp.maximum(squares - explained, 0.0) / jnp.maximum(jnp.sum(data.weight), 1.0)
-            # the change of a prediction, root mean square over the data
-            moved = new - weights
-            change = jnp.sqrt(
-                jnp.max(jnp.einsum("afo,afg,ago->o", moved, data.gram, moved)) / jnp.maximum(jnp.sum(data.weight), 1.0)
-            )
-            return new, change, number + 1, noise
-
-        def goes_on(carry: tuple[Array, ...]) -> Array:
-            return (carry[1] > tolerance) & (carry[2] < regression.most_sweeps)
-
-        start = (weights, jnp.full((), jnp.inf), jnp.zeros((), jnp.int32), data.noise)
-        return jax.lax.while_loop(goes_on, sweep, start)  # pyright: ignore[reportReturnType]
+        return once
 
     def sums(
-        self, key: PRNGKeyArray, weights: Float[Array, "actions features outputs"], data: Data
+        self, key: PRNGKeyArray, weights: Float[Array, "actions features outputs"], transitions: Transitions
     ) -> tuple[Float[Array, "actions features outputs"], Float[Array, ""]]:
-        """b: sum of weight * phi (y - y0) over the transitions of each action; and the targets' mean squared error."""
+        """b: sum of weight * phi (y - y0) over the transitions of each action; and the targets' squared deviations."""
         regression, (actions, count, outputs) = self.regression, weights.shape
         flat = jnp.moveaxis(weights, 0, 1).reshape(count, actions * outputs)
-        low, high = self.bounds(data)
+        low, high = self.bounds(transitions)
 
         def block(number: Int[Array, ""], carry: tuple[Array, Array]) -> tuple[Array, Array]:
             sums, squares = carry
-            start = self._start(number)
-            features, weight, action = (_rows(each, start) for each in (data.features, data.weight, data.action))
-            weight = weight * (start + jnp.arange(BLOCK) >= number * BLOCK).astype(jnp.float32)
-            after = regression.start[None, None] + (_rows(data.next_features, start) @ flat).reshape(
-                -1, actions, outputs
-            )
-            after = jnp.clip(after, low[None, None], high[None, None])
-            rows = Transition(
+            rows = Rows(number, self.rows)
+            weight, action = rows.new(transitions.weight), rows.of(transitions.action)
+            after = (rows.of(transitions.next_features) @ flat).reshape(-1, actions, outputs)
+            after = jnp.clip(regression.start[None, None] + after, low[None, None], high[None, None])
+            row = Transition(
                 action,
                 action,
-                _rows(data.reward, start),
-                _rows(data.terminated, start),
+                rows.of(transitions.reward),
+                rows.of(transitions.terminated),
                 action,
                 jnp.full_like(action, POLICY_CHOICE),
             )
-            deviations = regression.targets(key, after, rows) - regression.start[None]
+            deviations = regression.targets(key, after, row) - regression.start[None]
             one_hot = jax.nn.one_hot(action, actions) * weight[:, None]
             spread = (one_hot[:, :, None] * deviations[:, None, :]).reshape(-1, actions * outputs)
-            return sums + features.T @ spread, squares + jnp.sum(weight * deviations[:, 0] ** 2)
+            return sums + rows.of(transitions.features).T @ spread, squares + jnp.sum(weight * deviations[:, 0] ** 2)
 
         zero = (jnp.zeros((count, actions * outputs)), jnp.zeros(()))
-        sums, squares = jax.lax.fori_loop(0, -(-data.size // BLOCK), block, zero)
+        sums, squares = jax.lax.fori_loop(0, transitions.blocks, block, zero)
         return jnp.moveaxis(sums.reshape(count, actions, outputs), 1, 0), squares
 
-    def bounds(self, data: Data) -> tuple[Float[Array, " outputs"], Float[Array, " outputs"]]:
+    def bounds(self, transitions: Transitions) -> tuple[Float[Array, " outputs"], Float[Array, " outputs"]]:
         """The lowest and highest coordinates that are possible: a linear function extrapolates beyond them.
 
         No return is beyond what the rewards so far would add up to for ever, no spread wider than the start's. Where
         none of several coordinates is a mean return, they are probabilities.
         """
         start, horizon = self.regression.start, 1.0 / jnp.maximum(1.0 - self.agent.discount, 1e-6)
-        worst = jnp.minimum(horizon * jnp.minimum(jnp.min(data.reward), 0.0), start)
-        best = jnp.maximum(horizon * jnp.maximum(jnp.max(data.reward), 0.0), start)
+        worst = jnp.minimum(horizon * jnp.minimum(jnp.min(transitions.reward), 0.0), start)
+        best = jnp.maximum(horizon * jnp.maximum(jnp.max(transitions.reward), 0.0), start)
         if start.shape[0] > 1 and not any(self.agent.family.is_mean):
             return jnp.zeros_like(start), jnp.ones_like(start)
         is_spread = jnp.array(self.regression.is_spread)
         return jnp.where(is_spread, 0.0, worst), jnp.where(is_spread, start, best)
 
-    def _start(self, number: Int[Array, ""]) -> Int[Array, ""]:
-        """The first row of a block; the last one begins earlier, so that it fits."""
-        return jnp.minimum(number * BLOCK, self.rows - BLOCK)
 
-    @staticmethod
-    def _gram(features: Array, weight: Array, action: Array, actions: int) -> Float[Array, "actions features features"]:
-        by_action = jax.nn.one_hot(action, actions, axis=0) * weight[None]
-        return jax.vmap(lambda weight: (features * weight[:, None]).T @ features)(by_action)
+def _factors(
+    gram: Float[Array, "actions features features"], prior: Float[Array, ""]
+) -> Float[Array, "actions features features"]:
+    """The Cholesky factor of each action's A."""
+    eye = jnp.eye(gram.shape[1])
 
+    def of_action(gram: Array) -> Array:
+        return cho_factor(gram + jnp.maximum(prior, PRECISION * jnp.trace(gram)) * eye, lower=True)[0]
 
-def _rows(array: Array, start: Int[Array, ""]) -> Array:
-    return jax.lax.dynamic_slice_in_dim(array, start, BLOCK, 0)
+    return jax.lax.map(of_action, gram)

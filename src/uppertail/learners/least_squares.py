@@ -2,25 +2,41 @@
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners.base import Learner, LearnerBuilder
-from uppertail.learners.dense import BLOCK, FeatureLearner
+from uppertail.learners.dense import FeatureLearner
 from uppertail.learners.gradients import Gradients
 from uppertail.learners.regression import Regression
 from uppertail.learners.table import TableLearner
+from uppertail.learners.transitions import BLOCK
 from uppertail.schema import settle
 
-TABLE_SWEEPS, FEATURE_SWEEPS = 1_000, 15
-"""The most sweeps after a rollout, where the user leaves them open."""
 
-TABLE_PRIOR, FEATURE_PRIOR = 1e-6, 3e-3
-"""How many transitions the wide start counts as, where the user leaves it open and there is no noise."""
+class Defaults(NamedTuple):
+    """The settings that differ between tables, random features and landmarks.
 
-TABLE_STEPS, FEATURE_STEPS = 4, 32
-"""Environment steps between two solutions, where the user leaves them open."""
+    Args:
+        spread_prior_count, greedy_mean, spread_power, sweeps, tolerance: as those of `LeastSquares`.
+        rollout_steps: environment steps between two updates.
+        solve_after: an update solves when this share of all transitions is new, or an episode terminated.
+    """
+
+    spread_prior_count: float
+    greedy_mean: bool
+    spread_power: float
+    sweeps: int
+    tolerance: float
+    rollout_steps: int
+    solve_after: float = 0.0
+
+
+TABLE = Defaults(1e-6, False, 2.0, 1_000, 1e-4, rollout_steps=4)
+FEATURES = Defaults(3e-3, True, 1.0, 15, 1e-4, rollout_steps=32)
+LANDMARKS = Defaults(0.1, True, 1.0, 40, 1e-3, rollout_steps=8, solve_after=0.02)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,15 +47,20 @@ class LeastSquares(LearnerBuilder):
 
     Args:
         spread_prior_count: lambda of the spread, above 0: how many transitions the wide start counts as. In a table it
-            is the least, and the noise of a pair's own targets raises it. null: 1e-6 for tables, 3e-3 for vectors.
+            is the least, and the noise of a pair's own targets raises it. null: 1e-6 for tables, 3e-3
+            for random features, 0.1 for landmarks.
         mean_prior_count: lambda of the mean, above 0.
-        greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's.
+        greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's. null: false for
+            tables, true for vectors.
         spread_power: what a spread beside a mean is raised to before it is averaged: 2 averages variances, 1 standard
             deviations; null: 2 for tables, 1 for vectors.
-        sweeps: the most sweeps over all data after each rollout; null: 1,000 for tables, 15 for vectors.
-        tolerance: sweeps end when no coordinate changes by more than this share of the start.
+        sweeps: the most sweeps over all data after each rollout; null: 1,000 for tables, 15 for random
+            features, 40 for landmarks.
+        tolerance: sweeps end when no coordinate changes by more than this share of the start; null: 1e-3 with
+            landmarks, else 1e-4.
         outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average.
-        transitions: for vectors: how many are kept.
+        transitions: for vectors: room for them; when it is full, half of them are drawn to stand for all.
+        landmarks: for vectors: whether features are kernels of landmarks among what was observed; else they are random.
 
     Examples:
         >>> import uppertail as ut
@@ -49,16 +70,17 @@ class LeastSquares(LearnerBuilder):
 
     spread_prior_count: float | None = None
     mean_prior_count: float = 1e-3
-    greedy_mean: bool = True
+    greedy_mean: bool | None = None
     spread_power: float | None = None
     sweeps: int | None = None
-    tolerance: float = 1e-4
+    tolerance: float | None = None
     outcomes_per_pair: int = 4
     transitions: int = 16_384
+    landmarks: bool = False
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("spread_prior_count", "mean_prior_count", "spread_power"):
+        for name in ("spread_prior_count", "mean_prior_count", "spread_power", "tolerance"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
@@ -67,9 +89,12 @@ class LeastSquares(LearnerBuilder):
             if value is not None and value < least:
                 raise InputError(f"{name} is {value}: use a whole number, {least} or more.")
 
+    def encoding(self, encoding: Encoding) -> Encoding:
+        return encoding.for_least_squares() if self.landmarks else encoding
+
     def rollout_steps(self, encoding: Encoding, num_envs: int) -> int:
         """A table is cheap to solve, so it is solved after every few steps."""
-        steps = TABLE_STEPS if encoding.is_one_hot else FEATURE_STEPS
+        steps = self._defaults(encoding).rollout_steps
         return -(-steps // num_envs) * num_envs
 
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:
@@ -86,15 +111,21 @@ class LeastSquares(LearnerBuilder):
                 "squares needs fixed ones: use --learner GradientDescent, or wrap the environment so that it shows "
                 "numbers."
             )
+        defaults = self._defaults(agent.encoding)
         regression = Regression(
             agent,
-            self.spread_prior_count or (TABLE_PRIOR if agent.encoding.is_one_hot else FEATURE_PRIOR),
+            self.spread_prior_count or defaults.spread_prior_count,
             self.mean_prior_count,
-            self.greedy_mean,
-            self.sweeps or (TABLE_SWEEPS if agent.encoding.is_one_hot else FEATURE_SWEEPS),
-            self.spread_power or (2.0 if agent.encoding.is_one_hot else 1.0),
-            self.tolerance,
+            defaults.greedy_mean if self.greedy_mean is None else self.greedy_mean,
+            self.sweeps or defaults.sweeps,
+            self.spread_power or defaults.spread_power,
+            self.tolerance or defaults.tolerance,
         )
         if agent.encoding.is_one_hot:
             return TableLearner(regression, self.outcomes_per_pair)
-        return FeatureLearner(regression, self.transitions)
+        return FeatureLearner(regression, self.transitions, defaults.solve_after)
+
+    def _defaults(self, encoding: Encoding) -> Defaults:
+        if encoding.is_one_hot:
+            return TABLE
+        return LANDMARKS if self.landmarks else FEATURES

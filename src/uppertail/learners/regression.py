@@ -49,6 +49,12 @@ class Regression:
         return self.vector(family.from_outputs(jnp.zeros(family.num_outputs)))
 
     @property
+    def tolerances(self) -> Float[Array, " outputs"]:
+        """The change of each coordinate below which sweeps end; that of a variance is the square of its root's."""
+        powers = np.array(self.powers, np.float32)
+        return (self.tolerance * jnp.max(jnp.abs(self.start) ** (1 / powers))) ** powers
+
+    @property
     def powers(self) -> tuple[float, ...]:
         """What each coordinate of the family is raised to."""
         return tuple(np.where(self.is_spread, self.spread_power, 1.0).tolist())

@@ -28,7 +28,7 @@ class TableMemory(NamedTuple):
     Args:
         outcomes: all outcomes that were seen.
         noise: variance of the targets of the noisiest pair, in squared units of return.
-        change: the largest change of a coordinate in the last sweep; sweeps go on while it is not small.
+        change: the largest change of a coordinate in the last sweep, over its tolerance; above 1, sweeps go on.
     """
 
     outcomes: Outcomes
@@ -58,7 +58,7 @@ class Sweep(NamedTuple):
     Args:
         values: coordinates of each state and action.
         noise: variance of the targets of the noisiest pair, in squared units of return.
-        change: the largest change of a coordinate in the last sweep.
+        change: the largest change of a coordinate in the last sweep, over its tolerance.
         number: sweeps so far.
     """
 
@@ -135,7 +135,6 @@ class TableLearner(Learner):
             fresh: the pairs of the rollout, the newest first.
         """
         regression, blocks = self.regression, -(-outcomes.pairs // BLOCK)
-        tolerance = regression.tolerance * jnp.max(jnp.abs(regression.start))
 
         def sweep(before: Sweep) -> Sweep:
             def block(number: Int[Array, ""], after: Sweep) -> Sweep:
@@ -147,7 +146,7 @@ class TableLearner(Learner):
             return jax.lax.fori_loop(0, blocks, block, nothing)
 
         def goes_on(sweep: Sweep) -> Bool[Array, ""]:
-            return (sweep.change > tolerance) & (sweep.number < regression.most_sweeps)
+            return (sweep.change > 1) & (sweep.number < regression.most_sweeps)
 
         return jax.lax.while_loop(goes_on, sweep, self.back_up(key, before, before.noise, outcomes, fresh))
 
@@ -167,7 +166,7 @@ class TableLearner(Learner):
         there, here = pairs != NONE, jnp.divmod(jnp.maximum(pairs, 0), values.shape[1])
         targets = self.summed(key, values, outcomes, jnp.maximum(pairs, 0))
         new = regression.start[None] + targets.deviations / (targets.visits[:, None] + self.prior(noise, targets))
-        moved = jnp.max(jnp.where(there[:, None], jnp.abs(new - values[here]), 0.0))
+        moved = jnp.max(jnp.where(there[:, None], jnp.abs(new - values[here]) / regression.tolerances[None], 0.0))
         noisiest = jnp.max(jnp.where(there, targets.squares / jnp.maximum(targets.visits, 1.0), 0.0))
         values = values.at[jnp.where(there, here[0], values.shape[0]), here[1]].set(new, mode="drop")
         return Sweep(values, jnp.maximum(sweep.noise, noisiest), jnp.maximum(sweep.change, moved), sweep.number)

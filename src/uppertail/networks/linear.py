@@ -88,6 +88,7 @@ class FeatureReturns(LinearReturns):
 
         def share(gram: Float[Array, "features features"]) -> Float[Array, ""]:
             known = jnp.linalg.solve(gram + self.prior_count * jnp.eye(gram.shape[0]), features)
-            return self.prior_count * (features @ known) / (features @ features)
+            unexplained = jnp.maximum(1.0 - features @ features, 0.0)  # nothing is near that has features
+            return (unexplained + self.prior_count * (features @ known)) / jnp.maximum(features @ features, 1.0)
 
         return jax.vmap(share)(self.gram)

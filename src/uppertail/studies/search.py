@@ -41,9 +41,7 @@ class Space:
         try:
             import optuna  # noqa: F401  # pyright: ignore[reportMissingImports]
         except ImportError as error:
-            raise InputError(
-                "a search needs the package optuna: install it with `pip install optuna`."
-            ) from error
+            raise InputError("a search needs the package optuna: install it with `pip install optuna`.") from error
         if other := [key for key in ("grid", "cells") if key in document]:
             raise InputError(f"it has search and {other[0]}: leave one of them out.")
         trials, metric = document.get("trials"), document.get("metric", FINAL_RETURN)

@@ -76,6 +76,7 @@ class Run:
             self._plane = Plane.of(self.world.observations, record_over, room) if record else None
             self._encoding = self.world.observations.encoding(builder.preferences)
             self._asked_method, self.settings = resolved(method, settings, self._encoding)
+            self._encoding = self._asked_method.chosen_learner.encoding(self._encoding)
             self.ledger = Ledger(self.settings, builder.success_return)
             self._fit(self._return_range((before or {}).get("measured_returns")))
             self.notes = [*filter(None, [builder.note]), *traps(self.method, self._encoding)]

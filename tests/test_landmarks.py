@@ -1,0 +1,111 @@
+"""Landmarks against the kernel in float64 NumPy, and transitions that stand for others."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import uppertail as ut
+from uppertail.agent import Agent
+from uppertail.encodings import RandomFeatures, Vector
+from uppertail.encodings.landmarks import SCALES, UNEXPLAINED, Landmarks, Places
+from uppertail.learners.transitions import Transitions, gram_of
+from uppertail.types import POLICY_CHOICE, Transition
+
+BOTH = Vector((-math.inf,) * 2, (math.inf,) * 2)
+
+
+def kernel(a: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, length_scale: float) -> np.ndarray:
+    a, b = (2 * (each.astype(float) - low) / (high - low) - 1 for each in (a, b))
+    distance = ((a[:, None] - b[None]) ** 2).mean(axis=2)
+    return np.mean([np.exp(-distance / (2 * (length_scale * scale) ** 2)) for scale in SCALES], axis=0)
+
+
+def seen(encoding: Landmarks, points: np.ndarray, batch: int = 10) -> tuple[Places, np.ndarray]:
+    places, observe = encoding.init(jax.random.key(0)), jax.jit(encoding.observe)
+    for start in range(0, len(points), batch):
+        places = observe(places, jnp.asarray(points[start : start + batch]))
+    return places, np.asarray(jax.vmap(encoding.features, in_axes=(None, 0))(places, jnp.asarray(points)), float)
+
+
+def test_products_of_features_are_the_kernel_where_landmarks_explain_it() -> None:
+    points = np.random.default_rng(0).normal(size=(200, 2)).astype(np.float32)
+    places, features = seen(Landmarks(BOTH, 120, 0.3), points)
+    count = int(places.used)
+    assert 10 < count < 120 and float(places.length_scale) == np.float32(0.3)
+    expected = kernel(points, points, points.min(axis=0), points.max(axis=0), 0.3)
+    left = 1 - (features**2).sum(axis=1)
+    assert left.max() < 1.5 * UNEXPLAINED + 0.01  # bounds that grew after a point was seen change its share a little
+    np.testing.assert_allclose(features @ features.T, expected, atol=1.6 * UNEXPLAINED + 0.01)
+    assert not features[:, count:].any()
+
+
+def test_far_from_all_landmarks_nothing_is_known() -> None:
+    encoding = Landmarks(BOTH, 30, 0.02)
+    places, _ = seen(encoding, np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 0.01]], np.float32))
+    assert float(jnp.sum(jnp.square(encoding.features(places, jnp.array([1.0, 0.0]))))) < 1e-6
+
+
+def test_length_scales_grow_where_there_is_no_room() -> None:
+    points = np.random.default_rng(1).uniform(size=(300, 2)).astype(np.float32)
+    encoding = Landmarks(BOTH, 12, 0.05)
+    places, features = seen(encoding, points)
+    assert float(places.length_scale) > 0.1 and int(places.version) > 0
+    expected = kernel(points, points, points.min(axis=0), points.max(axis=0), float(places.length_scale))
+    assert (np.diag(expected) + 1e-3 >= (features**2).sum(axis=1)).all()
+
+
+def test_random_features_become_two_thirds_as_many_landmarks() -> None:
+    assert RandomFeatures(BOTH, 300, 2.0).for_least_squares() == Landmarks(BOTH, 200, 0.3)
+    assert BOTH.for_least_squares() is BOTH
+
+
+def stored(count: int) -> Transitions:
+    random = np.random.default_rng(3)
+    none = Transitions.none(512, 2, 4, 2)
+    features = random.normal(size=(512, 4)) * (random.random((512, 1)) < 0.2) + 0.1
+    there = np.arange(512) < count
+    weight = jnp.asarray(there * random.uniform(1, 3, 512), jnp.float32)
+    action = jnp.asarray(random.integers(2, size=512), jnp.int32)
+    features = jnp.asarray(features * there[:, None], jnp.float32)
+    gram = gram_of(features, weight, action, 2)
+    size, reward = jnp.asarray(count, jnp.int32), jnp.arange(512.0)
+    return none._replace(features=features, action=action, reward=reward, weight=weight, size=size, gram=gram)
+
+
+def test_half_of_the_transitions_stand_for_all_of_them() -> None:
+    before = stored(500)
+    thinned = jax.jit(jax.vmap(lambda key: before.thinned(key, jnp.asarray(0.1))))(
+        jax.random.split(jax.random.key(2), 300)
+    )
+    sizes = np.asarray(thinned.size)
+    assert abs(sizes.mean() - 256) < 5 and sizes.max() < 320
+    grams = np.asarray(jax.vmap(gram_of, in_axes=(0, 0, 0, None))(thinned.features, thinned.weight, thinned.action, 2))
+    error = np.abs(grams.mean(axis=0) - np.asarray(before.gram)) / np.sqrt(np.maximum(grams.var(axis=0), 1e-9) / 300)
+    assert error.max() < 5  # standard errors of the mean
+    assert np.abs(grams - np.asarray(before.gram)).mean() < 0.1 * np.abs(np.asarray(before.gram)).mean()
+    first = jax.tree.map(lambda leaf: np.asarray(leaf[0]), thinned)
+    assert (first.weight[: first.size] > 0).all() and not first.weight[first.size :].any()
+    rows = first.reward[: first.size].astype(int)
+    np.testing.assert_array_equal(first.features[: first.size], np.asarray(before.features)[rows])
+
+
+def test_a_learner_goes_on_when_its_room_is_full() -> None:
+    agent = Agent(ut.Gaussian(scale=1.0), ut.UCB(), RandomFeatures(BOTH, 30), 0.9)
+    builder = ut.LeastSquares(landmarks=True, transitions=512)
+    agent = Agent(agent.family, agent.policy, builder.encoding(agent.encoding), 0.9)
+    learner = builder.build(agent, None)
+    random, state = np.random.default_rng(0), learner.init(jax.random.key(0), jnp.zeros((1, 2)), 2)
+    learn = jax.jit(learner.learn)
+    drawn = jnp.asarray(random.uniform(size=(12, 2, 64, 2)), jnp.float32)
+    for number, points in enumerate(drawn):
+        action, ends = jnp.asarray(random.integers(2, size=64), jnp.int32), jnp.ones(64, bool)
+        fresh = Transition(points[0], action, points[0, :, 0], ends, points[1], jnp.full(64, POLICY_CHOICE, jnp.int32))
+        state, _ = learn(jax.random.key(number), state, fresh, jnp.asarray(number))
+    memory = state.memory
+    assert int(memory.total) == 768 and int(memory.transitions.size) <= 512
+    assert float(jnp.sum(memory.transitions.weight)) == pytest.approx(768, rel=0.1)
+    rewards = jax.vmap(state.network.outputs)(drawn[-1, 0])[:, :, 0]  # every transition ends: the mean is the reward
+    np.testing.assert_allclose(rewards, np.repeat(np.asarray(drawn[-1, 0, :, :1]), 2, axis=1), atol=0.1)
