@@ -82,7 +82,8 @@ def test_least_squares_shares_its_program_for_every_lambda_discount_and_epsilon(
         learner = ut.LeastSquares(0.01 * number, mean_prior_count=0.1 * number, tolerance=1e-4 * number)
         result = ut.train(ut.Chain(3), policy=ut.EpsilonGreedy(0.2 * number), settings=settings, learner=learner)
         assert number == 1 or result.record.compilations == 0
-        values.append(jax.tree.leaves(result.networks)[0].tolist())
+        table: Any = result.networks
+        values.append(table.values.tolist())
     assert values[0] != values[1] != values[2]
 
 
