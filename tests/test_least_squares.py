@@ -325,3 +325,10 @@ def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capacity, "free_memory", lambda: 2.0**20)
     with pytest.raises(InputError, match=r"need about \d+\.\d GiB of memory, and 0\.0 are free: "):
         ut.train(ut.Chain(10), settings=ut.Settings(seeds=2), learner=ut.LeastSquares(outcomes_per_pair=10**6))
+
+
+def test_sweeps_end_where_the_start_is_0() -> None:
+    learner: Any = ut.LeastSquares().build(agent_of(ut.PointMass(scale=1.0), OneHot(STATES)), None)
+    np.testing.assert_allclose(learner.regression.tolerances, 1e-4)
+    state = learned(learner, transitions(80, reward_noise=0.0))
+    assert np.isfinite(state.memory.change) and state.memory.change <= 1

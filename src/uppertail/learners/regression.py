@@ -52,7 +52,8 @@ class Regression:
     def tolerances(self) -> Float[Array, " outputs"]:
         """The change of each coordinate below which sweeps end; that of a variance is the square of its root's."""
         powers = np.array(self.powers, np.float32)
-        return (self.tolerance * jnp.max(jnp.abs(self.start) ** (1 / powers))) ** powers
+        largest = jnp.max(jnp.abs(self.start) ** (1 / powers))
+        return (self.tolerance * jnp.where(largest > 0, largest, 1.0)) ** powers  # a point mass may start at 0
 
     @property
     def powers(self) -> tuple[float, ...]:

@@ -66,8 +66,7 @@ def train(
 
     Examples:
         >>> import uppertail as ut
-        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
-        >>> result = ut.train(ut.Toy(), ut.Gaussian(), ut.UCB(), small)
+        >>> result = ut.train(ut.Toy(), ut.Gaussian(), ut.UCB(), ut.Settings(seeds=2, episodes=64))
         >>> result.record.summary()["final_greedy_return"]
         [3.0, 3.0]
     """
