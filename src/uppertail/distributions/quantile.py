@@ -74,7 +74,7 @@ class Quantile(Scaled[QuantileReturn]):
         return jnp.mean(z.quantiles)
 
     def std(self, z: QuantileReturn) -> Float[Array, ""]:
-        return jnp.std(z.quantiles)
+        return jnp.std(z.quantiles - z.quantiles[0])  # from the lowest on: equal quantiles have a spread of exactly 0
 
     def sample(self, key: PRNGKeyArray, z: QuantileReturn) -> Float[Array, ""]:
         return z.quantiles[jax.random.randint(key, (), 0, self.quantiles)]
