@@ -11,6 +11,7 @@ import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.encodings import RandomFeatures, Vector
 from uppertail.encodings.landmarks import SCALES, UNEXPLAINED, Landmarks, Places
+from uppertail.errors import InputError
 from uppertail.learners.transitions import Transitions, gram_of
 from uppertail.types import POLICY_CHOICE, Transition
 
@@ -109,3 +110,10 @@ def test_a_learner_goes_on_when_its_room_is_full() -> None:
     assert float(jnp.sum(memory.transitions.weight)) == pytest.approx(768, rel=0.1)
     rewards = jax.vmap(state.network.outputs)(drawn[-1, 0])[:, :, 0]  # every transition ends: the mean is the reward
     np.testing.assert_allclose(rewards, np.repeat(np.asarray(drawn[-1, 0, :, :1]), 2, axis=1), atol=0.1)
+
+
+def test_a_rollout_that_does_not_fit_is_a_sentence() -> None:
+    learner = ut.LeastSquares(transitions=512)
+    settings = ut.Settings(seeds=1, episodes=2, rollout_steps=256)
+    with pytest.raises(InputError, match=r"256 transitions, and transitions is 512: use --learner.transitions 1024"):
+        ut.train(ut.RichChain(3, dim=4), settings=settings, learner=learner)

@@ -10,6 +10,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
+from uppertail.errors import InputError
 from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.regression import Regression
 from uppertail.learners.transitions import Rows, Transitions
@@ -119,7 +120,16 @@ class FeatureLearner(Learner):
         return LearnerState(network, after), Metrics(report, solution.sweeps[None].astype(jnp.float32), 0.0 * report)
 
     def with_room(self, key: PRNGKeyArray, transitions: Transitions, count: int) -> Transitions:
-        """The transitions, thinned out if there is no room for as many more."""
+        """The transitions, thinned out if there is no room for as many more.
+
+        Raises:
+            InputError: there would be no room even then.
+        """
+        if 4 * count > self.rows:  # thinning frees at least a quarter
+            raise InputError(
+                f"A rollout has {count} transitions, and transitions is {self.rows}: use --learner.transitions "
+                f"{4 * count} or more, or fewer --rollout_steps."
+            )
 
         def is_full(transitions: Transitions) -> Bool[Array, ""]:
             return transitions.size + count > self.rows
