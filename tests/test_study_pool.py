@@ -117,7 +117,7 @@ def test_workers_end_with_a_command_that_is_killed(folder):
     with subprocess.Popen([sys.executable, str(script)]) as client:
         (mark,) = wait_for(lambda: list((folder.path / "cells").glob("cell-0.*")))
         client.kill()
-    wait_for(lambda: gone(int(mark.suffix[1:])))
+    assert wait_for(lambda: gone(int(mark.suffix[1:])))
 
 
 def started(*command):

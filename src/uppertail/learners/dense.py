@@ -27,7 +27,7 @@ class FeatureMemory(NamedTuple):
     Args:
         transitions: all transitions, or those that stand for all.
         noise: variance of the targets about their predictions.
-        change: how far the last sweep moved the predictions, over the tolerance; sweeps go on while it is above 1.
+        change: how far the last sweep moved the predictions, over the tolerance; reported until the next sweep.
         total: how many transitions there ever were.
         solved: how many there were when the weights were last solved for.
     """
@@ -40,11 +40,11 @@ class FeatureMemory(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Weights on the way to their fixed point: the weights, change and noise as above, and how many sweeps there were.
+    """Weights on the way to their fixed point.
 
     Args:
         weights: theta of each action.
-        change: how far the last sweep moved the predictions, over the tolerance.
+        change: how far the last sweep moved the predictions, over the tolerance; sweeps go on while it is above 1.
         noise: variance of the targets about their predictions.
         sweeps: sweeps so far.
     """
