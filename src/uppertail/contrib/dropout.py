@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.base import EncodedNetwork
-from uppertail.networks.per_action import perceptrons_of
-from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
+from uppertail.networks.layers import Perceptron
+from uppertail.networks.perceptrons import Perceptrons
 from uppertail.types import PyTree
 
 
@@ -42,8 +42,7 @@ class Dropout(Perceptrons):
     rate: float = 0.1
 
     def __post_init__(self) -> None:
-        self.require_layers()
-        require_members(self.members)
+        super().__post_init__()
         if not 0 < self.rate < 1:
             raise InputError(
                 f"rate is {self.rate}, but 0 leaves out nothing and 1 everything: use a number between them, for "
@@ -51,7 +50,7 @@ class Dropout(Perceptrons):
             )
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "DropoutNetwork":
-        network = perceptrons_of(self, key, encoding, num_actions, num_outputs)
+        network = self.per_action(key, encoding, num_actions, num_outputs)
         shapes = (num_actions, self.members, self.width)
         masks = tuple(jnp.ones(shapes) for _ in range(self.hidden_layers))
         drawn = DropoutNetwork((network.weights, network.biases), masks, network.encoder, network.form, self.rate)

@@ -13,8 +13,8 @@ from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.base import EncodedNetwork
 from uppertail.networks.ensemble import of_members
-from uppertail.networks.per_action import perceptrons_of
-from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
+from uppertail.networks.layers import Perceptron
+from uppertail.networks.perceptrons import Perceptrons
 from uppertail.types import PyTree
 
 
@@ -51,8 +51,7 @@ class Variational(Perceptrons):
     kl: float = 0.01
 
     def __post_init__(self) -> None:
-        self.require_layers()
-        require_members(self.members)
+        super().__post_init__()
         for name in ("prior_std", "start_std"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"{name} is {getattr(self, name)}: use a finite number above 0.")
@@ -60,22 +59,17 @@ class Variational(Perceptrons):
             raise InputError(f"kl is {self.kl}: use a finite number, 0 or more; 0 leaves the prior out.")
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "VariationalNetwork":
-        network = perceptrons_of(self, key, encoding, num_actions, num_outputs)
+        network = self.per_action(key, encoding, num_actions, num_outputs)
         own = network.weights, network.biases
         scales = tuple(map(_glorot_std, network.weights))
         unit = scales, scales[: len(network.biases)]
-        start = jax.tree.map(
-            lambda mean, scale: jnp.full_like(mean, _inverse_softplus(self.start_std * scale)), own, unit
-        )
         leaves, structure = jax.tree.flatten(own)
         keys = jax.random.split(jax.random.fold_in(key, num_actions + 1), len(leaves))
-        noise = [
-            jax.random.normal(k, (num_actions, self.members, *leaf.shape[1:]))
-            for k, leaf in zip(keys, leaves, strict=True)
-        ]
+        shapes = [(num_actions, self.members, *leaf.shape[1:]) for leaf in leaves]
+        noise = [jax.random.normal(k, shape) for k, shape in zip(keys, shapes, strict=True)]
         return VariationalNetwork(
             mean=own,
-            raw_std=start,
+            raw_std=jax.tree.map(lambda mean, scale: jnp.full_like(mean, _raw_std(self.start_std * scale)), own, unit),
             noise=jax.tree.unflatten(structure, noise),
             seen=jnp.zeros(()),
             encoder=network.encoder,
@@ -163,8 +157,9 @@ def _glorot_std(weight: Float[Array, "actions _inputs _outputs"]) -> float:
     return math.sqrt(2 / (weight.shape[1] + weight.shape[2]))
 
 
-def _inverse_softplus(value: float) -> float:
-    return math.log(math.expm1(value))
+def _raw_std(std: float) -> float:
+    """The number whose softplus is this standard deviation."""
+    return math.log(math.expm1(std))
 
 
 def _flip_signs(

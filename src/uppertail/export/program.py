@@ -18,8 +18,8 @@ from uppertail.encodings.states import OfStates
 from uppertail.errors import InputError
 from uppertail.export import operations
 from uppertail.export.operations import Program
+from uppertail.networks import PerActionNetwork
 from uppertail.networks.linear import FeatureReturns, from_powers
-from uppertail.networks.per_action import PerActionNetwork
 from uppertail.training.player import Player
 
 NEEDED = "export needs integer states, or plain numbers with LeastSquares or the network PerAction"

@@ -3,7 +3,7 @@
 from uppertail.networks.base import EncodedNetwork, Network, NetworkBuilder
 from uppertail.networks.ensemble import Ensemble, EnsembleNetwork
 from uppertail.networks.linear import LinearReturns
-from uppertail.networks.per_action import PerAction, PerActionNetwork
+from uppertail.networks.perceptrons import PerAction, PerActionNetwork
 
 __all__ = [
     "EncodedNetwork",

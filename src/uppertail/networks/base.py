@@ -14,10 +14,10 @@ from uppertail.types import PyTree
 
 
 class Network(eqx.Module):
-    """A network: its arrays, and how outputs follow from them.
+    """A network: its arrays, and how outputs follow from them. Only `outputs` must be written.
 
-    Every array is a leaf, so `jax.vmap` runs over seeds; settings are static fields. Arrays that no gradient should
-    reach (a prior function, bounds of what was observed) stay fixed if `outputs` wraps them in `jax.lax.stop_gradient`.
+    Every array is a leaf, so `jax.vmap` runs over seeds; settings are static fields. An array that no gradient should
+    reach (a prior function, bounds of what was observed) stays fixed if `outputs` puts it in `jax.lax.stop_gradient`.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -41,12 +41,7 @@ class Network(eqx.Module):
         """The outputs for one observation; an ensemble puts a leading axis of its members before the actions."""
 
     def returns(self, family: Any, observation: Array) -> PyTree:
-        """The return distributions of one observation, with leading axes [members, actions]; no members: one.
-
-        Args:
-            family: the family of return distributions that the outputs stand for.
-            observation: one observation.
-        """
+        """The return distributions, of a family, with leading axes [members, actions]; a single network is a member."""
         outputs = self.outputs(observation)
         return jax.vmap(jax.vmap(family.from_outputs))(outputs[None] if self.members is None else outputs)
 
@@ -58,17 +53,13 @@ class Network(eqx.Module):
     def observe(self, observations: Array) -> Self:
         """The network after it has seen a batch of observations (one leading axis), before it learns from them.
 
-        One that keeps something of them has `with_observed`, too; `EncodedNetwork` has both.
+        A network that keeps something of them needs `with_observed`, too; `EncodedNetwork` has both.
         """
         del observations
         return self
 
     def with_observed(self, other: Any) -> Self:
-        """This network, with what another one of its kind keeps of its observations in place of its own.
-
-        Args:
-            other: the network whose bounds of observations, or places for them, this one takes.
-        """
+        """This network with what another one of its kind keeps of its observations, in place of its own."""
         del other
         return self
 
@@ -92,10 +83,7 @@ class Network(eqx.Module):
         return jnp.zeros(())
 
     def remark(self) -> str | None:
-        """A note for the user at a run's end, about what was observed; None: nothing to note.
-
-        It is called on the networks of all seeds, whose arrays have a leading axis of seeds.
-        """
+        """A note for the user at a run's end about what was observed, by the arrays of all seeds; None: nothing."""
         return None
 
 
@@ -103,22 +91,11 @@ class EncodedNetwork(Network):
     """A network with an `encoding`, and with the encoding's own arrays in its field `encoder`.
 
     Examples:
-        >>> from typing import Any
-        >>> import equinox as eqx
         >>> import jax
-        >>> import jax.numpy as jnp
         >>> import uppertail as ut
         >>> from uppertail.encodings import Hashed
-        >>> class Table(ut.EncodedNetwork):
-        ...     values: jnp.ndarray  # places, actions * outputs
-        ...     encoder: Any
-        ...     encoding: Any = eqx.field(static=True)
-        ...
-        ...     def outputs(self, observation):
-        ...         return self.encoding.project(self.encoder, self.values, observation).reshape(3, 2)
-        >>> encoding = Hashed(8)
-        >>> begun = Table(jnp.zeros((8, 6)), encoding.init(jax.random.key(0)), encoding)
-        >>> seen = begun.observe(jnp.array([70_000, 123_456, 70_000]))
+        >>> network = ut.PerAction().init(jax.random.key(0), Hashed(8), num_actions=3, num_outputs=2)
+        >>> seen = network.observe(jax.numpy.array([70_000, 123_456, 70_000]))
         >>> int((seen.encoder != 0).any(axis=1).sum())  # the places of two different observations
         2
     """
@@ -126,12 +103,12 @@ class EncodedNetwork(Network):
     def observe(self: Any, observations: Array) -> Any:
         return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
 
+    def with_observed(self: Any, other: Any) -> Any:
+        return dataclasses.replace(self, encoder=other.encoder)
+
     def seen_bounds(self: Any) -> tuple[Array, Array] | None:
         """The lowest and highest value of each number that was observed; None: the encoding does not keep them."""
         return self.encoding.seen_bounds(self.encoder)
-
-    def with_observed(self: Any, other: Any) -> Any:
-        return dataclasses.replace(self, encoder=other.encoder)
 
     def remark(self: Any) -> str | None:
         return self.encoding.remark(self.encoder)
@@ -141,27 +118,14 @@ class NetworkBuilder(abc.ABC):
     """A frozen dataclass of settings, named with `--network`; it builds the network of each seed.
 
     Examples:
-        >>> import dataclasses
-        >>> import jax
-        >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> from uppertail.encodings import OneHot
-        >>> class Table(ut.Network):
-        ...     values: jnp.ndarray  # states, actions, outputs
-        ...
-        ...     def outputs(self, observation):
-        ...         return self.values[observation]
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Tables(ut.NetworkBuilder):
-        ...     def init(self, key, encoding, num_actions, num_outputs):
-        ...         return Table(jnp.zeros((encoding.num_features, num_actions, num_outputs)))
-        >>> Tables().init(jax.random.key(0), OneHot(5), 3, 2).outputs(jnp.array(4)).shape
-        (3, 2)
+        >>> issubclass(ut.Ensemble, ut.NetworkBuilder), ut.Ensemble(members=4).members, ut.PerAction().members
+        (True, 4, None)
     """
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> Network:
-        """A network that has learned nothing.
+        """A network that has learned nothing, its weights drawn from `key`.
 
         Args:
             key: randomness of its weights.

@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.base import EncodedNetwork
-from uppertail.networks.per_action import PerActionNetwork, perceptrons_of
-from uppertail.networks.perceptrons import Perceptron, Perceptrons, require_members
+from uppertail.networks.layers import Perceptron
+from uppertail.networks.perceptrons import Perceptrons
 from uppertail.types import PyTree
 
 Prior = Literal["auto", "network", "table"]
@@ -53,8 +53,7 @@ class Ensemble(Perceptrons):
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        self.require_layers()
-        require_members(self.members)
+        super().__post_init__()
         if not 0 <= self.prior_scale < math.inf:
             raise InputError(f"prior_scale is {self.prior_scale}: use a finite number, 0 or more.")
         if not 0 < self.share <= 1:
@@ -66,31 +65,24 @@ class Ensemble(Perceptrons):
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "EnsembleNetwork":
         learned_key, prior_key = jax.random.split(key)
 
-        def member(key: PRNGKeyArray) -> PerActionNetwork:
-            return perceptrons_of(self, key, encoding, num_actions, num_outputs)
+        def member(key: PRNGKeyArray) -> PyTree:
+            network = self.per_action(key, encoding, num_actions, num_outputs)
+            return network.weights, network.biases
 
-        def members(key: PRNGKeyArray) -> tuple[PyTree, PyTree]:
-            own = jax.vmap(lambda key: (member(key).weights, member(key).biases), out_axes=1)
-            return own(jax.random.split(key, self.members)), member(key).encoder
+        def members(key: PRNGKeyArray) -> PyTree:
+            return jax.vmap(member, out_axes=1)(jax.random.split(key, self.members))
 
-        def priors(key: PRNGKeyArray) -> tuple[PyTree, PyTree]:
-            if self.has_table(encoding):
-                shape = (num_actions, self.members, encoding.num_features, num_outputs)
-                encoder = encoding.init(jax.random.fold_in(key, num_actions))
-                return ((jax.random.normal(key, shape),), ()), encoder
-            return members(key)
-
-        form = member(key).form
-        learned, encoder = members(learned_key)
-        prior, prior_encoder = priors(prior_key)
-        return EnsembleNetwork(learned, prior, encoder, prior_encoder, form, self.prior_scale, self.share)
+        if self.has_table(encoding):
+            shape = (num_actions, self.members, encoding.num_features, num_outputs)
+            prior = (jax.random.normal(prior_key, shape),), ()
+        else:
+            prior = members(prior_key)
+        own, others = (encoding.init(jax.random.fold_in(each, num_actions)) for each in (learned_key, prior_key))
+        form = Perceptron(encoding, self.activation, self.normalization)
+        return EnsembleNetwork(members(learned_key), prior, own, others, form, self.prior_scale, self.share)
 
     def has_table(self, encoding: Encoding) -> bool:
-        """Whether the prior functions are tables.
-
-        Raises:
-            InputError: they are asked to be, but states are not one-hot.
-        """
+        """Whether the prior functions are tables; InputError if they are asked to be, but states are not one-hot."""
         if self.prior == "table" and not encoding.is_one_hot:
             raise InputError(
                 "prior is table, which has a number for each state, but observations are not one-hot states here: use "
@@ -136,9 +128,8 @@ class EnsembleNetwork(EncodedNetwork):
         return learned + self.prior_scale * jax.lax.stop_gradient(prior)
 
     def observe(self, observations: Array) -> Self:
-        seen = (self.form.encoding.observe(each, observations) for each in (self.encoder, self.prior_encoder))
-        encoder, prior_encoder = seen
-        return dataclasses.replace(self, encoder=encoder, prior_encoder=prior_encoder)
+        own, prior = (self.encoding.observe(each, observations) for each in (self.encoder, self.prior_encoder))
+        return dataclasses.replace(self, encoder=own, prior_encoder=prior)
 
     def with_observed(self, other: Any) -> Self:
         return dataclasses.replace(self, encoder=other.encoder, prior_encoder=other.prior_encoder)

@@ -15,21 +15,13 @@ from uppertail.types import PyTree
 
 
 class LinearReturns(EncodedNetwork):
-    """z(s, a) = start + weights_a . features(s), in the family's coordinates.
+    """z(s, a) = start + weights_a . features(s), in the family's coordinates."""
 
-    Args:
-        start: coordinates of the wide start.
-        encoder: the encoding's own arrays.
-        encoding: turns an observation into features.
-        prior_count: lambda of the spread.
-        powers: what each coordinate is raised to.
-    """
-
-    start: Float[Array, " outputs"]
+    start: Float[Array, " outputs"]  # coordinates of the wide start
     encoder: PyTree
-    prior_count: Float[Array, ""]
+    prior_count: Float[Array, ""]  # lambda of the spread
     encoding: Any = eqx.field(static=True)
-    powers: tuple[float, ...] = eqx.field(static=True)
+    powers: tuple[float, ...] = eqx.field(static=True)  # what each coordinate is raised to
 
     def returns(self, family: Any, observation: Array) -> PyTree:
         of_vector = functools.partial(from_powers, family, self.powers)
@@ -50,15 +42,10 @@ def from_powers(family: Any, powers: tuple[float, ...], vector: Float[Array, " o
 
 
 class TableReturns(LinearReturns):
-    """The linear returns of a table: each state is a feature of its own, so A is a diagonal of counts.
-
-    Args:
-        values: coordinates of each state and action.
-        counts: how often each action was taken in each state.
-    """
+    """The linear returns of a table: each state is a feature of its own, so A is a diagonal of counts."""
 
     values: Float[Array, "states actions outputs"]
-    counts: Float[Array, "states actions"]
+    counts: Float[Array, "states actions"]  # how often each action was taken in each state
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         return self.values[self.encoding.index(self.encoder, observation)]
@@ -69,12 +56,7 @@ class TableReturns(LinearReturns):
 
 
 class FeatureReturns(LinearReturns):
-    """The linear returns of features that states share.
-
-    Args:
-        weights: theta of each action.
-        gram: sum of phi phi' over the data of each action.
-    """
+    """The linear returns of features that states share: weights theta_a, and the sum of phi phi' over a's data."""
 
     weights: Float[Array, "actions features outputs"]
     gram: Float[Array, "actions features features"]

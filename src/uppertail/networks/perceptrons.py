@@ -1,21 +1,23 @@
-"""Multilayer perceptrons: their settings, and how outputs follow from their arrays."""
+"""Multilayer perceptrons: their settings, and one of them per action (Implementation Details)."""
 
 import dataclasses
+import itertools
+from typing import Self
 
-from jaxtyping import Array, Float
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.base import NetworkBuilder
-from uppertail.networks.layers import ACTIVATIONS, NORMALIZATIONS, Activation, Normalization
+from uppertail.networks.base import EncodedNetwork, NetworkBuilder
+from uppertail.networks.layers import Activation, Normalization, Perceptron
 from uppertail.schema import settle
 from uppertail.types import PyTree
 
 MOST_LAYERS = 1_000
 """The most hidden layers: more would take minutes to compile, if they fit into memory."""
-
-Weights = tuple[Float[Array, "_inputs _outputs"], ...]
-Biases = tuple[Float[Array, " _outputs"], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,9 +35,6 @@ class Perceptrons(NetworkBuilder):
         >>> import uppertail as ut
         >>> ut.PerAction(width=8, hidden_layers=2, activation="relu").normalization
         'none'
-        >>> from uppertail.networks.perceptrons import Perceptrons
-        >>> issubclass(ut.Ensemble, Perceptrons)
-        True
     """
 
     width: int = 64
@@ -44,69 +43,84 @@ class Perceptrons(NetworkBuilder):
     activation: Activation = "elu"
     normalization: Normalization = "none"
 
-    def require_layers(self) -> None:
-        """Checks the settings of the layers.
-
-        Raises:
-            InputError: a setting is not valid.
-        """
+    def __post_init__(self) -> None:
         settle(self)
         for name in ("width", "hidden_layers"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: use a whole number, 1 or more.")
         if self.hidden_layers > MOST_LAYERS:
             raise InputError(f"hidden_layers is {self.hidden_layers}: use {MOST_LAYERS} at most.")
+        if self.members is not None and self.members < 2:
+            raise InputError(
+                f"members is {self.members}, but how far members differ takes at least 2: use a whole number, 2 or "
+                "more, or --network PerAction for a single network."
+            )
+
+    def per_action(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, outputs: int) -> "PerActionNetwork":
+        """New perceptrons of these settings, one per action, and the encoding's own arrays."""
+        encoder = encoding.init(jax.random.fold_in(key, num_actions))
+        sizes = (encoding.num_features, *(self.width,) * self.hidden_layers, outputs)
+        network = PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder)
+        return dataclasses.replace(network, activation=self.activation, normalization=self.normalization)
 
 
 @dataclasses.dataclass(frozen=True)
-class Perceptron:
-    """How the outputs of one perceptron follow from its arrays.
+class PerAction(Perceptrons):
+    """A multilayer perceptron for each action: networks of different actions share nothing.
 
-    Args:
-        encoding: turns an observation into the input of the first layer.
-        activation: what hidden units go through.
-        normalization: what is done to hidden units before that.
+    Its settings are those of `Perceptrons`.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> from uppertail.encodings import OneHot
+        >>> network = ut.PerAction(width=8).init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=2)
+        >>> network.outputs(jnp.array(4)).shape  # actions, outputs
+        (3, 2)
     """
 
-    encoding: Encoding
-    activation: Activation
-    normalization: Normalization
-
-    def outputs(
-        self, encoder: PyTree, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
-    ) -> Float[Array, " outputs"]:
-        """The outputs for one observation.
-
-        Args:
-            encoder: the encoding's own arrays.
-            weights: weights of each layer.
-            biases: biases of each layer; empty for a perceptron without.
-            observation: the observation.
-            masks: factors for the units of each hidden layer; empty for none.
-        """
-        if len(weights) == 1:
-            hidden = self.encoding.project(encoder, weights[0], observation)
-        else:
-            hidden = self.features(encoder, weights, biases, observation, masks) @ weights[-1]
-        return hidden + biases[-1] if biases else hidden
-
-    def features(
-        self, encoder: PyTree, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
-    ) -> Float[Array, " units"]:
-        """The units of the last hidden layer, from the same arguments."""
-        activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]
-        hidden = self.encoding.project(encoder, weights[0], observation)
-        for layer in range(len(weights) - 1):
-            hidden = hidden if layer == 0 else hidden @ weights[layer]
-            hidden = activate(normalize(hidden + biases[layer] if biases else hidden))
-            hidden = hidden * masks[layer] if masks else hidden
-        return hidden
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "PerActionNetwork":
+        return self.per_action(key, encoding, num_actions, num_outputs)
 
 
-def require_members(members: int) -> None:
-    """Raises InputError unless there are enough members to differ."""
-    if members < 2:
-        raise InputError(
-            f"members is {members}, but how far members differ takes at least 2: use a whole number, 2 or more, or "
-            "--network PerAction for a single network."
-        )
+class PerActionNetwork(EncodedNetwork):
+    """A multilayer perceptron for each action; the leading axis of every weight and bias is the action.
+
+    `biases` is empty for a network without biases: then, with one-hot states, no parameter is shared by all states.
+    `encoder`, shared by all actions, holds the encoding's own arrays.
+    """
+
+    weights: tuple[Float[Array, "actions _inputs _outputs"], ...]
+    biases: tuple[Float[Array, "actions _outputs"], ...]
+    encoder: PyTree
+    encoding: Encoding = eqx.field(static=True)
+    activation: Activation = eqx.field(static=True, default="elu")
+    normalization: Normalization = eqx.field(static=True, default="none")
+
+    @classmethod
+    def init(
+        cls,
+        key: PRNGKeyArray,
+        encoding: Encoding,
+        sizes: tuple[int, ...],
+        num_actions: int,
+        bias: bool,
+        encoder: PyTree = (),
+    ) -> Self:
+        """Glorot-uniform weights and zero biases; `sizes` are those of features, hidden layers and outputs."""
+        glorot = jax.nn.initializers.glorot_uniform(batch_axis=0)
+        keys = jax.random.split(key, len(sizes) - 1)
+        shapes = list(itertools.pairwise(sizes))
+        weights = tuple(glorot(k, (num_actions, *shape)) for k, shape in zip(keys, shapes, strict=True))
+        biases = tuple(jnp.zeros((num_actions, outputs)) for _, outputs in shapes) if bias else ()
+        return cls(weights, biases, encoder, encoding)
+
+    def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
+        perceptrons = jax.vmap(self.form.outputs, in_axes=(None, 0, 0, None))
+        return perceptrons(self.encoder, self.weights, self.biases, observation)
+
+    @property
+    def form(self) -> Perceptron:
+        """How the outputs of one action follow from its arrays."""
+        return Perceptron(self.encoding, self.activation, self.normalization)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.errors import InputError
-from uppertail.replay.base import Replay, Sample, rows_of
+from uppertail.replay.base import Replay, Sample
 from uppertail.replay.uniform import RingBuffer, Uniform
 from uppertail.schema import settle, traced
 from uppertail.types import Transition
@@ -42,18 +42,9 @@ class Prioritized(Replay):
         beta: how far the weights undo the preference, from 0 (not at all) to 1 (fully).
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> from uppertail.types import Transition
-        >>> steps = Transition(*jnp.array([[0, 0, 1], [1, 1, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2], [-1, -1, -1]]))
-        >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
-        >>> replay = ut.Prioritized()
-        >>> buffer = replay.add(replay.init(1000, first), steps)
-        >>> buffer = replay.update(buffer, jnp.arange(3), jnp.array([0.0, 0.0, 1.0]))  # the losses of these
-        >>> drawn = replay.sample(buffer, jax.random.key(0), 300).transitions
-        >>> round(float(jnp.mean(drawn.observation == 0)), 1)
-        0.0
+        >>> ut.Prioritized(alpha=0.7)
+        Prioritized(alpha=0.7, beta=0.4)
     """
 
     alpha: float = traced(0.6)
@@ -71,15 +62,14 @@ class Prioritized(Replay):
         return PriorityBuffer(Uniform().init(capacity, example), jnp.zeros((side, side)), jnp.ones(()))
 
     def add(self, state: PriorityBuffer, transitions: Transition) -> PriorityBuffer:
-        capacity, count = state.ring.transitions.action.shape[0], transitions.action.shape[0]
-        rows = (state.ring.added + jnp.arange(count)) % capacity
+        rows = (state.ring.added + jnp.arange(transitions.action.shape[0])) % state.ring.capacity
         priorities = state.priorities.at[self._places(state, rows)].set(state.highest)
         return PriorityBuffer(Uniform().add(state.ring, transitions), priorities, state.highest)
 
     def sample(self, state: PriorityBuffer, key: PRNGKeyArray, count: int) -> Sample:
         table = state.priorities
         total, by_line = jnp.sum(table), jnp.cumsum(jnp.sum(table, axis=1))
-        stored = jnp.minimum(state.ring.added, state.ring.transitions.action.shape[0])
+        stored = jnp.minimum(state.ring.added, state.ring.capacity)
 
         def draw(key: PRNGKeyArray) -> Int[Array, ""]:
             line_key, entry_key = jax.random.split(key)
@@ -89,13 +79,13 @@ class Prioritized(Replay):
         rows = jax.vmap(draw)(jax.random.split(key, count))
         probability = table[self._places(state, rows)] / total
         weights = (stored.astype(jnp.float32) * probability) ** -self.beta
-        return Sample(rows_of(state.ring.transitions, rows), rows, weights / jnp.max(weights))
+        return Sample(state.ring.rows(rows), rows, weights / jnp.max(weights))
 
     def update(
         self, state: PriorityBuffer, indices: Int[Array, " count"], losses: Float[Array, " count"]
     ) -> PriorityBuffer:
         new = (jnp.abs(losses) + SMALLEST) ** self.alpha
-        own = indices < state.ring.transitions.action.shape[0]
+        own = indices < state.ring.capacity
         places = self._places(state, jnp.where(own, indices, state.priorities.size))
         priorities = state.priorities.at[places].set(new, mode="drop")
         return PriorityBuffer(state.ring, priorities, jnp.maximum(state.highest, jnp.max(jnp.where(own, new, 0.0))))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from uppertail.replay.base import Replay, Sample, rows_of, storage
+from uppertail.replay.base import Replay, Sample
 from uppertail.types import Transition
 
 
@@ -16,6 +16,15 @@ class RingBuffer(NamedTuple):
 
     transitions: Transition
     added: Int[Array, ""]
+
+    @property
+    def capacity(self) -> int:
+        """How many transitions there is room for."""
+        return self.transitions.action.shape[0]
+
+    def rows(self, rows: Int[Array, " count"]) -> Transition:
+        """The transitions in these rows."""
+        return jax.tree.map(lambda leaf: leaf[rows], self.transitions)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,15 +46,17 @@ class Uniform(Replay):
     """
 
     def init(self, capacity: int, example: Transition) -> RingBuffer:
-        return RingBuffer(storage(capacity, example), jnp.zeros((), jnp.int32))
+        def empty(leaf: Array) -> Array:
+            return jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype)
+
+        return RingBuffer(jax.tree.map(empty, example), jnp.zeros((), jnp.int32))
 
     def add(self, state: RingBuffer, transitions: Transition) -> RingBuffer:
-        capacity, count = state.transitions.action.shape[0], transitions.action.shape[0]
-        slots = (state.added + jnp.arange(count)) % capacity
+        count = transitions.action.shape[0]
+        slots = (state.added + jnp.arange(count)) % state.capacity
         stored = jax.tree.map(lambda old, new: old.at[slots].set(new), state.transitions, transitions)
         return RingBuffer(stored, state.added + count)
 
     def sample(self, state: RingBuffer, key: PRNGKeyArray, count: int) -> Sample:
-        capacity = state.transitions.action.shape[0]
-        rows = jax.random.randint(key, (count,), 0, jnp.minimum(state.added, capacity))
-        return Sample(rows_of(state.transitions, rows), rows, jnp.ones(count))
+        rows = jax.random.randint(key, (count,), 0, jnp.minimum(state.added, state.capacity))
+        return Sample(state.rows(rows), rows, jnp.ones(count))

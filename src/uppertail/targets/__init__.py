@@ -1,8 +1,6 @@
 """Targets: which network gives the bootstrap."""
 
-from uppertail.targets.base import Target
-from uppertail.targets.online import Online
-from uppertail.targets.periodic import Periodic
-from uppertail.targets.running_mean import RunningMean
+from uppertail.targets.base import Online, Target
+from uppertail.targets.copies import Periodic, RunningMean
 
 __all__ = ["Online", "Periodic", "RunningMean", "Target"]

@@ -1,6 +1,7 @@
-"""The contract of a target: which network gives the bootstrap Z(s', a')."""
+"""The contract of a target: which network gives the bootstrap Z(s', a'); and the plainest one."""
 
 import abc
+import dataclasses
 from typing import TypeVar
 
 from uppertail.networks import Network
@@ -15,27 +16,9 @@ class Target(abc.ABC):
     A target is a frozen dataclass of settings; its state is a tree of arrays.
 
     Examples:
-        >>> import dataclasses
-        >>> import jax
-        >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> class Number(ut.Network):  # stands for a network that learns
-        ...     weight: jnp.ndarray
-        ...
-        ...     def outputs(self, observation):
-        ...         return self.weight
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class AsItBegan(ut.Target):
-        ...     def init(self, online):
-        ...         return jax.tree.map(jnp.copy, online)
-        ...
-        ...     def network(self, state, online):
-        ...         return state
-        >>> target = AsItBegan()
-        >>> state = target.init(Number(jnp.array(0.0)))
-        >>> online = Number(jnp.array(1.0))
-        >>> float(target.network(target.after_update(state, online), online).weight)
-        0.0
+        >>> [issubclass(kind, ut.Target) for kind in (ut.Online, ut.Periodic, ut.RunningMean)]
+        [True, True, True]
     """
 
     @abc.abstractmethod
@@ -55,3 +38,25 @@ class Target(abc.ABC):
         """The state after a rollout and its updates; as it was by default."""
         del online
         return state
+
+
+@dataclasses.dataclass(frozen=True)
+class Online(Target):
+    """Bootstraps from the network that learns, as in the paper: new values travel back at once.
+
+    Examples:
+        >>> import jax
+        >>> import uppertail as ut
+        >>> from uppertail.encodings import OneHot
+        >>> network = ut.PerAction().init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=2)
+        >>> ut.Online().network((), network) is network
+        True
+    """
+
+    def init(self, online: Network) -> tuple[()]:
+        del online
+        return ()
+
+    def network(self, state: tuple[()], online: AnyNetwork) -> AnyNetwork:
+        del state
+        return online

@@ -1,0 +1,114 @@
+"""Targets that bootstrap from a copy of the network that learns, which lags behind it."""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from uppertail.errors import InputError
+from uppertail.networks import Network
+from uppertail.schema import settle, traced
+from uppertail.targets.base import AnyNetwork, Target
+from uppertail.types import PyTree
+
+
+class NetworkCopy(NamedTuple):
+    """The copy, and the rollouts since it was made."""
+
+    network: PyTree
+    age: Int[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class Periodic(Target):
+    """Bootstraps from a copy of the network, renewed every few rollouts (Mnih et al. 2015).
+
+    Args:
+        every: rollouts from one copy to the next, at least 1.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> class Number(ut.Network):  # stands for a network that learns
+        ...     weight: jnp.ndarray
+        ...
+        ...     def outputs(self, observation):
+        ...         return self.weight
+        >>> target = ut.Periodic(every=2)
+        >>> state = target.init(Number(jnp.array(0.0)))
+        >>> for number in (1.0, 2.0, 3.0):
+        ...     state = target.after_rollout(state, Number(jnp.array(number)))
+        ...     print(float(target.network(state, Number(jnp.array(number))).weight))
+        0.0
+        2.0
+        2.0
+    """
+
+    every: int = 32
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if self.every < 1:
+            raise InputError(f"every is {self.every}: use a whole number of rollouts, 1 or more.")
+
+    def init(self, online: Network) -> NetworkCopy:
+        return NetworkCopy(jax.tree.map(jnp.copy, online), jnp.zeros((), jnp.int32))
+
+    def network(self, state: NetworkCopy, online: AnyNetwork) -> AnyNetwork:
+        del online
+        return state.network
+
+    def after_rollout(self, state: NetworkCopy, online: Network) -> NetworkCopy:
+        age = state.age + 1
+        due = age >= self.every
+        copied = jax.tree.map(lambda old, new: jnp.where(due, new, old), state.network, online)
+        return NetworkCopy(copied, jnp.where(due, 0, age))
+
+
+@dataclasses.dataclass(frozen=True)
+class RunningMean(Target):
+    """Bootstraps from an exponential running mean of the network, moved after each update (Lillicrap et al. 2016).
+
+    Args:
+        decay: share of the mean that stays at each update, in [0, 1); 0.99 averages over about 100 updates.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import uppertail as ut
+        >>> class Number(ut.Network):  # stands for a network that learns
+        ...     weight: jnp.ndarray
+        ...
+        ...     def outputs(self, observation):
+        ...         return self.weight
+        >>> mean, online = Number(jnp.array(0.0)), Number(jnp.array(1.0))
+        >>> float(ut.RunningMean(decay=0.75).after_update(mean, online).weight)
+        0.25
+    """
+
+    decay: float = traced(0.99)
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if not 0 <= self.decay < 1:
+            raise InputError(f"decay is {self.decay}: use a number in [0, 1), for example 0.99.")
+
+    def init(self, online: Network) -> Network:
+        kind = type(online)
+        if kind.observe is not Network.observe and kind.with_observed is Network.with_observed:
+            raise InputError(
+                f"{kind.__name__} keeps something of its observations, of which RunningMean would take the mean: give "
+                "it the method with_observed, beside observe (uppertail.EncodedNetwork has both)."
+            )
+        return jax.tree.map(jnp.copy, online)
+
+    def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
+        return state.with_observed(online)  # places and bounds have no mean
+
+    def after_update(self, state: Network, online: Network) -> Network:
+        def moved(mean: Array, now: Array) -> Array:
+            step = mean + (1.0 - self.decay) * (now - mean)
+            return jnp.where(jnp.isfinite(mean), step, now)  # bounds of observations begin as infinite
+
+        return jax.tree.map(moved, state, online)
