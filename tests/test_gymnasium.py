@@ -898,6 +898,7 @@ def test_the_label_of_what_is_given() -> None:
     assert FromGymnasium(Counting).id == "Counting"
     assert FromGymnasium(Counting, id="Mine").id == "Mine"
     assert builder_of(TABLES[TAXI]) is TABLES[TAXI]
+    assert builder_of("CartPole-v1") == Gym("CartPole-v1")
 
 
 def test_a_vector_environment_can_be_given() -> None:

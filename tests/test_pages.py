@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import importlib
 import importlib.util
+import json
 import re
 import shlex
 import sys
@@ -21,7 +22,7 @@ from uppertail.cli.train import _one_logger_option
 from uppertail.presets import with_preset
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")])
 
 BLOCK = re.compile(
     r"(?:^<!-- test(?:: needs (?P<needs>\S+)|: not run: (?P<why>[^\n]+?))?(?P<before>\n.*?\n)? ?-->\n+)?"
@@ -43,8 +44,17 @@ class Block(NamedTuple):
     text: str
 
 
+def text_of(page: Path) -> str:
+    """The text of a page; the cells of a notebook that hold code are blocks, as on other pages."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix != ".ipynb":
+        return text
+    sources = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(text)["cells"]]
+    return "\n".join(f"```python\n{source}\n```" if kind == "code" else source for kind, source in sources)
+
+
 def blocks(page: Path, *kinds: str) -> list[Block]:
-    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    found = BLOCK.finditer(text_of(page))
     return [Block(*each.group("needs", "why", "before", "text")) for each in found if each["kind"] in kinds]
 
 
@@ -89,6 +99,9 @@ def test_every_program_runs(page: Path) -> None:
         ran += 1
     if page.name == "parts.md":
         assert names["result"].record.episodes[0].returns.size == 64
+    if page.name == "notebook.ipynb":
+        assert max(names["result"].record.greedy_returns) == 1.0  # its text says so
+        assert names["z"].mean.shape == (15, 2)
     if not ran:
         pytest.skip(f"{page.name} needs {PROGRAMS[page][0].needs}")
 
@@ -102,7 +115,7 @@ def test_few_programs_are_exceptions() -> None:
 
 def commands(page: Path) -> list[list[str]]:
     """The `uppertail` commands of a page, of its blocks and in its text."""
-    text = page.read_text(encoding="utf-8")
+    text = text_of(page)
     lines = [line for block in blocks(page, "sh") for line in block.text.replace("\\\n", " ").splitlines()]
     lines += [" ".join(found.split()) for found in re.findall(r"`(uppertail [^`]+)`", text)]
     split = [shlex.split(line, comments=True) for line in lines if line.startswith("uppertail ")]

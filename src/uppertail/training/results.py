@@ -66,7 +66,7 @@ class TrainingResult:
         first = self.record.asked["settings"]["seed"]
         return list(range(first, first + len(self.record.episodes)))
 
-    @property
+    @functools.cached_property
     def best_seed(self) -> int:
         """The seed whose greedy policy earned most at the end; the first of several."""
         returns = np.array(self.record.greedy_returns)
@@ -149,13 +149,15 @@ class TrainingResult:
         counts = [each.returns.size for each in record.episodes]
         count = f"{counts[0]:,}" if len(set(counts)) == 1 else f"{min(counts):,} to {max(counts):,}"
         solved = sum(episode is not None for episode in record.solved_episode)
-        first = episode_text(median_episode(record.first_success_episode))
+        first, last = self.seeds[0], self.seeds[-1]
+        seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
+        success = episode_text(median_episode(record.first_success_episode))
         doing = (
-            f"solved: {solved} of {len(counts)} seeds; median first success: {first}; " if record.has_success else ""
+            f"solved: {solved} of {len(counts)} seeds; median first success: {success}; " if record.has_success else ""
         )
         return (
             f"{record.environment}: {record.method}, {record.asked['learner']['name']}\n"
-            f"  seeds {self.seeds[0]} to {self.seeds[-1]}, {count} episodes each, {sum(record.env_steps):,} steps, "
+            f"  {seeds}, {count} episodes each, {sum(record.env_steps):,} steps, "
             f"{record.wall_seconds:.1f} s{' (interrupted)' if record.interrupted else ''}\n"
             f"  {doing}greedy return: {', '.join(f'{value:.4g}' for value in record.greedy_returns[:MOST_SHOWN])}"
             f"{', ...' * (len(counts) > MOST_SHOWN)}\n"

@@ -43,7 +43,8 @@ def train(
     """Trains all seeds side by side; seed k follows the run of seed k alone.
 
     Args:
-        environment: a builder such as Chain or Gym, a Gymnasium environment, or a function that makes one.
+        environment: a builder such as Chain or Gym, the id of a Gymnasium environment, such an environment, or a
+            function that makes one.
         distribution: the family of return distributions; Gaussian if left out.
         policy: the exploration policy; UCB if left out.
         settings: how long, on how much data, with how many seeds.

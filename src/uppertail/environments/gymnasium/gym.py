@@ -153,11 +153,13 @@ def builder_of(environment: object) -> EnvironmentBuilder:
     """
     if isinstance(environment, EnvironmentBuilder):
         return environment
+    if isinstance(environment, str):
+        return Gym(environment)
     if isinstance(environment, gymnasium.Env | VectorEnv) or callable(environment):
         return FromGymnasium(environment)  # pyright: ignore[reportArgumentType]
     raise InputError(
-        f"environment is {environment!r}: give a builder such as Chain() or Gym('CartPole-v1'), a Gymnasium "
-        "environment, or a function that makes one."
+        f"environment is {environment!r}: give a builder such as Chain(), the id of a Gymnasium environment, "
+        "such an environment, or a function that makes one."
     )
 
 
