@@ -18,7 +18,7 @@ import numpy as np
 import uppertail as ut
 from common import options, write
 from uppertail.parts import PARTS
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 CARDS = {**dict.fromkeys(range(1, 10), 1 / 13), 10: 4 / 13}
 STICK, HIT = 0, 1

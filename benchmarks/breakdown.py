@@ -23,7 +23,7 @@ from contest import machine
 from contest.load import Load
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.method import Method
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 from uppertail.training.run import Run
 
 AGAIN, TURNS = 200, 9

@@ -18,7 +18,7 @@ from common import options, write
 from uppertail import UCB, Chain, Checkpoints, Gaussian, Settings
 from uppertail.training.checkpoints import tensors
 from uppertail.training.method import Method
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 from uppertail.training.run import Run
 
 REPETITIONS = 7

@@ -15,7 +15,7 @@ from gymnasium.wrappers import TimeLimit
 
 import uppertail as ut
 from common import options, write
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 MOVES = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
 LIMIT, FIRST = 50, 30

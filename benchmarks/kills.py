@@ -24,7 +24,7 @@ from common import options, write
 from uppertail import records
 from uppertail.training.checkpoints import file as checkpoint
 from uppertail.training.checkpoints.file import UnusableCheckpointError
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 COMMAND = [sys.executable, "-m", "uppertail"]
 SETTINGS = "--env Chain --env.length 20 --seeds 4 --width 32 --hidden_layers 1 --episodes 1000000"

@@ -14,7 +14,7 @@ import numpy as np
 import uppertail as ut
 from common import options, write
 from uppertail.environments import EnvironmentBuilder
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 OPTIMISTIC_START = 2.626
 """Where mean + c sd of the Gaussian starts, in units of the scale: 2 softplus(1)."""

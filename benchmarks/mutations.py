@@ -34,7 +34,7 @@ from uppertail.reports import outcomes
 from uppertail.reports.groups import groups
 from uppertail.reports.inspected import Inspected
 from uppertail.training.checkpoints import file as checkpoint
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 from uppertail.training.trained import LearnedFile
 
 RUN = "--env.length 4 --seeds 2 --width 4 --hidden_layers 1 --replay_size 256 --batch_size 16 --episodes 80"

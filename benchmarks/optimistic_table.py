@@ -26,7 +26,7 @@ import numpy as np
 
 import uppertail as ut
 from uppertail.records import describe, median_episode, write_text
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 from uppertail.training.seeds import seed_keys
 
 FIRST_STD, TERMINAL_STD = float(np.log1p(np.e)), 1e-4

@@ -13,7 +13,7 @@ import numpy as np
 
 import uppertail as ut
 from common import options, write
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 clock = time.process_time
 

@@ -21,7 +21,7 @@ from same_bytes import newer
 from same_bytes_cases import command
 from same_bytes_runs import train
 from uppertail.records import write_text
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 TIMED = {
     "chain-ten-seeds": "Chain Gaussian UCB env.length=100 seeds=10 width=256 steps=8000 replay_size=50000",

@@ -18,7 +18,7 @@ from contest import machine
 from contest.contestants import Ours
 from contest.load import Load
 from uppertail.analysis.figures import COLOURS, save
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 SEEDS, TURNS, SECONDS = 4, 3, 1.5
 AXES: dict[str, list[int]] = {

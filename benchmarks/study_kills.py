@@ -21,7 +21,7 @@ from typing import Any
 
 from uppertail import records
 from uppertail.training.checkpoints import file as checkpoint
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 STUDY = """
 base:

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 BASE = {"env": "Chain", "env.length": 10, "seeds": 1, "episodes": 1_000_000, "steps": 16_384}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from common import options, write
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 SEEDS = 10
 FAMILIES = ("Gaussian", "Categorical")

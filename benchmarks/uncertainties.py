@@ -27,7 +27,7 @@ from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.exact import optimal_policy
 from uppertail.records import describe
 from uppertail.training.method import Method
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 from uppertail.training.run import Run
 
 ENSEMBLE = ut.Ensemble(width=16)

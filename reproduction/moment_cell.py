@@ -11,7 +11,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import describe
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 from uppertail.training.settings import Settings
 from uppertail.types import PyTree
 

@@ -21,7 +21,7 @@ from uppertail.distributions import Categorical, Gaussian, ReturnDistribution
 from uppertail.environments import Chain, EnvironmentBuilder, FrozenLake, Toy
 from uppertail.policies import EpsilonGreedy
 from uppertail.records import describe
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)
 ENVIRONMENTS: dict[str, tuple[EnvironmentBuilder, int]] = {

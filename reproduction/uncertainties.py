@@ -30,7 +30,7 @@ from uppertail.networks import Ensemble
 from uppertail.policies import EpsilonGreedy
 from uppertail.records import describe
 from uppertail.training.method import Method
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 from uppertail.types import PyTree
 
 UNIFORM = EpsilonGreedy(epsilon=1.0)

@@ -8,7 +8,7 @@ import pytest
 
 import uppertail as ut
 from uppertail.console import progress_bar
-from uppertail.training.notebook import updating_line
+from uppertail.training.progress import updating_line
 
 
 @pytest.fixture

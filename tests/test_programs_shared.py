@@ -10,7 +10,7 @@ import pytest
 
 import uppertail as ut
 from uppertail.schema import traced
-from uppertail.training.process.programs import filled, split
+from uppertail.training.programs import filled, split
 
 TINY = ut.Settings(seeds=1, episodes=10, hidden_layers=1, width=4, replay_size=64)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from uppertail.training.process import threads
+from uppertail.training import process
 
 POOL = """
 from pathlib import Path
@@ -30,22 +30,22 @@ print(long().is_ready())
 """
 
 
-@pytest.mark.parametrize(("seeds", "expected"), [(1, 1), (10_000, threads.cores())])
+@pytest.mark.parametrize(("seeds", "expected"), [(1, 1), (10_000, process.cores())])
 def test_xla_gets_no_more_threads_than_there_are_seeds_or_cores(monkeypatch, seeds, expected):
     monkeypatch.delenv("PJRT_NPROC", raising=False)
-    threads.limit(seeds)
+    process.limit_threads(seeds)
     assert os.environ["PJRT_NPROC"] == str(expected)
 
 
 def test_what_the_user_asked_of_xla_stays(monkeypatch):
     monkeypatch.setenv("PJRT_NPROC", "7")
-    threads.limit(1)
+    process.limit_threads(1)
     assert os.environ["PJRT_NPROC"] == "7"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted as Linux shows them")
-@pytest.mark.parametrize(("seeds", "expected"), [(1, 1), (2, min(2, threads.cores()))])
+@pytest.mark.parametrize(("seeds", "expected"), [(1, 1), (2, min(2, process.cores()))])
 def test_a_run_on_the_command_line_says_so_before_jax_begins(monkeypatch, tmp_path, seeds, expected):
     monkeypatch.delenv("PJRT_NPROC", raising=False)
     script = POOL.format(seeds=seeds, out=tmp_path / "run")

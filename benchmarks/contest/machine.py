@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from uppertail.training.process.threads import cores
+from uppertail.training.process import cores
 
 LARGE = 2048
 """Rows and columns of the large product."""

@@ -8,7 +8,7 @@ from contest import machine
 from contest.contestants import Contestant, Ours, Peer
 from contest.load import Load
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 PEER_STEPS = 4_000
 MEMBERS = 10

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
 from uppertail.records import RunRecord, episode_text, median_episode
-from uppertail.training.notebook import is_notebook, updating_line
+from uppertail.training.progress import is_notebook, updating_line
 
 if TYPE_CHECKING:
     from uppertail.training.progress import Progress as TrainingProgress

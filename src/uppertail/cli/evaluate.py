@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _document(opened: trained.TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
-    from uppertail.training.process.hardware import hardware
+    from uppertail.training.process import hardware
 
     opened.require_finite(slice(None))
     run, header = opened.run, opened.file.header

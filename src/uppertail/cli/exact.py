@@ -69,10 +69,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _table(built: Namespace) -> "FiniteMDP":
     from uppertail.environments import FiniteMDP, require_tables_fit
-    from uppertail.training.process.jax_settings import require_working
+    from uppertail.training.process import require_working_jax
     from uppertail.training.seeds import seed_keys
 
-    require_working()
+    require_working_jax()
     key = seed_keys(built.seed).environment  # as training builds it for this seed
     require_tables_fit(built.env, key[None], copies=4)
     mdp = built.env.build(key)

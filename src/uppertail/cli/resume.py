@@ -72,13 +72,13 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: "
     that file, the folder is the run to the old limit again.
     """
     from uppertail.cli import running
-    from uppertail.training.process import threads
+    from uppertail.training import process
 
     request = train.read_request(config)
     if steps is not None:
         _require_longer(request.built.steps, steps, folder)
         request = train.read_request(config, [f"--steps={steps}"])
-    threads.limit(request.built.seeds)
+    process.limit_threads(request.built.seeds)
     loggers, checkpoints = request.loggers(folder), request.checkpoints(folder)
     files = checkpoints.files()
     if not files and (checkpoints.every is None or steps is not None):

@@ -17,7 +17,7 @@ from uppertail.training import trained
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.drive import OnChunk
 from uppertail.training.drive import drive as train
-from uppertail.training.process.interrupt import interruptible
+from uppertail.training.interrupt import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
 

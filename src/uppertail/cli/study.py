@@ -76,11 +76,11 @@ def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
 
 def _workers(config: Namespace) -> int:
     """How many workers: as many as cores by default, or one where Dask is not installed."""
-    from uppertail.training.process import threads
+    from uppertail.training import process
 
     if config.workers is not None:
         return config.workers
-    return threads.cores() if importlib.util.find_spec("distributed") or config.launcher != "here" else 1
+    return process.cores() if importlib.util.find_spec("distributed") or config.launcher != "here" else 1
 
 
 def _dry_run(config: Namespace, definition: Definition, folder: StudyFolder, workers: int) -> int:

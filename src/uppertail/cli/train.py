@@ -166,9 +166,9 @@ def begin(request: Request, beside: "Sequence[OnChunk]" = ()) -> int:
         beside: called with the progress after each chunk.
     """
     from uppertail.cli import running
-    from uppertail.training.process import threads
+    from uppertail.training import process
 
-    threads.limit(request.built.seeds)
+    process.limit_threads(request.built.seeds)
     planned = request.folder()
     request.checkpoints(planned)
     loggers = request.loggers(planned)  # an error up to here, or in the next line, comes before any file

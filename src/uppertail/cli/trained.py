@@ -125,7 +125,7 @@ def load(folder: Path | str, trust: bool = False) -> "TrainingResult":
     """
     from uppertail.records import RunFolder
     from uppertail.schema import require_type
-    from uppertail.training.process.jax_settings import in_32_bits
+    from uppertail.training.process import in_32_bits
     from uppertail.training.results import TrainingResult
     from uppertail.training.trained import record_of
 

@@ -1,11 +1,11 @@
-"""How actions are chosen, and with which keys: the same in compiled runs, host runs, evaluation and watching."""
+"""How actions are chosen: the same in compiled runs, host runs, evaluation and watching."""
 
 import dataclasses
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.errors import InputError
@@ -117,46 +117,3 @@ def _either(begins: Bool[Array, ""], begun: Decision, going_on: Decision) -> Dec
     """The decision with the memory of one of the two."""
     both = jax.tree.map(lambda new, old: jnp.where(begins, new, old), begun.memory, going_on.memory)
     return going_on.with_memory(both)
-
-
-class StartKeys(NamedTuple):
-    """Keys of a run's beginning: for its network, the first reset and the first action."""
-
-    network: PRNGKeyArray
-    reset: PRNGKeyArray
-    action: PRNGKeyArray
-
-
-class StepKeys(NamedTuple):
-    """Keys of one step: for the environment, a reset if the episode ends there, and the next action."""
-
-    step: PRNGKeyArray
-    reset: PRNGKeyArray
-    action: PRNGKeyArray
-
-
-def start_keys(run_key: PRNGKeyArray) -> StartKeys:
-    """The keys of a run's beginning."""
-    return StartKeys(*jax.random.split(jax.random.fold_in(run_key, 0), 3))
-
-
-def iteration_keys(run_key: PRNGKeyArray, iteration: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
-    """The keys of the next rollout and of its updates, after this many iterations."""
-    act_key, learn_key = jax.random.split(jax.random.fold_in(run_key, iteration + 1))
-    return act_key, learn_key
-
-
-def step_keys(rollout_key: PRNGKeyArray, step: int | Int[Array, ""]) -> StepKeys:
-    """The keys of a step of a rollout."""
-    return StepKeys(*jax.random.split(jax.random.fold_in(rollout_key, step), 3))
-
-
-def play_keys(play_key: PRNGKeyArray, step: int | Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
-    """The keys of the action and of the environment at a step of an episode played with a compiled environment."""
-    action_key, step_key = jax.random.split(jax.random.fold_in(play_key, step))
-    return action_key, step_key
-
-
-def environment_keys(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
-    """The key of each of a seed's environments; a single environment has the seed's own, as in compiled runs."""
-    return key[None] if count == 1 else jax.random.split(key, count)

@@ -12,10 +12,8 @@ from uppertail.records import RunRecord
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.drivers.base import State
 from uppertail.training.drivers.recorder import Recorder
-from uppertail.training.process.hardware import hardware
-from uppertail.training.process.interrupt import interruptible
-from uppertail.training.process.memory import memory_errors
-from uppertail.training.process.threads import one_for_linear_algebra
+from uppertail.training.interrupt import interruptible
+from uppertail.training.process import hardware, memory_errors, one_thread_for_linear_algebra
 from uppertail.training.progress import Progress, Stop
 from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
@@ -53,7 +51,7 @@ def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -
 
 def _train(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> TrainingResult:
     ledger, driver, saver = run.ledger, run.driver, run.saver(checkpoints) if checkpoints else None
-    with memory_errors(), one_for_linear_algebra(), interruptible() as asked_to_stop:
+    with memory_errors(), one_thread_for_linear_algebra(), interruptible() as asked_to_stop:
         driver.recorder = recorder = run.recorder()
         state = saver.restore() if saver else None
         if state is None:

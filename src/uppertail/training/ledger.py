@@ -13,7 +13,7 @@ from uppertail.learners import Metrics
 from uppertail.records import FINAL_WINDOW, Episodes
 from uppertail.schema import MismatchError
 from uppertail.training.loop import StepRecord
-from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.training.programs import Stopwatch
 from uppertail.training.progress import Progress
 from uppertail.training.settings import Settings
 

@@ -13,6 +13,7 @@ from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import describe
+from uppertail.training import process
 from uppertail.training.assembly import loop_of, world_of
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.checkpoints.saver import Saver
@@ -22,9 +23,7 @@ from uppertail.training.drivers.recorder import MOMENTS, NUMBERS, Recorder, tabl
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, RunState
 from uppertail.training.method import Method, resolved
-from uppertail.training.process import threads
-from uppertail.training.process.jax_settings import require_working
-from uppertail.training.process.memory import SMALLER
+from uppertail.training.process import SMALLER, require_working_jax
 from uppertail.training.seeds import all_seed_keys
 from uppertail.training.settings import Settings
 from uppertail.training.start import start_moments
@@ -63,8 +62,8 @@ class Run:
         record_over: tuple[int, int] | None = None,
     ) -> None:
         if steps_in_python(builder):
-            threads.run_inline()  # too late once `require_working` has started JAX
-        require_working()
+            process.run_inline()  # too late once `require_working` has started JAX
+        require_working_jax()
         require_record(record, record_over)
         self.builder = builder
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from uppertail.agent import Agent
 from uppertail.networks import Network
 from uppertail.training.ledger import StartReturn
-from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.training.programs import Stopwatch
 
 
 def start_moments(

@@ -17,10 +17,10 @@ from uppertail.schema import require_type
 from uppertail.targets import Target
 from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.drive import OnChunk, drive
+from uppertail.training.interrupt import interruptible
 from uppertail.training.method import Method
-from uppertail.training.notebook import updating_line
-from uppertail.training.process.interrupt import interruptible
-from uppertail.training.process.jax_settings import in_32_bits
+from uppertail.training.process import in_32_bits
+from uppertail.training.progress import updating_line
 from uppertail.training.results import TrainingInterrupted, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings

@@ -15,7 +15,7 @@ from uppertail.training.checkpoints.folder import Checkpoints
 from uppertail.training.drivers.base import Driver, State, World
 from uppertail.training.ledger import COUNT, Ledger
 from uppertail.training.loop import RunState
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 RUN, EPISODES, HOST, RECORDED = "run/", "episodes/", "host/", "recorded/"
 """Beginnings of the names of arrays: the device's, the ledger's, those of environments that Python steps, and those of

@@ -16,7 +16,7 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers.groups import Groups
 from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.loop import Loop, RunState, StepRecord
-from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.training.programs import Stopwatch
 from uppertail.types import PyTree, ReturnRange
 
 EVALUATION_STEPS = 10_000

@@ -13,16 +13,14 @@ from uppertail.environments import Environment, EnvironmentBuilder, require_tabl
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.acting import start_keys
 from uppertail.training.drivers.base import Driver, Played, World
 from uppertail.training.drivers.chunks import iterations_per_chunk
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.drivers.groups import Group, Groups
 from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.loop import Loop, RunState, StepRecord
-from uppertail.training.process.programs import compile_program
-from uppertail.training.process.stopwatch import Stopwatch
-from uppertail.training.seeds import SeedKeys
+from uppertail.training.programs import Stopwatch, compile_program
+from uppertail.training.seeds import SeedKeys, start_keys
 from uppertail.types import PyTree, ReturnRange
 
 CHUNK_STEPS = 1024

@@ -11,10 +11,11 @@ from uppertail.environments import Environment
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.acting import Actor, StepKeys, iteration_keys, play_keys, start_keys, step_keys
+from uppertail.training.acting import Actor
 from uppertail.training.drivers.base import EVALUATION_STEPS
 from uppertail.training.drivers.groups import over_seeds
 from uppertail.training.loop import Episode, Loop, RunState, StepRecord
+from uppertail.training.seeds import StepKeys, iteration_keys, play_keys, start_keys, step_keys
 from uppertail.types import POLICY_CHOICE, PyTree, TimeStep, Transition
 
 Carry = tuple[PyTree, TimeStep, PyTree, Float[Array, ""], Int[Array, ""]]

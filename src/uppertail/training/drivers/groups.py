@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from uppertail.training.process.threads import cores
+from uppertail.training.process import cores
 from uppertail.types import PyTree
 
 ALONE = ("cpu",)

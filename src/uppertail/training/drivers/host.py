@@ -20,7 +20,7 @@ from uppertail.training.drivers.groups import Group, Groups
 from uppertail.training.drivers.host_programs import HostPrograms
 from uppertail.training.drivers.rollouts import Rollouts
 from uppertail.training.loop import Episode, Loop, RunState, StepRecord
-from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.training.programs import Stopwatch
 from uppertail.training.seeds import SeedKeys
 from uppertail.types import PyTree, Transition
 

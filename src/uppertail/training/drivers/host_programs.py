@@ -12,18 +12,11 @@ from jaxtyping import Array, Key, PRNGKeyArray
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.acting import (
-    Actor,
-    Choice,
-    View,
-    environment_keys,
-    iteration_keys,
-    start_keys,
-    step_keys,
-)
+from uppertail.training.acting import Actor, Choice, View
 from uppertail.training.drivers.groups import Group, Groups, over_seeds
 from uppertail.training.loop import Episode, Loop, RunState
-from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.training.programs import Stopwatch
+from uppertail.training.seeds import environment_keys, iteration_keys, start_keys, step_keys
 from uppertail.types import PyTree, Transition
 
 

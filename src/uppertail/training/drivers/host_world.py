@@ -10,7 +10,7 @@ from uppertail.training.drivers.base import World
 from uppertail.training.drivers.evaluation import rehearse
 from uppertail.training.drivers.host import HostDriver
 from uppertail.training.loop import Loop
-from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.training.programs import Stopwatch
 from uppertail.training.seeds import SeedKeys
 from uppertail.types import PyTree, ReturnRange
 

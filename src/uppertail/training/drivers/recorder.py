@@ -16,7 +16,7 @@ from uppertail.records.distributions import PLANE, Distributions
 from uppertail.training.drivers.groups import Group, Groups, over_seeds
 from uppertail.training.drivers.plane import Plane
 from uppertail.training.loop import Loop, RunState
-from uppertail.training.process.stopwatch import Stopwatch
+from uppertail.training.programs import Stopwatch
 from uppertail.types import PyTree
 
 GROWTH = 1.2

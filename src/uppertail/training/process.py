@@ -1,0 +1,100 @@
+"""The process that a run lives in: its machine, threads and memory, and what JAX has to be set to.
+
+XLA has a pool of threads on a CPU, and reads its settings once, as JAX starts. It shares the operations of a program
+among its threads. Those of a single seed are mostly too small for that: handing them over takes longer than computing
+them (docs/decisions/0010).
+"""
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import threadpoolctl
+
+from uppertail.errors import InputError, message_of
+
+SMALLER = (
+    "use fewer seeds, a smaller width, replay_size or --env.hash_size, or, where there are very many states, "
+    "--env.encoding scalar"
+)
+"""The remedy if the state of all seeds does not fit into memory."""
+
+
+def hardware() -> dict[str, Any]:
+    """This process's machine, and the versions of packages."""
+    return {
+        "device": jax.devices()[0].device_kind,
+        "cpu_cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in ("uppertail", "jax", "numpy")},
+    }
+
+
+def cores() -> int:
+    """How many of the machine's cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def limit_threads(seeds: int) -> None:
+    """Limits XLA to as many threads as seeds or cores, whichever are fewer; the variable PJRT_NPROC wins, if set.
+
+    It is a setting of the process, so it is for programs that run these seeds and no others.
+    """
+    os.environ.setdefault("PJRT_NPROC", str(min(seeds, cores())))
+
+
+def run_inline() -> None:
+    """Makes programs run in the thread that calls them, for processes whose many programs take microseconds.
+
+    It does nothing once JAX has started; before that, it holds for the whole process.
+    """
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+def one_thread_for_linear_algebra() -> threadpoolctl.threadpool_limits:
+    """Keeps LAPACK to one thread as long as the context lasts.
+
+    Its threads wait for each other by spinning: on a busy machine a factorization of 300 x 300 numbers then takes 100
+    times as long.
+    """
+    return threadpoolctl.threadpool_limits(1, "blas")
+
+
+def in_32_bits() -> contextlib.AbstractContextManager[None]:
+    """A context in which JAX's numbers have 32 bits, as all results of this project do, despite `jax_enable_x64`."""
+    return jax.enable_x64(False)
+
+
+def require_working_jax() -> None:
+    """Checks that JAX can train here.
+
+    Raises:
+        InputError: JAX is told not to compile, or finds no device.
+    """
+    if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue] - made when JAX is imported
+        raise InputError("JAX is told not to compile (JAX_DISABLE_JIT), but a run is a compiled program: unset it.")
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # an unknown platform, or one without a device here
+        why = f" ({message_of(error)})" if message_of(error) else ""
+        raise InputError(f"JAX finds no device{why}: unset JAX_PLATFORMS, or set it to cpu.") from error
+
+
+@contextlib.contextmanager
+def memory_errors() -> Iterator[None]:
+    """Turns JAX's errors of missing memory into a sentence.
+
+    Raises:
+        InputError: the code within asks JAX for more memory than there is.
+    """
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if not any(sign in str(error) for sign in ("RESOURCE_EXHAUSTED", "Out of memory")):
+            raise
+        raise InputError(f"The networks and replay buffers of all seeds do not fit into memory: {SMALLER}.") from error

@@ -1,1 +1,0 @@
-"""The process that a run lives in: threads, memory, signals, time, hardware."""
