@@ -17,7 +17,7 @@ import numpy as np
 
 import uppertail as ut
 from common import options, write
-from uppertail.training.process.hardware import hardware
+from uppertail.training.process import hardware
 
 BATCH = 1000
 SETTINGS = ut.Settings(seeds=1, steps=2048, episodes=10**6)
