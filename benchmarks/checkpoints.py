@@ -16,10 +16,11 @@ from typing import Any
 
 from common import options, write
 from uppertail import UCB, Chain, Checkpoints, Gaussian, Settings
-from uppertail.training.checkpoints import tensors
+from uppertail.training import tensors
 from uppertail.training.method import Method
 from uppertail.training.process import hardware
 from uppertail.training.run import Run
+from uppertail.training.saver import Saver
 
 REPETITIONS = 7
 SETTINGS = Settings(seeds=10, replay_size=50_000, width=256, hidden_layers=2)
@@ -39,7 +40,7 @@ def measure(folder: Path) -> dict[str, Any]:
     """Makes the checkpoint of a run before its first step, whose arrays are as large as any later ones."""
     run = Run(Chain(length=100), Method(Gaussian(), UCB()), SETTINGS)
     state = run.driver.start()
-    saver = run.saver(Checkpoints(folder))
+    saver = Saver(Checkpoints(folder), run)
     made = seconds(lambda: saver.save(state))
     path = saver.checkpoints.files()[0]
     restored = seconds(saver.restore)

@@ -22,8 +22,8 @@ from typing import Any
 
 from common import options, write
 from uppertail import records
-from uppertail.training.checkpoints import file as checkpoint
-from uppertail.training.checkpoints.file import UnusableCheckpointError
+from uppertail.training import checkpoint
+from uppertail.training.checkpoint import UnusableCheckpointError
 from uppertail.training.process import hardware
 
 COMMAND = [sys.executable, "-m", "uppertail"]

@@ -33,7 +33,7 @@ from uppertail.records import RunFolder, find_runs, write_text
 from uppertail.reports import outcomes
 from uppertail.reports.groups import groups
 from uppertail.reports.inspected import Inspected
-from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training import checkpoint
 from uppertail.training.process import hardware
 from uppertail.training.trained import LearnedFile
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from uppertail import records
-from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training import checkpoint
 from uppertail.training.process import hardware
 
 STUDY = """

@@ -19,15 +19,15 @@ from uppertail.learners import Metrics
 from uppertail.policies import UCB
 from uppertail.records import locked
 from uppertail.records.folder import LOCK
-from uppertail.training.checkpoints import file as checkpoint
-from uppertail.training.checkpoints import tensors
-from uppertail.training.checkpoints.file import UnusableCheckpointError
+from uppertail.training import checkpoint, tensors
+from uppertail.training.checkpoint import UnusableCheckpointError
 from uppertail.training.drive import drive
 from uppertail.training.drivers import compiled
 from uppertail.training.ledger import StartReturn
 from uppertail.training.loop import StepRecord
 from uppertail.training.method import Method
 from uppertail.training.run import Run
+from uppertail.training.saver import Saver
 
 CHAIN = Chain(length=5)
 SETTINGS = Settings(seeds=2, episodes=60, width=8, hidden_layers=1, replay_size=48, seed=2)
@@ -212,7 +212,7 @@ def folder(saved, tmp_path):
 
 def restore(folder, say=complain, **changes):
     run = new_run(**changes)
-    state = run.saver(Checkpoints(folder, say=say)).restore()
+    state = Saver(Checkpoints(folder, say=say), run).restore()
     return run, state
 
 
@@ -415,7 +415,7 @@ def test_what_a_killed_process_was_writing_is_removed(folder):
     run, state = restore(folder)
     assert run.ledger.step == 64
     assert state is not None
-    run.saver(Checkpoints(folder)).save(state)
+    Saver(Checkpoints(folder), run).save(state)
     assert not partial.exists()
 
 

@@ -17,7 +17,7 @@ import uppertail as ut
 from uppertail import records
 from uppertail.cli import main, running
 from uppertail.errors import InputError
-from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training import checkpoint
 from uppertail.training.drive import drive
 from uppertail.training.drivers import host_world
 from uppertail.types import ReturnRange

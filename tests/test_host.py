@@ -32,13 +32,14 @@ from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Greedy
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
-from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training import checkpoint
 from uppertail.training.drivers import compiled, host
 from uppertail.training.drivers.rollouts import Rollouts
 from uppertail.training.loop import Episode
 from uppertail.training.method import Method
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
+from uppertail.training.saver import Saver
 from uppertail.types import POLICY_CHOICE, Transition
 
 SMALL: dict[str, Any] = {
@@ -625,7 +626,7 @@ def test_an_episode_that_nothing_leads_back_to_is_begun_anew_in_a_line(num_envs:
             train(moody, NARROW, UCB(), settings, dies_at_chunk(chunks), Checkpoints(tmp_path, 1, lines.append))
         assert len(lines) == (chunks == 4)
     run = Run(moody, Method(NARROW, UCB()), settings)
-    state = run.saver(Checkpoints(tmp_path, say=lines.append)).restore()
+    state = Saver(Checkpoints(tmp_path, say=lines.append), run).restore()
     assert lines == ["The episode in progress cannot be restored (seed 3, 4): another one begins."] * 2
     assert state is not None
     begun, ended = Moody.seeds[-2 * num_envs :], run.driver.gather(state).episodes.tolist()
@@ -684,7 +685,7 @@ def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatc
     with pytest.raises(
         InputError, match=r"seed 3, as another episode began in place of the one in progress, raised Ru"
     ):
-        run.saver(Checkpoints(tmp_path)).restore()
+        Saver(Checkpoints(tmp_path), run).restore()
     run.close()
 
 
@@ -700,7 +701,7 @@ def test_where_gymnasium_resets_by_itself_episodes_are_begun_anew_in_a_line(mode
     with pytest.raises(Killed):
         train(builder, WIDE, AT_RANDOM, settings_of(), dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
     run = Run(builder, Method(WIDE, AT_RANDOM), settings_of())
-    saver = run.saver(Checkpoints(tmp_path, say=lines.append))
+    saver = Saver(Checkpoints(tmp_path, say=lines.append), run)
     _, arrays = checkpoint.read(saver.checkpoints.files()[0])
     assert arrays["run/episode/length"].tolist() == [[2, 2]] * 2
     state = saver.restore()

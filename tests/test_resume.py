@@ -14,7 +14,7 @@ import pytest
 from uppertail import Chain, Checkpoints, Settings, records, train
 from uppertail.cli import main, running
 from uppertail.records import locked
-from uppertail.training.checkpoints import file as checkpoint
+from uppertail.training import checkpoint
 from uppertail.training.drive import drive
 from uppertail.training.drivers.compiled import CompiledDriver
 

@@ -22,8 +22,8 @@ from uppertail.errors import InputError, message_of, short_text
 from uppertail.parts import PARTS
 from uppertail.records import describe
 from uppertail.schema import MismatchError, build_from, convert
-from uppertail.training.checkpoints import file
-from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
+from uppertail.training import checkpoint as file
+from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.ledger import Ledger
 from uppertail.training.optimizer import Adam
 

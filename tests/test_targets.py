@@ -21,7 +21,7 @@ from uppertail.parts import PARTS
 from uppertail.policies import Greedy
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online, Periodic, RunningMean, Target
-from uppertail.training.checkpoints import tensors
+from uppertail.training import tensors
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.types import POLICY_CHOICE, Transition

@@ -27,7 +27,7 @@ from uppertail.records import describe, write_run
 from uppertail.replay import Uniform
 from uppertail.targets import Online
 from uppertail.training import assembly
-from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.drivers import compiled
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.ledger import Ledger, StartReturn

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from uppertail.replay import Prioritized, Replay, Sample, Uniform
     from uppertail.targets import Online, Periodic, RunningMean, Target
     from uppertail.training.action_returns import ActionReturns
-    from uppertail.training.checkpoints.folder import Checkpoints
+    from uppertail.training.checkpoints import Checkpoints
     from uppertail.training.progress import Progress, Stop
     from uppertail.training.results import (
         TrainingDivergedError,
@@ -79,7 +79,7 @@ _HOMES = {
     "uppertail.targets": ("Target",),
     "uppertail.training.settings": ("Settings",),
     "uppertail.training.action_returns": ("ActionReturns",),
-    "uppertail.training.checkpoints.folder": ("Checkpoints",),
+    "uppertail.training.checkpoints": ("Checkpoints",),
     "uppertail.training.progress": ("Progress", "Stop"),
     "uppertail.training.results": (
         "TrainingDivergedError",

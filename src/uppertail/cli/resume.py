@@ -73,6 +73,7 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: "
     """
     from uppertail.cli import running
     from uppertail.training import process
+    from uppertail.training.saver import Saver
 
     request = train.read_request(config)
     if steps is not None:
@@ -90,7 +91,7 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: "
         print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
     run = request.run(checkpoints.asked())
     if steps is not None:
-        run.saver(checkpoints).require_usable()
+        Saver(checkpoints, run).require_usable()
         with records.disk_errors(folder):
             records.write_config(folder / records.NEXT_CONFIG, request.config)
     return running.drive(run, folder, checkpoints, loggers, quiet, beside)

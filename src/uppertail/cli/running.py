@@ -14,7 +14,7 @@ from uppertail.environments import EnvironmentBuilder, HostBuilder
 from uppertail.loggers import JSONL, Logger
 from uppertail.loggers.jsonl import NotALogError
 from uppertail.training import trained
-from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.drive import OnChunk
 from uppertail.training.drive import drive as train
 from uppertail.training.interrupt import interruptible

@@ -19,7 +19,7 @@ from uppertail.training.settings import Settings
 
 if TYPE_CHECKING:
     from uppertail.loggers import Logger
-    from uppertail.training.checkpoints.folder import Checkpoints
+    from uppertail.training.checkpoints import Checkpoints
     from uppertail.training.drive import OnChunk
     from uppertail.training.run import Run
 
@@ -89,7 +89,7 @@ class Request:
 
     def checkpoints(self, folder: Path) -> "Checkpoints":
         """Where the states of a run in this folder are saved, and how often."""
-        from uppertail.training.checkpoints.folder import Checkpoints
+        from uppertail.training.checkpoints import Checkpoints
 
         return Checkpoints(folder, self.built.checkpoint_every, complain)
 

@@ -9,7 +9,7 @@ from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import Greedy
 from uppertail.records import RunRecord
-from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.drivers.base import State
 from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.interrupt import interruptible
@@ -17,6 +17,7 @@ from uppertail.training.process import hardware, memory_errors, one_thread_for_l
 from uppertail.training.progress import Progress, Stop
 from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
+from uppertail.training.saver import Saver
 from uppertail.training.snapshot import with_environment
 
 GREEDY_EPISODES = 20
@@ -50,7 +51,7 @@ def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -
 
 
 def _train(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> TrainingResult:
-    ledger, driver, saver = run.ledger, run.driver, run.saver(checkpoints) if checkpoints else None
+    ledger, driver, saver = run.ledger, run.driver, Saver(checkpoints, run) if checkpoints else None
     with memory_errors(), one_thread_for_linear_algebra(), interruptible() as asked_to_stop:
         driver.recorder = recorder = run.recorder()
         state = saver.restore() if saver else None

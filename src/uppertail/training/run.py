@@ -15,8 +15,6 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.records import describe
 from uppertail.training import process
 from uppertail.training.assembly import loop_of, world_of
-from uppertail.training.checkpoints.folder import Checkpoints
-from uppertail.training.checkpoints.saver import Saver
 from uppertail.training.drivers.base import Played, State
 from uppertail.training.drivers.plane import Plane
 from uppertail.training.drivers.recorder import MOMENTS, NUMBERS, Recorder, table_shape
@@ -148,10 +146,6 @@ class Run:
     def template(self) -> RunState:
         """Shapes and types of the state of all seeds."""
         return self.driver.template()
-
-    def saver(self, checkpoints: Checkpoints) -> Saver:
-        """The saver of this run's state."""
-        return Saver(checkpoints, self.asked, self.parts, self.world, self.driver, self.ledger, self.template)
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from uppertail.records import locked
 from uppertail.replay import Replay
 from uppertail.schema import require_type
 from uppertail.targets import Target
-from uppertail.training.checkpoints.folder import Checkpoints
+from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.drive import OnChunk, drive
 from uppertail.training.interrupt import interruptible
 from uppertail.training.method import Method

@@ -1,7 +1,6 @@
 """The file of a run's learned networks: written at its end, read to play with them."""
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Self
@@ -11,9 +10,8 @@ import numpy as np
 from uppertail import records
 from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.training.checkpoints import file, tensors
-from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
-from uppertail.training.checkpoints.saver import differences
+from uppertail.training import checkpoint, tensors
+from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import Run
 
@@ -23,13 +21,7 @@ AGAIN = "delete it and resume the run, or train it again"
 
 @dataclasses.dataclass(frozen=True)
 class LearnedFile:
-    """The contents of the file.
-
-    Args:
-        path: the path of the file.
-        header: its header.
-        arrays: the networks of all seeds, by their paths.
-    """
+    """The contents of the file: its path, its header, and the networks of all seeds as named arrays."""
 
     path: Path
     header: Header
@@ -48,14 +40,14 @@ class LearnedFile:
                 f"The run in {folder} left no {records.NETWORKS}: train it again, or resume it if it has checkpoints."
             )
         try:
-            return cls(path, *file.read(path))
+            return cls(path, *checkpoint.read(path))
         except UnusableCheckpointError as error:
             raise InputError(f"{path} {error}: {AGAIN}.") from error
 
     @property
     def digest(self) -> str:
         """Checksum of the networks."""
-        return file.digest(self.arrays)
+        return checkpoint.digest(self.arrays)
 
     def networks(self, run: Run) -> Network:
         """The networks of a run that was built again.
@@ -63,23 +55,15 @@ class LearnedFile:
         Raises:
             InputError: they are of another run.
         """
-        asked = json.loads(json.dumps(run.asked()))
-        if different := list(differences(self.header.asked, asked)):
-            raise InputError(f"{self.path} was made with {different[0]}: {AGAIN}.")
-        if self.header.environments != file.digest(tensors.to_named(run.world.environments)):
-            raise InputError(f"{self.path} was made in environments that are built differently here: {AGAIN}.")
         try:
+            self.header.require_run(run.asked(), checkpoint.digest(tensors.to_named(run.world.environments)))
             return tensors.from_named(run.template.at_limit, self.arrays)
-        except tensors.OtherShapesError as error:
-            raise InputError(f"{self.path} has another shape ({error}): {AGAIN}.") from error
+        except UnusableCheckpointError as error:
+            raise InputError(f"{self.path} {error}: {AGAIN}.") from error
 
 
 def record_of(folder: records.RunFolder, header: Header) -> records.RunRecord:
-    """The record of a run, from the files that it left.
-
-    Args:
-        folder: its folder.
-        header: the header of its networks.
+    """The record of a run, from its folder and the header of its networks.
 
     Raises:
         InputError: a file is missing or damaged.
@@ -92,9 +76,7 @@ def record_of(folder: records.RunFolder, header: Header) -> records.RunRecord:
         episodes=folder.episodes,
         env_steps=[int(seed.end_steps[-1]) if seed.returns.size >= most else header.step for seed in folder.episodes],
         greedy_returns=[math.nan if ret is None else ret for ret in summary["final_greedy_return"]],
-        wall_seconds=header.seconds["wall"],
-        compile_seconds=header.seconds["compile"],
-        training_seconds=header.seconds["training"],
+        **{f"{name}_seconds": seconds for name, seconds in header.seconds.items()},
         **{name: summary[name] for name in ("interrupted", "diverged", "stopped", "failed", "hardware")},
         outside_share=summary["targets_outside_support"],
         compilations=summary["compilations"],
@@ -111,13 +93,9 @@ def save(folder: Path, result: TrainingResult) -> None:
     header = Header(
         step=max(record.env_steps),
         asked=record.asked,
-        environments=file.digest(tensors.to_named(result.environments)),
+        environments=checkpoint.digest(tensors.to_named(result.environments)),
         stopped=record.stopped,
-        seconds={
-            "wall": record.wall_seconds,
-            "compile": record.compile_seconds,
-            "training": record.training_seconds,
-        },
+        seconds={name: getattr(record, f"{name}_seconds") for name in ("wall", "compile", "training")},
         hardware=record.hardware,
     )
-    file.write(folder / records.NETWORKS, header, tensors.to_named(result.networks))
+    checkpoint.write(folder / records.NETWORKS, header, tensors.to_named(result.networks))

@@ -5,7 +5,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,9 +21,6 @@ FORMAT = 1
 
 HEADER, DIGEST = "uppertail", "sha256"
 """The entries of the file's metadata: the header as JSON, and the checksum of the header and all arrays."""
-
-TIMES = {"wall", "compile", "training"}
-"""The times of a run."""
 
 DAMAGED = (OSError, safetensors.SafetensorError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """Errors that readers raise for damaged files."""
@@ -53,6 +50,20 @@ class Header:
     seconds: dict[str, float]
     hardware: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        """Checks what its types do not say.
+
+        Raises:
+            MismatchError: a field is not valid.
+        """
+        if self.step < 0:
+            raise MismatchError(f"step is {self.step}")
+        if self.seconds.keys() != {"wall", "compile", "training"} or min(self.seconds.values()) < 0:
+            raise MismatchError(f"seconds is {short_text(self.seconds)}")
+        for name, part in self.asked.items():
+            if not (_is_range(part) if name == "measured_returns" else isinstance(part, Mapping | None)):
+                raise MismatchError(f"asked has {name} {short_text(part)}")
+
     @classmethod
     def of_json(cls, text: str) -> Self:
         """The header of a file.
@@ -73,23 +84,20 @@ class Header:
         except MismatchError as error:
             raise UnusableCheckpointError(f"is damaged: in its header, {error}") from error
 
-    def __post_init__(self) -> None:
-        """Checks what its types do not say.
-
-        Raises:
-            MismatchError: a field is not valid.
-        """
-        if self.step < 0:
-            raise MismatchError(f"step is {self.step}")
-        if self.seconds.keys() != TIMES or min(self.seconds.values()) < 0:
-            raise MismatchError(f"seconds is {short_text(self.seconds)}")
-        for name, part in self.asked.items():
-            if not (_is_range(part) if name == "measured_returns" else isinstance(part, Mapping | None)):
-                raise MismatchError(f"asked has {name} {short_text(part)}")
-
     def json(self) -> str:
         """The header in the form of the file."""
         return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, allow_nan=False)
+
+    def require_run(self, asked: dict[str, Any], environments: str) -> None:
+        """Refuses the checkpoint of another run.
+
+        Raises:
+            UnusableCheckpointError: its parts, settings or environments are others.
+        """
+        if different := next(_differences(self.asked, json.loads(json.dumps(asked))), None):
+            raise UnusableCheckpointError(f"was made with {different}")
+        if self.environments != environments:
+            raise UnusableCheckpointError("was made in environments that are built differently here")
 
 
 def _is_range(measured: Any) -> bool:
@@ -99,6 +107,22 @@ def _is_range(measured: Any) -> bool:
     except MismatchError:
         return False
     return low <= high
+
+
+def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    """Each part and setting in which two runs differ, in words; for parts of different classes, only the classes."""
+    for name in sorted(was.keys() | now.keys()):
+        before, after = was.get(name), now.get(name)
+        if isinstance(before, dict) and isinstance(after, dict):
+            kinds = before.get("name"), after.get("name")
+            if kinds[0] == kinds[1]:
+                yield from _differences(before, after)
+            else:
+                yield f"{name} {kinds[0]}, not {kinds[1]}"
+        elif name not in was or name not in now:
+            yield f"no {name}" if name not in was else f"{name}, which is unknown here"
+        elif before != after:
+            yield f"{name} {before}, not {after}"
 
 
 def write(path: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
@@ -118,7 +142,12 @@ def write(path: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    with contextlib.suppress(PermissionError):  # Windows opens no folders, so it cannot make the new name durable
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
@@ -147,13 +176,3 @@ def digest(arrays: Mapping[str, np.ndarray], text: str = "") -> str:
         total.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         total.update(np.asarray(array, order="C").reshape(-1).view(np.uint8).data)
     return total.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the file's new name durable, where folders can be synchronized."""
-    with contextlib.suppress(PermissionError):  # Windows opens no folders
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -7,11 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from uppertail.training.checkpoint import UnusableCheckpointError
 from uppertail.types import PyTree
-
-
-class OtherShapesError(Exception):
-    """Arrays do not fit the tree that they are put into; the error's text says which, and how."""
 
 
 def to_named(tree: PyTree) -> dict[str, np.ndarray]:
@@ -20,25 +17,22 @@ def to_named(tree: PyTree) -> dict[str, np.ndarray]:
 
 
 def from_named(template: PyTree, arrays: Mapping[str, np.ndarray]) -> PyTree:
-    """A tree of the template's structure, shapes and types, with these arrays.
-
-    Args:
-        template: the tree, or its shapes from `jax.eval_shape`.
-        arrays: the array of each path.
+    """A tree of the template's structure, with these arrays; the template may hold only shapes and types.
 
     Raises:
-        OtherShapesError: an array is missing, too many, or of another shape or type.
+        UnusableCheckpointError: an array is missing, too many, or of another shape or type.
     """
     expected = dict(_leaves(template))
     if odd := sorted(expected.keys() ^ arrays.keys()):
-        raise OtherShapesError(f"{odd[0]} is {'missing' if odd[0] in expected else 'not expected'}")
+        problem = "missing" if odd[0] in expected else "not expected"
+        raise UnusableCheckpointError(f"has another shape: {odd[0]} is {problem}")
     for name, leaf in expected.items():
-        plain = jax.eval_shape(_plain, leaf)
-        if (plain.shape, plain.dtype) != (arrays[name].shape, arrays[name].dtype):
-            raise OtherShapesError(f"{name} is {_shape_text(arrays[name])}, not {_shape_text(plain)}")
-    return jax.tree.unflatten(
-        jax.tree.structure(template), [_as(leaf, arrays[name]) for name, leaf in expected.items()]
-    )
+        plain, array = jax.eval_shape(_plain, leaf), arrays[name]
+        if (plain.shape, plain.dtype) != (array.shape, array.dtype):
+            found, wanted = (f"{each.dtype}{list(each.shape)}" for each in (array, plain))
+            raise UnusableCheckpointError(f"has another shape: {name} is {found}, not {wanted}")
+    leaves = [_as(leaf, arrays[name]) for name, leaf in expected.items()]
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
 def _leaves(tree: PyTree) -> list[tuple[str, Any]]:
@@ -58,10 +52,6 @@ def _plain(leaf: Any) -> Any:
 def _as(leaf: Any, array: np.ndarray) -> Any:
     """A copy on the device, since the compiled loop overwrites what it is given."""
     copy = jnp.array(array, copy=True)
-    return (
-        jax.random.wrap_key_data(copy, impl=jax.random.key_impl(jnp.empty((), leaf.dtype))) if _is_key(leaf) else copy
-    )
-
-
-def _shape_text(array: Any) -> str:
-    return f"{array.dtype}{list(array.shape)}"
+    if not _is_key(leaf):
+        return copy
+    return jax.random.wrap_key_data(copy, impl=jax.random.key_impl(jnp.empty((), leaf.dtype)))

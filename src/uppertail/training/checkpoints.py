@@ -12,8 +12,8 @@ import numpy as np
 from uppertail.errors import InputError
 from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS
 from uppertail.schema import settle
-from uppertail.training.checkpoints import file
-from uppertail.training.checkpoints.file import Header, UnusableCheckpointError
+from uppertail.training import checkpoint
+from uppertail.training.checkpoint import Header, UnusableCheckpointError
 
 KEPT = 2
 """How many are kept: one is left if the other is damaged."""
@@ -78,7 +78,7 @@ class Checkpoints:
         """The parts and settings of the run that made the last good checkpoint; None if there is none."""
         for path in self.files():
             with contextlib.suppress(UnusableCheckpointError):
-                return file.read(path)[0].asked
+                return checkpoint.read(path)[0].asked
         return None
 
     def due(self, before: int, now: int) -> bool:
@@ -96,7 +96,7 @@ class Checkpoints:
             self.place.mkdir(parents=True, exist_ok=True)
             for partial in self.place.glob(f".{CHECKPOINT_PATTERN}"):  # left by a process that was killed while writing
                 partial.unlink()
-            file.write(path, header, arrays)
+            checkpoint.write(path, header, arrays)
             for old in [one for one in self.files() if _step(one) <= header.step][KEPT:]:
                 old.unlink()
         except OSError as error:

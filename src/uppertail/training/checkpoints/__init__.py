@@ -1,1 +1,0 @@
-"""Checkpoints: the whole state of a run on disk."""
