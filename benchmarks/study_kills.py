@@ -33,7 +33,7 @@ base:
   hidden_layers: 1
   checkpoint_every: 2048
 grid:
-  env.length: [4]
+  env.length: [4, 5]
   policy: [UCB, Thompson]
   distribution: [Gaussian, Categorical]
 """
@@ -156,4 +156,7 @@ if __name__ == "__main__":
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(results, indent=2) + "\n")
     print({name: value for name, value in results.items() if name not in ("study", "hardware")})
-    sys.exit(any(results[name] for name in ("lost", "done_twice", "steps_done_twice", "other_numbers")))
+    sys.exit(
+        sum(results["kills"].values()) < options.kills
+        or any(results[name] for name in ("lost", "done_twice", "steps_done_twice", "other_numbers"))
+    )
