@@ -12,7 +12,7 @@ from uppertail.analysis.statistics import mean_interval, share_interval
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder
 from uppertail.policies import ExplorationPolicy
-from uppertail.records import Episodes, describe, episode_text, median_episode
+from uppertail.records import Episodes, arrays_of, describe, episode_text, median_episode
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
@@ -40,7 +40,7 @@ def training_cell(
 
     def compute(report: Report) -> CellResult:
         record = whole_run(environment, distribution, policy, settings, report, parts).record
-        return CellResult(record.summary(), record.arrays())
+        return CellResult(record.summary(), arrays_of(record.episodes))
 
     return Cell(name, asked, compute)
 

@@ -17,7 +17,7 @@ from uppertail import Chain, Checkpoints, Gaussian, Settings, Stop, train
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.policies import UCB
-from uppertail.records import locked
+from uppertail.records import arrays_of, locked
 from uppertail.records.folder import LOCK
 from uppertail.training import checkpoint, tensors
 from uppertail.training.checkpoint import UnusableCheckpointError
@@ -60,7 +60,7 @@ def complain(line: str) -> None:
 def outcome(result):
     """All that must be equal: the record without its times, the episodes, the networks."""
     summary = {name: value for name, value in result.record.summary().items() if name not in TIMES}
-    return summary, result.record.arrays(), jax.tree.map(np.asarray, result.networks)
+    return summary, arrays_of(result.record.episodes), jax.tree.map(np.asarray, result.networks)
 
 
 def assert_same(result, expected):

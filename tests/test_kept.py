@@ -184,7 +184,7 @@ def test_a_damaged_log_is_kept_and_a_new_one_begins(tmp_path: Path, capsys: Any)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", records.FOLDERS)
+@pytest.mark.parametrize("name", [records.CHECKPOINTS, records.TENSORBOARD])
 @pytest.mark.parametrize("dangling", [False, True])
 def test_overwrite_leaves_a_run_whose_folder_is_a_link(name: str, dangling: bool, tmp_path: Path) -> None:
     run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"

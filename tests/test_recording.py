@@ -15,7 +15,7 @@ import uppertail as ut
 from uppertail.cli import main
 from uppertail.environments.gymnasium.adapter import episode_seed
 from uppertail.errors import InputError
-from uppertail.records import distributions
+from uppertail.records import RunFolder
 from uppertail.training.drivers import recorder
 
 pytestmark = pytest.mark.slow
@@ -102,8 +102,6 @@ def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
             path.append(int(mdp.next_state[path[-1], action, 0]))
         assert found.states[-1, row, : len(path)].tolist() == path
         assert np.all(found.states[-1, row, len(path) :] == -1)
-        assert found.place_of(-1, row, path[-1]) == len(path) - 1
-        assert found.place_of(-1, row, 99) is None
 
 
 def test_where_observations_are_no_states_the_first_one_is_recorded():
@@ -145,7 +143,7 @@ def test_a_run_that_was_killed_records_what_it_would_have(tmp_path, monkeypatch)
     for name in ("episodes.npz", "summary.json", "distributions.npz", "checkpoints/step-000002048.safetensors"):
         Path("killed", name).unlink()
     assert main(["resume", "killed", "--quiet"]) == 0
-    whole, killed = (distributions.read(Path(name)) for name in ("whole", "killed"))
+    whole, killed = (RunFolder(Path(name)).distributions for name in ("whole", "killed"))
     assert whole and killed
     assert whole.arrays().keys() == killed.arrays().keys()
     for name, array in whole.arrays().items():
@@ -166,7 +164,7 @@ def test_what_cannot_be_recorded_or_read_is_a_sentence(tmp_path, capsys):
         ut.train(ut.Gym("CartPole-v1"), settings=TINY, record="distributions", record_over=(1, 4))
     assert main(["train", "--record", "all"]) == 2
     assert "record is all" in capsys.readouterr().err
-    assert distributions.read(tmp_path) is None
+    assert RunFolder(tmp_path).distributions is None
     (tmp_path / "distributions.npz").write_bytes(b"PK\x03\x04 no")
     with pytest.raises(InputError, match="damaged"):
-        distributions.read(tmp_path)
+        RunFolder(tmp_path).distributions  # noqa: B018

@@ -19,7 +19,7 @@ import uppertail as ut
 from uppertail import records
 from uppertail.cli import main
 from uppertail.errors import InputError
-from uppertail.records import Episodes, RunFolder, distributions, find_runs
+from uppertail.records import Episodes, RunFolder, find_runs
 from uppertail.records.distributions import Distributions
 from uppertail.reports import details, maps, outcomes
 from uppertail.reports.groups import groups
@@ -55,7 +55,7 @@ def test_the_file_has_all_that_it_needs_and_the_runs_own_numbers(tmp_path, capsy
     first, second = document(out)["groups"]
     assert len(first["details"]) == 2
     assert second["details"] == []
-    recorded, detail = distributions.read(reported.run()), first["details"][0]
+    recorded, detail = RunFolder(reported.run()).distributions, first["details"][0]
     assert recorded
     shape = (len(recorded.step), len(detail["states"]), 2)
     for name, array in (("mean", recorded.mean), ("upper", recorded.mean + 2 * recorded.std)):
@@ -74,7 +74,7 @@ def test_runs_are_found_by_their_files_also_those_of_a_study(tmp_path):
     for name in ("Gaussian", "PointMass"):
         shutil.copytree(reported.run(), tmp_path / "study" / "cells" / name)
     one, other = find_runs([tmp_path / "study"])
-    assert (one.name, one.method, one.seeds) == ("Gaussian", "Gaussian, UCB", [0, 1])
+    assert (one.path.name, one.method, one.seeds) == ("Gaussian", "Gaussian, UCB", [0, 1])
     assert other.log[0]["step"] > 0
     (group,) = groups([one, other], [])
     assert group.methods == ["Gaussian, UCB (Gaussian)", "Gaussian, UCB (PointMass)"]

@@ -111,7 +111,7 @@ def _draw(out: str | None, env: str, title: str, returns: "Returns", quiet: bool
     folder = Path(out) if out else records.claim_unused(Path("runs"), f"exact-{env}")
     if out:
         records.claim_folder(folder)
-    with records.disk_errors(folder), picture(folder / FIGURE):
+    with records.output_errors(folder), picture(folder / FIGURE):
         from uppertail.analysis.return_figure import return_panels
 
         return_panels(folder / FIGURE, title, returns)

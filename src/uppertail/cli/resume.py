@@ -92,7 +92,7 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: "
     run = request.run(checkpoints.asked())
     if steps is not None:
         Saver(checkpoints, run).require_usable()
-        with records.disk_errors(folder):
+        with records.output_errors(folder):
             records.write_config(folder / records.NEXT_CONFIG, request.config)
     return running.drive(run, folder, checkpoints, loggers, quiet, beside)
 

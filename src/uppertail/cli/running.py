@@ -92,7 +92,7 @@ def _log(folder: Path) -> JSONL:
     try:
         return JSONL(path)
     except NotALogError:
-        with records.disk_errors(folder):
+        with records.output_errors(folder):
             path.replace(folder / records.DAMAGED_LOG)
         complain(f"{path} is damaged: it is kept as {records.DAMAGED_LOG}, and a new log begins.")
         return JSONL(path)
@@ -100,7 +100,7 @@ def _log(folder: Path) -> JSONL:
 
 def _write(folder: Path, result: TrainingResult, label: str) -> None:
     """Writes the files, the curve last: a folder with a curve and a summary has all files of one moment."""
-    with records.disk_errors(folder):
+    with records.output_errors(folder):
         for name in (records.CURVE, records.REPORT, records.DISTRIBUTIONS, records.EVALUATION):
             for path in folder.glob(name):  # left by earlier networks
                 path.unlink()

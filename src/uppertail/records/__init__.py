@@ -1,6 +1,6 @@
 """The files of a run: read and written here, without jax."""
 
-from uppertail.records.episodes import FINAL_WINDOW, Episodes, episode_text, median_episode, table_of
+from uppertail.records.episodes import FINAL_WINDOW, Episodes, arrays_of, episode_text, median_episode, table_of
 from uppertail.records.files import write_bytes, write_errors, write_json, write_text
 from uppertail.records.folder import (
     CHECKPOINT_PATTERN,
@@ -11,7 +11,6 @@ from uppertail.records.folder import (
     DISTRIBUTIONS,
     EPISODES,
     EVALUATION,
-    FOLDERS,
     LOG,
     NETWORKS,
     NEXT_CONFIG,
@@ -22,7 +21,6 @@ from uppertail.records.folder import (
     claim_folder,
     claim_unused,
     config_of,
-    disk_errors,
     locked,
     output_errors,
     require_unused,
@@ -42,7 +40,6 @@ __all__ = [
     "EPISODES",
     "EVALUATION",
     "FINAL_WINDOW",
-    "FOLDERS",
     "LOG",
     "NETWORKS",
     "NEXT_CONFIG",
@@ -53,11 +50,11 @@ __all__ = [
     "Episodes",
     "RunFolder",
     "RunRecord",
+    "arrays_of",
     "claim_folder",
     "claim_unused",
     "config_of",
     "describe",
-    "disk_errors",
     "episode_text",
     "find_runs",
     "locked",

@@ -1,24 +1,39 @@
-"""The file of `--record distributions`: return distributions at moments of a run. No other file knows its schema."""
+"""The contents of distributions.npz: return distributions at moments of a run. No other file knows its layout."""
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from uppertail.errors import InputError
-from uppertail.records.files import read_arrays, require_array, write_arrays
-from uppertail.records.folder import DISTRIBUTIONS
+from uppertail.records.files import require_arrays
 from uppertail.schema import MismatchError
 
 PARAMETERS, TABLE, PLANE, NAMES = "z/", "table/", "plane/", "names/"
-"""The names of the arrays in these fields of `Distributions` begin with these."""
+FIELDS = {PARAMETERS: "parameters", TABLE: "table", PLANE: "plane", NAMES: "names"}
+"""Fields of `Distributions` with several arrays, by the beginning of the arrays' names."""
 
 OUTCOMES = {"next_state": "i", "reward": "f", "terminated": "b", "probability": "f", "reward_std": "f"}
 STARTS = {"start_state": "i", "start_probability": "f"}
-"""The arrays of a table, [seeds, states, actions, outcomes] and [seeds, starts], with the kinds of their types."""
+"""The arrays of a table, [seeds, states, actions, outcomes] and [seeds, starts], with the letters of their types."""
+
+OF_ACTIONS = "moments seeds states actions"
+ALWAYS = {
+    **dict.fromkeys(("mean", "std"), ("f", OF_ACTIONS)),
+    **dict.fromkeys(("step", "episode"), ("i", "moments seeds")),
+    "states": ("i", "moments seeds states"),
+    "rows": ("i", ""),
+}
+GROUPS = (
+    dict.fromkeys(("visits", "last"), ("i", OF_ACTIONS)),
+    {TABLE + name: (kind, "seeds table actions outcomes") for name, kind in OUTCOMES.items()}
+    | {TABLE + name: (kind, "seeds starts") for name, kind in STARTS.items()},
+    {f"{PLANE}numbers": ("i", "pair"), f"{PLANE}area": ("f", "moments seeds pair pair")}
+    | {PLANE + name: ("f", "moments seeds side side") for name in ("std", "evidence")},
+)
+"""Groups of arrays of which a file has all or none, but for `OPTIONAL` ones."""
+OPTIONAL = {"rows", f"{TABLE}reward_std", f"{PLANE}evidence"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,7 +79,7 @@ class Distributions:
     def arrays(self) -> dict[str, np.ndarray]:
         """The contents of distributions.npz."""
         plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        for prefix, field in ((PARAMETERS, "parameters"), (TABLE, "table"), (PLANE, "plane"), (NAMES, "names")):
+        for prefix, field in FIELDS.items():
             plain |= {prefix + name: np.array(array) for name, array in plain.pop(field).items()}
         plain["rows"] = np.array(self.rows)
         return {name: array for name, array in plain.items() if array is not None}
@@ -72,108 +87,57 @@ class Distributions:
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """The inverse of `arrays`. A MismatchError says what is wrong with arrays that no run wrote."""
-        mean = require_array("mean", arrays.get("mean"), "f", (None,) * 4)
-        shapes = {"step": mean.shape[:2], "episode": mean.shape[:2], "states": mean.shape[:3], "std": mean.shape}
-        kinds = {"std": "f"}
-        if "visits" in arrays or "last" in arrays:
-            shapes |= {"visits": mean.shape, "last": mean.shape}
-        found: dict[str, Any] = {"mean": mean}
-        for name, shape in shapes.items():
-            found[name] = require_array(name, arrays.get(name), kinds.get(name, "i"), shape)
-        if any((found[name] < (-1 if name == "states" else 0)).any() for name in shapes if name not in kinds):
-            raise MismatchError("its steps, episodes, states or visits are below 0")
-        if (np.diff(found["step"], axis=0) < 0).any():
-            raise MismatchError("its steps are not in order")
-        parameters = _below(PARAMETERS, arrays)
-        for name, array in parameters.items():
-            axes = (*mean.shape[:3], None, mean.shape[3], *(None,) * (array.ndim - 5))
-            require_array(PARAMETERS + name, array, "f", axes)
-        rows = require_array("rows", arrays.get("rows", np.array(1)), "i", ())
-        table = _below(TABLE, arrays)
-        if table:
-            _require_table(table, found["states"], mean.shape)
-        plane = _below(PLANE, arrays)
-        if plane:
-            _require_plane(plane, mean.shape)
-        if rows < 1 or (table and rows > table["next_state"].shape[1]):
-            raise MismatchError("its number of rows is impossible")
-        names = _names(_below(NAMES, arrays), mean.shape[3], table)
-        return cls(**found, parameters=parameters, table=table, rows=int(rows), plane=plane, names=names)
-
-    def place_of(self, moment: int, row: int, state: int) -> int | None:
-        """The position of a state among those of a seed at a moment; None: it was not recorded."""
-        found = np.flatnonzero(self.states[moment, row] == state)
-        return int(found[0]) if found.size else None
+        sizes = require_arrays(arrays, _layout(arrays))
+        _require_possible(arrays, sizes)
+        fields: dict[str, Any] = {name: array for name, array in arrays.items() if "/" not in name}
+        for prefix, field in FIELDS.items():
+            fields[field] = {
+                name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)
+            }
+        fields["names"] = {name: tuple(array.tolist()) for name, array in fields["names"].items()}
+        return cls(**{**fields, "rows": int(arrays.get("rows", 1))})
 
 
-def write(folder: Path, recorded: Distributions) -> None:
-    """Writes distributions.npz, whole or not at all."""
-    write_arrays(folder / DISTRIBUTIONS, recorded.arrays())
+def _layout(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[str, str]]:
+    """The types and axes that the arrays of a file must have."""
+    layout = dict(ALWAYS)
+    for group in GROUPS:
+        layout |= group if group.keys() & arrays.keys() else {}
+    for name in arrays:
+        if name.startswith(PARAMETERS):
+            layout[name] = ("f", "moments seeds states members actions ...")
+        if name.startswith(NAMES):
+            what = name.removeprefix(NAMES)
+            layout[name] = ("U", "table" if what == "states" else what)
+    return {name: form for name, form in layout.items() if name in arrays or name not in OPTIONAL}
 
 
-def read(folder: Path) -> Distributions | None:
-    """The distributions that a run recorded; None if it recorded none. A damaged file is an InputError."""
-    path, remedy = folder / DISTRIBUTIONS, "delete it, or train again to record another"
-    if not path.exists():
-        return None
-    arrays = read_arrays(path, remedy)
-    try:
-        return Distributions.of_arrays(arrays)
-    except MismatchError as error:
-        raise InputError(f"{path} is damaged ({error}): {remedy}.") from error
+def _require_possible(arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> None:
+    """Refuses numbers that no run could have written."""
+    if empty := sorted(name for name, array in arrays.items() if array.size == 0):
+        raise MismatchError(f"its array {empty[0]} is empty")
+    least = {"states": -1, "step": 0, "episode": 0, "visits": 0, "last": 0}
+    if any((arrays[name] < low).any() for name, low in least.items() if name in arrays):
+        raise MismatchError("its steps, episodes, states or visits are below 0")
+    if (np.diff(arrays["step"], axis=0) < 0).any():
+        raise MismatchError("its steps are not in order")
+    if sizes.get("pair", 2) != 2:
+        raise MismatchError("its plane is not of two numbers")
+    count = sizes.get("table")
+    if not 1 <= arrays.get("rows", 1) <= (count or np.inf):
+        raise MismatchError("its number of rows is impossible")
+    if f"{TABLE}next_state" in arrays:
+        _require_table({name: array for name, array in arrays.items() if name.startswith(TABLE)}, arrays["states"])
 
 
-def _below(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _require_plane(plane: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> None:
-    """Refuses arrays that are not a plane of these moments and seeds.
-
-    Raises:
-        MismatchError: they are not.
-    """
-    side = require_array("plane/std", plane.get("std"), "f", (*shape[:2], None, None)).shape[2]
-    shapes = {"numbers": (2,), "area": (*shape[:2], 2, 2), "std": (*shape[:2], side, side)}
-    for name in plane:
-        kind = "i" if name == "numbers" else "f"
-        require_array(PLANE + name, plane[name], kind, shapes.get(name, shapes["std"]))
-    if missing := shapes.keys() - plane.keys():
-        raise MismatchError(f"its array plane/{min(missing)} is missing")
-    if odd := sorted(plane.keys() - {*shapes, "evidence"}):
-        raise MismatchError(f"its array plane/{odd[0]} is not expected")
-
-
-def _names(arrays: Mapping[str, np.ndarray], actions: int, table: Mapping[str, np.ndarray]) -> dict[str, tuple]:
-    """The names of actions, states and numbers.
-
-    Raises:
-        MismatchError: they are not those of so many actions and of this table.
-    """
-    counts = {"actions": actions, "states": table["next_state"].shape[1] if table else None, "numbers": None}
-    for name, array in arrays.items():
-        require_array(NAMES + name, array, "U", (counts.get(name),))
-    return {name: tuple(array.tolist()) for name, array in arrays.items() if name in counts}
-
-
-def _require_table(table: Mapping[str, np.ndarray], states: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Refuses arrays that are not the tables of these seeds' environments."""
-    seeds, actions = shape[1], shape[3]
-    probability = require_array("table/probability", table.get("probability"), "f", (seeds, None, actions, None))
-    starts = require_array("table/start_probability", table.get("start_probability"), "f", (seeds, None))
-    if odd := sorted(table.keys() - {*OUTCOMES, *STARTS}):
-        raise MismatchError(f"its array table/{odd[0]} is not expected")
-    for kinds, like in ((OUTCOMES, probability), (STARTS, starts)):
-        for name, kind in kinds.items():
-            if name in table or name != "reward_std":
-                array = require_array(TABLE + name, table.get(name), kind, like.shape)
-                if not np.isfinite(array).all():
-                    raise MismatchError(f"its array table/{name} has numbers that are not finite")
-        if (like < 0).any() or (np.abs(like.sum(axis=-1) - 1) > 1e-3).any():
+def _require_table(table: Mapping[str, np.ndarray], states: np.ndarray) -> None:
+    """Refuses impossible numbers of a table."""
+    for name, array in table.items():
+        if not np.isfinite(array).all():
+            raise MismatchError(f"its array {name} has numbers that are not finite")
+        if name.endswith("probability") and ((array < 0).any() or (np.abs(array.sum(axis=-1) - 1) > 1e-3).any()):
             raise MismatchError("its probabilities do not sum to 1")
-    count = probability.shape[1]
-    if any(
-        (each < low).any() or (each >= count).any()
-        for each, low in ((states, -1), (table["next_state"], 0), (table["start_state"], 0))
-    ):
+    count = table[f"{TABLE}next_state"].shape[1]
+    indices = (table[f"{TABLE}next_state"], table[f"{TABLE}start_state"], np.maximum(states, 0))
+    if any((each < 0).any() or (each >= count).any() for each in indices):
         raise MismatchError(f"its states are not among {count}")

@@ -8,15 +8,15 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from uppertail.records.files import require_array
+from uppertail.records.files import require_arrays
 from uppertail.schema import MOST_FLOAT, MismatchError
 
 SOLVED_WINDOW = 50
 SOLVED_SHARE = 0.9
 FINAL_WINDOW = 100
 
-COLUMNS = ("return", "length", "step")
-"""The arrays of episodes.npz, each [seeds, episodes] and padded with NaN."""
+COLUMNS = {"return": "returns", "length": "lengths", "step": "end_steps"}
+"""The arrays of episodes.npz, each [seeds, episodes] and padded with NaN, and the fields of `Episodes`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,18 +40,18 @@ class Episodes:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> list[Self]:
-        """The episodes of each seed, from the arrays of episodes.npz; a MismatchError says what is wrong."""
-        first = arrays.get(COLUMNS[0], np.zeros((1, 0)))
+        """The inverse of `arrays_of`; a MismatchError says what is wrong with arrays that no run wrote."""
+        require_arrays(arrays, dict.fromkeys(COLUMNS, ("f", "seeds episodes")))
+        missing = np.isnan(arrays["return"])
         for name in COLUMNS:
-            array = require_array(name, arrays.get(name), "f", (None, first.shape[-1] if first.ndim else 0))
-            if not np.array_equal(np.isnan(array), np.isnan(first)) or (np.abs(array) > MOST_FLOAT).any():
+            array = arrays[name]
+            if not np.array_equal(np.isnan(array), missing) or (np.abs(array) > MOST_FLOAT).any():
                 raise MismatchError(f"its array {name} does not fit the others")
-            if (np.isnan(array[:, :-1]) & ~np.isnan(array[:, 1:])).any():
-                raise MismatchError(f"its array {name} has a gap")
+        if (missing[:, :-1] & ~missing[:, 1:]).any():
+            raise MismatchError("its episodes have a gap")
         if (arrays["length"] < 1).any() or (np.diff(arrays["step"], prepend=0) < 1).any():
             raise MismatchError("its lengths or steps are impossible")
-        finished = [np.isfinite(row) for row in arrays["return"]]
-        rows = zip(arrays["return"], arrays["length"], arrays["step"], finished, strict=True)
+        rows = zip(*(arrays[name] for name in COLUMNS), ~missing, strict=True)
         return [
             cls(returns[done].astype(np.float32), lengths[done].astype(np.int64), steps[done].astype(np.int64))
             for returns, lengths, steps, done in rows
@@ -113,10 +113,23 @@ class Episodes:
         solved = self.solved(success_return)
         return (self.returns if solved is not None else self.returns[:0])[solved or 0 :] >= success_return
 
+    def final_return(self) -> float | None:
+        """Mean return of the last 100 episodes; None before the first one."""
+        last = self.returns[-FINAL_WINDOW:]
+        return float(np.mean(last, dtype=np.float64)) if last.size else None
+
     def final_success_rate(self, success_return: float) -> float | None:
         """Share of the last 100 episodes that succeed; None before the first one, or if success is not defined."""
         last = self.returns[-FINAL_WINDOW:]
         return float(np.mean(last >= success_return)) if last.size and np.isfinite(success_return) else None
+
+
+def arrays_of(episodes: Sequence[Episodes]) -> dict[str, Float[np.ndarray, "seeds episodes"]]:
+    """The contents of episodes.npz."""
+    padded = np.full((len(COLUMNS), len(episodes), max((seed.returns.size for seed in episodes), default=0)), np.nan)
+    for row, seed in enumerate(episodes):
+        padded[:, row, : seed.returns.size] = [getattr(seed, field) for field in COLUMNS.values()]
+    return dict(zip(COLUMNS, padded, strict=True))
 
 
 def median_episode(episodes: list[int | None]) -> float | None:
@@ -140,9 +153,7 @@ def table_of(seeds: Sequence[int], episodes: Sequence[Episodes]) -> Any:
     columns = {
         "seed": np.repeat(np.asarray(seeds, np.int64), counts),
         "episode": np.concatenate([np.arange(1, count + 1) for count in counts]),
-        "return": np.concatenate([each.returns for each in episodes]),
-        "length": np.concatenate([each.lengths for each in episodes]),
-        "step": np.concatenate([each.end_steps for each in episodes]),
+        **{name: np.concatenate([getattr(each, field) for each in episodes]) for name, field in COLUMNS.items()},
     }
     if importlib.util.find_spec("pandas") is not None:
         import pandas  # pyright: ignore[reportMissingImports]

@@ -53,44 +53,50 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     write_bytes(path, content.getvalue())
 
 
-def read_arrays(path: Path, remedy: str) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file.
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file; a damaged one raises many kinds of errors."""
+    content = path.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
+            raise MismatchError("it is too large")
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return dict(file)
 
-    Args:
-        path: the file.
-        remedy: what to do if it is of no use, for the end of a sentence.
 
-    Raises:
-        InputError: it is missing or damaged.
-    """
+@contextlib.contextmanager
+def read_errors(path: Path, remedy: str) -> Iterator[None]:
+    """Turns whatever goes wrong with the contents of a file into an InputError that names it and says what helps."""
     try:
-        content = path.read_bytes()
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
-                raise ValueError("too large")
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            return dict(file)
+        yield
+    except MismatchError as error:
+        raise InputError(f"{path} is damaged ({error}): {remedy}.") from error
     except (Exception, MemoryError) as error:  # a damaged file raises many kinds of errors
         raise InputError(f"{path} is missing or damaged: {remedy}.") from error
 
 
-def require_array(name: str, array: np.ndarray | None, kinds: str, shape: tuple[int | None, ...]) -> np.ndarray:
-    """An array, if it is of one of these kinds and has this shape.
+def require_arrays(arrays: Mapping[str, np.ndarray], layout: Mapping[str, tuple[str, str]]) -> dict[str, int]:
+    """Refuses arrays that have another layout.
 
     Args:
-        name: its name.
-        array: the array; None if it is missing.
-        kinds: NumPy's letters of the types that it may have: b, i, f.
-        shape: its axes; None stands for any length above 0.
+        arrays: the arrays by their names.
+        layout: for each array NumPy's letter of its type (b, i, f or U) and the names of its axes, with "..." for any
+            further ones. Axes of one name have one length.
+
+    Returns:
+        The length of each axis.
 
     Raises:
-        MismatchError: it is not.
+        MismatchError: an array is missing, too many, or has another type or shape.
     """
-    if array is None:
-        raise MismatchError(f"its array {name} is missing")
-    fits = array.ndim == len(shape) and all(
-        size > 0 if wanted is None else size == wanted for size, wanted in zip(array.shape, shape, strict=True)
-    )
-    if array.dtype.kind not in kinds or not fits:
-        raise MismatchError(f"its array {name} has another type or shape")
-    return array
+    sizes: dict[str, int] = {}
+    for name, (kind, axes) in layout.items():
+        if name not in arrays:
+            raise MismatchError(f"its array {name} is missing")
+        shape, named = arrays[name].shape, axes.removesuffix(" ...").split()
+        count_fits = len(shape) == len(named) or (len(shape) > len(named) and axes.endswith("..."))
+        sizes_fit = all(sizes.setdefault(axis, size) == size for axis, size in zip(named, shape, strict=False))
+        if arrays[name].dtype.kind != kind or not (count_fits and sizes_fit):
+            raise MismatchError(f"its array {name} has another type or shape")
+    if odd := sorted(arrays.keys() - layout.keys()):
+        raise MismatchError(f"its array {odd[0]} is not expected")
+    return sizes

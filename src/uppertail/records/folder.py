@@ -1,6 +1,7 @@
 """The folder of a run: what its files are called, how it is claimed, and how it is locked."""
 
 import contextlib
+import fnmatch
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,6 @@ CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json"
 NETWORKS = "networks.safetensors"
 NEXT_CONFIG = "config-next.yaml"
 """The config.yaml of a run that goes beyond its limit, until the longer run has written results."""
-FILES = (CONFIG, EPISODES, SUMMARY, NETWORKS, CURVE)
 EVALUATION = "evaluation-*.json"
 """What `evaluate` writes: one file for each policy."""
 DISTRIBUTIONS, REPORT = "distributions.npz", "report.html"
@@ -25,32 +25,33 @@ DAMAGED_LOG = f"{LOG}.damaged"
 """The new name of a log that cannot be read."""
 CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
 TENSORBOARD = "tensorboard"
-FOLDERS = {CHECKPOINTS: (CHECKPOINT_PATTERN, f".{CHECKPOINT_PATTERN}"), TENSORBOARD: ("events.out.tfevents.*",)}
-"""The folders within the folder of a run, and the files in them, including those of a killed process."""
 LOCK = ".lock"
 """The file in a locked folder. The operating system releases its lock when the process ends, however it ends."""
-PROBE = ".writable"
-LEFTOVERS = (LOCK, PROBE, *(f".{name}" for name in (*FILES, NEXT_CONFIG, DISTRIBUTIONS, REPORT, WANDB_ID)))
-"""What a killed process may leave in the folder of a run."""
+CONTENTS = {
+    "": (
+        *(CONFIG, NEXT_CONFIG, EPISODES, SUMMARY, CURVE, NETWORKS, DISTRIBUTIONS, REPORT),
+        *(LOG, DAMAGED_LOG, WANDB_ID, EVALUATION),
+    ),
+    CHECKPOINTS: (CHECKPOINT_PATTERN,),
+    TENSORBOARD: ("events.out.tfevents.*",),
+}
+"""What a run may leave in its folder and in the folders there; a killed process may leave each with a dot before it."""
 PATIENCE = 0.2
 """Seconds until a folder counts as in use: a process that has just ended may be removing its lock."""
 
 
-def disk_errors(folder: Path) -> contextlib.AbstractContextManager[None]:
-    """Turns an OSError into an InputError that says that results cannot be written."""
-    return write_errors(f"The output {folder}", "choose another --out")
-
-
 @contextlib.contextmanager
 def output_errors(folder: Path) -> Iterator[None]:
-    """As `disk_errors`; also for a name that no folder can have."""
-    try:
-        with disk_errors(folder):
-            yield
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"The output {str(folder)!r} cannot be the name of a folder: choose another --out.") from error
+    """Turns an OSError into an InputError that says that results cannot be written; refuses impossible names."""
+    with contextlib.suppress(OSError):
+        try:
+            folder.lstat()
+        except ValueError as error:
+            raise InputError(
+                f"The output {str(folder)!r} cannot be the name of a folder: choose another --out."
+            ) from error
+    with write_errors(f"The output {folder}", "choose another --out"):
+        yield
 
 
 @contextlib.contextmanager
@@ -97,7 +98,6 @@ def claim_unused(parent: Path, name: str) -> Path:
         while True:
             with contextlib.suppress(FileExistsError):  # another process was faster
                 (folder := unused_folder(parent, name)).mkdir()
-                _probe(folder)
                 return folder
 
 
@@ -115,17 +115,13 @@ def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
         if not overwrite:
             require_unused(folder, "" if overwrite is None else ", or add --overwrite")
         if folder.exists():
-            _require_a_run(folder)
+            files, places = _contents(folder)
             with locked(folder):
-                for path in _files(folder):
+                for path in files:
                     path.unlink(missing_ok=True)
-                for place in (folder / name for name in FOLDERS):
-                    for path in _contents(place):
-                        path.unlink()
-                    if place.exists():
-                        place.rmdir()
+                for place in places:
+                    place.rmdir()
         folder.mkdir(parents=True, exist_ok=True)
-        _probe(folder)
 
 
 def require_unused(folder: Path, otherwise: str = "") -> None:
@@ -135,37 +131,24 @@ def require_unused(folder: Path, otherwise: str = "") -> None:
             raise InputError(f"The output {folder} exists already: choose another --out{otherwise}.")
 
 
-def _probe(folder: Path) -> None:
-    """Fails where the folder cannot be written."""
-    (folder / PROBE).touch()
-    (folder / PROBE).unlink()
-
-
-def _require_a_run(folder: Path) -> None:
-    """Refuses to empty a folder that holds anything but the files and folders of a run."""
-    more = InputError(f"The output {folder} holds more than a run's files, so it is not overwritten.")
-    places = [folder / name for name in FOLDERS]
-    if not folder.is_dir() or set(folder.iterdir()) - {*_files(folder), *places, folder / LOCK}:
-        raise more
-    for place in places:
+def _contents(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The files in the folder of a run, except for the lock, and the folders there; anything else in it is refused."""
+    inner = [folder / name for name in CONTENTS if name]
+    for place in inner:
         if place.is_symlink():  # its files lie elsewhere, and may not be of a run
             raise InputError(
                 f"The output {folder} has a link in place of its folder {place.name}, so it is not overwritten: "
                 "remove the link, or choose another --out."
             )
-        if place.exists() and (not place.is_dir() or set(place.iterdir()) != _contents(place)):
-            raise more
-    files = [*_files(folder), *(path for place in places for path in _contents(place))]
-    if any(path.is_dir() and not path.is_symlink() for path in files):
-        raise more
+    places = [place for place in inner if place.is_dir()]
+    files = [path for place in (folder, *places) if place.is_dir() for path in place.iterdir()]
+    files = [path for path in files if path not in (*places, folder / LOCK)]
+    if not folder.is_dir() or not all(_is_of_a_run(path, folder) for path in files):
+        raise InputError(f"The output {folder} holds more than a run's files, so it is not overwritten.")
+    return files, places
 
 
-def _files(folder: Path) -> set[Path]:
-    """The files that a run may leave in its folder, except for the lock."""
-    names = {*FILES, NEXT_CONFIG, DISTRIBUTIONS, REPORT, LOG, DAMAGED_LOG, WANDB_ID, *LEFTOVERS} - {LOCK}
-    return {folder / name for name in names}.union(*(folder.glob(each) for each in (EVALUATION, f".{EVALUATION}")))
-
-
-def _contents(place: Path) -> set[Path]:
-    """What a run has written to one of its folders."""
-    return {path for pattern in FOLDERS[place.name] for path in place.glob(pattern)}
+def _is_of_a_run(path: Path, folder: Path) -> bool:
+    patterns = CONTENTS["" if path.parent == folder else path.parent.name]
+    is_folder = path.is_dir() and not path.is_symlink()
+    return not is_folder and any(fnmatch.fnmatchcase(path.name.removeprefix("."), pattern) for pattern in patterns)

@@ -1,14 +1,16 @@
-"""The record of a run: what its summary.json and episodes.npz hold."""
+"""The record of a run, and summary.json: each of its entries once, with type and value, for writer and reader."""
 
 import dataclasses
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, get_origin
 
 import numpy as np
-from jaxtyping import Float
 
-from uppertail.records.episodes import FINAL_WINDOW, Episodes, median_episode
-from uppertail.records.summary import summary_of
+from uppertail.parts import PARTS
+from uppertail.records.episodes import Episodes, median_episode
+from uppertail.schema import MOST_INT, MismatchError, convert
 
 SIZES = ("length", "size", "map_name")
 """Settings of environments that say how large they are."""
@@ -58,7 +60,7 @@ class RunRecord:
     @property
     def has_success(self) -> bool:
         """Whether success is defined."""
-        return bool(np.isfinite(self.success_return))
+        return math.isfinite(self.success_return)
 
     @property
     def environment(self) -> str:
@@ -75,8 +77,7 @@ class RunRecord:
     @property
     def final_returns(self) -> list[float | None]:
         """For each seed, the mean return of the last 100 episodes; None before the first."""
-        last = [seed.returns[-FINAL_WINDOW:] for seed in self.episodes]
-        return [float(np.mean(each, dtype=np.float64)) if each.size else None for each in last]
+        return [seed.final_return() for seed in self.episodes]
 
     @property
     def greedy_solves(self) -> list[bool | None]:
@@ -110,31 +111,101 @@ class RunRecord:
         """Environment steps per second of all seeds together in the training loop."""
         return sum(self.env_steps) / max(self.training_seconds, 1e-9)
 
-    @property
-    def success(self) -> dict[str, Any] | None:
-        """What counts as a success and as solved, in words; None where success is not defined."""
-        if not self.has_success:
-            return None
-        return {
-            "return": self.success_return,
-            "meaning": f"an episode succeeds whose undiscounted return is at least {self.success_return:g}",
-            "solved": "the mean return of 50 episodes in a row reaches that but for a tenth of it",
-        }
-
     def summary(self) -> dict[str, Any]:
         """The contents of summary.json."""
-        return summary_of(self)
+        asked = {"env" if name == "environment" else name: value for name, value in self.asked.items()}
+        floor = {} if self.floor_episodes is None else {name: getattr(self, name) for name in WITH_FLOOR}
+        return {**asked, **{name: value_of(self) for name, (_, value_of) in ENTRIES.items()}, **floor}
 
-    def arrays(self) -> dict[str, Float[np.ndarray, "seeds episodes"]]:
-        """The contents of episodes.npz: `return`, `length` and `step`, padded with NaN to the largest count."""
-        columns = {"return": "returns", "length": "lengths", "step": "end_steps"}
-        count = max((seed.returns.size for seed in self.episodes), default=0)
-        padded = {name: np.full((len(self.episodes), count), np.nan) for name in columns}
-        for row, seed in enumerate(self.episodes):
-            for name, field in columns.items():
-                values = getattr(seed, field)
-                padded[name][row, : values.size] = values
-        return padded
+
+def _success(run: RunRecord) -> dict[str, Any] | None:
+    """What counts as a success and as solved, in words; None where success is not defined."""
+    if not run.has_success:
+        return None
+    return {
+        "return": run.success_return,
+        "meaning": f"an episode succeeds whose undiscounted return is at least {run.success_return:g}",
+        "solved": "the mean return of 50 episodes in a row reaches that but for a tenth of it",
+    }
+
+
+ASKED: dict[str, Any] = {
+    **{name: dict[str, Any] | None if part.optional else dict[str, Any] for name, part in PARTS.items()},
+    "settings": dict[str, Any],
+    "measured_returns": tuple[float, float] | None,
+}
+"""The entries that describe a run's parts and settings, and their types."""
+
+ENTRIES: dict[str, tuple[Any, Callable[[RunRecord], Any]]] = {
+    "seeds": (int, lambda run: len(run.episodes)),
+    "episodes": (list[int], lambda run: [seed.returns.size for seed in run.episodes]),
+    "env_steps": (float, lambda run: sum(run.env_steps)),  # of all seeds together: it may not fit into 32 bits
+    "wall_seconds": (float, lambda run: round(run.wall_seconds, 3)),
+    "compile_seconds": (float, lambda run: round(run.compile_seconds, 3)),
+    "compilations": (int, attrgetter("compilations")),
+    "steps_per_second": (float, lambda run: round(run.steps_per_second, 1)),
+    "interrupted": (bool, attrgetter("interrupted")),
+    "stopped": (str | None, attrgetter("stopped")),
+    "diverged": (dict[str, int] | None, attrgetter("diverged")),
+    "failed": (str | None, attrgetter("failed")),
+    "targets_outside_support": (float, lambda run: round(run.outside_share, 6)),
+    "first_success_episode": (list[int | None], attrgetter("first_success_episode")),
+    "solved_episode": (list[int | None], attrgetter("solved_episode")),
+    "kept": (list[float | None], attrgetter("kept")),
+    "longest_fall": (list[int | None], lambda run: [seed.longest_fall(run.success_return) for seed in run.episodes]),
+    "final_success_rate": (
+        list[float | None],
+        lambda run: [seed.final_success_rate(run.success_return) for seed in run.episodes],
+    ),
+    "final_return": (list[float | None], attrgetter("final_returns")),
+    "success": (dict[str, Any] | None, _success),
+    "final_greedy_return": (list[float | None], lambda run: [None if math.isnan(r) else r for r in run.greedy_returns]),
+    "greedy_solves": (list[bool | None], attrgetter("greedy_solves")),
+    "hardware": (dict[str, Any], attrgetter("hardware")),
+}
+"""All other entries that every summary has: type and value. A list has a value for each seed."""
+
+WITH_FLOOR = ("floor_episodes", "first_success_over_floor")
+"""Entries of runs in environments that know their floor."""
+
+
+def require_summary(summary: Any) -> dict[str, Any]:
+    """The contents of a summary.json; a MismatchError says what is wrong with one that no run could have written."""
+    if not isinstance(summary, dict):
+        raise MismatchError("it holds no entries")
+    kinds = ASKED | {name: kind for name, (kind, _) in ENTRIES.items()}
+    for name, kind in kinds.items():
+        _require(summary, name, kind)
+    for name in PARTS:
+        if summary[name] is not None:
+            _require(summary[name], "name", str)
+    _require(summary["settings"], "seed", int)
+    _require(summary["settings"], "discount", float)
+    count, seed = summary["seeds"], summary["settings"]["seed"]
+    if not (count > 0 and 0 <= seed <= MOST_INT - count and 0 <= summary["settings"]["discount"] <= 1):
+        raise MismatchError("its seeds or its discount are impossible")
+    if odd := [name for name, kind in kinds.items() if get_origin(kind) is list and len(summary[name]) != count]:
+        raise MismatchError(f"{odd[0]} is not of {count} seeds")
+    for name in ("first_success_episode", "solved_episode"):
+        reached = zip(summary[name], summary["episodes"], strict=True)
+        if any(at is not None and not 0 < at <= last for at, last in reached):
+            raise MismatchError(f"{name} is beyond the episodes")
+    if summary["diverged"] is not None and summary["diverged"].keys() != {"seed", "step"}:
+        raise MismatchError("diverged is not a seed and a step")
+    if summary["success"] is not None:
+        _require(summary["success"], "return", float)
+    if "floor_episodes" in summary:
+        _require(summary, "floor_episodes", float)
+    return summary
+
+
+def _require(entries: Mapping[str, Any], name: str, kind: Any) -> None:
+    if name not in entries:
+        raise MismatchError(f"{name} is missing")
+    try:
+        convert(entries[name], kind)
+    except MismatchError as error:
+        raise MismatchError(f"{name}: {error}") from None
 
 
 def describe(part: Any) -> dict[str, Any]:

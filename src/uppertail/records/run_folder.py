@@ -14,14 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from uppertail.errors import InputError
-from uppertail.records import distributions
 from uppertail.records.distributions import Distributions
-from uppertail.records.episodes import Episodes
-from uppertail.records.files import read_arrays, write_arrays, write_json
-from uppertail.records.folder import CONFIG, EPISODES, FILES, LOG, SUMMARY
-from uppertail.records.record import RunRecord
-from uppertail.records.summary import read_summary
-from uppertail.schema import MismatchError
+from uppertail.records.episodes import Episodes, arrays_of
+from uppertail.records.files import read_arrays, read_errors, write_arrays, write_json
+from uppertail.records.folder import CONFIG, CURVE, DISTRIBUTIONS, EPISODES, LOG, NETWORKS, SUMMARY
+from uppertail.records.record import RunRecord, require_summary
 from uppertail.yaml_files import read_options
 
 CELLS = "cells"
@@ -43,17 +40,16 @@ class RunFolder:
     @functools.cached_property
     def summary(self) -> dict[str, Any]:
         """Its summary.json."""
-        return read_summary(self.path / SUMMARY)
+        path = self.path / SUMMARY
+        with read_errors(path, REMEDY):
+            return require_summary(json.loads(path.read_text(encoding="utf-8")))
 
     @functools.cached_property
     def episodes(self) -> list[Episodes]:
         """The finished episodes of each seed."""
         path = self.path / EPISODES
-        arrays = read_arrays(path, REMEDY)
-        try:
-            episodes = Episodes.of_arrays(arrays)
-        except MismatchError as error:
-            raise InputError(f"{path} is damaged ({error}): {REMEDY}.") from error
+        with read_errors(path, REMEDY):
+            episodes = Episodes.of_arrays(read_arrays(path))
         if [seed.returns.size for seed in episodes] != self.summary["episodes"]:
             raise InputError(f"{path} does not hold the episodes of its {SUMMARY}: {REMEDY}.")
         return episodes
@@ -61,8 +57,12 @@ class RunFolder:
     @functools.cached_property
     def distributions(self) -> Distributions | None:
         """Its recorded distributions; None: it recorded none."""
-        found = distributions.read(self.path)
-        if found is not None and found.step.shape[1] != len(self.seeds):
+        path = self.path / DISTRIBUTIONS
+        if not path.exists():
+            return None
+        with read_errors(path, "delete it, or train again to record another"):
+            found = Distributions.of_arrays(read_arrays(path))
+        if found.step.shape[1] != len(self.seeds):
             raise InputError(f"The distributions in {self.path} are not of its {len(self.seeds)} seeds: {REMEDY}.")
         return found
 
@@ -75,9 +75,9 @@ class RunFolder:
     @functools.cached_property
     def log(self) -> list[dict[str, Any]]:
         """The lines of its log, up to the first that cannot be read; empty if there is none."""
-        path, lines = self.path / LOG, list[dict[str, Any]]()
+        lines = list[dict[str, Any]]()
         with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
-            for line in path.read_text(encoding="utf-8").splitlines():
+            for line in (self.path / LOG).read_text(encoding="utf-8").splitlines():
                 lines.append(dict(json.loads(line)))
         return lines
 
@@ -85,8 +85,8 @@ class RunFolder:
     def finished(self) -> bool:
         """Whether all of its files are there, whole, and of a run that came to its end."""
         with contextlib.suppress(InputError):
-            whole = all((self.path / name).is_file() for name in FILES) and len(self.episodes) > 0
-            return whole and not self.summary["interrupted"]
+            whole = all((self.path / name).is_file() for name in (CONFIG, EPISODES, SUMMARY, NETWORKS, CURVE))
+            return whole and len(self.episodes) > 0 and not self.summary["interrupted"]
         return False
 
     @property
@@ -104,11 +104,6 @@ class RunFolder:
     def success_return(self) -> float | None:
         """Return from which an episode is a success; None: not defined."""
         return self.summary["success"] and float(self.summary["success"]["return"])
-
-    @property
-    def name(self) -> str:
-        """Its folder's name."""
-        return self.path.name
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunFolder]:
@@ -148,6 +143,6 @@ def write_run(folder: Path, record: RunRecord, recorded: Distributions | None = 
     """
     with contextlib.ExitStack() as files:
         if recorded is not None:
-            files.callback(distributions.write, folder, recorded)
+            files.callback(write_arrays, folder / DISTRIBUTIONS, recorded.arrays())
         files.callback(write_json, folder / SUMMARY, record.summary())
-        files.callback(write_arrays, folder / EPISODES, record.arrays())
+        files.callback(write_arrays, folder / EPISODES, arrays_of(record.episodes))

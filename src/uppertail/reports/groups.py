@@ -67,7 +67,9 @@ def groups(runs: Sequence[RunFolder], states: list[int]) -> list[Group]:
 
 def _group(runs: list[RunFolder], states: list[int]) -> Group:
     plain = [run.method for run in runs]
-    labels = [name if plain.count(name) == 1 else f"{name} ({run.name})" for name, run in zip(plain, runs, strict=True)]
+    labels = [
+        name if plain.count(name) == 1 else f"{name} ({run.path.name})" for name, run in zip(plain, runs, strict=True)
+    ]
     data: dict[str, list[dict[str, Any]]] = {name: [] for name in ("curves", "seeds", "explore", *SURVIVAL)}
     table, details = [], []
     share = max(1, MOST_DETAILS // max(1, sum(run.distributions is not None for run in runs)))
@@ -104,7 +106,7 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
         highest = int(recorded.states.max())
         if wrong := [state for state in states if not 0 <= state <= highest]:
             raise InputError(
-                f"State {wrong[0]} is not among those recorded of {run.name}: give one from 0 to {highest}."
+                f"State {wrong[0]} is not among those recorded of {run.path.name}: give one from 0 to {highest}."
             )
     solved, success = run.summary["solved_episode"], run.summary["first_success_episode"]
     order = sorted(range(len(run.seeds)), key=lambda row: np.inf if solved[row] is None else solved[row])

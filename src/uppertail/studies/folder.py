@@ -18,7 +18,6 @@ from uppertail.records import (
     EPISODES,
     NETWORKS,
     RunFolder,
-    disk_errors,
     output_errors,
     write_json,
     write_text,
@@ -91,7 +90,7 @@ class StudyFolder:
 
     def write(self, document: Mapping[str, Any]) -> None:
         """Writes study.json."""
-        with disk_errors(self.path):
+        with output_errors(self.path):
             write_json(self.path / SUMMARY, document)
 
     def outcome(self, name: str) -> Outcome | None:
@@ -102,14 +101,14 @@ class StudyFolder:
 
     def end(self, name: str, outcome: Outcome) -> None:
         """Writes down how a cell ended."""
-        with disk_errors(self.path):
+        with output_errors(self.path):
             write_json(self._outcome(name), dataclasses.asdict(outcome))
 
     @contextlib.contextmanager
     def working_on(self, name: str) -> Iterator[None]:
         """Waits until no other process works on a cell, then locks it for this one."""
         lock = FileLock(self.path / OUTCOMES / f"{name}.lock", poll_interval=0.5)
-        with disk_errors(self.path):
+        with output_errors(self.path):
             lock.acquire()
         try:
             yield
@@ -137,7 +136,7 @@ class StudyFolder:
             if wrong:
                 yield f"The cell {cell.name} is damaged ({wrong}), so it is done again."
             if wrong or (outcome and outcome.state == "failed"):
-                with disk_errors(self.path):
+                with output_errors(self.path):
                     if wrong:  # its checkpoints go, and the file that makes it look finished
                         for path in (place / RUN_SUMMARY, *(place / CHECKPOINTS).glob(CHECKPOINT_PATTERN)):
                             path.unlink(missing_ok=True)
