@@ -1,9 +1,12 @@
 """A changed environment function is not the one that a run's checkpoints were made with; the same one is."""
 
 import functools
+import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,44 +15,62 @@ import pytest
 from gymnasium import spaces
 
 from uppertail import Chain, Checkpoints, FromGymnasium, Gaussian, Settings, train
-from uppertail.environments.gymnasium.fingerprint import fingerprint
+from uppertail.environments.gymnasium import fingerprint
 from uppertail.errors import InputError
 
 PROGRAM = """
 import gymnasium
 SIZE = 3
-WORDS = {"a", "b", "c"}
 class Own(gymnasium.Env):
     def __init__(self, size): self.size = size
     def step(self, action): return self.other(action) + 1
     def other(self, action): return action in {"x", "y", "z"}
-def make(size=2): return [Own(size + SIZE) for _ in range(1)][0]
+def paid(size): return 7 * size
+def make(size=2): return [Own(paid(size + SIZE)) for _ in range(1)][0]
 """
 
 CHANGES = {
     "an operator": ("+ SIZE", "- SIZE"),
     "a constant": ("range(1)", "range(2)"),
     "a global": ("SIZE = 3", "SIZE = 4"),
-    "a set": ('WORDS = {"a", ', 'WORDS = {"d", '),
     "a default": ("size=2", "size=1"),
+    "a function that it calls": ("7 * size", "8 * size"),
     "the environment's own code": ("+ 1\n", "+ 2\n"),
     "a method that another calls": ('"z"}', '"w"}'),
 }
 
 
-def made(program: str, name: str = "make") -> Any:
-    module: dict[str, Any] = {"__name__": "own"}
-    exec(program, module)  # in place of a file that a person edits
-    return module[name]
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[[str], Any]:
+    """The function that a file with this program defines."""
+
+    def load(program: str) -> Any:
+        path = tmp_path / f"own_{len(list(tmp_path.iterdir()))}.py"
+        path.write_text(program)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+        return module.make
+
+    return load
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_function_has_another_fingerprint(change: str) -> None:
+def test_a_changed_function_has_another_fingerprint(change: str, made: Callable[[str], Any]) -> None:
     before, after = CHANGES[change]
-    program = PROGRAM.replace("return [Own", "WORDS; return [Own")
-    assert program.count(before) == 1
-    assert fingerprint(made(program)) != fingerprint(made(program.replace(before, after)))
-    assert fingerprint(made(program)) == fingerprint(made(f"# a comment\n\n{program}"))
+    assert PROGRAM.count(before) == 1
+    assert fingerprint(made(PROGRAM)) != fingerprint(made(PROGRAM.replace(before, after)))
+    assert fingerprint(made(PROGRAM)) == fingerprint(made(f"# a comment\n\n{PROGRAM}"))
+
+
+def test_without_source_bytecode_counts() -> None:
+    """As where a program is typed in."""
+    first, again, other = ({}, {}, {})
+    for names, program in ((first, PROGRAM), (again, PROGRAM), (other, PROGRAM.replace("+ SIZE", "- SIZE"))):
+        exec(program, names)
+    assert fingerprint(first["make"]) == fingerprint(again["make"]) != fingerprint(other["make"])
 
 
 def test_arguments_count_wherever_they_are_bound() -> None:
@@ -71,7 +92,7 @@ def test_what_an_environment_has_come_to_does_not_count() -> None:
 
 @pytest.mark.slow
 def test_every_process_finds_the_same() -> None:
-    code = f"from uppertail.environments.gymnasium.fingerprint import fingerprint\n{PROGRAM}\nprint(fingerprint(make))"
+    code = f"from uppertail.environments.gymnasium import fingerprint\n{PROGRAM}\nprint(fingerprint(make))"
     prints = [
         subprocess.run(
             [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True

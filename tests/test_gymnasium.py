@@ -32,7 +32,8 @@ from uppertail.encodings import (
 from uppertail.environments import FromGymnasium, Gym, HostStep, builder_of, measure_returns
 from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium import vector as vector_module
-from uppertail.environments.gymnasium.adapter import Adapter, VectorOfOne, episode_seed
+from uppertail.environments.gymnasium.adapter import Adapter, VectorOfOne
+from uppertail.environments.gymnasium.vector import episode_seed
 from uppertail.environments.host import HostEnvironment
 from uppertail.environments.measured import MEASURED_EPISODES, MEASURED_STEPS
 from uppertail.environments.spaces import Interface, read_space, require_discrete

@@ -22,8 +22,7 @@ from uppertail import Categorical, Chain, Checkpoints, FromGymnasium, Gaussian, 
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.environments import EnvironmentFailedError, Toy, measure_returns, step_host
-from uppertail.environments.gymnasium.adapter import episode_seed
-from uppertail.environments.gymnasium.vector import Vector
+from uppertail.environments.gymnasium.vector import Vector, episode_seed
 from uppertail.environments.spaces import Interface, read_space
 from uppertail.errors import InputError
 from uppertail.learners import Gradients

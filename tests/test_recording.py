@@ -13,7 +13,7 @@ import pytest
 
 import uppertail as ut
 from uppertail.cli import main
-from uppertail.environments.gymnasium.adapter import episode_seed
+from uppertail.environments.gymnasium.vector import episode_seed
 from uppertail.errors import InputError
 from uppertail.records import RunFolder
 from uppertail.training.drivers import recorder

@@ -1,7 +1,6 @@
 """Environments from Gymnasium. The only folder that imports it."""
 
-from uppertail.environments.gymnasium.frozen_lake import FrozenLake
-from uppertail.environments.gymnasium.gym import FromGymnasium, Gym, builder_of
-from uppertail.environments.gymnasium.tables import from_table
+from uppertail.environments.gymnasium.from_gymnasium import FromGymnasium, builder_of, fingerprint
+from uppertail.environments.gymnasium.gym import FrozenLake, Gym
 
-__all__ = ["FromGymnasium", "FrozenLake", "Gym", "builder_of", "from_table"]
+__all__ = ["FromGymnasium", "FrozenLake", "Gym", "builder_of", "fingerprint"]

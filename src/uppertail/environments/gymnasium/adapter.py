@@ -28,10 +28,9 @@ class Adapter(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gymnasium.Env[Any, Any], reading: Reading, example: np.ndarray) -> None:
         super().__init__(env)
-        bounds = (-np.inf, np.inf)
-        if example.dtype.kind != "f":
-            bounds = (np.iinfo(example.dtype).min, np.iinfo(example.dtype).max)
-        self.array, self.observation_space = reading.array, spaces.Box(*bounds, example.shape, example.dtype.type)
+        kind = example.dtype
+        bounds = (-np.inf, np.inf) if kind.kind == "f" else (np.iinfo(kind).min, np.iinfo(kind).max)
+        self.array, self.observation_space = reading.array, spaces.Box(*bounds, example.shape, kind.type)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         first, info = checked_reset(self.env.reset(seed=seed, **({"options": options} if options else {})))
@@ -43,11 +42,10 @@ class Adapter(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class AdapterMaker:
-    """Makes adapted environments; it is pickled for those with processes of their own.
+    """Makes adapted environments, truncated after `limit` steps; it is pickled for those with processes of their own.
 
     Such a process leaves Ctrl-C to its parent. After SIGTERM, which may be sent to all processes at once, it lives on
-    for as long as the parent may need to save what was learned. With a `limit`, episodes are truncated after so many
-    steps.
+    for as long as the parent may need to save what was learned.
     """
 
     def __init__(self, make: Callable[[], Any], limit: int | None, reading: Reading, example: np.ndarray) -> None:
@@ -60,6 +58,14 @@ class AdapterMaker:
             signal.signal(signal.SIGTERM, _end_later)
         made = self.make()
         return Adapter(made if self.limit is None else TimeLimit(made, self.limit), self.reading, self.example)
+
+
+def _end_later(number: int, frame: Any) -> None:
+    del frame
+    if os.name == "posix":
+        signal.alarm(LAST_SECONDS)
+    else:
+        signal.signal(number, signal.SIG_DFL)
 
 
 class VectorOfOne(VectorEnv[Any, Any, Any]):
@@ -83,28 +89,6 @@ class VectorOfOne(VectorEnv[Any, Any, Any]):
         close_quietly(self.envs[0])
 
 
-def _end_later(number: int, frame: Any) -> None:
-    del frame
-    if os.name == "posix":
-        signal.alarm(LAST_SECONDS)
-    else:
-        signal.signal(number, signal.SIG_DFL)
-
-
-def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = None) -> int:
-    """The seed that an episode is reset with, so that it can begin again without the episodes before it.
-
-    Args:
-        seed: the seed of the run.
-        environment: which of its environments, counted from 0.
-        episode: which of that one's episodes, counted from 0.
-        fixed: the seed of every episode instead.
-    """
-    if fixed is not None:
-        return fixed
-    return int(np.random.SeedSequence((seed, environment, episode)).generate_state(1)[0])
-
-
 def close_quietly(env: Any) -> None:
     """Closes an environment, and ignores any error: nothing is lost by one."""
     with contextlib.suppress(Exception, SystemExit, GeneratorExit):
@@ -112,11 +96,7 @@ def close_quietly(env: Any) -> None:
 
 
 def checked_reset(returned: Any) -> tuple[Any, dict[str, Any]]:
-    """The first observation and the info that an environment's reset returns.
-
-    Raises:
-        ValueError: it returns something else.
-    """
+    """The first observation and the info that a reset returns; ValueError if it returns something else."""
     if not isinstance(returned, tuple | list) or len(returned) != 2:
         raise ValueError("its reset gives no pair of an observation and an info, as Gymnasium's does")
     first, info = returned
@@ -124,10 +104,9 @@ def checked_reset(returned: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def checked_step(returned: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-    """The five values that an environment's step returns; an array of one truth value, as some have, is that value.
+    """The five values that a step returns; ValueError if it returns something else, or the reward is no number.
 
-    Raises:
-        ValueError: it returns something else, or the reward is no number.
+    An end may be an array of one truth value, as some environments have it.
     """
     if not isinstance(returned, tuple | list) or len(returned) != 5:
         count = f"{len(returned)} values" if isinstance(returned, tuple | list) else "one value"

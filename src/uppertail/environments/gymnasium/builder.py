@@ -13,11 +13,10 @@ from jaxtyping import PRNGKeyArray
 from uppertail.encodings import Preferences
 from uppertail.environments.builders import PackageBuilder
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import inspection, tables, wrapping
+from uppertail.environments.gymnasium import inspection, tables
 from uppertail.environments.gymnasium.adapter import AdapterMaker, VectorOfOne, close_quietly
-from uppertail.environments.gymnasium.inspection import Inspected
 from uppertail.environments.gymnasium.vector import Vector
-from uppertail.environments.gymnasium.wrapping import Made, make_wrapped
+from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
 from uppertail.environments.host import HostBuilder, HostEnvironment
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError, message_of
@@ -59,7 +58,7 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
         if isinstance(self.wrappers, str):
             raise InputError(f"wrappers is {self.wrappers!r}: give a list, such as [{repr(self.wrappers)[1:-1]}].")
         if isinstance(self.wrappers, list | tuple):  # written down as a file holds them
-            object.__setattr__(self, "wrappers", [*map(wrapping.plain, self.wrappers)])
+            object.__setattr__(self, "wrappers", [*map(plain, self.wrappers)])
         super().__post_init__()
         if not 2 <= self.hash_size <= MOST_PLACES:
             raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, at most 2^30.")
@@ -80,18 +79,14 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
         return functools.partial(make_wrapped, self.bare_maker(), self.wrappers or [])
 
     def make(self) -> Made:
-        """Makes the environment anew.
-
-        Raises:
-            InputError: it cannot be made.
-        """
+        """Makes the environment anew; InputError if it cannot be made."""
         try:
             made = self.maker()()
         except (InputError, KeyboardInterrupt):
             raise
         except BaseException as error:  # the environment's own code may raise anything
-            plain = f"{self.label} cannot be made ({type(error).__name__}: {message_of(error)})."
-            raise InputError(self.explain(error) or plain) from error
+            because = f"{self.label} cannot be made ({type(error).__name__}: {message_of(error)})."
+            raise InputError(self.explain(error) or because) from error
         if not isinstance(made, gymnasium.Env | VectorEnv):
             raise InputError(f"{self.label} gives {made!r}: give a function that makes a Gymnasium environment.")
         self.require_new(made.unwrapped)
@@ -163,29 +158,27 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
         if isinstance(env, VectorEnv):
             return Vector(env, seen.interface, seed, reset_seed)
         limit = time_limit if seen.time_limit is None else None
+        adapted = functools.partial(AdapterMaker, limit=limit, reading=seen.interface.reading, example=seen.example)
         if num_envs == 1:
-            one = AdapterMaker(lambda: env, limit, seen.interface.reading, seen.example)()
-            return Vector(VectorOfOne(one), seen.interface, seed, reset_seed, adapted=True)
-        close_quietly(env)
-        makers = [AdapterMaker(self.maker(), limit, seen.interface.reading, seen.example)] * num_envs
-        vector = VECTORS[self.vectorization](makers, autoreset_mode=AutoresetMode.DISABLED)
+            vector = VectorOfOne(adapted(lambda: env)())
+        else:
+            close_quietly(env)
+            makers = [adapted(self.maker())] * num_envs
+            vector = VECTORS[self.vectorization](makers, autoreset_mode=AutoresetMode.DISABLED)
         return Vector(vector, seen.interface, seed, reset_seed, adapted=True)
 
     @functools.cached_property
-    def inspected(self) -> Inspected:
+    def inspected(self) -> inspection.Inspected:
         """Facts that are read off an environment, which is made only for this."""
         env, hash_size = self.make(), self.hash_size if self.encoding == "hashed" else None
         states = self.features == "auto" and self.encoding == "one_hot"
+        table_error = self._table_error if self.compile == "auto" else None
         try:
-            return inspection.inspect_environment(
-                self.label, env, hash_size, states, self._table_error if self.compile == "auto" else None
-            )
+            return inspection.inspect_environment(self.label, env, hash_size, states, table_error)
         finally:
             close_quietly(env)
 
     def _table_error(self, env: gymnasium.Env[Any, Any]) -> str | None:
         if self.reset_seed is not None:
             return "its episodes begin as reset_seed says"
-        if self.encoding == "hashed":
-            return "its observations are hashed"
-        return tables.table_error(env)
+        return "its observations are hashed" if self.encoding == "hashed" else tables.table_error(env)

@@ -1,24 +1,45 @@
-"""Any Gymnasium environment: by its id, or one that a program has at hand."""
+"""Any registered Gymnasium environment by its id, and FrozenLake as the paper uses it."""
 
-import copy
 import dataclasses
-import difflib
 import functools
+import itertools
 import re
-import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
-from gymnasium.vector import VectorEnv
+from jaxtyping import PRNGKeyArray
 
-from uppertail.environments.base import EnvironmentBuilder
+from uppertail.environments.base import WatchedEnvironment
+from uppertail.environments.builders import StateBuilder
+from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
-from uppertail.environments.gymnasium.fingerprint import fingerprint
-from uppertail.environments.gymnasium.names import names_of
+from uppertail.environments.gymnasium.tables import from_table
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.gymnasium.wrapping import Made, extra, missing
-from uppertail.errors import InputError, message_of
+from uppertail.errors import InputError, message_of, nearest
+
+STOPS = ("red", "green", "yellow", "blue")
+
+NAMES: dict[str, dict[str, tuple[str, ...]]] = {
+    "FrozenLake": {"actions": ("left", "down", "right", "up")},
+    "CliffWalking": {"actions": ("up", "right", "down", "left")},
+    "Blackjack": {"actions": ("stick", "hit")},
+    "Taxi": {
+        "actions": ("south", "north", "east", "west", "pick up", "drop off"),
+        "states": tuple(
+            f"at {row},{column}, {passenger} to {stop}"
+            for row, column, passenger, stop in itertools.product(range(5), range(5), (*STOPS, "in taxi"), STOPS)
+        ),
+    },
+    "CartPole": {"actions": ("left", "right"), "numbers": ("position", "velocity", "angle", "angular velocity")},
+    "MountainCar": {"actions": ("left", "none", "right"), "numbers": ("position", "velocity")},
+    "Acrobot": {
+        "actions": ("-1", "0", "+1"),
+        "numbers": ("cos angle 1", "sin angle 1", "cos angle 2", "sin angle 2", "velocity 1", "velocity 2"),
+    },
+}
+"""What actions, states and numbers of Gymnasium's own environments mean, as its documentation says."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,20 +76,18 @@ class Gym(GymnasiumBuilder):
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
-        return {} if self.wrappers else names_of(self.id)
+        return {} if self.wrappers else NAMES.get(self.id.rpartition("/")[2].partition("-v")[0], {})
 
     def bare_maker(self) -> Callable[[], Made]:
-        kwargs = dict(self.kwargs or {})
-        if self.max_episode_steps is not None:
-            kwargs["max_episode_steps"] = self.max_episode_steps
-        return functools.partial(gymnasium.make, self.id, **kwargs)
+        limit = {} if self.max_episode_steps is None else {"max_episode_steps": self.max_episode_steps}
+        return functools.partial(gymnasium.make, self.id, **(self.kwargs or {}), **limit)
 
     def explain(self, error: BaseException) -> str | None:
         match error:
             case gymnasium.error.DependencyNotInstalled():
                 return f"{self.id} needs packages that are not installed: {extra(error)}."
             case gymnasium.error.Error():
-                return f"There is no environment {self.id!r} in Gymnasium here.{_nearest(self.id)}"
+                return f"There is no environment {self.id!r} in Gymnasium here.{_remedy(self.id)}"
             case ModuleNotFoundError():  # Gymnasium raises its own, without the name
                 return f"{self.id} needs {missing(error.name or self.id.partition(':')[0])}."
             case TypeError():
@@ -84,103 +103,77 @@ class Gym(GymnasiumBuilder):
         return Watched(self.id, make, self.inspected, pictures, frames_per_second, self.seed_of_resets)
 
 
-@dataclasses.dataclass(frozen=True)
-class FromGymnasium(GymnasiumBuilder):
-    """A Gymnasium environment of your own: each seed trains on a copy of its own.
-
-    Args:
-        environment: the environment, or a function without arguments that makes it: an Env or a VectorEnv.
-        id: what it is called in a run's files; empty: its registered id, or the name of its class.
-
-    Attributes:
-        code: a checksum of the function or environment, so that a run does not load the checkpoints of another one.
-
-    Examples:
-        >>> import gymnasium
-        >>> import uppertail as ut
-        >>> ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1"), returns=(0, 100)).num_actions
-        2
-    """
-
-    environment: Made | Callable[[], Made] = dataclasses.field(repr=False, compare=False)
-    id: str = ""
-    code: str = dataclasses.field(init=False, default="", compare=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "id", self.id or _name(self.environment))
-        object.__setattr__(self, "code", fingerprint(self.environment))
-
-    @property
-    def label(self) -> str:
-        return self.id
-
-    def bare_maker(self) -> Callable[[], Made]:
-        if isinstance(self.environment, gymnasium.Env | VectorEnv):
-            return self._copy
-        return self.environment
-
-    def require_new(self, made: Made) -> None:
-        if isinstance(self.environment, gymnasium.Env | VectorEnv):
-            return  # it is copied
-        if any(made is before() for before in self._made):
-            raise InputError(
-                f"{self.id} gives the same environment again: give a function that makes a new one at each call, as in "
-                "train(lambda: MyEnvironment())."
-            )
-        self._made.append(weakref.ref(made))
-
-    @functools.cached_property
-    def _made(self) -> list[weakref.ref[Made]]:
-        """The environments made so far that still exist."""
-        return []
-
-    def _copy(self) -> Made:
-        try:
-            return copy.deepcopy(self.environment)  # pyright: ignore[reportReturnType]
-        except Exception as error:
-            raise InputError(
-                f"{self.id} cannot be copied for each seed ({type(error).__name__}): give a function that makes it, "
-                "as in train(lambda: MyEnvironment())."
-            ) from error
-
-
-def builder_of(environment: object) -> EnvironmentBuilder:
-    """The builder of the environment that `train` is given.
-
-    Raises:
-        InputError: it is not an environment, a builder, or a function that makes one.
-    """
-    if isinstance(environment, EnvironmentBuilder):
-        return environment
-    if isinstance(environment, str):
-        return Gym(environment)
-    if isinstance(environment, gymnasium.Env | VectorEnv) or callable(environment):
-        return FromGymnasium(environment)  # pyright: ignore[reportArgumentType]
-    raise InputError(
-        f"environment is {environment!r}: give a builder such as Chain(), the id of a Gymnasium environment, "
-        "such an environment, or a function that makes one."
-    )
-
-
-def _name(environment: Any) -> str:
-    spec = getattr(environment, "spec", None)
-    if spec is not None:
-        return spec.id
-    if isinstance(environment, gymnasium.Env | VectorEnv):
-        return type(environment.unwrapped).__name__
-    return getattr(environment, "__name__", type(environment).__name__)
-
-
-def _nearest(asked: str) -> str:
+def _remedy(asked: str) -> str:
     """A hint at registered ids like this one, or at how one is registered."""
     module, colon, name = asked.rpartition(":")
     known = [key for key in gymnasium.registry if not key.startswith(("phys2d/", "tabular/"))]
     same = [key for key in known if key.lower() == name.lower()]
-    if close := same or difflib.get_close_matches(name, known, n=3, cutoff=0.6):
-        return f" Did you mean {' or '.join(module + colon + each for each in close)}?"
+    if close := nearest(name, same or known, prefix=module + colon):
+        return close
     if module:
         plain = re.sub(r"-v\d+$", "", name)
         full = name if name != plain else f"{plain}-v0"
         return f" Register it where it is defined: gymnasium.register('{full}', entry_point='{module}:{plain}')."
     return " `python -c 'import gymnasium; gymnasium.pprint_registry()'` lists them."
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenLake(StateBuilder):
+    """Gymnasium's FrozenLake, from its own transition table.
+
+    Args:
+        map_name: one of Gymnasium's maps.
+        desc: a map of your own instead: rows of equal length made of S (start), F (frozen), H (hole) and G (goal).
+        is_slippery: whether a step may slip sideways; the paper's environment does not.
+        time_limit: steps after which an episode is truncated, at least 1.
+
+    Examples:
+        >>> import jax
+        >>> import uppertail as ut
+        >>> ut.FrozenLake(map_name="4x4").build(jax.random.key(0)).num_states
+        16
+    """
+
+    map_name: Literal["4x4", "8x8"] = "8x8"
+    desc: tuple[str, ...] | None = None
+    is_slippery: bool = False
+    time_limit: int = 200
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.time_limit < 1:
+            raise InputError(f"time_limit is {self.time_limit}, but an episode needs at least 1 step.")
+        if self.desc is not None:
+            letters = "".join(self.desc)
+            equal_rows = len({len(row) for row in self.desc}) == 1
+            if not equal_rows or not letters or set(letters) - set("SFHG") or not {"S", "G"} <= set(letters):
+                raise InputError(
+                    f"desc is {list(self.desc)}, but a map needs rows of equal length made of S, F, H and G, "
+                    "with at least one S and one G."
+                )
+
+    @property
+    def success_return(self) -> float:
+        return 1.0
+
+    @property
+    def rows(self) -> int:
+        return int(self.map_name.partition("x")[0]) if self.desc is None else len(self.desc)
+
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        return NAMES["FrozenLake"]
+
+    def build(self, key: PRNGKeyArray) -> FiniteMDP:
+        del key  # nothing is drawn at random
+        return from_table(self._gym.make().unwrapped, self.time_limit)
+
+    def watched(self, pictures: bool, frames_per_second: int | None = None) -> WatchedEnvironment:
+        return self._gym.watched(pictures, frames_per_second)
+
+    @property
+    def _gym(self) -> Gym:
+        """Gymnasium's environment with these settings."""
+        desc = None if self.desc is None else list(self.desc)
+        settings = {"map_name": self.map_name, "desc": desc, "is_slippery": self.is_slippery}
+        return Gym("FrozenLake-v1", kwargs=settings, max_episode_steps=self.time_limit)

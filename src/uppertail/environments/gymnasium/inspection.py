@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
 from uppertail.encodings import HashedStates, hash_of
@@ -50,12 +49,12 @@ def inspect_environment(
         table_error: says why a table cannot replace the environment; None: its table is not checked.
 
     Raises:
-        InputError: it is of no kind that can be trained on.
-        EnvironmentFailedError: it raised an exception as it was looked at.
+        InputError: it is of no kind that can be trained on; EnvironmentFailedError: it raised an exception.
     """
-    space, actions = call(lambda: _spaces(env), lambda: f"{label}, asked for its spaces,")
-    require_discrete(actions)
     alone = not isinstance(env, VectorEnv)
+    names = ("observation_space", "action_space") if alone else ("single_observation_space", "single_action_space")
+    space, actions = call(lambda: [getattr(env, name) for name in names], lambda: f"{label}, asked for its spaces,")
+    require_discrete(actions)
     table = alone and tables.has_table(env)
     left_out = frozenset[Path]()
     if alone and hash_size is None:
@@ -76,10 +75,7 @@ def inspect_environment(
 
 
 def constant_texts(env: Any) -> frozenset[Path]:
-    """Where its texts are that stayed the same through random episodes; none if nothing would be left without them.
-
-    The seeds of these episodes are fixed, so that it is the same each time.
-    """
+    """Where its texts are that stayed the same through random episodes; none if nothing would be left without them."""
     parts = dict(leaves(env.observation_space))
     seen: dict[Path, set[str]] = {path: set() for path, part in parts.items() if is_text(part)}
     if not seen:
@@ -96,13 +92,6 @@ def constant_texts(env: Any) -> frozenset[Path]:
             over = terminated or truncated
     same = frozenset(path for path, texts in seen.items() if len(texts) == 1)
     return same if parts.keys() - same else frozenset()
-
-
-def _spaces(env: Made) -> tuple[spaces.Space[Any], Any]:
-    """The spaces of one environment's observations and actions."""
-    if isinstance(env, VectorEnv):
-        return env.single_observation_space, env.single_action_space
-    return env.observation_space, env.action_space
 
 
 def _threshold(env: Made) -> float | None:

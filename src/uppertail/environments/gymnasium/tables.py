@@ -41,9 +41,7 @@ def has_table(env: gymnasium.Env[Any, Any]) -> bool:
 def from_table(bare: Any, time_limit: int | None) -> FiniteMDP:
     """A FiniteMDP from the table `P[state][action] = [(probability, next_state, reward, terminated), ...]`.
 
-    Args:
-        bare: the environment without its wrappers, with `P` and `initial_state_distrib`.
-        time_limit: steps after which an episode is truncated; None: there is no limit.
+    The environment is without its wrappers, and has `initial_state_distrib`, too.
     """
     table: dict[int, dict[int, list[Any]]] = bare.P
     start = np.asarray(bare.initial_state_distrib)

@@ -7,16 +7,27 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Int
 
-from uppertail.environments.gymnasium.adapter import close_quietly, episode_seed
+from uppertail.environments.gymnasium.adapter import close_quietly
 from uppertail.environments.host import HostEnvironment, HostStep
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError
 
-EPISODE, ACTIONS = "episode", "actions"
-"""The names of what is saved."""
-
 NONE = -1
 """Fills the actions of the shorter episodes, in a checkpoint."""
+
+
+def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = None) -> int:
+    """The seed that an episode is reset with, so that it can begin again without the episodes before it.
+
+    Args:
+        seed: the seed of the run.
+        environment: which of its environments, counted from 0.
+        episode: which of that one's episodes, counted from 0.
+        fixed: the seed of every episode instead.
+    """
+    if fixed is not None:
+        return fixed
+    return int(np.random.SeedSequence((seed, environment, episode)).generate_state(1)[0])
 
 
 class Vector(HostEnvironment):
@@ -66,8 +77,12 @@ class Vector(HostEnvironment):
     def begin_another(self, episodes: int) -> np.ndarray:
         return self._all_at(max(int(self.episodes.max()), episodes) + 1)
 
+    def _numbers(self, actions: Int[np.ndarray, " envs"]) -> Int[np.ndarray, " envs"]:
+        """The actions as the environments count them, of the type that Gymnasium's own samples have."""
+        return actions.astype(np.int64) + self.interface.first_action
+
     def _all_at(self, episode: int) -> np.ndarray:
-        """The first observation of the episode of this number in each environment."""
+        """The first observations of the episode of this number."""
         self.episodes[:], self.resetting[:] = episode, False
         self.actions = [[] for _ in range(self.num_envs)]
         return self._arrays(self.env.reset(seed=self._seeds())[0])
@@ -102,16 +117,16 @@ class Vector(HostEnvironment):
             return {}
         longest = max(map(len, self.actions))
         padded = [[NONE] * (longest - len(taken)) + taken for taken in self.actions]
-        return {EPISODE: self.episodes.copy(), ACTIONS: np.array(padded, np.int64).reshape(self.num_envs, longest)}
+        return {"episode": self.episodes.copy(), "actions": np.array(padded, np.int64).reshape(self.num_envs, longest)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
         """Plays the saved actions again; a shorter episode begins later, so that all end at the same step."""
-        if not arrays:
-            return self.reset()
         observation = self.reset()
-        self.episodes = arrays[EPISODE].copy()
+        if not arrays:
+            return observation
+        self.episodes = arrays["episode"].copy()
         observation = self._begin(np.ones(self.num_envs, bool))
-        for actions in arrays[ACTIONS].T:
+        for actions in arrays["actions"].T:
             idle = actions == NONE
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.extend([] if action == NONE else [action])
@@ -132,10 +147,6 @@ class Vector(HostEnvironment):
             self.actions[index] = []
         return self._arrays(self.env.reset(seed=self._seeds(), options={"reset_mask": which.copy()})[0])
 
-    def _numbers(self, actions: Int[np.ndarray, " envs"]) -> Int[np.ndarray, " envs"]:
-        """The actions as the environments count them, always of the type that Gymnasium's own samples have."""
-        return actions.astype(np.int64) + self.interface.first_action
-
     def _seeds(self) -> Any:
         """A seed for each environment, a form that Gymnasium's types lack; one for all if they reset themselves."""
         if self.mode is not AutoresetMode.DISABLED:
@@ -144,7 +155,7 @@ class Vector(HostEnvironment):
         return [episode_seed(self.seed, index, int(episode), fixed) for index, episode in enumerate(self.episodes)]
 
     def _arrays(self, observations: Any) -> np.ndarray:
-        """The observations of all environments, one after another; a copy."""
+        """The observations of all environments, in a copy."""
         if self.adapted:
             return observations
         return np.stack([*map(self.interface.reading.array, iterate(self.env.observation_space, observations))])

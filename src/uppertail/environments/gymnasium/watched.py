@@ -11,8 +11,9 @@ import numpy as np
 from gymnasium.wrappers import HumanRendering
 
 from uppertail.environments.base import Frame, WatchedEnvironment, WatchedStep
-from uppertail.environments.gymnasium.adapter import Adapter, close_quietly, episode_seed
+from uppertail.environments.gymnasium.adapter import Adapter, close_quietly
 from uppertail.environments.gymnasium.inspection import Inspected
+from uppertail.environments.gymnasium.vector import episode_seed
 from uppertail.environments.gymnasium.wrapping import extra
 from uppertail.errors import InputError, message_of
 
@@ -111,7 +112,7 @@ def _list_modes(modes: Any) -> str:
 
 @contextlib.contextmanager
 def _explain_errors(label: str) -> Iterator[None]:
-    """Turns errors of an environment into a sentence that says why it cannot be shown."""
+    """Turns errors of an environment into sentences."""
     try:
         yield
     except gymnasium.error.DependencyNotInstalled as error:
@@ -121,6 +122,6 @@ def _explain_errors(label: str) -> Iterator[None]:
 
 
 def _no_display() -> bool:
-    """Whether pygame found no display and draws an invisible window, which the user has not asked for."""
+    """Whether pygame found no display and draws an invisible window."""
     pygame: Any = sys.modules.get("pygame")
     return pygame is not None and VIDEO_DRIVER not in os.environ and pygame.display.get_driver() == "offscreen"

@@ -37,11 +37,6 @@ def time_limit(env: Made) -> int | None:
     return min(limits, default=None)
 
 
-def is_missing(module: str) -> bool:
-    """Whether not even the package of this module can be found."""
-    return importlib.util.find_spec(module.partition(".")[0]) is None
-
-
 def missing(module: str) -> str:
     """A module that is not there, and how to get it."""
     remedy = "install its package, or start in a folder from which Python finds it"
@@ -57,20 +52,17 @@ def extra(error: Exception) -> str:
 
 
 def plain(asked: Any) -> str | dict[str, Any]:
-    """A wrapper that a user asks for, as a file holds it: an import path, or a mapping of class_path and init_args.
-
-    Args:
-        asked: either of these, where the name of one of Gymnasium's own wrappers is enough; or a class.
-
-    Raises:
-        InputError: it has another form, or cannot be imported.
-    """
+    """A wrapper that a user asks for, as a file holds it: an import path, or a mapping of class_path and init_args."""
     path, arguments, _ = _resolved(asked)
     return {"class_path": path, "init_args": arguments} if arguments else path
 
 
 def _resolved(asked: Any) -> tuple[str, dict[str, Any], Callable[..., Any]]:
-    """The import path of a wrapper, its arguments, and the class or the function that wraps."""
+    """The import path of a wrapper, its arguments, and the class or the function that wraps.
+
+    Raises:
+        InputError: it has another form, or cannot be imported.
+    """
     match asked:
         case {"class_path": path, **others} if set(others) <= {"init_args"}:
             return str(path), dict(others.get("init_args") or {}), _load(str(path))
@@ -93,20 +85,17 @@ def _load(path: str) -> Callable[..., Any]:
     try:
         found = getattr(importlib.import_module(module or "gymnasium.wrappers"), name)
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name and is_missing(error.name):
-            raise InputError(f"The wrapper {path!r} needs {missing(error.name)}.") from error
+        needed = error.name if isinstance(error, ModuleNotFoundError) else None
+        if needed and importlib.util.find_spec(needed.partition(".")[0]) is None:
+            raise InputError(f"The wrapper {path!r} needs {missing(needed)}.") from error
         raise InputError(f"The wrapper {path!r} cannot be imported ({message_of(error)}): {FORM}.") from error
     if not callable(found):
         raise InputError(f"The wrapper {path!r} is no class: {FORM}.")
     return found
 
 
-def wrap(env: Made, asked: Any) -> Made:
-    """The environment in a wrapper.
-
-    Raises:
-        InputError: the wrapper cannot be imported, or refuses the environment or its arguments.
-    """
+def _wrap(env: Made, asked: Any) -> Made:
+    """The environment in a wrapper; InputError if the wrapper refuses it or its arguments."""
     path, arguments, wrapper = _resolved(asked)
     try:
         wrapped = wrapper(env, **arguments)
@@ -122,4 +111,4 @@ def wrap(env: Made, asked: Any) -> Made:
 
 def make_wrapped(make: Callable[[], Any], wrappers: Sequence[Any]) -> Any:
     """Makes an environment and wraps it, the first wrapper innermost."""
-    return functools.reduce(wrap, wrappers, make())
+    return functools.reduce(_wrap, wrappers, make())

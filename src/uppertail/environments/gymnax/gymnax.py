@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.environments.gymnasium.fingerprint import fingerprint
+from uppertail.environments.gymnasium import fingerprint
 from uppertail.environments.gymnax.builder import GymnaxBuilder, import_extra, make_registered, with_params
 from uppertail.environments.gymnax.world import Rules, rules_of
 from uppertail.errors import InputError, message_of, short_text
