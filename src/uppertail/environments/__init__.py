@@ -26,9 +26,8 @@ from uppertail.environments.host import (
 )
 from uppertail.environments.measured import measure_returns, returns_of
 from uppertail.environments.rich import RichChain, RichMDP, RichSea
-from uppertail.environments.risky_arm import RiskyArm
 from uppertail.environments.spaces import Interface, Reading
-from uppertail.environments.toy import Toy
+from uppertail.environments.toy import RiskyArm, Toy
 
 __all__ = [
     "CartpoleSwingup",

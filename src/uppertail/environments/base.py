@@ -19,33 +19,18 @@ Frame = np.ndarray | str | None
 
 
 class Environment(eqx.Module):
-    """A compiled environment: pure functions of explicit state, arrays as leaves.
+    """A compiled environment: pure functions of explicit state, arrays as leaves. docs/parts.md writes one.
 
     A run has one for each seed and maps over them with `jax.vmap`; every method here is that of a single one. There is
     no reset inside `step`: the loop resets, so the observation after an episode's last step is the true one.
 
     Examples:
         >>> import jax
-        >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> class Count(ut.Environment):  # action 1 counts up to `goal`, which pays 1; action 0 waits
-        ...     goal: jax.Array
-        ...     observations, num_actions = ut.Numbers(low=(0.0,), high=(9.0,)), 2
-        ...
-        ...     def reset(self, key):
-        ...         return jnp.zeros(()), self.shown(jnp.zeros(()))
-        ...
-        ...     def step(self, key, state, action):
-        ...         after = state + action.astype(float)
-        ...         return after, self.shown(after)
-        ...
-        ...     def shown(self, state):
-        ...         there = state >= self.goal
-        ...         return ut.TimeStep(state[None], there.astype(float), there, jnp.zeros((), bool))
-        >>> key = jax.random.key(0)
-        >>> _, now = Count(jnp.array(1.0)).step(key, jnp.zeros(()), jnp.array(1))
-        >>> float(now.reward), bool(now.terminated), bool(now.truncated)
-        (1.0, True, False)
+        >>> environment: ut.Environment = ut.Chain(length=4).build(jax.random.key(0))
+        >>> state, first = environment.reset(jax.random.key(1))
+        >>> int(first.observation), environment.num_actions
+        (0, 2)
     """
 
     @property
@@ -67,16 +52,13 @@ class Environment(eqx.Module):
         """The state and time step after an action."""
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]] | None:
-        """The range of discounted returns that a run has to tell apart, 0 included; families are fitted to it.
-
-        None, the default: a random policy measures it before the run.
-        """
+        """The range of discounted returns that a run has to tell apart, 0 included; None: it is measured."""
         del discount
         return None
 
 
 class WatchedStep(NamedTuple):
-    """One step of an environment that is watched; it is the episode's last if `ended`, for whatever reason."""
+    """One step of an environment that is watched; the episode is over if `ended`, for whatever reason."""
 
     observation: np.ndarray
     reward: float
@@ -108,25 +90,11 @@ class EnvironmentBuilder(abc.ABC):
     """A frozen dataclass of settings, which users name; it builds the environment of each seed.
 
     Examples:
-        >>> import dataclasses
         >>> import jax
-        >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Bandit(ut.EnvironmentBuilder):
-        ...     success_return = 1.0
-        ...
-        ...     def build(self, key):
-        ...         good = jax.random.randint(key, (), 0, 2)  # each seed has its own
-        ...         return ut.FiniteMDP(
-        ...             next_state=jnp.zeros((1, 2, 1), int),
-        ...             reward=jax.nn.one_hot(good, 2)[None, :, None],
-        ...             terminated=jnp.ones((1, 2, 1), bool),
-        ...             probability=jnp.ones((1, 2, 1)),
-        ...             time_limit=1,
-        ...         )
-        >>> float(Bandit().build(jax.random.key(0)).reward.sum())
-        1.0
+        >>> builder: ut.EnvironmentBuilder = ut.DeepSea(size=5)
+        >>> builder.build(jax.random.key(0)).num_actions, builder.floor_episodes
+        (2, 3.5)
     """
 
     @property
@@ -174,14 +142,11 @@ class EnvironmentBuilder(abc.ABC):
         """The environment of one seed, its random parts drawn from `key`."""
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> WatchedEnvironment:
-        """The environment, to be watched.
+        """The environment, to be watched; InputError if it cannot be shown in this way, or not at all, as by default.
 
         Args:
             pictures: whether its frames are to be pictures; else it opens a window, or its frames are texts.
             frames_per_second: None: as the environment says.
-
-        Raises:
-            InputError: it cannot be shown in this way, or not at all, which is the default.
         """
         raise InputError(
             f"{self.label} has no picture of itself, so there is nothing to watch: "
@@ -195,15 +160,9 @@ def discounted_steps(steps: float, discount: float) -> float:
 
 
 def require_tables_fit(builder: EnvironmentBuilder, keys: Key[Array, " seeds"], copies: float = 1.0) -> None:
-    """Refuses environments that are too large, before any of them is built.
+    """Refuses environments, one for each key, whose arrays do not fit into memory, before any of them is built.
 
-    Args:
-        builder: builds them.
-        keys: one for each.
-        copies: how many copies of the tables will be held at once.
-
-    Raises:
-        InputError: their arrays do not fit into memory.
+    `copies` says how many copies of these arrays will be held at once.
     """
     tables = copies * size_of(jax.eval_shape(jax.vmap(builder.build), keys))
     require_memory(tables, "The tables of the environments need", "use fewer seeds or a smaller environment")

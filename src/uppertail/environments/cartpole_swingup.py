@@ -17,36 +17,36 @@ from uppertail.types import TimeStep
 
 CART, POLE, HALF_LENGTH = 1.0, 0.1, 0.5
 """Masses in kg, and half the pole's length in m."""
-PUSH, GRAVITY = 10.0, 9.8
-"""The force of an action in N, and the acceleration of free fall in m/s^2."""
 
-TIME_STEP = 0.01
-"""The length of a step, in s."""
+PUSH, GRAVITY, TIME_STEP = 10.0, 9.8, 0.01
+"""The force of an action in N, the acceleration of free fall in m/s^2, and the length of a step in s."""
+
+EDGE = 3.0
+"""How far from the centre the track ends, in m."""
+
+MAX_TIME, STEPS = 10.0, 1_001
+"""The seconds of an episode, and its most steps: it ends once more than these seconds are over."""
+
+INIT_RANGE = 0.05
+"""How far each number of the first state may be from hanging still at the centre."""
+
+NUMBERS = Numbers(  # the share of the episode that is over is 1.001 at its last step, as bsuite's
+    low=(-1.0, -math.inf, -1.0, -1.0, -math.inf, 0.0, -1.0, -1.0),
+    high=(1.0, math.inf, 1.0, 1.0, math.inf, 1.0, 1.0, 1.0),
+)
 
 
 class CartpoleState(NamedTuple):
-    """Where cart and pole are, how fast they move, and how many steps were made.
+    """Where cart and pole are, how fast they move, and how many steps were made."""
 
-    Args:
-        x: the cart's place, in m from the centre.
-        x_dot: its speed, in m/s.
-        theta: the pole's angle in radians; 0: upright.
-        theta_dot: its angular speed, in radians/s.
-        steps: steps since the episode began.
-    """
-
-    x: Float[Array, ""]
-    x_dot: Float[Array, ""]
-    theta: Float[Array, ""]
-    theta_dot: Float[Array, ""]
+    x: Float[Array, ""]  # in m from the centre
+    x_dot: Float[Array, ""]  # in m/s
+    theta: Float[Array, ""]  # in radians; 0: upright
+    theta_dot: Float[Array, ""]  # in radians/s
     steps: Int[Array, ""]
 
     def after(self, force: Float[Array, ""]) -> "CartpoleState":
-        """The state a step later, by Euler's method; without friction, as in bsuite.
-
-        Args:
-            force: what pushes the cart to the right, in N.
-        """
+        """The state a step later, by Euler's method without friction, as in bsuite; the force in N is to the right."""
         cos, sin, mass = jnp.cos(self.theta), jnp.sin(self.theta), CART + POLE
         swing = (force + POLE * HALF_LENGTH * self.theta_dot**2 * sin) / mass
         theta_acc = (GRAVITY * sin - cos * swing) / (HALF_LENGTH * (4 / 3 - POLE * cos**2 / mass))
@@ -60,29 +60,8 @@ class CartpoleState(NamedTuple):
         )
 
 
-EDGE = 3.0
-"""How far from the centre the track ends, in m."""
-MAX_TIME, STEPS = 10.0, 1_001
-"""The seconds of an episode, and its most steps: it ends once more than these seconds are over, and 1,000 steps make
-exactly as many."""
-INIT_RANGE = 0.05
-"""How far each number of the first state may be from hanging still at the centre."""
-
-NUMBERS = Numbers(  # the share of the episode that is over is 1.001 at its last step, as bsuite's
-    low=(-1.0, -math.inf, -1.0, -1.0, -math.inf, 0.0, -1.0, -1.0),
-    high=(1.0, math.inf, 1.0, 1.0, math.inf, 1.0, 1.0, 1.0),
-)
-
-
 class SwingUp(Environment):
-    """One seed's cart and pole.
-
-    Args:
-        height: the cosine of the pole's angle above which it is upright.
-        slow: the angular speed, in radians/s, below which the pole counts as still.
-        central: the distance from the centre, in m, within which the cart has to be.
-        cost: what a push costs.
-    """
+    """One seed's cart and pole, with the thresholds of `CartpoleSwingup` and the cost of a push."""
 
     height: Float[Array, ""]
     slow: Float[Array, ""]
@@ -177,7 +156,7 @@ class CartpoleSwingup(VectorBuilder):
 
     @property
     def success_return(self) -> float:
-        """What bsuite's score calls a swing-up: more than 100 there, 100 or more here."""
+        """What bsuite's score calls a swing-up."""
         return 100.0
 
     def build(self, key: PRNGKeyArray) -> SwingUp:

@@ -64,10 +64,7 @@ class Chain(StateBuilder):
 
     @property
     def success_return(self) -> float:
-        """The mean return of the best policy: 1 without slips.
-
-        An episode's return (0 or 1) reaches it exactly if the episode reached the end; a mean over episodes can, too.
-        """
+        """The mean return of the best policy, which an episode's return (0 or 1) reaches exactly at the end."""
         return math.inf if self.reward_std else max((1 - self.slip) ** self.length, LEAST)
 
     @property
@@ -99,11 +96,11 @@ class Chain(StateBuilder):
 
     def _right(self, key: PRNGKeyArray) -> Int[Array, " length"]:
         """The right action of each state."""
-        if self.actions == 2:  # the draw of earlier versions, which had two actions: a seed's Chain stays the same
-            drawn = jax.random.bernoulli(key, 0.5, (self.length,))
-            return jnp.where(self.ordered, True, drawn).astype(jnp.int32)
-        drawn = jax.random.randint(key, (self.length,), 0, self.actions)
-        return jnp.where(self.ordered, 1, drawn).astype(jnp.int32)
+        if self.actions == 2:
+            drawn = jax.random.bernoulli(key, 0.5, (self.length,)).astype(jnp.int32)
+        else:
+            drawn = jax.random.randint(key, (self.length,), 0, self.actions)
+        return jnp.where(self.ordered, 1, drawn)
 
 
 @dataclasses.dataclass(frozen=True)

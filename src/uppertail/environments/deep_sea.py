@@ -30,8 +30,7 @@ class DeepSea(StateBuilder):
     there before the last row, so only that row pays here; otherwise the range of returns would be too wide.
 
     No agent first succeeds before episode size / 2 + 1 on average: on each cell of the diagonal, its first guess is
-    wrong with probability 1/2, and each wrong guess costs the episode. An agent that remembers its guesses and keeps
-    to the diagonal reaches this bound.
+    wrong with probability 1/2, and costs the episode. One that remembers its guesses reaches this bound.
 
     Args:
         size: rows and columns N, at least 1; bsuite's sweep has 10 to 50.
@@ -75,10 +74,7 @@ class DeepSea(StateBuilder):
 
     @property
     def success_return(self) -> float:
-        """The mean return of the best policy: the treasure's, times the chance of reaching it if that is stochastic.
-
-        An episode's return reaches it exactly if the treasure was found, and a mean over episodes can reach it, too.
-        """
+        """The mean return of the best policy, which an episode's return reaches exactly if the treasure was found."""
         chance = (1 - 1 / self.size) ** (self.size - 1) if self.stochastic else 1.0
         return math.inf if self.reward_std else ROUNDING * chance * (1 - self.move_cost)
 

@@ -101,13 +101,12 @@ class FiniteMDP(Environment):
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The range over all steps, each followed by the best policy; by value iteration over one episode's time limit.
 
-        Losses that take repeated mistakes are left out, since they would set the scale of all returns. Noise on the
-        rewards counts with two standard deviations of the return.
+        Losses that take repeated mistakes are left out, since they would set the scale of all returns.
         """
         possible = self.probability > 0
 
         def returns(value: Float[Array, " states"], otherwise: float) -> Float[Array, "states actions outcomes"]:
-            """The return of each outcome, if the best follows."""
+            """The return of each outcome, if the best follows; `otherwise` where it is impossible."""
             after = self.reward + discount * jnp.where(self.terminated, 0.0, value[self.next_state])
             return jnp.where(possible, after, otherwise)
 
@@ -121,11 +120,10 @@ class FiniteMDP(Environment):
 
         start = (jnp.zeros(self.num_states), jnp.zeros((), bool), jnp.zeros((), jnp.int32))
         value, _, _ = jax.lax.while_loop(goes_on, sweep, start)
-        if self.reward_std is None:
-            low, high = jnp.min(returns(value, jnp.inf)), jnp.max(returns(value, -jnp.inf))
-        else:
+        noise = 0.0
+        if self.reward_std is not None:
             noise = NOISE * jnp.sqrt(self._variance(returns(value, -jnp.inf), discount))
-            low, high = jnp.min(returns(value, jnp.inf) - noise), jnp.max(returns(value, -jnp.inf) + noise)
+        low, high = jnp.min(returns(value, jnp.inf) - noise), jnp.max(returns(value, -jnp.inf) + noise)
         return jnp.minimum(low, 0.0), jnp.maximum(high, 0.0)
 
     def _variance(

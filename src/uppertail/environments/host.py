@@ -56,11 +56,7 @@ class HostEnvironment(abc.ABC):
 
     @abc.abstractmethod
     def begin_another(self, episodes: int) -> np.ndarray:
-        """Begins an episode with a new seed in place of the one in progress; its first observation.
-
-        Args:
-            episodes: how many have ended until now.
-        """
+        """The first observation of a new episode in place of the one in progress, after so many have ended."""
 
     @abc.abstractmethod
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
@@ -96,23 +92,16 @@ class HostBuilder(EnvironmentBuilder):
 
     @abc.abstractmethod
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
-        """The environments of one seed.
+        """The environments of one seed; InputError if they cannot be made.
 
         Args:
             seed: the seed of the run, from which the seeds of their episodes come.
             num_envs: how many.
             time_limit: steps after which episodes are truncated where they have no limit of their own.
-
-        Raises:
-            InputError: they cannot be made.
         """
 
     def build(self, key: PRNGKeyArray) -> Environment:
-        """The compiled environment.
-
-        Raises:
-            InputError: it cannot be compiled, which is the default.
-        """
+        """The compiled environment; InputError if it cannot be compiled, which is the default."""
         del key
         raise InputError(f"{self.label} cannot be compiled: Python steps it.")
 
@@ -168,11 +157,7 @@ def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
 
 
 def step_host(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
-    """One step of all environments, as `call` makes it.
-
-    Raises:
-        EnvironmentFailedError: one raised an exception, or a reward or an observation is not a finite number.
-    """
+    """One step of all environments, as `call` makes it; its rewards and observations must be finite, too."""
     now = call(lambda: host.step(actions), where)
     if not np.isfinite(now.reward).all():
         raise EnvironmentFailedError(NOT_FINITE.format(where(), now.reward[~np.isfinite(now.reward)][0]))
@@ -183,22 +168,14 @@ def step_host(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: C
 
 
 def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
-    """The first observations of episodes that `ask` begins, as `call` makes it.
-
-    Raises:
-        EnvironmentFailedError: one raised an exception, or an observation is not finite.
-    """
+    """The first observations of episodes that `ask` begins, as `call` makes it; they must be finite, too."""
     observations = call(ask, where)
     _require_finite(observations, where)
     return observations
 
 
 def begin_all(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str) -> np.ndarray:
-    """The first observations of episodes that each seed's call begins, with a leading axis of seeds.
-
-    Raises:
-        EnvironmentFailedError: one raised an exception, or an observation is not finite.
-    """
+    """The first observations of episodes that each seed's call begins, with a leading axis of seeds."""
     wheres = [f"The environment of seed {seed}, {when}," for seed in seeds]
     return np.stack([begin_host(ask, lambda w=where: w) for ask, where in zip(asked, wheres, strict=True)])
 

@@ -1,8 +1,8 @@
 """The range of returns that a run has to tell apart: measured by a random policy, where it is not known."""
 
 import functools
+import itertools
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,9 +34,6 @@ def returns_of(builder: EnvironmentBuilder, environments: Environment, discount:
         builder: has built them.
         environments: the environments, every array with a leading axis of seeds.
         discount: the discount of the returns.
-
-    Raises:
-        EnvironmentFailedError: no range is named, and a random policy earned a reward that is not a finite number.
     """
     named = _named(environments, discount)
     if named is None:
@@ -69,42 +66,39 @@ def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange
     return ReturnRange(float(low), float(high), known=False)
 
 
-def _host_episodes(builder: HostBuilder) -> tuple[list[list[float]], int | None]:
-    """The rewards of random episodes in an environment that Python steps, and its time limit.
+Episodes = tuple[list[np.ndarray], int | None]
+"""The rewards of random episodes, the last of which may be incomplete, and their time limit, if there is one."""
 
-    The last episode may be incomplete.
-    """
+
+def _host_episodes(builder: HostBuilder) -> Episodes:
+    """Episodes in an environment that Python steps."""
     environment, random = builder.open(0, 1), np.random.default_rng(0)
-    episodes: list[list[float]] = [[]]
+    rewards: list[float] = []
+    ends = [0]
     try:
         begin_host(environment.reset, _moment)
-        while True:
+        while len(ends) <= MEASURED_EPISODES and (
+            len(rewards) < MEASURED_STEPS or ends[-1] < len(rewards) < ends[-1] + MEASURED_STEPS
+        ):
             now = step_host(environment, random.integers(builder.num_actions, size=environment.num_envs), _moment)
             if now.real[0]:
-                episodes[-1].append(float(now.reward[0]))
-            if now.terminated[0] or now.truncated[0] or len(episodes[-1]) == MEASURED_STEPS:
-                if len(episodes) == MEASURED_EPISODES or sum(map(len, episodes)) >= MEASURED_STEPS:
-                    return episodes, builder.time_limit
-                episodes.append([])
+                rewards.append(float(now.reward[0]))
+            if now.terminated[0] or now.truncated[0]:
+                ends.append(len(rewards))
     finally:
         environment.close()
+    return np.split(np.array(rewards), ends[1:]), builder.time_limit
 
 
-def _compiled_episodes(builder: EnvironmentBuilder) -> tuple[list[np.ndarray], int | None]:
-    """The rewards of random episodes in a compiled environment, and after how many steps one was truncated, if any was.
-
-    The last episode may be incomplete.
-    """
+def _compiled_episodes(builder: EnvironmentBuilder) -> Episodes:
+    """Episodes in a compiled environment, whose limit is taken from those that were truncated."""
     key = jax.random.key(0)
-    environment = builder.build(key)
-    steps = jax.tree.map(np.asarray, _walk(environment, key, jax.random.split(key, MEASURED_STEPS)))
-    rewards = steps.reward
-    if not np.isfinite(rewards).all():
-        reward = rewards[~np.isfinite(rewards)][0]
-        raise EnvironmentFailedError(NOT_FINITE.format(_moment(), reward))
+    steps = jax.tree.map(np.asarray, _walk(builder.build(key), key, jax.random.split(key, MEASURED_STEPS)))
+    if not (finite := np.isfinite(steps.reward)).all():
+        raise EnvironmentFailedError(NOT_FINITE.format(_moment(), steps.reward[~finite][0]))
     ends = np.flatnonzero(steps.terminated | steps.truncated)
     lengths = np.diff(ends, prepend=-1)[steps.truncated[ends]]
-    return np.split(rewards, ends + 1)[:MEASURED_EPISODES], int(lengths.max()) if lengths.size else None
+    return np.split(steps.reward, ends + 1)[:MEASURED_EPISODES], int(lengths.max()) if lengths.size else None
 
 
 @jax.jit
@@ -126,12 +120,11 @@ def _moment() -> str:
     return "The environment, while its returns were measured by a random policy (--env.returns avoids this),"
 
 
-def _discounted(rewards: Any, discount: float) -> Float[np.ndarray, " steps"]:
+def _discounted(rewards: np.ndarray, discount: float) -> Float[np.ndarray, " steps"]:
     """The return from each step of an episode on."""
-    returns: list[Any] = [0.0]
-    for reward in reversed(rewards):
-        returns.append(reward + discount * returns[-1])
-    return np.array(returns)
+    return np.array(
+        [*itertools.accumulate(rewards[::-1], lambda later, reward: reward + discount * later, initial=0.0)]
+    )
 
 
 def _times(reward: float, horizon: float) -> float:

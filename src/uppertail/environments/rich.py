@@ -20,19 +20,12 @@ from uppertail.types import TimeStep
 
 
 class RichMDP(Environment):
-    """A finite MDP that shows a vector in place of its state: the state's own, with fresh noise at each time step.
-
-    Args:
-        mdp: the finite MDP.
-        codes: the vector of each state.
-        std: standard deviation of the normal noise on each of its numbers; 0: there is none.
-        bits: how many random bits are appended.
-    """
+    """A finite MDP that shows a vector in place of its state: the state's own, with fresh noise at each time step."""
 
     mdp: FiniteMDP
-    codes: Float[Array, "states numbers"]
-    std: float = eqx.field(static=True, default=0.0)
-    bits: int = eqx.field(static=True, default=0)
+    codes: Float[Array, "states numbers"]  # the vector of each state
+    std: float = eqx.field(static=True, default=0.0)  # of the normal noise on each number; 0: there is none
+    bits: int = eqx.field(static=True, default=0)  # how many random bits are appended
 
     @property
     def observations(self) -> Numbers:

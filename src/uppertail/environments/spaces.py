@@ -47,13 +47,7 @@ class Reading(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """How a program talks to what was learned: with its environment's own observations and actions.
-
-    Args:
-        reading: how observations are read.
-        num_actions: number of actions.
-        first_action: the number of the first.
-    """
+    """How a program talks to what was learned: with its environment's own observations and actions."""
 
     reading: Reading
     num_actions: int
@@ -76,12 +70,7 @@ class Numbered(NamedTuple):
 
 
 class Integers:
-    """A part of an observation that consists of integers, which are counted from 0 here.
-
-    Args:
-        xp: NumPy or `jax.numpy`.
-        space: Discrete, MultiDiscrete or MultiBinary.
-    """
+    """A part of an observation that consists of integers, which are counted from 0 here; `xp` as for `read_space`."""
 
     def __init__(self, xp: Any, space: Any) -> None:
         kind = next(each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES)
@@ -99,14 +88,14 @@ class Integers:
     def numbered(self) -> Numbered:
         """Each integer as a one-hot; those of a MultiBinary are 0 and 1 already."""
         count = int(self.sizes.size if self.is_binary else self.sizes.sum())
-        return Numbered(self._bits if self.is_binary else self._one_hot, np.zeros(count), np.ones(count))
+        return Numbered(self._bits, np.zeros(count), np.ones(count))
 
     def _bits(self, seen: Any) -> Any:
-        return self.read(seen).astype(np.float32)
-
-    def _one_hot(self, seen: Any) -> Any:
-        pairs = zip(self.read(seen), self.sizes.tolist(), strict=True)
-        return self.xp.concatenate([self.xp.arange(size) == each for each, size in pairs]).astype(np.float32)
+        integers = self.read(seen)
+        if not self.is_binary:
+            pairs = zip(integers, self.sizes.tolist(), strict=True)
+            integers = self.xp.concatenate([self.xp.arange(size) == each for each, size in pairs])
+        return integers.astype(np.float32)
 
 
 def is_a(space: Any, *kinds: str) -> bool:
@@ -138,11 +127,7 @@ def at(observation: Any, path: Path) -> Any:
 
 
 def require_discrete(space: Any) -> None:
-    """Refuses actions that are not one of a list.
-
-    Raises:
-        InputError: they are not.
-    """
+    """Refuses actions that are not one of a list."""
     if not is_a(space, "Discrete"):
         kind = "continuous" if is_a(space, "Box") else "composite"
         raise InputError(
@@ -236,11 +221,7 @@ def _numbered(xp: Any, space: Any) -> Numbered:
 
 
 def _numbers(space: Any, parts: list[Numbered]) -> Numbers:
-    """A vector of numbers, with those of its declared bounds that are bounds.
-
-    Raises:
-        InputError: there are none.
-    """
+    """A vector of numbers, with those of its declared bounds that are bounds; InputError if there are no numbers."""
     low = np.concatenate([np.zeros(0), *(part.low for part in parts)])
     high = np.concatenate([np.zeros(0), *(part.high for part in parts)])
     if low.size == 0:

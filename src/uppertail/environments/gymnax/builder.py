@@ -58,19 +58,11 @@ class GymnaxBuilder(PackageBuilder):
 
     @abc.abstractmethod
     def make(self) -> Rules:
-        """The environment with its parameters.
-
-        Raises:
-            InputError: it cannot be made.
-        """
+        """The environment with its parameters; InputError if it cannot be made."""
 
     @abc.abstractmethod
     def picture(self, state: Any) -> Any:
-        """The picture of a state, [rows, columns, red green blue].
-
-        Raises:
-            InputError: there is none of this environment.
-        """
+        """The picture of a state, [rows, columns, red green blue]; InputError if there is none."""
 
     @functools.cached_property
     def rules(self) -> Rules:
@@ -89,11 +81,7 @@ class GymnaxBuilder(PackageBuilder):
 
 
 def import_extra(package: str, extra: str) -> Any:
-    """A package that an environment needs.
-
-    Raises:
-        InputError: it is not installed, or does not work here.
-    """
+    """A package that an environment needs; InputError if it is not installed, or does not work here."""
     remedy = f"run `pip install 'uppertail[{extra}]'`"
     try:
         return importlib.import_module(package)
@@ -106,11 +94,7 @@ def import_extra(package: str, extra: str) -> Any:
 
 
 def make_registered(package: str, asked: str, known: list[str], make: Callable[[], Any]) -> Any:
-    """What a package makes of a registered id.
-
-    Raises:
-        InputError: there is no such environment, or it cannot be made.
-    """
+    """What a package makes of an id; InputError if it is not registered, or cannot be made."""
     if asked not in known:
         raise InputError(f"There is no environment {asked!r} in {package} here.{nearest(asked, known)}")
     try:
@@ -120,11 +104,7 @@ def make_registered(package: str, asked: str, known: list[str], make: Callable[[
 
 
 def with_params(label: str, default: Any, changes: Mapping[str, Any]) -> Any:
-    """Parameters with some of them replaced.
-
-    Raises:
-        InputError: there is no parameter of a name, or it is of another type.
-    """
+    """Parameters with some of them replaced; InputError if there is none of a name, or it is of another type."""
     fields = [field.name for field in dataclasses.fields(default)]
     for name, value in changes.items():
         if name not in fields:

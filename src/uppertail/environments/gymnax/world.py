@@ -22,12 +22,8 @@ CLOCKS = (("time", "max_steps_in_episode"), ("timestep", "max_timesteps"))
 class Rules:
     """An environment with its parameters, which are constants of the compiled program; two are equal if they are one.
 
-    Args:
-        env: the object with `reset_env`, `step_env` and its spaces. `is_truncated` says where an episode was only cut
-            short; in the form before gymnax 1.0, which has none, that is where an end falls on the time limit.
-        params: its parameters.
-        reading: how its observations are read.
-        num_actions: number of actions.
+    `env` is the object with `reset_env`, `step_env` and its spaces. `is_truncated` says where an episode was only cut
+    short; in the form before gymnax 1.0, which has none, that is where an end falls on the time limit.
     """
 
     env: Any
@@ -81,12 +77,7 @@ class GymnaxWorld(Environment):
 
 
 def rules_of(label: str, env: Any, params: Any, images: bool, states: bool) -> Rules:
-    """The rules of an environment, whose first step is tried; `images` and `states` as for `read_space`.
-
-    Raises:
-        InputError: its actions or observations are of no kind that can be trained on.
-        EnvironmentFailedError: it raised an exception as it was traced.
-    """
+    """The rules of an environment, whose first step is tried; `images` and `states` as for `read_space`."""
     actions, observations = call(
         lambda: (env.action_space(params), env.observation_space(params)), lambda: f"{label}, asked for its spaces,"
     )

@@ -21,15 +21,8 @@ DIRECTIONS = 4
 class InGymnaxForm:
     """An environment of XLand-MiniGrid with gymnax's methods; its state is the library's whole time step.
 
-    Each field is seen as two one-hot vectors, of its tile and of its color, and so is what the agent carries, where the
-    whole grid is in view.
-
-    Args:
-        env: the environment.
-        whole: whether the whole grid is in view, with the agent's place; else the fields in front of the agent.
-        max_reward: the highest reward of a step; a larger one is cut to it.
-        tiles: how many kinds of tiles there are.
-        colors: how many colors.
+    Each field is seen as two one-hot vectors, of its tile and of its color. With `whole` these are the fields of the
+    whole grid, with the agent's place and what it carries; else those in front of the agent.
     """
 
     def __init__(self, env: Any, whole: bool, max_reward: float, tiles: int, colors: int) -> None:
@@ -71,7 +64,6 @@ class InGymnaxForm:
 class XMiniGrid(GymnaxBuilder):
     """An environment of XLand-MiniGrid, compiled with the training loop.
 
-    An episode is truncated by the limit of steps, where the last step's discount is 1, and terminates where it is 0.
     Returns lie between 0 and the largest reward, since the goal alone pays.
 
     Args:
