@@ -49,6 +49,10 @@ def cells(count):
 
 
 def save_episodes(place, values):
+    """The returns of each seed's episodes, and their means in the summary that is there."""
+    path = place / "summary.json"
+    summary = json.loads(path.read_text())
+    path.write_text(json.dumps({**summary, "final_return": values[:, -100:].mean(axis=1).tolist()}))
     ones = np.ones(values.shape)
     np.savez(place / "episodes.npz", **{"return": values, "length": ones, "step": ones.cumsum(axis=1)})
 
@@ -56,8 +60,8 @@ def save_episodes(place, values):
 def leave_run(cell, place, beside=()):
     """What `uppertail train` leaves, without training."""
     place.mkdir(parents=True, exist_ok=True)
-    save_episodes(place, np.full((1, 3), float(cell.options.get("seed", 0))))
     (place / "summary.json").write_text(json.dumps(SUMMARY))
+    save_episodes(place, np.full((1, 3), float(cell.options.get("seed", 0))))
     for name in ("config.yaml", "networks.safetensors", "curve.png"):
         (place / name).write_text(name)
 

@@ -116,9 +116,7 @@ def _run(config: Namespace, definition: Definition, folder: StudyFolder, workers
 
 def _compare(study: str | None, out: str | None, a: str, b: str) -> int:
     from uppertail.cli.study_tables import show_comparison
-    from uppertail.studies.cells import labels
-    from uppertail.studies.samples import compare
-    from uppertail.studies.selection import select_runs
+    from uppertail.studies.comparison import compare, labels, select_runs
 
     folder = None if study is None else _places(study, out)[1]
     sides, left_out = zip(*(select_runs(what, folder) for what in (a, b)), strict=True)

@@ -5,8 +5,8 @@ from typing import Any
 
 from uppertail.console import print_table
 from uppertail.records import episode_text
-from uppertail.studies.cells import text
-from uppertail.studies.samples import FINAL_RETURN, FIRST_SUCCESS, SOLVED, verdict
+from uppertail.studies.cells import FINAL_RETURN, FIRST_SUCCESS, SOLVED, text
+from uppertail.studies.comparison import verdict
 
 NAMES = {FIRST_SUCCESS: "first success", SOLVED: "solved", FINAL_RETURN: "final return"}
 

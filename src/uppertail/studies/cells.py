@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 ENVIRONMENT = "env"
@@ -15,6 +15,9 @@ NAME = "name"
 """The entry of one of a study's `cells` that names it, in place of its options."""
 LABELED_BY_VALUE = (NAME, "env", "distribution", "policy")
 """Options that a label shows by their value alone."""
+FIRST_SUCCESS, SOLVED, FINAL_RETURN = "first_success", "solved", "final_return"
+TIMES = {FIRST_SUCCESS: "first_success_episode", SOLVED: "solved_episode"}
+"""The metrics that are counted in episodes, and their entries in summary.json."""
 LONGEST = 120
 """The most characters of a name, since it names a folder."""
 
@@ -122,17 +125,6 @@ def key(settings: Any) -> str:
 def label(options: Mapping[str, Any]) -> str:
     """Options as a table shows them."""
     return ", ".join(text(v) if name in LABELED_BY_VALUE else f"{name}={text(v)}" for name, v in options.items())
-
-
-def labels(keys: Iterable[str]) -> dict[str, str]:
-    """Names for environments, by their keys from `key`: their class, and the settings in which they differ."""
-    each = {name: json.loads(name) for name in keys}
-    options = dict.fromkeys(option for settings in each.values() for option in settings)
-    shown = {option for option in options if len({key(s.get(option)) for s in each.values()}) > 1} | {ENVIRONMENT}
-    return {
-        name: " ".join(str(v) if o == ENVIRONMENT else f"{o}={v}" for o, v in settings.items() if o in shown)
-        for name, settings in each.items()
-    }
 
 
 def name_of(varying: Mapping[str, Any]) -> str:

@@ -21,13 +21,6 @@ SETTINGS = {
     "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
 }
 """A worker has one thread of work, shares an accelerator, and may start processes, as some environments do."""
-LAUNCHERS = {
-    "slurm": ("SLURMCluster", "sbatch"),
-    "pbs": ("PBSCluster", "qsub"),
-    "lsf": ("LSFCluster", "bsub"),
-    "sge": ("SGECluster", "qsub"),
-}
-"""Launcher to the class in dask_jobqueue, and the command that it calls."""
 JOBS = {"cores": 1, "memory": "4GB", "walltime": "04:00:00", "job_name": "uppertail"}
 """The parameters of a job by default."""
 LOSSES = 3
@@ -90,7 +83,7 @@ def connected(
     Args:
         workers: how many to start.
         scheduler: the address of a running cluster's scheduler; None: start a cluster.
-        launcher: here, for processes of this machine, or one of `LAUNCHERS`.
+        launcher: here, for processes of this machine, or slurm, pbs, lsf or sge.
         jobs: parameters of the jobs, for the class in dask_jobqueue.
         folder: where the output of jobs goes.
 
@@ -135,19 +128,20 @@ def _processes(workers: int) -> Any:
 
 def _jobs(launcher: str, workers: int, parameters: Mapping[str, Any], folder: Path) -> Any:
     """A cluster whose workers are jobs; one that ends, at its time limit or otherwise, is replaced."""
-    name, command = LAUNCHERS[launcher]
     try:
         import dask_jobqueue  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise InputError(
             f"The launcher {launcher} needs the package dask-jobqueue: install it with `pip install dask-jobqueue`."
         ) from error
+    cluster_class = getattr(dask_jobqueue, f"{launcher.upper()}Cluster")
+    command = cluster_class.job_cls.submit_command
     if shutil.which(command) is None:
         raise InputError(f"There is no {command} here: call the launcher {launcher} where it works, or use --workers.")
     exports = [f"export {name}={value}" for name, value in SETTINGS.items()]
     asked = {**JOBS, "job_script_prologue": exports, "log_directory": str(folder / "jobs"), **parameters}
     try:
-        cluster = getattr(dask_jobqueue, name)(**asked)
+        cluster = cluster_class(**asked)
     except (TypeError, ValueError) as error:
         raise InputError(f"The jobs cannot be made ({message_of(error)}): correct jobs in the study's file.") from error
     cluster.adapt(minimum_jobs=workers, maximum_jobs=workers)

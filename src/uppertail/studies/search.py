@@ -5,11 +5,12 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from uppertail.errors import InputError, message_of, require_choice
-from uppertail.studies.cells import Cell, Outcome
-from uppertail.studies.samples import FINAL_RETURN, TIMES, Sample
+from uppertail.records import RunFolder
+from uppertail.studies.cells import FINAL_RETURN, TIMES, Cell, Outcome
 
 METRICS = (FINAL_RETURN, *TIMES)
 RANGE = ("low", "high", "log", "step")
@@ -68,11 +69,15 @@ class Space:
         probes = [{**first, name: value} for name, values in ends.items() for value in values]
         return [dataclasses.replace(self.cell(0, each), name=f"trial of {decoded(each)}") for each in probes]
 
-    def value(self, sample: Sample) -> float | None:
+    def value(self, run: RunFolder) -> float | None:
         """How good a trial was, higher for better; None if it finished no episode."""
+        counts, sign = run.summary["episodes"], 1
         if self.metric == FINAL_RETURN:
-            return float(sample.final_return.mean()) if sample.final_return.size else None
-        return -float(sample.times[self.metric].at.mean())  # a seed that never got there: all its episodes
+            values = [each for each in run.summary["final_return"] if each is not None]
+        else:  # a seed that never got there: all its episodes
+            found, sign = run.summary[TIMES[self.metric]], -1
+            values = [count if at is None else at for at, count in zip(found, counts, strict=True)]
+        return sign * fmean(values) if any(counts) else None
 
 
 def decoded(values: Mapping[str, Any]) -> dict[str, Any]:

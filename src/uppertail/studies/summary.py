@@ -10,9 +10,9 @@ from uppertail.analysis.statistics import mean_interval, performance_profile, sh
 from uppertail.analysis.survival import growth_exponent, kaplan_meier, median
 from uppertail.records import RunFolder
 from uppertail.studies import cells as of
-from uppertail.studies.cells import Outcome, key
+from uppertail.studies.cells import TIMES, Outcome, key
+from uppertail.studies.comparison import Sample, compare
 from uppertail.studies.definition import Definition
-from uppertail.studies.samples import TIMES, Sample, compare
 
 SIZES = ("env.length", "env.size")
 """Options over which the growth of episodes is fitted."""

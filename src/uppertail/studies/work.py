@@ -10,7 +10,6 @@ from typing import Any
 from uppertail.errors import InputError
 from uppertail.studies.cells import Cell, Outcome
 from uppertail.studies.folder import StudyFolder, checksums, finished_run
-from uppertail.studies.samples import Sample
 from uppertail.studies.search import Pruner, Space, TrialPrunedError
 
 Train = Callable[[Cell, Path, Sequence[Callable[[Any], object]]], object]
@@ -65,7 +64,7 @@ class Work:
             step = at["step"]
             return Outcome("failed", f"the loss of seed {at['seed']} became NaN or infinite by environment step {step}")
         seconds = round(max(time.monotonic() - began, run.summary["wall_seconds"]), 3)
-        value = None if self.space is None else self.space.value(Sample.of([run]))
+        value = None if self.space is None else self.space.value(run)
         if self.space is not None and value is None:
             return Outcome("failed", "it finished no episode")
         return Outcome("done", "", seconds, checksums(place), value)

@@ -1,0 +1,160 @@
+"""What `uppertail study --compare` says: the runs that it names, and whether those of B are better than those of A."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from uppertail.analysis.improvement import (
+    difference_of_means,
+    earlier_is_better,
+    higher_is_better,
+    improvement,
+    ratio_of_times,
+)
+from uppertail.analysis.survival import Times
+from uppertail.errors import InputError
+from uppertail.records import CONFIG, RunFolder
+from uppertail.studies.cells import ENVIRONMENT, FINAL_RETURN, NAME, TIMES, Cell, environment, key, text
+from uppertail.studies.definition import Definition
+from uppertail.studies.folder import StudyFolder, finished_run, settings_of
+
+SIGNIFICANT = 0.05
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sample:
+    """The results of one method's seeds in one environment.
+
+    Args:
+        times: first success and solved, in episodes; a seed that never got there is censored at its last one.
+        final_return: mean return of each seed's last 100 episodes; seeds that finished none are left out.
+    """
+
+    times: Mapping[str, Times]
+    final_return: Float[np.ndarray, " seeds"]
+
+    @classmethod
+    def of(cls, runs: Iterable[RunFolder]) -> "Sample":
+        """The seeds of one or several runs."""
+        each = [run.summary for run in runs]
+        last = [max(1, count) for run in each for count in run["episodes"]]
+        times = {
+            metric: Times.of([episode for run in each for episode in run[entry]], last)
+            for metric, entry in TIMES.items()
+        }
+        returns = [value for run in each for value in run["final_return"] if value is not None]
+        return cls(times, np.array(returns, np.float64))
+
+
+def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample], list[str]]:
+    """The seeds of one side, by the key of the environment, and the unfinished runs, which are left out.
+
+    Args:
+        what: a folder, or `option=value,option=value`: the cells of the study in which that holds.
+        study: the study of these cells.
+    """
+    environments: dict[str, list[RunFolder]] = {}
+    left_out: list[str] = []
+    for folder in _folders(what, study):
+        if (run := finished_run(folder)) is None:
+            left_out.append(folder.name)
+        else:
+            environments.setdefault(key(environment(_settings(folder))), []).append(run)
+    if not environments:
+        raise InputError(f"There is no finished run in {what}: {', '.join(left_out) or 'it has no cells'}.")
+    return {name: Sample.of(found) for name, found in environments.items()}, left_out
+
+
+def labels(keys: Iterable[str]) -> dict[str, str]:
+    """Names for environments, by their keys from `key`: their class, and the settings in which they differ."""
+    each = {name: json.loads(name) for name in keys}
+    options = dict.fromkeys(option for settings in each.values() for option in settings)
+    shown = {option for option in options if len({key(s.get(option)) for s in each.values()}) > 1} | {ENVIRONMENT}
+    return {
+        name: " ".join(str(v) if o == ENVIRONMENT else f"{o}={v}" for o, v in settings.items() if o in shown)
+        for name, settings in each.items()
+    }
+
+
+def compare(a: Mapping[str, Sample], b: Mapping[str, Sample]) -> dict[str, Any]:
+    """For each metric, the probability that a run of B is better than one of A, and the effect.
+
+    Args:
+        a: environment to A's seeds in it.
+        b: the same of B.
+    """
+    shared = [name for name in a if name in b]
+    if not shared:
+        raise InputError(
+            f"A was run in {'; '.join(a)}, and B in {'; '.join(b)}: only runs in the same environment can be compared."
+        )
+    document: dict[str, Any] = {"environments": shared, "left_out": [name for name in {**a, **b} if name not in shared]}
+    for metric in TIMES:
+        pairs = [(a[name].times[metric], b[name].times[metric]) for name in shared]
+        document[metric] = {
+            **_round(improvement([earlier_is_better(*pair) for pair in pairs])._asdict()),
+            "ratio": _round(ratio_of_times(pairs)._asdict()),
+        }
+    returns = [(a[name].final_return, b[name].final_return) for name in shared]
+    if all(values.size for pair in returns for values in pair):
+        document[FINAL_RETURN] = {
+            **_round(improvement([higher_is_better(*pair) for pair in returns])._asdict()),
+            "difference": _round(difference_of_means(returns)._asdict()),
+        }
+    return document
+
+
+def verdict(found: Mapping[str, float]) -> str:
+    """The verdict of a metric, in a word or two: the interval and the permutation test must agree."""
+    if found["p_value"] < SIGNIFICANT and not found["low"] <= 0.5 <= found["high"]:
+        return "B is better" if found["probability"] > 0.5 else "A is better"
+    return "not told apart"
+
+
+def _round(numbers: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(f"{value:.6g}") for name, value in numbers.items()}
+
+
+def _folders(what: str, study: StudyFolder | None) -> list[Path]:
+    path, other = Path(what), StudyFolder(Path(what))
+    if (path / CONFIG).is_file():
+        return [path]
+    if other.definition.is_file():
+        return [other.cell(cell) for cell in Definition.read(other.definition).cells]
+    if path.exists() or "=" not in what:
+        raise InputError(f"{what} is neither the folder of a run nor of a study, nor cells such as policy=UCB.")
+    if study is None or not study.exists():
+        raise InputError(f"Of which study are the cells with {what}? Name its file or folder before --compare.")
+    return _cells(what, study)
+
+
+def _cells(what: str, study: StudyFolder) -> list[Path]:
+    """The folders of a study's cells in which options have certain values."""
+    cells = {study.cell(cell): _options(study, cell) for cell in Definition.read(study.definition).cells}
+    for part in what.split(","):
+        option, _, value = part.partition("=")
+        values = {folder: text(options.get(option.strip())) for folder, options in cells.items()}
+        cells = {folder: cells[folder] for folder in cells if values[folder].casefold() == value.strip().casefold()}
+        if not cells:
+            there = sorted({*values.values()} - {"null"})
+            known = f"it is {' or '.join(there)}" if there else "there is no such option"
+            raise InputError(f"No cell of the study in {study.path} has {part}: {known}.")
+    return list(cells)
+
+
+def _options(study: StudyFolder, cell: Cell) -> Mapping[str, Any]:
+    """A cell's options; with defaults, where it has begun."""
+    folder, options = study.cell(cell), {**cell.options, **cell.varying}
+    return {**(_settings(folder) if (folder / CONFIG).is_file() else {}), **options, NAME: options.get(NAME)}
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    settings = settings_of(folder)
+    if settings is None:
+        raise InputError(f"{folder / CONFIG} cannot be read: restore it from a copy.")
+    return settings
