@@ -38,11 +38,12 @@ def minigrid(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_minigrid_preset_needs_only_an_environment() -> None:
     built = parse_request(["--preset", "minigrid", "--env.id", "minigrid:MiniGrid-Empty-8x8-v0"]).built
     env = built.env
-    assert (env.label, env.encoding, env.reset_seed, env.returns) == (
+    assert (env.label, env.encoding, env.reset_seed, env.returns, env.success) == (
         "minigrid:MiniGrid-Empty-8x8-v0",
         "hashed",
         "run",
         (0, 0.1),
+        0.1,
     )
     assert env.wrappers[0] == "minigrid.wrappers.FullyObsWrapper"
     assert dict(env.wrappers[1]) == {"class_path": "ClipReward", "init_args": {"max_reward": 0.1}}

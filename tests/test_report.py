@@ -269,6 +269,18 @@ def test_inspect_shows_what_was_learned(tmp_path, capsys):
         assert words in capsys.readouterr().err.replace("\n", " ")
 
 
+@pytest.mark.slow
+def test_inspect_calls_actions_and_states_what_the_environment_calls_them(tmp_path, capsys):
+    asked = ["--env=FrozenLake", "--seeds=1", "--steps=64", "--record=distributions", "--quiet"]
+    assert main(["train", *asked, f"--out={tmp_path}/run"]) == 0
+    assert main(["inspect", f"{tmp_path}/run", "--state", "6"]) == 0
+    shown = capsys.readouterr().out
+    assert "State 6 (row 0, col 6)" in shown
+    assert all(f"{number} {name}" in shown for number, name in enumerate(("left", "down", "right", "up")))
+    assert main(["inspect", str(reported.run()), "--state", "1"]) == 0
+    assert "State 1 \n" in re.sub(" +", " ", capsys.readouterr().out)  # a Chain has no names for them
+
+
 def test_damaged_episodes_are_named():
     with pytest.raises(InputError, match="damaged"):
         groups(find_runs([_broken()]), [])

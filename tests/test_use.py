@@ -216,6 +216,11 @@ def test_episodes_are_a_table(chain):
     np.testing.assert_array_equal(second["step"], np.cumsum(second["length"]))
 
 
+def test_a_folder_with_a_nul_is_refused():
+    with pytest.raises(InputError, match="NUL"):
+        ut.Checkpoints("runs\0mine")
+
+
 def test_a_dataframe_needs_pandas(chain):
     if importlib.util.find_spec("pandas") is None:
         with pytest.raises(InputError, match="pip install pandas"):

@@ -49,6 +49,7 @@ PRESETS = {
                 "encoding": "hashed",
                 "reset_seed": "run",
                 "returns": "[0, 0.1]",
+                "success": "0.1",
             },
             ("policy", "UCB"): {"low": 0.45, "high": 0.45},
         },

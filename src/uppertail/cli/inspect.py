@@ -72,11 +72,11 @@ def _show(found: "Inspected", document: dict[str, Any]) -> None:
     if heights:
         heading = f"from {heights.low:.3g} to {heights.high:.3g}"
         rows = [{**row, heading: _picture(heights.of[number])} for number, row in enumerate(rows)]
-    print_table(rows, "First observation" if document["state"] is None else f"State {document['state']}")
+    print_table(rows, "First observation" if document["state"] is None else f"State {_state(document)}")
     path = [
         {
-            "state": str(row["state"]),
-            "action": str(row["action"]),
+            "state": _state(row),
+            "action": _action(row),
             "mean": _text(row["mean"]),
             "upper": _text(row["upper"]),
             "best other": _text(row["other_upper"]),
@@ -90,9 +90,20 @@ def _show(found: "Inspected", document: dict[str, Any]) -> None:
     print(f"Upper: the mean and two standard deviations. *: greedy.{gap}")
 
 
+def _action(row: dict[str, Any]) -> str:
+    """An action's number, and what the environment calls it."""
+    return f"{row['action']} {row['name']}" if row["name"] else str(row["action"])
+
+
+def _state(row: dict[str, Any]) -> str:
+    """A state's number, and what else it is called."""
+    named = row["state_name"] != f"state {row['state']}"
+    return f"{row['state']} ({row['state_name']})" if named else str(row["state"])
+
+
 def _numbers(row: dict[str, Any]) -> dict[str, str]:
     """An action's row of the table."""
-    shown = {"action": f"{row['action']}{' *' if row['greedy'] else ''}", "mean": _text(row["mean"])}
+    shown = {"action": f"{_action(row)}{' *' if row['greedy'] else ''}", "mean": _text(row["mean"])}
     shown |= {"sd": _text(row["std"], ".3g"), "upper": _text(row["upper"])}
     if row["visits"] is not None:
         age = "never taken" if row["age"] is None else f"{row['age']:,}"

@@ -91,13 +91,20 @@ class Inspected:
             raise InputError(f"There is no state {state} to look at: give {self._known()}.")
         return self.places[state]
 
+    def action_name(self, action: int) -> str | None:
+        """What the environment calls an action; None if it has no names for them."""
+        names = self.seed.recorded.names.get("actions")
+        return names[action] if names else None
+
     def document(self, state: int | None) -> dict[str, Any]:
         """Everything about a state, and the greedy path; numbers that are not finite are None."""
         place, recorded, row = self.place(state), self.seed.recorded, self.seed.row
         names = {name: array[self.moment, row, place] for name, array in recorded.parameters.items()}
+        number = int(recorded.states[self.moment, row, place]) if recorded.of_states else None
         actions = [
             {
                 "action": action,
+                "name": self.action_name(action),
                 "greedy": bool(self.mean[place, action] == self.mean[place].max()),
                 "mean": _number(self.mean[place, action]),
                 "std": _number(self.std[place, action]),
@@ -114,7 +121,8 @@ class Inspected:
             "method": self.run.method,
             "seed": self.run.seeds[row],
             "when": f"after {episode:,} episodes, {step:,} steps",
-            "state": int(recorded.states[self.moment, row, place]) if recorded.of_states else None,
+            "state": number,
+            "state_name": None if number is None else self.seed.state_name(number),
             "actions": actions,
             "path": [self._on_path(each) for each in self.seed.path(self.moment)] if recorded.of_states else [],
         }
@@ -153,7 +161,9 @@ class Inspected:
         other = float(np.delete(upper, action).max()) if upper.size > 1 else math.nan
         return {
             "state": state,
+            "state_name": self.seed.state_name(state),
             "action": action,
+            "name": self.action_name(action),
             "mean": _number(mean[action]),
             "upper": _number(upper[action]),
             "other_upper": _number(other),

@@ -48,6 +48,8 @@ class Checkpoints:
 
     def __post_init__(self) -> None:
         settle(self)
+        if "\0" in str(self.folder):
+            raise InputError(f"The folder {str(self.folder)!r} holds a NUL character: give another one.")
         if self.every is not None and self.every < 1:
             raise InputError(f"checkpoint_every is {self.every}: use 1 or more, or leave it out for no checkpoints.")
 
