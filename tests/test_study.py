@@ -338,7 +338,7 @@ def test_the_summary_by_hand(made):
     assert pair["final_return"]["difference"]["value"] == 1.0
     growth = {row["method"]: row for row in document["growth"]}
     assert growth["UCB"]["over"] == "env.length"
-    assert growth["UCB"]["first_success"]["exponent"] == pytest.approx(1.0)
+    assert growth["UCB"]["first_success"]["value"] == pytest.approx(1.0)
     profile = document["methods"][1]["profile"]
     assert profile["share"][0] == 1.0 and profile["share"][-1] == pytest.approx(1 / 6, abs=1e-6)
 

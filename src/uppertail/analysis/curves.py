@@ -48,7 +48,7 @@ def draw_curve(axes: Axes, seeds: list[Episodes], style: Style, smoothing: int, 
     """Draws the learning curve of one method with its band."""
     episodes, interval = learning_curve(seeds, smoothing)
     point = "o" if len(episodes) == 1 else None  # a line through one point cannot be seen
-    axes.plot(episodes, interval.mean, color=style.colour, linestyle=style.dash, marker=point, label=label)
+    axes.plot(episodes, interval.value, color=style.colour, linestyle=style.dash, marker=point, label=label)
     axes.fill_between(episodes, interval.low, interval.high, color=style.colour, alpha=0.2, linewidth=0)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.statistics import RESAMPLES, bootstrap, percentiles, resample, resample_counts
+from uppertail.analysis.statistics import RESAMPLES, Interval, bootstrap, percentiles, resample
 from uppertail.analysis.survival import Times, restricted_means
 
 DEALS = 10_000
@@ -65,16 +65,15 @@ def earlier_is_better(a: Times, b: Times) -> Scores:
 def improvement(environments: Sequence[Scores]) -> Improvement:
     """Probability of improvement over environments, which all count equally."""
     generator = np.random.default_rng(0)
-    probability = float(np.mean([each.between.mean() for each in environments]))
-    estimates, dealt = np.zeros(RESAMPLES), np.zeros(DEALS)
+    estimates, dealt = np.zeros(1 + RESAMPLES), np.zeros(DEALS)
     for each in environments:
         rows, columns = (resample(seeds, generator) for seeds in each.between.shape)
         estimates += each.between[rows[:, :, None], columns[:, None, :]].mean(axis=(1, 2)) / len(environments)
         dealt += _deal(each, generator) / len(environments)
-    low, high = percentiles(estimates)
-    extreme = np.abs(dealt - 0.5) >= abs(probability - 0.5) - 1e-9
+    found = percentiles(estimates)
+    extreme = np.abs(dealt - 0.5) >= abs(found.value - 0.5) - 1e-9
     # the observed runs count as one of the deals, so that p is never 0
-    return Improvement(probability, low, high, float((extreme.sum() + 1) / (DEALS + 1)))
+    return Improvement(*found, float((extreme.sum() + 1) / (DEALS + 1)))
 
 
 def _deal(each: Scores, generator: np.random.Generator) -> Float[np.ndarray, " deals"]:
@@ -84,15 +83,7 @@ def _deal(each: Scores, generator: np.random.Generator) -> Float[np.ndarray, " d
     return each.scores[order[:, : each.first, None], order[:, None, each.first :]].mean(axis=(1, 2))
 
 
-class Effect(NamedTuple):
-    """An effect and its 95% interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-def ratio_of_times(environments: Sequence[tuple[Times, Times]]) -> Effect:
+def ratio_of_times(environments: Sequence[tuple[Times, Times]]) -> Interval:
     """Mean time of B over that of A, geometric mean over environments: below 1, B is faster.
 
     The means are restricted: each run counts until the last time at which both A and B were seen, at most.
@@ -100,41 +91,32 @@ def ratio_of_times(environments: Sequence[tuple[Times, Times]]) -> Effect:
     Args:
         environments: the times of A and B in each.
     """
-    logarithms = np.zeros(1)
-    for number, (a, b) in enumerate(environments):
+    generator, logarithms = np.random.default_rng(0), np.zeros(1)
+    for a, b in environments:
         horizon = min(_seen_until(a), _seen_until(b))
         if not np.isfinite(horizon):
             horizon = max(a.at.max(), b.at.max())
-        means = [restricted_means(seen, horizon, _counts(seen, 2 * number + k)) for k, seen in enumerate((a, b))]
+        means = [restricted_means(seen, horizon, resample(seen.at.size, generator)) for seen in (a, b)]
         logarithms = logarithms + np.log(means[1] / means[0]) / len(environments)
-    ratios = np.exp(logarithms)
-    return Effect(float(ratios[0]), *percentiles(ratios[1:]))
+    return percentiles(np.exp(logarithms))
 
 
 def difference_of_means(
     environments: Sequence[tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]],
-) -> Effect:
+) -> Interval:
     """Mean of B less that of A, mean over environments.
 
     Args:
         environments: the values of A and B in each, higher for better.
     """
 
-    def difference(*values: np.ndarray, axis: int = -1) -> Any:
+    def difference(*values: np.ndarray, axis: int) -> Any:
         means = [each.mean(axis=axis) for each in values]
-        return np.mean([b - a for b, a in zip(means[::2], means[1::2], strict=True)], axis=0)
+        return np.mean([b - a for a, b in zip(means[::2], means[1::2], strict=True)], axis=0)
 
-    samples = [values for a, b in environments for values in (b, a)]
-    low, high = bootstrap(samples, difference)
-    return Effect(float(difference(*samples)), float(low), float(high))
+    return Interval(*map(float, bootstrap([values for pair in environments for values in pair], difference)))
 
 
 def _seen_until(seen: Times) -> float:
     """The time until which a group was observed; infinite if all got there."""
     return np.inf if seen.happened.all() else float(seen.at.max())
-
-
-def _counts(seen: Times, stream: int) -> np.ndarray:
-    """How often each seed counts: once in the first row, then by resamples."""
-    counts = resample_counts(seen.at.size, stream=stream)
-    return np.concatenate([np.ones_like(counts[:1]), counts])

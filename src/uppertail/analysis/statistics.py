@@ -15,23 +15,17 @@ RESAMPLES = 2000
 
 
 class Interval(NamedTuple):
-    """A mean over seeds and its 95% interval; three equal numbers if there is one seed."""
+    """A number, or an array of them, and the ends of its 95% bootstrap interval over seeds."""
 
-    mean: Float[np.ndarray, " points"]
-    low: Float[np.ndarray, " points"]
-    high: Float[np.ndarray, " points"]
+    value: Any
+    low: Any
+    high: Any
 
 
-def bootstrap_mean(values: Float[np.ndarray, "seeds points"]) -> Interval:
-    """Mean over seeds with a percentile bootstrap interval (seeds resampled with replacement).
+def bootstrap(samples: Sequence[np.ndarray], statistic: Callable[..., Any]) -> Interval:
+    """A statistic and its percentile bootstrap interval (Efron, 1979), by SciPy; of one seed, three equal numbers.
 
     With few seeds it is narrower than its name: five seeds cannot show what a sixth might do.
-    """
-    return Interval(values.mean(axis=0), *bootstrap([values.T], np.mean))
-
-
-def bootstrap(samples: Sequence[np.ndarray], statistic: Callable[..., Any]) -> tuple[Any, Any]:
-    """The ends of a statistic's percentile bootstrap interval.
 
     Args:
         samples: values of the seeds of each group, seeds last; they are resampled within each group.
@@ -41,12 +35,22 @@ def bootstrap(samples: Sequence[np.ndarray], statistic: Callable[..., Any]) -> t
     interval = scipy.stats.bootstrap(
         two, statistic, n_resamples=RESAMPLES, confidence_level=CONFIDENCE, axis=-1, method="percentile", rng=0
     ).confidence_interval
-    return interval.low, interval.high
+    return Interval(statistic(*samples, axis=-1), interval.low, interval.high)
+
+
+def resample(seeds: int, generator: np.random.Generator, resamples: int = RESAMPLES) -> Int[np.ndarray, "_ _"]:
+    """Which seeds each resample of a group has: a row for each, after a first row with each seed once."""
+    return np.concatenate([np.arange(seeds)[None], generator.integers(seeds, size=(resamples, seeds))])
+
+
+def percentiles(estimates: Float[np.ndarray, " resamples"]) -> Interval:
+    """The interval of a number that was estimated from rows of `resample`; estimates that are NaN do not count."""
+    return Interval(*(float(each) for each in (estimates[0], *np.nanquantile(estimates[1:], QUANTILES))))
 
 
 def mean_interval(values: Sequence[float]) -> list[float]:
     """Mean over seeds, and the lower and upper end of its bootstrap interval, for a table."""
-    return [round(float(bound[0]), 4) for bound in bootstrap_mean(np.asarray(values, np.float64)[:, None])]
+    return [round(float(bound), 4) for bound in bootstrap([np.asarray(values, np.float64)], np.mean)]
 
 
 def share_interval(holds: Sequence[bool]) -> list[float]:
@@ -70,46 +74,20 @@ def learning_curve(
     totals = [np.concatenate([[0.0], np.cumsum(seed.returns[:count], dtype=np.float64)]) for seed in seeds]
     start = np.maximum(episodes - window, 0)
     curves = np.stack([(total[episodes] - total[start]) / (episodes - start) for total in totals])
-    return episodes.astype(np.float64), bootstrap_mean(curves)
-
-
-def resample(seeds: int, generator: np.random.Generator, resamples: int = RESAMPLES) -> Int[np.ndarray, "_ _"]:
-    """Which seeds each resample of a group has, one row for each resample."""
-    return generator.integers(seeds, size=(resamples, seeds))
-
-
-def resample_counts(seeds: int, stream: int = 0) -> Int[np.ndarray, "_ _"]:
-    """How many times each resample has each seed; those of another stream are independent."""
-    return np.random.default_rng(stream).multinomial(seeds, np.full(seeds, 1 / seeds), size=RESAMPLES)
-
-
-def percentiles(estimates: Float[np.ndarray, " resamples"]) -> tuple[float, float]:
-    """The 95% interval of a number from its bootstrap estimates; those that are NaN do not count."""
-    low, high = np.nanquantile(estimates, QUANTILES)
-    return float(low), float(high)
-
-
-class Profile(NamedTuple):
-    """The share of runs with a score of at least each of some thresholds, mean over environments, and its 95% band."""
-
-    thresholds: Float[np.ndarray, " thresholds"]
-    share: Float[np.ndarray, " thresholds"]
-    low: Float[np.ndarray, " thresholds"]
-    high: Float[np.ndarray, " thresholds"]
+    return episodes.astype(np.float64), bootstrap([curves.T], np.mean)
 
 
 def performance_profile(
     scores: Sequence[Float[np.ndarray, " _"]], thresholds: Float[np.ndarray, " thresholds"]
-) -> Profile:
-    """The profile of a method.
+) -> Interval:
+    """The share of a method's runs with a score of at least each threshold, mean over environments.
 
     Args:
         scores: of its runs in each environment; seeds are resampled within each.
         thresholds: the scores to reach.
     """
 
-    def share(*reached: np.ndarray, axis: int = -1) -> Any:
+    def share(*reached: np.ndarray, axis: int) -> Any:
         return np.mean([each.mean(axis=axis) for each in reached], axis=0)
 
-    reached = [(score >= thresholds[:, None]).astype(np.float64) for score in scores]
-    return Profile(thresholds, share(*reached), *bootstrap(reached, share))
+    return bootstrap([(score >= thresholds[:, None]).astype(np.float64) for score in scores], share)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Bool, Float, Int
 
-from uppertail.analysis.statistics import CONFIDENCE, QUANTILES, percentiles, resample, resample_counts
+from uppertail.analysis.statistics import CONFIDENCE, QUANTILES, Interval, percentiles, resample
 
 GROWTH_ITERATIONS, GROWTH_TOLERANCE, LEAST_ERROR, GROWTH_RESAMPLES = 2000, 1e-7, 1e-6, 500
 
@@ -62,70 +62,57 @@ def median(seen: Times) -> tuple[float | None, float | None, float | None]:
 
     Where the share is exactly a half for a while, the median is the middle of that time, as for plain numbers.
     """
-    counts = resample_counts(seen.at.size)
-    estimates = medians(seen, np.concatenate([np.ones_like(counts[:1]), counts]))
+    estimates = medians(seen, resample(seen.at.size, np.random.default_rng(0)))
     bounds = np.quantile(estimates[1:], QUANTILES, method="inverted_cdf")  # picks one: some may be infinite
     value, low, high = (float(bound) if np.isfinite(bound) else None for bound in (estimates[0], *bounds))
     return value, low, high
 
 
-def medians(seen: Times, counts: Int[np.ndarray, "resamples seeds"]) -> Float[np.ndarray, " resamples"]:
-    """Median of each resample; `counts` says how often each seed is in it. Infinite if it is never reached."""
-    at, share = _shares(seen, counts)
+def medians(seen: Times, picks: Int[np.ndarray, "resamples seeds"]) -> Float[np.ndarray, " resamples"]:
+    """Median of each resample, by the seeds that it has. Infinite if it is never reached."""
+    at, share = _shares(seen, picks)
+    rows = np.arange(len(at))
     bounds = [
-        np.where(reached.any(axis=1), at[reached.argmax(axis=1)], np.inf)
+        np.where(reached.any(axis=1), at[rows, reached.argmax(axis=1)], np.inf)
         for reached in (share <= 0.5 + 1e-9, share < 0.5 - 1e-9)
     ]
     return (bounds[0] + bounds[1]) / 2
 
 
 def restricted_means(
-    seen: Times, horizon: float, counts: Int[np.ndarray, "resamples seeds"]
+    seen: Times, horizon: float, picks: Int[np.ndarray, "resamples seeds"]
 ) -> Float[np.ndarray, " resamples"]:
     """Mean of the time or the horizon, whichever comes first, in each resample: the area under its estimate."""
-    at, share = _shares(seen, counts)
-    edges = np.minimum(np.concatenate([[0.0], at, [np.inf]]), horizon)
-    return edges[1] + share @ np.diff(edges[1:])
+    at, share = _shares(seen, picks)
+    edges = np.minimum(np.pad(at, ((0, 0), (0, 1)), constant_values=np.inf), horizon)
+    return edges[:, 0] + (share * np.diff(edges, axis=1)).sum(axis=1)
 
 
 def _shares(
-    seen: Times, counts: Int[np.ndarray, "resamples seeds"]
-) -> tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, "resamples seeds"]]:
-    """The times in order, and after each of them the share to which it has not happened, in each resample."""
-    order = np.lexsort([~seen.happened, seen.at])  # of equal times, those that happened come first
-    counts = counts[:, order]
-    at_risk = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
-    return seen.at[order], np.cumprod(1 - seen.happened[order] * counts / np.maximum(at_risk, 1), axis=1)
+    seen: Times, picks: Int[np.ndarray, "resamples seeds"]
+) -> tuple[Float[np.ndarray, "resamples seeds"], Float[np.ndarray, "resamples seeds"]]:
+    """The times of each resample in order, and after each of them the share to which it has not happened."""
+    at, happened = seen.at[picks], seen.happened[picks]
+    order = np.lexsort([~happened, at], axis=1)  # of equal times, those that happened come first
+    left = np.arange(seen.at.size, 0, -1)
+    return np.take_along_axis(at, order, 1), np.cumprod(1 - np.take_along_axis(happened, order, 1) / left, axis=1)
 
 
-class Growth(NamedTuple):
-    """The exponent of a power law of time over size, and its 95% bootstrap interval, resampling seeds in each size."""
-
-    exponent: float
-    low: float
-    high: float
-
-
-def growth_exponent(sizes: dict[float, Times]) -> Growth | None:
-    """The exponent; None unless some seed got there in each of two sizes or more.
+def growth_exponent(sizes: dict[float, Times]) -> Interval | None:
+    """The exponent of a power law of time over size; None unless some seed got there in each of two sizes or more.
 
     Args:
-        sizes: size to the times of its seeds, all above 0.
+        sizes: size to the times of its seeds, all above 0; seeds are resampled in each size.
     """
     if sum(bool(seen.happened.any()) for seen in sizes.values()) < 2:
         return None
     generator = np.random.default_rng(0)
-    picks = [
-        np.concatenate([np.arange(seen.at.size)[None], resample(seen.at.size, generator, GROWTH_RESAMPLES)])
-        for seen in sizes.values()
-    ]
-    each = list(zip(sizes.items(), picks, strict=True))
-    x = np.concatenate([np.full(pick.shape, np.log(size)) for (size, _), pick in each], axis=1)
-    y = np.concatenate([np.log(seen.at)[pick] for (_, seen), pick in each], axis=1)
-    happened = np.concatenate([seen.happened[pick] for (_, seen), pick in each], axis=1)
-    enough = sum(seen.happened[pick].any(axis=1).astype(int) for (_, seen), pick in each) >= 2
-    slopes = np.where(enough, _slopes(x, y, happened), np.nan)
-    return Growth(float(slopes[0]), *percentiles(slopes[1:]))
+    each = [(size, seen, resample(seen.at.size, generator, GROWTH_RESAMPLES)) for size, seen in sizes.items()]
+    x = np.concatenate([np.full(picks.shape, np.log(size)) for size, _, picks in each], axis=1)
+    y = np.concatenate([np.log(seen.at)[picks] for _, seen, picks in each], axis=1)
+    happened = np.concatenate([seen.happened[picks] for _, seen, picks in each], axis=1)
+    enough = sum(seen.happened[picks].any(axis=1).astype(int) for _, seen, picks in each) >= 2
+    return percentiles(np.where(enough, _slopes(x, y, happened), np.nan))
 
 
 def _slopes(

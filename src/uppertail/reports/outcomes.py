@@ -24,7 +24,7 @@ def curve_rows(label: str, seeds: list[Episodes]) -> list[dict[str, Any]]:
     if not finished:
         return []
     episodes, interval = learning_curve(finished, WINDOW, POINTS)
-    columns = zip(episodes, interval.mean, interval.low, interval.high, strict=True)
+    columns = zip(episodes, interval.value, interval.low, interval.high, strict=True)
     return [
         {"m": label, "e": int(e), "v": _round(v), "l": _round(low), "h": _round(high)} for e, v, low, high in columns
     ]
@@ -38,7 +38,7 @@ def seed_rows(label: str, numbers: list[int], seeds: list[Episodes]) -> list[dic
             episodes, interval = learning_curve([seed], WINDOW, SEED_POINTS)
             rows += [
                 {"m": label, "s": number, "e": int(e), "v": _round(v)}
-                for e, v in zip(episodes, interval.mean, strict=True)
+                for e, v in zip(episodes, interval.value, strict=True)
             ]
     return rows
 

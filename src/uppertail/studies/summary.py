@@ -112,8 +112,9 @@ def _profile(each: Mapping[str, Sample], samples: Mapping[str, Mapping[str, Samp
     document: dict[str, Any] = {"environments": list(each)}
     if own and pooled:
         thresholds = np.unique(np.linspace(min(pooled), max(pooled), THRESHOLDS))
-        profile = performance_profile(own, thresholds)
-        document["profile"] = {name: np.round(column, 6).tolist() for name, column in profile._asdict().items()}
+        share, low, high = performance_profile(own, thresholds)
+        profile = {"thresholds": thresholds, "share": share, "low": low, "high": high}
+        document["profile"] = {name: np.round(column, 6).tolist() for name, column in profile.items()}
     return document
 
 
