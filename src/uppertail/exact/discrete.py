@@ -12,13 +12,9 @@ ROUNDING = 1e-12
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ExactReturn:
-    """The distribution of a return: atoms with their probabilities, and how far it can be from the truth.
+    """The distribution of a return: increasing atoms with their probabilities, and how far it can be from the truth.
 
-    Args:
-        atoms: possible returns, increasing.
-        probabilities: probability of each, above 0; sums to 1.
-        error: upper bound on the Wasserstein-1 distance to the true distribution; 0 where it was enumerated, so that
-            only the rounding of float64 is left.
+    `error` bounds the Wasserstein-1 distance to the true distribution; 0 where it was enumerated, up to rounding.
     """
 
     atoms: Float[np.ndarray, " atoms"]
@@ -77,6 +73,10 @@ class ExactReturn:
         probabilities = np.bincount(index, self.probabilities * (1 - share), grid.size)
         probabilities += np.bincount(index + 1, self.probabilities * share, grid.size)
         return merge(grid, probabilities, self.error + float(grid[1] - grid[0]) / 2)
+
+
+NOTHING = ExactReturn(np.zeros(1), np.ones(1))
+"""The return of an episode that is over."""
 
 
 def merge(

@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
-from uppertail.exact.discrete import ExactReturn, merge, split
+from uppertail.exact.discrete import NOTHING, ExactReturn, merge, split
 from uppertail.exact.markov import MarkovReward
 
 TARGET = 0.9
@@ -143,11 +143,10 @@ def _from_known(
 ) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, " open"]]:
     """What each sweep receives from ends and from states already known, and how far it is moved."""
     arrived, moved = np.zeros(len(grids.low) * grids.size), np.zeros(len(grids.low))
-    nothing = ExactReturn(np.zeros(1), np.ones(1))
     for place, state in enumerate(open_states.tolist()):
         for action, outcome in np.argwhere(process.weight[state] > 0).tolist():
             where = (state, action, outcome)
-            value = known.get(int(process.next_state[where])) if process.goes_on[where] else nothing
+            value = known.get(int(process.next_state[where])) if process.goes_on[where] else NOTHING
             if value is not None:
                 weights = process.weight[where] * value.probabilities
                 returns = process.reward[where] + process.discount * value.atoms

@@ -14,31 +14,18 @@ SWEEPS = 200_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MarkovReward:
-    """What can happen from each state and action, and how often the policy takes that action.
-
-    Args:
-        next_state: index of the next state.
-        reward: reward on the way there.
-        goes_on: whether the episode goes on after it.
-        probability: probability of each outcome; sums to 1 over outcomes.
-        policy: probability of each action in each state.
-        discount: discount per step, in [0, 1].
-    """
+    """What can happen from each state and action, and how often the policy takes that action."""
 
     next_state: Int[np.ndarray, "states actions outcomes"]
     reward: Float[np.ndarray, "states actions outcomes"]
     goes_on: Bool[np.ndarray, "states actions outcomes"]
-    probability: Float[np.ndarray, "states actions outcomes"]
+    probability: Float[np.ndarray, "states actions outcomes"]  # sums to 1 over outcomes
     policy: Float[np.ndarray, "states actions"]
-    discount: float
+    discount: float  # per step, in [0, 1]
 
     @classmethod
     def of(cls, mdp: FiniteMDP, policy: Float[np.ndarray, "states actions"], discount: float) -> Self:
-        """The tables of an MDP, its probabilities made to sum to 1 in float64.
-
-        Raises:
-            InputError: the discount, the policy or the tables do not fit.
-        """
+        """The tables of an MDP, probabilities made to sum to 1 in float64; InputError if an argument does not fit."""
         if not 0 <= discount <= 1:
             raise InputError(f"discount is {discount}: use a number in [0, 1].")
         shape = (mdp.num_states, mdp.num_actions)
@@ -98,13 +85,7 @@ class MarkovReward:
         return -_highest(dataclasses.replace(self, reward=-self.reward)), _highest(self)
 
     def require_end(self) -> None:
-        """Checks that with discount 1 every episode ends with probability 1.
-
-        In a finite chain this holds exactly if every state can reach an end.
-
-        Raises:
-            InputError: from some state it cannot.
-        """
+        """Raises InputError unless every episode ends, with discount 1: each state of a finite chain reaches an end."""
         possible = self.weight > 0
         ends, before = np.any(possible & ~self.goes_on, axis=(1, 2)), np.zeros(len(self.policy), bool)
         while not np.array_equal(ends, before):

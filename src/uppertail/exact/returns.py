@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
-from uppertail.exact.discrete import ExactReturn, merge
+from uppertail.exact.discrete import NOTHING, ExactReturn, merge
 from uppertail.exact.grid import TARGET, grid_returns
 from uppertail.exact.markov import MarkovReward
 
@@ -56,7 +56,8 @@ def exact_returns(
     values = _enumerate(process, max_atoms)
     if len(values) < mdp.num_states:
         values |= grid_returns(process, values, tolerance)
-    returns = {(s, a): _action_return(process, values, s, a) for s, a in np.ndindex(mdp.num_states, mdp.num_actions)}
+    only = np.eye(mdp.num_actions)  # one action each
+    returns = {(s, a): _mixture(process, values, s, only[a]) for s, a in np.ndindex(mdp.num_states, mdp.num_actions)}
     # a mixture of several grids is put on one grid again; the grids left a part of the tolerance for that
     spacing = 2 * (1 / TARGET - 1) * max(value.error for value in values.values())
     return {pair: z.coarsened(spacing) if z.error else z for pair, z in returns.items()}
@@ -72,34 +73,23 @@ def _enumerate(process: MarkovReward, max_atoms: int) -> dict[int, ExactReturn]:
     values: dict[int, ExactReturn] = {}
     while ready := order.get_ready():
         for state in ready:
-            value = _state_return(process, values, state)
+            value = _mixture(process, values, state, process.policy[state])
             if value.atoms.size <= max_atoms:
                 values[state] = value
                 order.done(state)
     return values
 
 
-def _state_return(process: MarkovReward, values: dict[int, ExactReturn], state: int) -> ExactReturn:
-    """The mixture of the returns of the actions that the policy takes."""
-    taken = np.flatnonzero(process.policy[state])
-    returns = [_action_return(process, values, state, action) for action in taken.tolist()]
-    atoms = np.concatenate([z.atoms for z in returns])
-    weights = zip(process.policy[state, taken], returns, strict=True)
-    return merge(atoms, np.concatenate([share * z.probabilities for share, z in weights]))
-
-
-def _action_return(process: MarkovReward, values: dict[int, ExactReturn], state: int, action: int) -> ExactReturn:
+def _mixture(
+    process: MarkovReward, values: dict[int, ExactReturn], state: int, policy: Float[np.ndarray, " actions"]
+) -> ExactReturn:
     """R + discount * Z(S'). The W1 error scales with the discount, and a mixture averages it."""
     atoms, probabilities, error = [], [], 0.0
-    for outcome in np.flatnonzero(process.probability[state, action]):
-        where = (state, action, outcome)
-        share, reward = process.probability[where], process.reward[where]
-        if process.goes_on[where]:
-            value = values[int(process.next_state[where])]
-            atoms.append(reward + process.discount * value.atoms)
-            probabilities.append(share * value.probabilities)
-            error += float(share * process.discount * value.error)
-        else:
-            atoms.append(np.array([reward]))
-            probabilities.append(np.array([share]))
+    weights = policy[:, None] * process.probability[state]
+    for action, outcome in np.argwhere(weights > 0).tolist():
+        share, where = weights[action, outcome], (state, action, outcome)
+        value = values[int(process.next_state[where])] if process.goes_on[where] else NOTHING
+        atoms.append(process.reward[where] + process.discount * value.atoms)
+        probabilities.append(share * value.probabilities)
+        error += float(share * process.discount * value.error)
     return merge(np.concatenate(atoms), np.concatenate(probabilities), error)
