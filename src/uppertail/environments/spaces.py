@@ -60,42 +60,20 @@ class Interface(NamedTuple):
         return np.ndim(observation) == len(self.reading.shape) + 1
 
 
-class Numbered(NamedTuple):
-    """A part of an observation as a vector of numbers: how it is read, and the bounds of each number."""
+class Part(NamedTuple):
+    """A part of an observation as a vector of numbers: where it is, how it is read, and the bounds of each number.
 
-    read: Callable[[Any], Any]
+    One of integers also says how they are read, counted from 0, how many values each has, and where the first begins.
+    """
+
+    path: Path
+    numbers: Callable[[Any], Any]
     low: Float[np.ndarray, " numbers"]
     high: Float[np.ndarray, " numbers"]
     is_continuous: bool = False
-
-
-class Integers:
-    """A part of an observation that consists of integers, which are counted from 0 here; `xp` as for `read_space`."""
-
-    def __init__(self, xp: Any, space: Any) -> None:
-        kind = next(each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES)
-        self.xp, self.space, self.is_binary = xp, space, kind == "MultiBinary"
-        self.sizes = np.array(SIZES[kind](space))
-        self.start = np.ravel(getattr(space, "start", 0)).astype(np.int32)
-
-    def read(self, seen: Any) -> Any:
-        """Each integer; in a compiled program, where no error can be raised, it may be one that cannot be."""
-        integers = self.xp.array(seen, np.int32).reshape(self.sizes.size) - self.start
-        if self.xp is np and ((integers < 0) | (integers >= self.sizes)).any():
-            raise ValueError(f"the observation {seen} is not in {self.space}")
-        return integers
-
-    def numbered(self) -> Numbered:
-        """Each integer as a one-hot; those of a MultiBinary are 0 and 1 already."""
-        count = int(self.sizes.size if self.is_binary else self.sizes.sum())
-        return Numbered(self._bits, np.zeros(count), np.ones(count))
-
-    def _bits(self, seen: Any) -> Any:
-        integers = self.read(seen)
-        if not self.is_binary:
-            pairs = zip(integers, self.sizes.tolist(), strict=True)
-            integers = self.xp.concatenate([self.xp.arange(size) == each for each, size in pairs])
-        return integers.astype(np.float32)
+    integers: Callable[[Any], Any] | None = None
+    sizes: tuple[int, ...] = ()
+    first: int = 0
 
 
 def is_a(space: Any, *kinds: str) -> bool:
@@ -159,17 +137,15 @@ def read_space(
     if images and is_a(space, "Box") and (image := _image(*_bounds(space))):
         kind = np.uint8 if np.dtype(space.dtype) in (bool, np.uint8) else np.float32
         return Reading(lambda seen: xp.array(seen, kind).reshape(shape), image, tuple(space.shape))
-    kept = [(path, part) for path, part in leaves(space) if path not in left_out]
-    if kept and all(is_a(part, *SIZES) for _, part in kept):
-        parts = [(path, Integers(xp, part)) for path, part in kept]
-        count = math.prod(size for _, part in parts for size in part.sizes.tolist())
-        if is_a(space, "Discrete") or (states and count <= MOST_STATES):
-            first = int(parts[0][1].start[0]) if is_a(space, "Discrete") else 0
-            return Reading(lambda seen: _state(xp, parts, seen), States(count), shape, first)
-    flat = [(path, _numbered(xp, part)) for path, part in kept]
+    parts = [_part(xp, path, part) for path, part in leaves(space) if path not in left_out]
+    count = math.prod(size for part in parts for size in part.sizes)
+    discrete = is_a(space, "Discrete")
+    if parts and all(part.integers for part in parts) and (discrete or (states and count <= MOST_STATES)):
+        first = parts[0].first if discrete else 0
+        return Reading(lambda seen: _state(xp, parts, seen), States(count), shape, first)
     return Reading(
-        lambda seen: xp.concatenate([part.read(at(seen, path)) for path, part in flat]),
-        _numbers(space, [part for _, part in flat]),
+        lambda seen: xp.concatenate([part.numbers(at(seen, part.path)) for part in parts]),
+        _numbers(space, parts),
         shape,
     )
 
@@ -192,25 +168,26 @@ def _bounds(space: Any) -> list[Float[np.ndarray, "..."]]:
     return [np.broadcast_to(np.asarray(bound, np.float64), space.shape) for bound in (space.low, space.high)]
 
 
-def _state(xp: Any, parts: list[tuple[Path, Integers]], seen: Any) -> Any:
+def _state(xp: Any, parts: list[Part], seen: Any) -> Any:
     """Several integers as one state, as the digits of a number."""
     state = 0
-    for path, part in parts:
-        for size, integer in zip(part.sizes.tolist(), part.read(at(seen, path)), strict=True):
+    for part in parts:
+        assert part.integers is not None
+        for size, integer in zip(part.sizes, part.integers(at(seen, part.path)), strict=True):
             state = state * size + integer
     return xp.array(state, np.int32)
 
 
-def _numbered(xp: Any, space: Any) -> Numbered:
+def _part(xp: Any, path: Path, space: Any) -> Part:
     """How one part of an observation becomes numbers of 32 bits, in a copy: many environments reuse their arrays."""
     if is_a(space, *SIZES):
-        return Integers(xp, space).numbered()
+        return _integers(xp, path, space)
     if is_a(space, "Box"):
         low, high = (bound.ravel() for bound in _bounds(space))
         is_binary = not np.issubdtype(np.dtype(space.dtype), np.floating) and (low >= 0).all() and (high <= 1).all()
-        return Numbered(lambda seen: xp.array(seen, np.float32).reshape(low.size), low, high, not is_binary)
+        return Part(path, lambda seen: xp.array(seen, np.float32).reshape(low.size), low, high, not is_binary)
     if xp is np and is_text(space):
-        return Numbered(one_hot_text, np.zeros(TEXT_PLACES), np.ones(TEXT_PLACES))
+        return Part(path, one_hot_text, np.zeros(TEXT_PLACES), np.ones(TEXT_PLACES))
     others = (
         "Text, or a Dict or Tuple of these, or set encoding to hashed" if xp is np else "or a Dict or Tuple of these"
     )
@@ -220,7 +197,30 @@ def _numbered(xp: Any, space: Any) -> Numbered:
     )
 
 
-def _numbers(space: Any, parts: list[Numbered]) -> Numbers:
+def _integers(xp: Any, path: Path, space: Any) -> Part:
+    """A part of integers: each becomes a one-hot; those of a MultiBinary are 0 and 1 already."""
+    kind = next(each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES)
+    sizes, start = np.array(SIZES[kind](space)), np.ravel(getattr(space, "start", 0)).astype(np.int32)
+
+    def read(seen: Any) -> Any:  # in a compiled program, no error can be raised
+        integers = xp.array(seen, np.int32).reshape(sizes.size) - start
+        if xp is np and ((integers < 0) | (integers >= sizes)).any():
+            raise ValueError(f"the observation {seen} is not in {space}")
+        return integers
+
+    def numbers(seen: Any) -> Any:
+        integers = read(seen)
+        if kind != "MultiBinary":
+            pairs = zip(integers, sizes.tolist(), strict=True)
+            integers = xp.concatenate([xp.arange(size) == each for each, size in pairs])
+        return integers.astype(np.float32)
+
+    count = int(sizes.size if kind == "MultiBinary" else sizes.sum())
+    low, high = (np.broadcast_to(bound, count) for bound in (0.0, 1.0))  # of one number in memory: counts may be large
+    return Part(path, numbers, low, high, False, read, tuple(sizes.tolist()), int(start[0]))
+
+
+def _numbers(space: Any, parts: list[Part]) -> Numbers:
     """A vector of numbers, with those of its declared bounds that are bounds; InputError if there are no numbers."""
     low = np.concatenate([np.zeros(0), *(part.low for part in parts)])
     high = np.concatenate([np.zeros(0), *(part.high for part in parts)])
