@@ -58,18 +58,10 @@ class Dropout(Perceptrons):
 
 
 class DropoutNetwork(EncodedNetwork):
-    """The perceptrons of all actions, and which of their units each member has.
+    """The perceptrons of all actions, and which of their units each member has."""
 
-    Args:
-        learned: weights and biases; the leading axis of every array is the action.
-        masks: factors for the units of each hidden layer: 0, or 1 / (1 - rate). No gradient reaches them.
-        encoder: the encoding's own arrays.
-        form: how outputs follow from these.
-        rate: probability that a unit is left out.
-    """
-
-    learned: PyTree
-    masks: tuple[Float[Array, "actions members _units"], ...]
+    learned: PyTree  # weights and biases; the leading axis of every array is the action
+    masks: tuple[Float[Array, "actions members _units"], ...]  # 0, or 1 / (1 - rate); no gradient reaches them
     encoder: PyTree
     form: Perceptron = eqx.field(static=True)
     rate: float = eqx.field(static=True)

@@ -82,24 +82,16 @@ class Variational(Perceptrons):
 class VariationalNetwork(EncodedNetwork):
     """A normal distribution for each weight of the perceptrons of all actions, and the members' noise.
 
-    Args:
-        mean: means of weights and biases; the leading axis of every array is the action.
-        raw_std: their standard deviations before the softplus that keeps them above 0.
-        noise: how far each member's weights deviate, in units of these; leading axes [actions, members].
-        seen: transitions seen so far. No gradient reaches it, nor the noise.
-        encoder: the encoding's own arrays.
-        form: how outputs follow from these.
-        prior: standard deviation of the prior of each layer's weights and biases, whose mean is 0.
-        kl: how much the divergence from the prior counts.
+    No gradient reaches the noise, nor the number of transitions seen.
     """
 
-    mean: PyTree
-    raw_std: PyTree
-    noise: PyTree
-    seen: Float[Array, ""]
+    mean: PyTree  # of weights and biases; the leading axis of every array is the action
+    raw_std: PyTree  # standard deviations before the softplus that keeps them above 0
+    noise: PyTree  # how far members' weights deviate, in units of these; leading axes [actions, members]
+    seen: Float[Array, ""]  # transitions seen so far
     encoder: PyTree
     form: Perceptron = eqx.field(static=True)
-    prior: tuple[tuple[float, ...], tuple[float, ...]] = eqx.field(static=True)
+    prior: tuple[tuple[float, ...], tuple[float, ...]] = eqx.field(static=True)  # std by layer of weights and biases
     kl: float = eqx.field(static=True)
 
     @property

@@ -48,8 +48,6 @@ class VectorBuilder(EnvironmentBuilder):
 
     Examples:
         >>> import uppertail as ut
-        >>> issubclass(ut.RichChain, ut.VectorBuilder)
-        True
         >>> ut.RichChain(features="scaled").preferences.features
         'scaled'
     """

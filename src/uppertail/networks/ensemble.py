@@ -92,21 +92,11 @@ class Ensemble(Perceptrons):
 
 
 class EnsembleNetwork(EncodedNetwork):
-    """The perceptrons of all members, computed in one batched product.
+    """The perceptrons of all members, computed in one batched product, with the settings of `Ensemble`."""
 
-    Args:
-        learned: weights and biases that are learned; every array has leading axes [actions, members].
-        prior: those of the prior functions, likewise, which no gradient reaches.
-        encoder: the encoding's own arrays, shared by all members.
-        prior_encoder: the same for the prior functions.
-        form: how outputs follow from these; a prior of one layer is a table.
-        prior_scale: what a prior function is multiplied by.
-        share: probability that a member learns from a transition.
-    """
-
-    learned: PyTree
-    prior: PyTree
-    encoder: PyTree
+    learned: PyTree  # weights and biases; every array has leading axes [actions, members]
+    prior: PyTree  # those of the prior functions, which no gradient reaches; a prior of one layer is a table
+    encoder: PyTree  # shared by all members
     prior_encoder: PyTree
     form: Perceptron = eqx.field(static=True)
     prior_scale: float = eqx.field(static=True)

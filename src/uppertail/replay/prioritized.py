@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.errors import InputError
-from uppertail.replay.base import Replay, Sample
-from uppertail.replay.uniform import RingBuffer, Uniform
+from uppertail.replay.base import Replay, RingBuffer, Sample, Uniform
 from uppertail.schema import settle, traced
 from uppertail.types import Transition
 

@@ -37,9 +37,6 @@ class Watched(WatchedEnvironment):
         pictures: whether its frames are to be pictures.
         frames_per_second: None: as the environment says.
         reset_seed: what every episode of a run of this seed is reset with; None: each with a seed of its own.
-
-    Raises:
-        InputError: it cannot be made, or not be shown in this way.
     """
 
     def __init__(
@@ -92,10 +89,11 @@ class Watched(WatchedEnvironment):
 
 def _mode(label: str, modes: list[str], pictures: bool) -> str:
     """The render mode in which it is shown."""
+    listed = f"render mode {', '.join(map(str, modes))}" if modes else "no render mode"
     if pictures and PICTURES not in modes:
+        remedy = ": leave out --gif" if {WINDOW, TEXT} & set(modes) else ""
         raise InputError(
-            f"{label} draws no pictures (it has {_list_modes(modes)}, not {PICTURES}), so there is no GIF of it"
-            + (": leave out --gif." if {WINDOW, TEXT} & set(modes) else ".")
+            f"{label} draws no pictures (it has {listed}, not {PICTURES}), so there is no GIF of it{remedy}."
         )
     if pictures:
         return PICTURES
@@ -103,11 +101,7 @@ def _mode(label: str, modes: list[str], pictures: bool) -> str:
         return WINDOW
     if TEXT in modes:
         return TEXT
-    raise InputError(f"{label} has no render mode that could be watched: it has {_list_modes(modes)}.")
-
-
-def _list_modes(modes: Any) -> str:
-    return "no render mode" if not modes else f"render mode {', '.join(map(str, modes))}"
+    raise InputError(f"{label} has no render mode that could be watched: it has {listed}.")
 
 
 @contextlib.contextmanager
