@@ -165,7 +165,7 @@ def test_densities_are_scipys_relative_to_their_peak():
 
 def test_action_probabilities_of_policies_are_those_of_their_definitions():
     seed = made_seed(ut.UCB(low=0.0, high=4.0))
-    found = details.action_shares(seed, (np.zeros((1, 1), int), 0, np.arange(4)[None]))
+    found = details.action_shares(seed, (np.zeros((1, 1), int), np.arange(4)[None]))
     c = np.linspace(0, 4, 801)
     wins = (MEAN[0, 1] + c[:, None] * STD[0, 1]) > (MEAN[0, 0] + c[None] * STD[0, 0])
     assert found["UCB"][0, 0, 1] == pytest.approx(wins.mean(), abs=0.08)  # three standard errors of 400 decisions

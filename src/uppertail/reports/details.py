@@ -13,7 +13,7 @@ from uppertail.errors import InputError
 from uppertail.exact import exact_returns, optimal_policy
 from uppertail.policies import UCB, Decision, Thompson
 from uppertail.reports.maps import grid, pack, plane
-from uppertail.reports.seeds import OPTIMISM, Seed
+from uppertail.reports.seeds import Seed
 from uppertail.types import PyTree
 
 POINTS = 33
@@ -36,38 +36,35 @@ def detail(
         room: how many distributions there is room for; None: for all.
         success: the episode of its first success; None: it had none.
     """
-    recorded, row = seed.recorded, seed.row
-    actions = recorded.mean.shape[3]
+    recorded, (moments, _, actions) = seed.recorded, seed.mean.shape
     shown = seed.choose_states(asked)
-    most = recorded.states.shape[2] if room is None else room // (len(recorded.step) * actions)
+    most = recorded.states.shape[2] if room is None else room // (moments * actions)
     states = shown if asked else seed.more_states(shown, most)
     places = seed.places(states)
-    taken = (np.arange(len(places))[:, None], row, np.maximum(places, 0))
-    mean, std = recorded.mean[taken], recorded.std[taken]
-    shares = {name: pack(255 * share, np.uint8) for name, share in action_shares(seed, taken).items()}
+    taken = (np.arange(moments)[:, None], np.maximum(places, 0))
     document: dict[str, Any] = {
         "label": label,
-        "step": recorded.step[:, row].tolist(),
-        "episode": recorded.episode[:, row].tolist(),
+        "step": recorded.step[:, seed.row].tolist(),
+        "episode": recorded.episode[:, seed.row].tolist(),
         "opens": seed.opening(success),
         "states": states,
         "names": [seed.state_name(state) for state in states],
         "rows": list(range(len(shown))),
         "actions": recorded.names.get("actions", [f"action {action}" for action in range(actions)]),
         "there": pack(places >= 0, np.uint8),
-        "mean": pack(mean, np.float32),
-        "upper": pack(mean + OPTIMISM * std, np.float32),
-        "policies": {"arrays": shares},
+        "mean": pack(seed.mean[taken], np.float32),
+        "upper": pack(seed.upper[taken], np.float32),
+        "policies": {
+            "arrays": {name: pack(255 * share, np.uint8) for name, share in action_shares(seed, taken).items()}
+        },
         "exact": exact(seed, states),
     }
     if seed.family is not None and seed.family.has_density:
         document |= densities(seed, taken)
-    if recorded.visits is not None and recorded.last is not None:
-        visits, last = recorded.visits[taken], recorded.last[taken]
-        age = np.where(last > 0, recorded.step[:, row, None, None] - last, -1)
-        document |= {"visits": pack(visits, np.int32), "age": pack(age, np.int32)}
-    if seed.table is not None and recorded.visits is not None and recorded.states.shape[2] == seed.table.num_states:
-        document["grid"] = grid(seed)
+    if seed.data is not None:
+        document |= {name: pack(each[taken], np.int32) for name, each in zip(("visits", "age"), seed.data, strict=True)}
+        if seed.table is not None and recorded.states.shape[2] == seed.table.num_states:
+            document["grid"] = grid(seed)
     if recorded.plane:
         document["plane"] = plane(seed)
     return document
@@ -78,10 +75,10 @@ def densities(seed: Seed, taken: Any) -> dict[str, Any]:
 
     Args:
         seed: the seed; its family has densities.
-        taken: index of moments, seeds and states.
+        taken: index of moments and states.
     """
     family, z = seed.family, seed.parameters(taken)  # [moments, states, members, actions]
-    mean, std = seed.recorded.mean[taken], seed.recorded.std[taken]
+    mean, std = seed.mean[taken], seed.std[taken]
     centers = getattr(family, "centres", None)  # of a family of bins
     if centers is not None:
         points = np.broadcast_to(np.asarray(centers, np.float32), (*mean.shape, len(centers)))
@@ -110,7 +107,7 @@ def mixture_density(family: Any) -> Callable[[PyTree, Any], Any]:
 
 def action_shares(seed: Seed, taken: Any) -> dict[str, Float[np.ndarray, "..."]]:
     """How often each policy takes each action, by the first decisions of episodes; greedy shares ties equally."""
-    mean = np.nan_to_num(seed.recorded.mean[taken])
+    mean = np.nan_to_num(seed.mean[taken])
     best = mean == mean.max(axis=-1, keepdims=True)
     found = {"greedy": best / best.sum(axis=-1, keepdims=True)}
     family, own = seed.family, seed.policy

@@ -76,7 +76,9 @@ def _group(runs: list[RunFolder], states: list[int]) -> Group:
     for label, run in zip(labels, runs, strict=True):
         times = outcomes.times(run)
         data["curves"] += outcomes.curve_rows(label, run.episodes)
-        data["seeds"] += outcomes.seed_rows(label, run.seeds, run.episodes)
+        for number, seed in zip(run.seeds, run.episodes, strict=True):
+            rows = outcomes.curve_rows(label, [seed], outcomes.SEED_POINTS)
+            data["seeds"] += [{name: row[name] for name in ("m", "e", "v")} | {"s": number} for row in rows]
         data["explore"] += outcomes.log_rows(label, run.log)
         for name, what in SURVIVAL.items():
             data[name] += outcomes.survival_rows(label, times[what]) if what in times else []

@@ -1,20 +1,18 @@
 """One seed of a run at one moment: its distributions in a state, its greedy path."""
 
 import dataclasses
-import functools
 import math
 from typing import Any, NamedTuple, Self
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from uppertail.errors import InputError
 from uppertail.records import RunFolder
 from uppertail.records.distributions import Distributions
 from uppertail.reports.details import SPREAD, mixture_density
 from uppertail.reports.groups import environment_label
-from uppertail.reports.seeds import OPTIMISM, Seed
+from uppertail.reports.seeds import Seed
 
 
 class Drawn(NamedTuple):
@@ -60,25 +58,10 @@ class Inspected:
         moment = len(steps) - 1 if step is None else max(0, int(np.searchsorted(steps, step, side="right")) - 1)
         return cls(run, Seed.of(run, recorded, row), moment)
 
-    @functools.cached_property
+    @property
     def places(self) -> dict[int, int]:
         """The place of each recorded state, by the state."""
         return self.seed.at(self.moment)
-
-    @property
-    def mean(self) -> Float[np.ndarray, "states actions"]:
-        """Mean of each action's return, over all members."""
-        return self.seed.recorded.mean[self.moment, self.seed.row]
-
-    @property
-    def std(self) -> Float[np.ndarray, "states actions"]:
-        """Its standard deviation, that of the mixture over members."""
-        return self.seed.recorded.std[self.moment, self.seed.row]
-
-    @property
-    def upper(self) -> Float[np.ndarray, "states actions"]:
-        """Its upper bound."""
-        return self.mean + OPTIMISM * self.std
 
     def place(self, state: int | None) -> int:
         """The position of a state; by default that of the path's first.
@@ -98,22 +81,25 @@ class Inspected:
 
     def document(self, state: int | None) -> dict[str, Any]:
         """Everything about a state, and the greedy path; numbers that are not finite are None."""
-        place, recorded, row = self.place(state), self.seed.recorded, self.seed.row
-        names = {name: array[self.moment, row, place] for name, array in recorded.parameters.items()}
-        number = int(recorded.states[self.moment, row, place]) if recorded.of_states else None
+        recorded, row, at = self.seed.recorded, self.seed.row, (self.moment, self.place(state))
+        mean, std, upper = (each[at] for each in (self.seed.mean, self.seed.std, self.seed.upper))
+        parameters = {name: array[:, row][at] for name, array in recorded.parameters.items()}
+        number = int(recorded.states[self.moment, row, at[1]]) if recorded.of_states else None
+        unknown = [None] * len(mean)
+        visits, ages = (unknown, unknown) if self.seed.data is None else (each[at].tolist() for each in self.seed.data)
         actions = [
             {
                 "action": action,
                 "name": self.action_name(action),
-                "greedy": bool(self.mean[place, action] == self.mean[place].max()),
-                "mean": _number(self.mean[place, action]),
-                "std": _number(self.std[place, action]),
-                "upper": _number(self.upper[place, action]),
-                "visits": self._count(recorded.visits, place, action),
-                "age": self._age(place, action),
-                "parameters": {name: _plain(array[:, action]) for name, array in names.items()},
+                "greedy": bool(mean[action] == mean.max()),
+                "mean": _number(mean[action]),
+                "std": _number(std[action]),
+                "upper": _number(upper[action]),
+                "visits": visits[action],
+                "age": None if ages[action] == -1 else ages[action],
+                "parameters": {name: _plain(array[:, action]) for name, array in parameters.items()},
             }
-            for action in range(self.mean.shape[1])
+            for action in range(len(mean))
         ]
         episode, step = recorded.episode[self.moment, row], recorded.step[self.moment, row]
         return {
@@ -129,16 +115,16 @@ class Inspected:
 
     def densities(self, state: int | None, points: int) -> Drawn | None:
         """Densities of each action in a state; None for a family that has none, or of numbers that are not finite."""
-        family, place = self.seed.family, self.place(state)
-        mean, reach = self.mean[place], SPREAD * self.std[place]
+        family, at = self.seed.family, (self.moment, self.place(state))
+        mean, reach = self.seed.mean[at], SPREAD * self.seed.std[at]
         if family is None or not family.has_density or not np.isfinite(mean + reach).all():
             return None
         low, high = float((mean - reach).min()), float((mean + reach).max())
         edges = np.linspace(low, high, 8 * points, dtype=np.float32)  # finer than what is shown: peaks are narrow
-        z = self.seed.parameters((np.array([[self.moment]]), self.seed.row, np.array([[place]])))
-        at = jnp.broadcast_to(jnp.asarray(edges), (1, 1, len(mean), len(edges)))
-        density = np.asarray(mixture_density(family)(z, at))[0, 0]
-        return Drawn(low, high, np.nan_to_num(density).reshape(len(mean), points, 8).max(axis=2).tolist())
+        z = self.seed.parameters(tuple(np.array([[each]]) for each in at))
+        density = mixture_density(family)(z, jnp.broadcast_to(edges, (1, 1, len(mean), len(edges))))
+        peaks = np.nan_to_num(np.asarray(density)[0, 0]).reshape(len(mean), points, 8).max(axis=2)
+        return Drawn(low, high, peaks.tolist())
 
     def _known(self) -> str:
         """The states, for a sentence."""
@@ -148,15 +134,8 @@ class Inspected:
             return f"one from 0 to {max(self.places)}"
         return f"one of those recorded, such as {', '.join(map(str, [*self.places][:10]))}"
 
-    def _count(self, counts: np.ndarray | None, place: int, action: int) -> int | None:
-        return None if counts is None else int(counts[self.moment, self.seed.row, place, action])
-
-    def _age(self, place: int, action: int) -> int | None:
-        last = self._count(self.seed.recorded.last, place, action)
-        return int(self.seed.recorded.step[self.moment, self.seed.row]) - last if last else None
-
     def _on_path(self, state: int) -> dict[str, Any]:
-        mean, upper = self.mean[self.places[state]], self.upper[self.places[state]]
+        mean, upper = (each[self.moment, self.places[state]] for each in (self.seed.mean, self.seed.upper))
         action = int(mean.argmax())
         other = float(np.delete(upper, action).max()) if upper.size > 1 else math.nan
         return {

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from uppertail.environments import FiniteMDP
-from uppertail.reports.seeds import OPTIMISM, Seed
+from uppertail.reports.seeds import Seed
 
 MOST_CELLS = 1024
 
@@ -34,19 +34,17 @@ def shaded(values: Float[np.ndarray, "..."]) -> tuple[str, list[float]]:
 
 def grid(seed: Seed) -> dict[str, Any] | None:
     """All states that can be reached in their places: width, visits, upper bound and greedy action at each moment."""
-    table, recorded = seed.table, seed.recorded
+    table, data = seed.table, seed.data
     assert table is not None
-    assert recorded.visits is not None
-    count = table.num_states
+    assert data is not None
+    count, columns = table.num_states, seed.columns
     if count > MOST_CELLS:
         return None
-    columns = seed.columns
-    mean, std = recorded.mean[:, seed.row], recorded.std[:, seed.row]
-    greedy = mean.argmax(axis=2)
+    greedy = seed.mean.argmax(axis=2)
     shades = {
-        "width": shaded(std.max(axis=2)),
-        "visits": shaded(np.log1p(recorded.visits[:, seed.row].sum(axis=2))),
-        "upper": shaded((mean + OPTIMISM * std).max(axis=2)),
+        "width": shaded(seed.std.max(axis=2)),
+        "visits": shaded(np.log1p(data[0].sum(axis=2))),
+        "upper": shaded(seed.upper.max(axis=2)),
     }
     kinds = cell_kinds(table)
     return {

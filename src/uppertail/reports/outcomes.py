@@ -11,36 +11,23 @@ from uppertail.analysis.survival import Times, kaplan_meier, median
 from uppertail.records import Episodes, RunFolder
 
 WINDOW = 50
-POINTS = 150
-SEED_POINTS = 80
+POINTS, SEED_POINTS = 150, 80
+"""How many episodes a curve shows, of a method and of a seed."""
 
 FIRST, SOLVED, KEPT = "first success", "solved", "fell after it was solved"
 """The events whose times are shown."""
 
 
-def curve_rows(label: str, seeds: list[Episodes]) -> list[dict[str, Any]]:
-    """The learning curve of a method with its interval: mean return of the last 50 episodes."""
+def curve_rows(label: str, seeds: list[Episodes], points: int = POINTS) -> list[dict[str, Any]]:
+    """The learning curve of some seeds with its interval: mean return of the last 50 episodes."""
     finished = [seed for seed in seeds if seed.returns.size]
     if not finished:
         return []
-    episodes, interval = learning_curve(finished, WINDOW, POINTS)
-    columns = zip(episodes, interval.value, interval.low, interval.high, strict=True)
+    episodes, interval = learning_curve(finished, WINDOW, points)
+    columns = zip(episodes, *interval, strict=True)
     return [
         {"m": label, "e": int(e), "v": _round(v), "l": _round(low), "h": _round(high)} for e, v, low, high in columns
     ]
-
-
-def seed_rows(label: str, numbers: list[int], seeds: list[Episodes]) -> list[dict[str, Any]]:
-    """The same of each seed alone."""
-    rows = []
-    for number, seed in zip(numbers, seeds, strict=True):
-        if seed.returns.size:
-            episodes, interval = learning_curve([seed], WINDOW, SEED_POINTS)
-            rows += [
-                {"m": label, "s": number, "e": int(e), "v": _round(v)}
-                for e, v in zip(episodes, interval.value, strict=True)
-            ]
-    return rows
 
 
 def log_rows(label: str, log: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ import gzip
 import html
 import importlib.resources
 import json
+import string
 from typing import Any
 
 import yaml
@@ -26,14 +27,8 @@ def page(title: str, groups: list[Group], command: str) -> str:
         command: the command that made the report.
     """
     documents = [
-        {
-            "first": 0,
-            "last": group.episodes,
-            "data": group.data,
-            "details": group.details,
-            "methods": group.methods,
-        }
-        for group in groups
+        {"first": 0, "last": each.episodes, "data": each.data, "details": each.details, "methods": each.methods}
+        for each in groups
     ]
     runs = sum(len(group.runs) for group in groups)
     parts = {
@@ -45,7 +40,7 @@ def page(title: str, groups: list[Group], command: str) -> str:
         "data": _embed({"groups": documents}),
         "script": "".join(_file(name) for name in ("charts.js", "panel.js", "page.js")),
     }
-    return _fill(_file("page.html"), parts)
+    return string.Template(_file("page.html")).substitute(parts)
 
 
 def _section(number: int, group: Group) -> str:
@@ -56,7 +51,7 @@ def _section(number: int, group: Group) -> str:
         "table": _table(group.table),
         "made": "\n".join(_provenance(label, run) for label, run in zip(group.methods, group.runs, strict=True)),
     }
-    return _fill(_file("section.html"), parts)
+    return string.Template(_file("section.html")).substitute(parts)
 
 
 def _table(rows: list[dict[str, str]]) -> str:
@@ -90,13 +85,3 @@ def _embed(document: Any) -> str:
 
 def _file(name: str) -> str:
     return importlib.resources.files("uppertail.reports").joinpath(name).read_text(encoding="utf-8")
-
-
-def _fill(template: str, parts: dict[str, str]) -> str:
-    """A template with its parts filled in; braces within a part stay as they are."""
-    pieces = template.split("{{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        filled += [parts[name], rest]
-    return "".join(filled)

@@ -9,13 +9,14 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.records import RunFolder
 from uppertail.records.distributions import Distributions
+from uppertail.training.tensors import to_named
 from uppertail.types import PyTree
 
 
@@ -39,22 +40,6 @@ def built_in(part: str, described: Mapping[str, Any]) -> Any:
         return kind and kind(**settings)
     except (InputError, TypeError, ValueError):
         return None
-
-
-def are_of(family: Any, arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether recorded arrays are parameters of this family."""
-    return {name: array.shape[5:] for name, array in arrays.items()} == {name: x.shape for name, x in _leaves(family)}
-
-
-def parameters_of(family: Any, arrays: Mapping[str, np.ndarray]) -> PyTree:
-    """A family's parameters, from recorded arrays."""
-    leaves = [jnp.asarray(arrays[name], leaf.dtype) for name, leaf in _leaves(family)]
-    return jax.tree.unflatten(jax.tree.structure(family.terminal()), leaves)
-
-
-def _leaves(family: Any) -> list[tuple[str, Any]]:
-    paths, _ = jax.tree_util.tree_flatten_with_path(family.terminal())
-    return [(jax.tree_util.keystr(path, simple=True, separator="/"), jnp.asarray(leaf)) for path, leaf in paths]
 
 
 def _plain(value: Any) -> Any:
@@ -92,8 +77,9 @@ class Seed:
         """A seed of a run."""
         summary = run.summary
         family = built_in("distribution", summary["distribution"])
-        if family is not None and not are_of(family, recorded.parameters):
-            family = None
+        shapes = {name: array.shape[5:] for name, array in recorded.parameters.items()}
+        if family is not None and shapes != {name: leaf.shape for name, leaf in to_named(family.terminal()).items()}:
+            family = None  # what was recorded is not of this family
         return cls(recorded, row, family, built_in("policy", summary["policy"]), float(summary["settings"]["discount"]))
 
     @functools.cached_property
@@ -101,6 +87,30 @@ class Seed:
         """Its environment's table; None if it has none."""
         arrays = {name: jnp.asarray(array[self.row]) for name, array in self.recorded.table.items()}
         return FiniteMDP(**arrays, time_limit=1) if arrays else None
+
+    @functools.cached_property
+    def mean(self) -> Float[np.ndarray, "moments states actions"]:
+        """Mean of each action's return, over all members."""
+        return self.recorded.mean[:, self.row]
+
+    @functools.cached_property
+    def upper(self) -> Float[np.ndarray, "moments states actions"]:
+        """Its upper bound."""
+        return self.mean + OPTIMISM * self.std
+
+    @functools.cached_property
+    def std(self) -> Float[np.ndarray, "moments states actions"]:
+        """Its standard deviation, that of the mixture over members."""
+        return self.recorded.std[:, self.row]
+
+    @functools.cached_property
+    def data(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """How often each action was taken and how many steps ago last (-1: never), [moments, states, actions] both."""
+        visits, last = self.recorded.visits, self.recorded.last
+        if visits is None or last is None:
+            return None
+        ages = self.recorded.step[:, :, None, None] - last
+        return visits[:, self.row], np.where(last > 0, ages, -1)[:, self.row]
 
     def at(self, moment: int) -> dict[int, int]:
         """The place of each state that was recorded at a moment, by the state."""
@@ -116,7 +126,7 @@ class Seed:
     def path(self, moment: int = -1) -> list[int]:
         """The states along the greedy path at a moment, as far as they were recorded; likeliest outcomes count."""
         at, state, path = self.at(moment), self.start(moment), []
-        best = self.recorded.mean[moment, self.row].argmax(axis=1)
+        best = self.mean[moment].argmax(axis=1)
         while state in at and state not in path:
             path.append(state)
             if self.table is None:
@@ -134,8 +144,8 @@ class Seed:
             return asked
         path = self.path()
         states = [path[place] for place in np.unique(np.linspace(0, len(path) - 1, SHOWN).round().astype(int))]
-        if self.recorded.visits is not None:
-            counts = self.recorded.visits[-1, self.row].sum(axis=1)
+        if self.data is not None:
+            counts = self.data[0][-1].sum(axis=1)
             order = self.recorded.states[-1, self.row][np.argsort(-counts, kind="stable")]
             states += [int(each) for each in order[: (counts > 0).sum()] if each >= 0 and each not in path]
         along = {state: place for place, state in enumerate(path)}
@@ -172,8 +182,8 @@ class Seed:
         if success is not None:
             return int(np.argmin(np.abs(self.recorded.episode[:, self.row] - success)))
         recorded = self.recorded
-        arrays = [recorded.plane["std"]] if recorded.plane else [recorded.mean, recorded.std]
-        finite = [np.nan_to_num(each[:, self.row], posinf=0, neginf=0) for each in arrays]
+        arrays = [recorded.plane["std"][:, self.row]] if recorded.plane else [self.mean, self.std]
+        finite = [np.nan_to_num(each, posinf=0, neginf=0) for each in arrays]
         change = sum(np.abs(np.diff(each, axis=0)).mean(axis=(1, 2)) for each in finite)
         return int(np.argmax(change)) + 1 if last else 0
 
@@ -183,5 +193,7 @@ class Seed:
         return np.array([[at.get(state, -1) for state in states] for at in each], int).reshape(len(each), len(states))
 
     def parameters(self, where: Any) -> PyTree:
-        """The family's parameters where an index of moments, seeds and states points; its last axes stay."""
-        return parameters_of(self.family, {name: array[where] for name, array in self.recorded.parameters.items()})
+        """The family's parameters where an index of moments and states points; their last axes stay."""
+        one, arrays = self.family.terminal(), self.recorded.parameters
+        leaves = [jnp.asarray(arrays[name][:, self.row][where], leaf.dtype) for name, leaf in to_named(one).items()]
+        return jax.tree.unflatten(jax.tree.structure(one), leaves)
