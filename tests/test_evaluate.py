@@ -15,7 +15,8 @@ import safetensors.numpy
 
 import uppertail as ut
 from uppertail import records
-from uppertail.cli import main, running
+from uppertail.cli import main
+from uppertail.cli import train as command
 from uppertail.errors import InputError
 from uppertail.training import checkpoint
 from uppertail.training.drive import drive
@@ -170,7 +171,7 @@ def test_an_interrupted_run_leaves_its_networks_and_a_resumed_one_others(monkeyp
 
     long = ["--episodes", "9999", "--steps", "2048", "--checkpoint_every", "1024"]
     with monkeypatch.context() as patch:
-        patch.setattr(running, "train", stopped)
+        patch.setattr(command, "drive", stopped)
         assert main(["train", *TOY, *long, "--out", "run"]) == 130
     assert main(["evaluate", "run", "--episodes", "1", "--quiet"]) == 0
     assert document(Path("run"))["networks"]["env_steps"] == 1024

@@ -17,7 +17,7 @@ from reproduction.drawing.curve_panels import curve_panels
 from uppertail import records
 from uppertail.analysis import curves, figures, return_figure
 from uppertail.cli import main, output
-from uppertail.cli.running import _log
+from uppertail.cli.train import _log
 from uppertail.errors import InputError
 from uppertail.exact.discrete import ExactReturn
 from uppertail.records import Episodes

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -11,7 +12,7 @@ from uppertail import Toy
 from uppertail.cli.exact import _policy
 from uppertail.errors import InputError
 
-MDP: Any = Toy()  # never looked at
+MDP: Any = Toy().build(jax.random.key(0))  # never looked at
 
 
 def content(array: Any) -> bytes:

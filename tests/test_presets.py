@@ -9,9 +9,8 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from uppertail.cli.train import parse_request
+from uppertail.cli.request import parse_request
 from uppertail.errors import InputError
-from uppertail.presets import with_preset
 
 
 def test_the_paper_preset_is_the_papers_form() -> None:
@@ -98,7 +97,7 @@ def test_the_configuration_of_a_run_names_no_preset() -> None:
 
 
 def test_without_a_preset_nothing_changes() -> None:
-    assert with_preset(["--env", "Toy"]) == ["--env", "Toy"]
+    assert parse_request(["--preset", "null", "--env", "Toy"]).config == parse_request(["--env", "Toy"]).config
 
 
 def test_an_unknown_preset_is_one_sentence() -> None:

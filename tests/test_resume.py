@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from uppertail import Chain, Checkpoints, Settings, records, train
-from uppertail.cli import main, running
+from uppertail.cli import main
+from uppertail.cli import train as command
 from uppertail.records import locked
 from uppertail.training import checkpoint
 from uppertail.training.drive import drive
@@ -107,8 +108,8 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(killed, finished,
 def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(
-            running,
-            "train",
+            command,
+            "drive",
             lambda run, _, checkpoints: drive(run, lambda progress: os.kill(os.getpid(), signal.SIGINT), checkpoints),
         )
         assert main(["train", *SHORT, "--out", "run"]) == 130
@@ -155,7 +156,7 @@ def test_a_new_limit_is_only_a_wish_until_the_longer_run_has_results(finished, t
 
     shutil.copytree(finished, tmp_path / "run")
     before = contents(tmp_path / "run")
-    monkeypatch.setattr(running, "train", die)
+    monkeypatch.setattr(command, "drive", die)
     assert main(["resume", "run", "--steps", "3072", "--quiet"]) == 130
     assert "steps: 3072" in (tmp_path / "run" / "config-next.yaml").read_text()
     assert main(["resume", "run", "--quiet"]) == 130  # goes on to the new limit

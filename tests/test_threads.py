@@ -11,10 +11,10 @@ from uppertail.training import process
 
 POOL = """
 from pathlib import Path
-from uppertail.cli.train import main
+from uppertail.cli import main
 sizes = ["--steps=16", "--width=4", "--hidden_layers=1", "--replay_size=99", "--batch_size=8"]
 sizes += ["--replay=Uniform", "--target=Online"]
-main(["--env=Toy", "--seeds={seeds}", *sizes, "--quiet", "--out={out}"])
+main(["train", "--env=Toy", "--seeds={seeds}", *sizes, "--quiet", "--out={out}"])
 print(sum("XLAEigen" in file.read_text() for file in Path("/proc/self/task").glob("*/comm")))
 """
 

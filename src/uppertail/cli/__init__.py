@@ -8,20 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from uppertail.cli import output, programs
+from uppertail.cli.commands import COMMANDS
 from uppertail.errors import InputError, message_of, nearest
-
-COMMANDS = {
-    "train": "train one method on one environment, for several seeds at once",
-    "resume": "go on with a run that was killed or interrupted, from its last checkpoint",
-    "evaluate": "play a run's learned networks for many episodes: returns, with an interval over seeds",
-    "watch": "see a run's agent play, in Gymnasium's own pictures: in a window or in a GIF",
-    "inspect": "look at what a run learned: distributions of a state, the greedy path",
-    "export": "write a run's greedy policy to a file for other programs: ONNX, or NumPy arrays",
-    "report": "write runs into one HTML file: curves, distributions over training, why it got stuck",
-    "exact": "compute the exact distribution of the return of a finite MDP under a fixed policy",
-    "study": "run many settings from one file, on one machine or many, and compare them",
-    "reproduce": "make a figure of the paper, or all of them, with intervals",
-}
 
 NO_DEVICE = "Unable to initialize backend"
 """What JAX's error says if it finds no device."""
@@ -33,16 +21,11 @@ USAGE = "\n".join(
         "Exploration with the return distribution: learn it whole, start it wide, act on its upper tail.",
         "",
         "commands:",
-        *(f"  {name:<10} {purpose}" for name, purpose in COMMANDS.items()),
+        *(f"  {name:<10} {command.purpose}" for name, command in COMMANDS.items()),
         "",
         "`uppertail COMMAND --help` lists a command's options.",
     ]
 )
-
-
-def wants_help(arguments: Sequence[str]) -> bool:
-    """Whether a command's help is asked for, which is printed without importing jax."""
-    return any(argument in ("-h", "--help") for argument in arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,11 +88,10 @@ def _command(command: str, *rest: str) -> int:
         raise InputError(
             f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.{nearest(command, COMMANDS, 1)}"
         )
-    if not wants_help(rest):
-        programs.keep()
-        os.environ["JAX_ENABLE_X64"] = "0"  # results are computed in 32 bits, whatever the surroundings ask of JAX
-    module = importlib.import_module(f"uppertail.cli.{command}")
-    if wants_help(rest):
-        module.COMMAND.parser(light=True).print_help()
+    if any(argument in ("-h", "--help") or argument.partition("=")[0].endswith(".help") for argument in rest):
+        print(COMMANDS[command].help(rest))
         return 0
-    return module.main(rest)
+    programs.keep()
+    os.environ["JAX_ENABLE_X64"] = "0"  # results are computed in 32 bits, whatever the surroundings ask of JAX
+    values = COMMANDS[command].parse(rest)
+    return importlib.import_module(f"uppertail.cli.{command}").main(values)

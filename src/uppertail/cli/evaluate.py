@@ -1,38 +1,25 @@
 """`uppertail evaluate`: what a run's learned networks earn, over many episodes."""
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from uppertail import records
+from uppertail.analysis.statistics import mean_interval
 from uppertail.cli import trained
-from uppertail.cli.parsing import FOLDER, QUIET, TRUST, Command, option
+from uppertail.cli.parsing import Values
+from uppertail.console import print_table
 from uppertail.errors import InputError
-
-if TYPE_CHECKING:
-    from uppertail.training.drivers.base import Played
-
-COMMAND = Command(
-    "evaluate",
-    """Plays episodes with the networks that a run of `uppertail train` learned, of every seed and held still;
-prints their returns with a 95% bootstrap interval over seeds, and writes evaluation-POLICY.json to the run's folder.
-Called again, it prints the same numbers.""",
-    {
-        **FOLDER,
-        "--episodes": option(int, 100, "episodes of each seed"),
-        **trained.POLICY,
-        **TRUST,
-        **QUIET,
-    },
-)
+from uppertail.training.drivers.base import Played
+from uppertail.training.process import hardware
 
 MOST_EPISODES = 100_000
 """Compiled episodes are played all at once, and take about 4 kB of memory each at width 256."""
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(config: Values) -> int:
     """Runs the command."""
-    config = COMMAND.parse(arguments)
     if not 1 <= config.episodes <= MOST_EPISODES:
         raise InputError(f"episodes is {config.episodes}: use 1 to {MOST_EPISODES:,}.")
     with trained.open_run(config.folder, config.trust, config.policy) as opened:
@@ -51,8 +38,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _document(opened: trained.TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
-    from uppertail.training.process import hardware
-
     opened.require_finite(slice(None))
     run, header = opened.run, opened.file.header
     played = run.play(opened.networks, opened.policy, episodes)
@@ -65,12 +50,8 @@ def _document(opened: trained.TrainedRun, asked: str, episodes: int) -> dict[str
     }
 
 
-def _results(first_seed: int, played: "Played", success_return: float) -> dict[str, Any]:
+def _results(first_seed: int, played: Played, success_return: float) -> dict[str, Any]:
     """The episodes of each seed, and their means; success may not be defined."""
-    import numpy as np
-
-    from uppertail.analysis.statistics import mean_interval
-
     returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, played.lengths))
     rates = (played.returns >= success_return).mean(axis=1) if math.isfinite(success_return) else None
     mean, low, high = mean_interval(returns.tolist())
@@ -97,8 +78,6 @@ def _results(first_seed: int, played: "Played", success_return: float) -> dict[s
 
 def _show(distribution: str, document: dict[str, Any]) -> None:
     """Prints a row for each seed, and the mean over seeds with its interval in a sentence."""
-    from uppertail.console import print_table
-
     env, policy, (low, high) = document["env"], document["policy"], document["interval"]
     settings = [f"{name} {value:g}" for name, value in policy.items() if isinstance(value, int | float)]
     label = f"{policy['name']} ({', '.join(settings)})" if settings else policy["name"]

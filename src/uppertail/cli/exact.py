@@ -2,57 +2,36 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jsonargparse import Namespace
+import numpy as np
+from rich.console import Console
 
+from uppertail import records
+from uppertail.cli.commands import EXACT_POLICY
 from uppertail.cli.output import picture
-from uppertail.cli.parsing import Command, flag, instantiate, option, parse
+from uppertail.cli.parsing import Values
+from uppertail.console import table
+from uppertail.environments import FiniteMDP, require_tables_fit
 from uppertail.errors import InputError
+from uppertail.exact import ExactReturn, exact_returns, optimal_policy, uniform_policy
+from uppertail.training.process import require_working_jax
+from uppertail.training.seeds import seed_keys
 
-if TYPE_CHECKING:
-    from uppertail.environments import FiniteMDP
-    from uppertail.exact import ExactReturn
-
-    Returns = dict[tuple[int, int], ExactReturn]
-
-POLICY = "uniform, optimal (of the highest expected return, ties shared), or a .npy file of [states, actions]"
-TOLERANCE = "largest Wasserstein-1 error wanted of a grid (default: 0.001 of the range of returns)"
-
-COMMAND = Command(
-    "exact",
-    """Computes the distribution of the return Z(s, a) of every state and action of a finite MDP under a
-stationary policy: by enumeration where no state comes back, else on a grid with a bound on its error. Prints a table
-and draws exact.png. A time limit is ignored.""",
-    {
-        "--policy": option(str, "uniform", POLICY),
-        "--discount": option(float, 0.995, "discount per step, in [0, 1]"),
-        "--tolerance": option(float | None, None, TOLERANCE),
-        "--seed": option(int, 0, "what the environment of this seed draws at random"),
-        "--out": option(str, None, "folder for the figure (default: runs/exact-ENV)"),
-        "--json": flag("print all atoms and probabilities as JSON; draw only with --out"),
-    },
-    parts=("env",),
-)
+Returns = dict[tuple[int, int], ExactReturn]
 
 FIGURE = "exact.png"
 ROWS = 24
 FEW_ATOMS = 4
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(config: Values) -> int:
     """Runs the command."""
-    options = COMMAND.parser()
-    config = parse(options, arguments)
     if not 0 <= config.seed < 2**31:
         raise InputError(f"seed is {config.seed}: use 0 or more, below 2^31.")
-    built = instantiate(options, config)
+    built = Values({**config, "env": config.env.build()})
     env, mdp = type(built.env).__name__, _table(built)
-    from uppertail import records
-    from uppertail.exact import exact_returns
-
     policy = _policy(built.policy, mdp, built.discount)
     if built.out:
         records.require_unused(Path(built.out))  # an error here comes before the work
@@ -67,11 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _table(built: Namespace) -> "FiniteMDP":
-    from uppertail.environments import FiniteMDP, require_tables_fit
-    from uppertail.training.process import require_working_jax
-    from uppertail.training.seeds import seed_keys
-
+def _table(built: Values) -> FiniteMDP:
     require_working_jax()
     key = seed_keys(built.seed).environment  # as training builds it for this seed
     require_tables_fit(built.env, key[None], copies=4)
@@ -83,17 +58,13 @@ def _table(built: Namespace) -> "FiniteMDP":
     return mdp
 
 
-def _policy(name: str, mdp: "FiniteMDP", discount: float) -> Any:
-    import numpy as np
-
-    from uppertail.exact import optimal_policy, uniform_policy
-
+def _policy(name: str, mdp: FiniteMDP, discount: float) -> Any:
     if name == "uniform":
         return uniform_policy(mdp)
     if name == "optimal":
         return optimal_policy(mdp, discount)
     if not name.endswith(".npy"):
-        raise InputError(f"Unknown policy {name!r}: use {POLICY}.")
+        raise InputError(f"Unknown policy {name!r}: use {EXACT_POLICY}.")
     try:
         policy: Any = np.load(name, allow_pickle=False)
         if policy.dtype.kind in "biuf":
@@ -101,13 +72,11 @@ def _policy(name: str, mdp: "FiniteMDP", discount: float) -> Any:
         why = None
     except Exception as error:  # NumPy raises many kinds of errors for a damaged file
         why = error
-    raise InputError(f"The policy file {name!r} cannot be read as an array of numbers: use {POLICY}.") from why
+    raise InputError(f"The policy file {name!r} cannot be read as an array of numbers: use {EXACT_POLICY}.") from why
 
 
-def _draw(out: str | None, env: str, title: str, returns: "Returns", quiet: bool) -> None:
+def _draw(out: str | None, env: str, title: str, returns: Returns, quiet: bool) -> None:
     """Draws the figure, after the numbers are printed."""
-    from uppertail import records
-
     folder = Path(out) if out else records.claim_unused(Path("runs"), f"exact-{env}")
     if out:
         records.claim_folder(folder)
@@ -119,11 +88,7 @@ def _draw(out: str | None, env: str, title: str, returns: "Returns", quiet: bool
             print(f"Figure in {folder / FIGURE}")
 
 
-def _show(title: str, returns: "Returns") -> None:
-    from rich.console import Console
-
-    from uppertail.console import table
-
+def _show(title: str, returns: Returns) -> None:
     rows = table("state", "action", "mean", "sd", title=title)
     rows.add_column("method", no_wrap=True)
     rows.add_column("return (probability)")
@@ -136,18 +101,18 @@ def _show(title: str, returns: "Returns") -> None:
         print(f"Wasserstein-1 distance to the true distribution: at most {error:.2g}.")
 
 
-def _atoms(z: "ExactReturn") -> str:
+def _atoms(z: ExactReturn) -> str:
     """All atoms if they are few, else their range."""
     if z.atoms.size > FEW_ATOMS:
         return f"{z.atoms.size:,} atoms from {z.atoms[0]:.4g} to {z.atoms[-1]:.4g}"
     return ", ".join(f"{z:.4g} ({p:.3g})" for z, p in zip(z.atoms, z.probabilities, strict=True))
 
 
-def _method(z: "ExactReturn") -> str:
+def _method(z: ExactReturn) -> str:
     return "grid" if z.error else "enumeration"
 
 
-def _document(built: Namespace, returns: "Returns") -> dict[str, Any]:
+def _document(built: Values, returns: Returns) -> dict[str, Any]:
     rows = [
         {"state": state, "action": action, "method": _method(z), "mean": z.mean, "std": z.std, "error": z.error}
         | {"atoms": z.atoms.tolist(), "probabilities": z.probabilities.tolist()}

@@ -1,32 +1,16 @@
 """`uppertail export`: the greedy policy of a run as a file that other programs run."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import numpy as np
 
+from uppertail import records
 from uppertail.cli.output import output_file
-from uppertail.cli.parsing import FOLDER, QUIET, TRUST, Command, option
+from uppertail.cli.parsing import Values
+from uppertail.cli.trained import load
 from uppertail.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from uppertail.export.files import Policy
-    from uppertail.export.operations import Program
-    from uppertail.training.results import TrainingResult
-
-COMMAND = Command(
-    "export",
-    """Writes the greedy policy that one seed of a run learned: NAME.onnx for any program that reads ONNX
-(needs `pip install onnx`), or NAME.npz, whose `readme` has a loader that needs only NumPy. The file is checked against
-the run on 1,000 observations before it is written.""",
-    {
-        **FOLDER,
-        "--to": option(str | None, None, "the file: NAME.onnx or NAME.npz"),
-        "--seed": option(int | None, None, "which seed (default: that of the highest greedy return)"),
-        **TRUST,
-        **QUIET,
-    },
-)
+from uppertail.export.files import KINDS, Policy
+from uppertail.export.operations import Program
+from uppertail.export.program import program_of
+from uppertail.training.results import TrainingResult
 
 ENDINGS = (".npz", ".onnx")
 CHECKED = 1000
@@ -34,18 +18,11 @@ MOST_DIFFERENCE = 1e-3
 """The largest difference of mean returns that rounding explains, as a share of the largest one."""
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(config: Values) -> int:
     """Runs the command."""
-    config = COMMAND.parse(arguments)
     if config.to is None:
         raise InputError("Which file? Add --to policy.onnx or --to policy.npz.")
     to = output_file(config.to, ENDINGS, "of no known kind")
-
-    from uppertail import records
-    from uppertail.cli.trained import load
-    from uppertail.export.files import KINDS
-    from uppertail.export.program import program_of
-
     run = load(config.folder, config.trust)
     seed = run.best_seed if config.seed is None else config.seed
     program = program_of(run.player(seed))
@@ -59,14 +36,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _checked(run: "TrainingResult", seed: int, program: "Program", policy: "Policy") -> str:
+def _checked(run: TrainingResult, seed: int, program: Program, policy: Policy) -> str:
     """Compares the policy of a file with the run, and says how far they differ.
 
     Raises:
         InputError: by more than rounding, or the run's network holds numbers that are not finite.
     """
-    import numpy as np
-
     observations = _observations(program)
     actions, means = policy(observations)
     asked = observations.reshape(CHECKED, *(run.interface.reading.shape or ()))
@@ -82,10 +57,8 @@ def _checked(run: "TrainingResult", seed: int, program: "Program", policy: "Poli
     return f"{same:,} of {CHECKED:,} observations get the run's action; mean returns differ by up to {difference:.1g}"
 
 
-def _observations(program: "Program") -> "np.ndarray":
+def _observations(program: Program) -> np.ndarray:
     """Observations within the range of what the run saw, [CHECKED, ...]."""
-    import numpy as np
-
     rng, size = np.random.default_rng(0), (CHECKED, *program.low.shape)
     if not program.low.ndim:
         return rng.integers(program.low, program.high, size, endpoint=True)

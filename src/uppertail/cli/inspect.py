@@ -2,42 +2,26 @@
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from uppertail.cli.parsing import FOLDER, Command, flag, option
+from uppertail.cli import trained
+from uppertail.cli.parsing import Values
+from uppertail.console import print_table
 from uppertail.errors import InputError
-
-if TYPE_CHECKING:
-    from uppertail.records import RunFolder
-    from uppertail.records.distributions import Distributions
-    from uppertail.reports.inspected import Inspected
-
-COMMAND = Command(
-    "inspect",
-    """Shows what a run of `uppertail train` learned: the return distribution of each action in a state, and
-the greedy path with upper bounds; of its end, or with --step of any moment that --record distributions recorded.""",
-    {
-        **FOLDER,
-        "--seed": option(int | None, None, "which seed (default: the first)"),
-        "--state": option(int | None, None, "which state (default: the greedy path's first)"),
-        "--step": option(int | None, None, "the last recorded moment up to this environment step (default: the end)"),
-        "--json": flag("print the numbers as JSON"),
-    },
-)
+from uppertail.records import RunFolder, config_of
+from uppertail.records.distributions import Distributions
+from uppertail.reports.inspected import Inspected
+from uppertail.training.snapshot import at_the_end
 
 WIDTH = 20
 """Characters of a drawn distribution."""
 BLOCKS = "·▁▂▃▄▅▆▇█"
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(config: Values) -> int:
     """Runs the command."""
-    config = COMMAND.parse(arguments)
     if config.step is not None and config.step < 0:
         raise InputError(f"step is {config.step}: use 0, the beginning, or more.")
-    from uppertail.records import RunFolder, config_of
-    from uppertail.reports.inspected import Inspected
-
     config_of(config.folder)  # refuses what is no run's folder
     run = RunFolder(config.folder)
     found = Inspected.of(run, run.distributions or _at_the_end(run, config.step), config.seed, config.step)
@@ -49,11 +33,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _at_the_end(run: "RunFolder", step: int | None) -> "Distributions":
+def _at_the_end(run: RunFolder, step: int | None) -> Distributions:
     """What the networks give of a run that recorded nothing; code that its folder names never runs."""
-    from uppertail.cli import trained
-    from uppertail.training.snapshot import at_the_end
-
     if step is not None:
         raise InputError(
             "This run recorded no distributions, so only its end can be looked at: leave --step out, or train with "
@@ -63,9 +44,7 @@ def _at_the_end(run: "RunFolder", step: int | None) -> "Distributions":
         return at_the_end(opened.run, opened.networks, run.summary["episodes"], opened.file.header.step)
 
 
-def _show(found: "Inspected", document: dict[str, Any]) -> None:
-    from uppertail.console import print_table
-
+def _show(found: Inspected, document: dict[str, Any]) -> None:
     print(f"{document['environment']}, {document['method']}: seed {document['seed']}, {document['when']}")
     heights = found.densities(document["state"], WIDTH)
     rows = [_numbers(row) for row in document["actions"]]

@@ -1,35 +1,19 @@
 """`uppertail report`: runs in one interactive HTML file."""
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
-from uppertail.cli.parsing import QUIET, Command, option
+from uppertail import records
+from uppertail.cli.parsing import Values
 from uppertail.errors import InputError
-
-COMMAND = Command(
-    "report",
-    """Writes one HTML file about one or several runs: learning curves, return distributions over training (of
-runs with --record distributions), why a run got stuck, when seeds got there. It opens without a network.""",
-    {
-        "folders": option(str, [], "folders of runs and of studies", nargs="*"),
-        "--out": option(str, None, "the file (default: report.html in the folder, or here if there are more)"),
-        "--states": option(list[int] | int, [], "states to show, like '[0, 5]' (default: along the greedy path)"),
-        **QUIET,
-    },
-)
+from uppertail.reports.groups import groups
+from uppertail.reports.page import MARK, page
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(config: Values) -> int:
     """Runs the command."""
-    from uppertail import records
-    from uppertail.reports.page import page
-
-    config = COMMAND.parse(arguments)
     if not config.folders:
         raise InputError("Which runs? `uppertail report DIR...`, with folders that `uppertail train` wrote to.")
-    from uppertail.reports.groups import groups
-
     folders = [Path(folder) for folder in config.folders]
     out = Path(config.out) if config.out else (folders[0] if len(folders) == 1 else Path()) / "report.html"
     states = [config.states] if isinstance(config.states, int) else list(config.states)
@@ -48,8 +32,6 @@ def main(arguments: Sequence[str]) -> int:
 
 def _require_free(out: Path) -> None:
     """Refuses to replace a file that is not a report."""
-    from uppertail.reports.page import MARK
-
     if out.is_dir():
         raise InputError(f"The output {out} is a folder: give the name of a file, such as {out / 'report.html'}.")
     if out.is_file():

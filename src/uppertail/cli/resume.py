@@ -2,39 +2,24 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from uppertail import records
-from uppertail.cli import train
-from uppertail.cli.parsing import FOLDER, QUIET, TRUST, Command, option
+from uppertail.cli.parsing import Values
+from uppertail.cli.request import read_request
+from uppertail.cli.train import train
 from uppertail.cli.trust import require_trust
 from uppertail.errors import InputError
-
-if TYPE_CHECKING:
-    from uppertail.training.drive import OnChunk
-
-COMMAND = Command(
-    "resume",
-    """Goes on with a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
-last checkpoint to the limits in its config.yaml, and writes what the run would have written. With --steps N, a run
-that ended at its limit of steps goes on to a later one; until it has written results, the new limit stands in
-config-next.yaml, and without that file the run has its old limit.""",
-    {
-        **FOLDER,
-        "--steps": option(int | None, None, "a new limit of environment steps, beyond that of the run"),
-        **TRUST,
-        **QUIET,
-    },
-)
+from uppertail.training import process
+from uppertail.training.drive import OnChunk
+from uppertail.training.saver import Saver
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(values: Values) -> int:
     """Runs the command."""
-    config = COMMAND.parse(arguments)
-    return go_on(config.folder, config.steps, config.trust, config.quiet)
+    return go_on(values.folder, values.steps, values.trust, values.quiet)
 
 
-def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: "Sequence[OnChunk]" = ()) -> int:
+def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: Sequence[OnChunk] = ()) -> int:
     """Goes on with a run, and returns the exit code.
 
     Args:
@@ -61,25 +46,21 @@ def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: "Se
             return 0
         require_trust(folder, trust)
         if later.is_file() and steps is None:
-            steps = train.read_request(later).built.steps
+            steps = read_request(later).settings.steps
         return _train(folder, config, steps, quiet, beside)
 
 
-def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: "Sequence[OnChunk]") -> int:
+def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: Sequence[OnChunk]) -> int:
     """Trains on.
 
     With a new limit, the options are kept in a file of their own until results of the longer run are written: without
     that file, the folder is the run to the old limit again.
     """
-    from uppertail.cli import running
-    from uppertail.training import process
-    from uppertail.training.saver import Saver
-
-    request = train.read_request(config)
+    request = read_request(config)
     if steps is not None:
-        _require_longer(request.built.steps, steps, folder)
-        request = train.read_request(config, [f"--steps={steps}"])
-    process.limit_threads(request.built.seeds)
+        _require_longer(request.settings.steps, steps, folder)
+        request = read_request(config, [f"--steps={steps}"])
+    process.limit_threads(request.settings.seeds)
     loggers, checkpoints = request.loggers(folder), request.checkpoints(folder)
     files = checkpoints.files()
     if not files and (checkpoints.every is None or steps is not None):
@@ -94,7 +75,7 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: "
         Saver(checkpoints, run).require_usable()
         with records.output_errors(folder):
             records.write_config(folder / records.NEXT_CONFIG, request.config)
-    return running.drive(run, folder, checkpoints, loggers, quiet, beside)
+    return train(run, folder, checkpoints, loggers, quiet, beside)
 
 
 def _require_longer(before: int | None, steps: int, folder: Path) -> None:

@@ -2,50 +2,24 @@
 
 import functools
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
-
-from jsonargparse import Namespace
 
 from uppertail import records
 from uppertail.cli import study_running
-from uppertail.cli.parsing import QUIET, Command, flag, option
+from uppertail.cli.parsing import Values
 from uppertail.cli.study_checks import check_cells, check_some_cells
+from uppertail.cli.study_tables import show_comparison
 from uppertail.errors import InputError
 from uppertail.studies import pool
+from uppertail.studies.comparison import compare, labels, select_runs
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import StudyFolder
-
-WORKERS = (
-    "cells side by side, each in a process of its own, or as many jobs (default: the cores that are usable); 1: one "
-    "after another in this process"
-)
-COMPARE = "instead: is B better than A? Folders of runs or of studies, or cells of this study: option=value,..."
-LAUNCHERS = Literal["here", "slurm", "pbs", "lsf", "sge"]
-
-COMMAND = Command(
-    "study",
-    """Runs every cell of a study, each a run folder of `uppertail train`, and writes study.json. The file is
-YAML: base (options of `uppertail train`), grid (option: list of values; their product) and cells (a list of options).
-The same command again does what is missing. Exit code 1: some cells failed. Give the study's folder instead of the file
-to go on with the study in it.""",
-    {
-        "study": option(str | None, None, "the study's file, or its folder", nargs="?"),
-        "--out": option(str | None, None, "the study's folder (default: runs/NAME)"),
-        "--workers": option(int | None, None, WORKERS),
-        "--scheduler": option(str | None, None, "use the workers of a running Dask cluster: tcp://HOST:PORT"),
-        "--launcher": option(LAUNCHERS, "here", "where the workers are started: here, or as jobs of a cluster"),
-        "--dry-run": flag("only say how many cells, and about how long"),
-        "--compare": option(str, None, COMPARE, nargs=2, metavar=("A", "B")),
-        **QUIET,
-    },
-)
+from uppertail.training import process
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(config: Values) -> int:
     """Runs the command."""
-    config = COMMAND.parse(arguments)
     if config.compare is not None:
         return _compare(config.study, config.out, *config.compare)
     if config.study is None:
@@ -58,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     definition = Definition.read(file)
     folder.exists()
     workers = min(_workers(config), len(definition.cells))
-    return (_dry_run if config.dry_run else _run)(config, definition, folder, workers)
+    return (_dry_run if config["dry-run"] else _run)(config, definition, folder, workers)
 
 
 def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
@@ -74,16 +48,14 @@ def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
     return path, StudyFolder(Path(out) if out else Path("runs", path.stem))
 
 
-def _workers(config: Namespace) -> int:
+def _workers(config: Values) -> int:
     """How many workers: as many as cores by default, or one where Dask is not installed."""
-    from uppertail.training import process
-
     if config.workers is not None:
         return config.workers
     return process.cores() if importlib.util.find_spec("distributed") or config.launcher != "here" else 1
 
 
-def _dry_run(config: Namespace, definition: Definition, folder: StudyFolder, workers: int) -> int:
+def _dry_run(config: Values, definition: Definition, folder: StudyFolder, workers: int) -> int:
     """Says how many cells there are, after checking some of them, and about how long they take."""
     del config
     outcomes = folder.outcomes(definition)
@@ -94,7 +66,7 @@ def _dry_run(config: Namespace, definition: Definition, folder: StudyFolder, wor
     return 0
 
 
-def _run(config: Namespace, definition: Definition, folder: StudyFolder, workers: int) -> int:
+def _run(config: Values, definition: Definition, folder: StudyFolder, workers: int) -> int:
     settings = check_cells(definition, folder)
     say: Callable[[str], object] = (lambda line: None) if config.quiet else print
     alone = workers == 1 and config.scheduler is None and config.launcher == "here"
@@ -115,9 +87,6 @@ def _run(config: Namespace, definition: Definition, folder: StudyFolder, workers
 
 
 def _compare(study: str | None, out: str | None, a: str, b: str) -> int:
-    from uppertail.cli.study_tables import show_comparison
-    from uppertail.studies.comparison import compare, labels, select_runs
-
     folder = None if study is None else _places(study, out)[1]
     sides, left_out = zip(*(select_runs(what, folder) for what in (a, b)), strict=True)
     names = labels([*sides[0], *sides[1]])

@@ -3,24 +3,22 @@
 import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-from uppertail.cli import train
+from uppertail.cli import request
 from uppertail.errors import InputError
 from uppertail.studies.cells import Cell, differences, flat, key, text
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import StudyFolder, settings_of
-
-if TYPE_CHECKING:
-    from uppertail.studies.summary import Settings
+from uppertail.studies.summary import Settings
 
 SOME = 100
 """The most cells that a dry run checks; a cell takes about a tenth of a second."""
 
 
-def check_cells(definition: Definition, folder: StudyFolder) -> "Settings":
+def check_cells(definition: Definition, folder: StudyFolder) -> Settings:
     """Checks every cell, or those at the ends of a search, and returns the settings of each, flat."""
     if definition.space is None:
         return _check(definition.cells, folder)
@@ -58,11 +56,11 @@ def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, An
     for cell in cells:
         place = folder.cell(cell)
         try:
-            request = train.parse_request(cell.arguments)
-            request.check(place)
+            asked = request.parse_request(cell.arguments)
+            asked.check(place)
         except InputError as error:
             raise InputError(f"In the cell {cell.name}: {error}") from error
-        settings = flat(yaml.safe_load(request.config))
+        settings = flat(yaml.safe_load(asked.config))
         same = names.setdefault(key(settings), cell.name)
         if same != cell.name:
             raise InputError(f"The cells {same} and {cell.name} ask for the same: leave one of them out.")

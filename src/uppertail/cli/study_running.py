@@ -4,21 +4,20 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
 from uppertail import records
 from uppertail.cli.output import complain
+from uppertail.cli.study_tables import show_cells, show_trials
 from uppertail.studies import pool
 from uppertail.studies.cells import Cell, Outcome
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import SUMMARY, StudyFolder, finished_run
 from uppertail.studies.search import Search, open_study
+from uppertail.studies.summary import Settings, summary
 from uppertail.studies.work import Work
-
-if TYPE_CHECKING:
-    from uppertail.studies.summary import Settings
 
 
 def counts(outcomes: Mapping[str, Outcome]) -> str:
@@ -50,16 +49,16 @@ def line(outcomes: Mapping[str, Outcome], workers: int) -> str:
 
 def train(cell: Cell, place: Path, beside: Sequence[Callable[[Any], object]]) -> None:
     """Trains a cell to its end, from its last checkpoint if there is one."""
-    from uppertail.cli import programs, resume
-    from uppertail.cli import train as command
+    from uppertail.cli import programs, request, resume
+    from uppertail.cli.train import begin
 
     programs.keep()
     checkpoints = (place / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN)
     if (place / records.CONFIG).is_file() and any(checkpoints):
         code = resume.go_on(place, None, True, True, beside)
     else:
-        request = command.parse_request([*cell.arguments, "--out", str(place), "--overwrite", "--quiet"])
-        code = command.begin(request, beside)
+        asked = request.parse_request([*cell.arguments, "--out", str(place), "--overwrite", "--quiet"])
+        code = begin(asked, beside)
     if code:
         raise KeyboardInterrupt(code - 128)
 
@@ -97,11 +96,8 @@ def run(
             status.update(line(outcomes, workers))
 
 
-def conclude(definition: Definition, folder: StudyFolder, settings: "Settings", quiet: bool) -> int:
+def conclude(definition: Definition, folder: StudyFolder, settings: Settings, quiet: bool) -> int:
     """Writes study.json, shows a table, and lists the cells that failed; returns the exit code."""
-    from uppertail.cli.study_tables import show_cells, show_trials
-    from uppertail.studies.summary import summary
-
     outcomes = folder.outcomes(definition)
     if definition.space is not None:
         document, show = Search(open_study(folder.path), definition.space).summary(), show_trials

@@ -4,31 +4,25 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from uppertail.cli import train
-from uppertail.cli.parsing import Command, instantiate, option, parse
+import jax
+import numpy as np
+
+from uppertail import records
+from uppertail.cli.parsing import parse
+from uppertail.cli.request import read_request
 from uppertail.cli.trust import require_trust
 from uppertail.errors import InputError
-
-if TYPE_CHECKING:
-    from uppertail.networks import Network
-    from uppertail.policies import ExplorationPolicy
-    from uppertail.training.results import TrainingResult
-    from uppertail.training.run import Run
-    from uppertail.training.trained import LearnedFile
+from uppertail.networks import Network
+from uppertail.policies import UCB, ExplorationPolicy, Greedy, Thompson
+from uppertail.schema import require_type
+from uppertail.training.process import in_32_bits
+from uppertail.training.results import TrainingResult
+from uppertail.training.run import Run
+from uppertail.training.trained import LearnedFile, record_of
 
 NAMES = ("greedy", "ucb", "thompson", "trained")
 """Short names of policies to play with."""
-
-POLICY = {
-    "--policy": option(
-        str,
-        "greedy",
-        "greedy: the highest mean; ucb, thompson: as the run had them, or their defaults; trained: the run's own; else "
-        "the name or import path of a policy, or '{class_path: EpisodeUCB, init_args: {low: 2, high: 2}}'",
-    )
-}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,16 +36,13 @@ class TrainedRun:
         policy: the policy to play with.
     """
 
-    run: "Run"
-    file: "LearnedFile"
-    networks: "Network"
-    policy: "ExplorationPolicy"
+    run: Run
+    file: LearnedFile
+    networks: Network
+    policy: ExplorationPolicy
 
     def require_finite(self, rows: slice) -> None:
         """Refuses networks of these seeds that hold NaN or infinite numbers."""
-        import jax
-        import numpy as np
-
         for row in range(*rows.indices(self.run.settings.seeds)):
             if not all(np.isfinite(weight[row]).all() for weight in map(np.asarray, jax.tree.leaves(self.networks))):
                 raise InputError(
@@ -69,13 +60,10 @@ def open_run(folder: Path, trust: bool | None, policy: str = "trained") -> Itera
         trust: whether code that it names may run though the user did not make it here; None: never.
         policy: one of `NAMES`, or another policy, as the help of --policy says.
     """
-    from uppertail import records
-    from uppertail.training.trained import LearnedFile
-
     other = None if policy in NAMES else _policy(policy)
     config = records.config_of(folder)
     require_trust(folder, trust)
-    request = train.read_request(config)
+    request = read_request(config)
     file = LearnedFile.read(folder)
     run = request.run(file.header.asked)
     try:
@@ -84,25 +72,22 @@ def open_run(folder: Path, trust: bool | None, policy: str = "trained") -> Itera
         run.close()
 
 
-def _policy(text: str) -> "ExplorationPolicy":
+def _policy(text: str) -> ExplorationPolicy:
     """A policy by its name, its import path, or a mapping of class_path and init_args."""
-    options = Command("evaluate", "", {}, parts=("policy",)).parser()
     try:
-        return instantiate(options, parse(options, [f"--policy={text}"])).policy
+        return parse("uppertail train", {}, ("policy",), [f"--policy={text}"]).policy.build()
     except InputError as error:
         short = f" Short names are {', '.join(NAMES)}." if str(error).startswith("Unknown policy") else ""
         raise InputError(f"{error}{short}") from error
 
 
-def _by_short_name(name: str, own: "ExplorationPolicy") -> "ExplorationPolicy":
+def _by_short_name(name: str, own: ExplorationPolicy) -> ExplorationPolicy:
     """The policy of a short name; the run's own, with its settings, if it is of that class."""
-    from uppertail.policies import UCB, Greedy, Thompson
-
     kind = {"greedy": Greedy, "ucb": UCB, "thompson": Thompson, "trained": type(own)}[name]
     return own if isinstance(own, kind) else kind()
 
 
-def load(folder: Path | str, trust: bool = False) -> "TrainingResult":
+def load(folder: Path | str, trust: bool = False) -> TrainingResult:
     """A run of `uppertail train` and what it learned, as `ut.train` returns it.
 
     Args:
@@ -123,13 +108,7 @@ def load(folder: Path | str, trust: bool = False) -> "TrainingResult":
         >>> run.act(0), run.distribution(0, seed=1).mean.shape  # of state 0; by action
         (0, (2,))
     """
-    from uppertail.records import RunFolder
-    from uppertail.schema import require_type
-    from uppertail.training.process import in_32_bits
-    from uppertail.training.results import TrainingResult
-    from uppertail.training.trained import record_of
-
-    files = RunFolder(Path(require_type("folder", folder, Path | str)))
+    files = records.RunFolder(Path(require_type("folder", folder, Path | str)))
     with in_32_bits(), open_run(files.path, trust) as opened:
         run, record = opened.run, record_of(files, opened.file.header)
         parts = opened.networks, run.interface, run.world.environments, files.distributions

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from uppertail.cli.checks import content_of
+from uppertail.cli.parsing import content_of
 from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS
 from uppertail.records import RunFolder, made_here

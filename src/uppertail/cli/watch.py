@@ -3,37 +3,20 @@
 import io
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PIL import Image
 
 from uppertail.cli import trained
 from uppertail.cli.output import output_file
-from uppertail.cli.parsing import FOLDER, TRUST, Command, option
+from uppertail.cli.parsing import Values
+from uppertail.environments import Frame
 from uppertail.errors import InputError
 from uppertail.records import write_bytes, write_errors
-
-if TYPE_CHECKING:
-    from uppertail.environments import Frame
-    from uppertail.training.run import Run
-
-COMMAND = Command(
-    "watch",
-    """Plays episodes with the network that one seed of a run learned, in Gymnasium's own pictures of the
-environment: in a window, or, with --gif, in a file, which needs no display. An environment that draws only text is
-printed. Gymnasium draws with pygame, which `pip install 'gymnasium[classic-control,toy-text]'` installs.""",
-    {
-        **FOLDER,
-        "--seed": option(int | None, None, "which of the run's seeds (default: the first)"),
-        "--episodes": option(int, 1, "how many episodes"),
-        **trained.POLICY,
-        **TRUST,
-        "--gif": option(str, None, "file for an animated GIF, instead of a window"),
-        "--fps": option(int | None, None, "frames per second (default: the environment's)"),
-    },
-)
+from uppertail.training.run import Run
+from uppertail.training.watching import watch
 
 MOST_PIXELS = 400_000_000
 """The most pixels of all frames of a GIF, which stay in memory: 1,666 frames of 600 x 400 take 400 MB."""
@@ -44,16 +27,13 @@ SHORTEST_FRAME = 20
 """Milliseconds; browsers slow down shorter ones."""
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(config: Values) -> int:
     """Runs the command."""
-    config = COMMAND.parse(arguments)
     if config.episodes < 1:
         raise InputError(f"episodes is {config.episodes}: use 1 or more.")
     if config.fps is not None and not 1 <= config.fps <= 1000:
         raise InputError(f"fps is {config.fps}: use 1 to 1000 frames per second.")
     gif = None if config.gif is None else output_file(config.gif, (".gif",), "to be an animated GIF")
-    from uppertail.training.watching import watch
-
     with trained.open_run(config.folder, config.trust, config.policy) as opened:
         row = _row(opened.run, config.seed)
         opened.require_finite(slice(row, row + 1))
@@ -73,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _row(run: "Run", seed: int | None) -> int:
+def _row(run: Run, seed: int | None) -> int:
     """The position of a seed among those of the run."""
     first, count = run.settings.seed, run.settings.seeds
     row = 0 if seed is None else seed - first
@@ -83,11 +63,11 @@ def _row(run: "Run", seed: int | None) -> int:
     return row
 
 
-def _printer(frames_per_second: float) -> "Callable[[Frame, bool], None]":
+def _printer(frames_per_second: float) -> Callable[[Frame, bool], None]:
     """Prints frames that are text, in a terminal at the environment's pace; a window draws by itself."""
     pause = 1 / frames_per_second if sys.stdout.isatty() else 0.0
 
-    def show(frame: "Frame", last: bool) -> None:
+    def show(frame: Frame, last: bool) -> None:
         del last
         if isinstance(frame, str):
             print(frame)

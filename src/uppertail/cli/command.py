@@ -1,0 +1,111 @@
+"""A command of `uppertail`: its options, and its help."""
+
+import argparse
+import dataclasses
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from uppertail.cli.choices import class_named
+from uppertail.cli.options import REQUIRED, Option, options_of
+from uppertail.cli.parsing import Values, parse
+from uppertail.errors import InputError
+from uppertail.parts import PARTS
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command; the module of its name has the function `main`, which runs it.
+
+    Args:
+        name: its name.
+        purpose: what it is for, in the list of all commands.
+        description: what its help says first.
+        options: its options by name.
+        parts: the parts of a run that are among them, with their settings.
+        settings: a dataclass whose fields are among them, too.
+        more: what its help says last.
+    """
+
+    name: str
+    purpose: str
+    description: str
+    options: Mapping[str, Option]
+    parts: Sequence[str] = ()
+    settings: type | None = None
+    more: Callable[[], str] = str
+
+    def parse(self, arguments: Sequence[str]) -> Values:
+        """The values of its options; the folder of a run must be among them.
+
+        Raises:
+            InputError: an option is unknown or missing, or its value is of another type.
+        """
+        settings = {} if self.settings is None else options_of(self.settings)
+        values = parse(f"uppertail {self.name}", {**settings, **self.options}, self.parts, arguments)
+        if "folder" in values:
+            if values.folder is None:
+                command = f"`uppertail {self.name} DIR`"
+                raise InputError(f"Which run? {command}, with the folder that `uppertail train` wrote to.")
+            values["folder"] = Path(values.folder)
+        return values
+
+    def help(self, arguments: Sequence[str]) -> str:
+        """All of its options; with `--PART.help CLASS` among the arguments, the settings of that class."""
+        for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+            name, equals, value = argument.removeprefix("--").partition("=")
+            if name.endswith(".help") and (part := name.removesuffix(".help")) in self.parts:
+                return self._help_of(part, class_named(part, value if equals else following))
+        parser = _parser(f"uppertail {self.name}", self.description)
+        for name in self.parts:
+            part = PARTS[name]
+            own = f"or the import path of your own class; its settings: --{name}.NAME VALUE"
+            default = None if part.optional else part.default
+            _show(parser, name, Option(str, default, f"{part.meaning}: {part.choices}, {own}"))
+            parser.add_argument(f"--{name}.help", metavar="CLASS", help="list the settings of one of these")
+        for name, option in self.options.items():
+            _show(parser, name, option)
+        if self.settings is not None:
+            group = parser.add_argument_group(str(self.settings.__doc__).partition(".\n")[0])
+            for name, option in options_of(self.settings).items():
+                _show(group, name, option)
+        return f"{parser.format_help()}{self.more()}"
+
+    def _help_of(self, part: str, kind: type) -> str:
+        """The settings of a class."""
+        parser = _parser(f"uppertail {self.name} --{part} {kind.__name__}", str(kind.__doc__).partition("\n\n")[0])
+        for name, option in options_of(kind).items():
+            _show(parser, f"{part}.{name}", option)
+        return parser.format_help()
+
+
+def _parser(program: str, description: str) -> argparse.ArgumentParser:
+    """What formats help."""
+    return argparse.ArgumentParser(program, description=description)
+
+
+def _show(parser: argparse._ActionsContainer, name: str, option: Option) -> None:
+    """Adds an option to the help."""
+    if option.nargs in ("?", "*"):
+        parser.add_argument(name, nargs=option.nargs, help=option.text)
+    elif option.nargs == 0:
+        parser.add_argument(f"--{name}", action="store_true", help=option.text)
+    else:
+        default = json.dumps(option.default, default=str).strip('"')
+        known = "required" if option.default is REQUIRED else f"default: {default}"
+        text = f"{option.text} (type: {_type_text(option.kind)}, {known})".replace("%", "%%")
+        choices = f"{{{','.join(map(str, get_args(option.kind)))}}}" if get_origin(option.kind) is Literal else None
+        shown = ("A", "B") if option.nargs == 2 else choices or name.rpartition(".")[2].upper()
+        parser.add_argument(f"--{name}", nargs=None if option.nargs == 1 else option.nargs, metavar=shown, help=text)
+
+
+def _type_text(kind: Any) -> str:
+    """A type as help shows it: `int | null`."""
+    if get_origin(kind) in (typing.Union, types.UnionType, Literal):
+        return " | ".join(each if isinstance(each, str) else _type_text(each) for each in get_args(kind))
+    if kind is types.NoneType:
+        return "null"
+    return kind.__name__ if isinstance(kind, type) and not get_origin(kind) else str(kind).replace("typing.", "")

@@ -1,0 +1,200 @@
+"""The commands of `uppertail`, with all of their options. Imports no part of a run, so that help is fast."""
+
+from typing import Literal
+
+from uppertail.cli.command import Command
+from uppertail.cli.options import Option, flag
+from uppertail.parts import PARTS
+from uppertail.training.settings import Settings
+
+FOLDER = {"folder": Option(str, None, "the run's folder", nargs="?")}
+QUIET = {"quiet": flag("print nothing but errors")}
+TRUST = {"trust": flag("run the code that the folder names, also if you did not make it on this machine")}
+PRESET = "a set of options: paper (the paper's own form) or minigrid (needs --env.id); options given beside it win"
+CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
+RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
+RECORD_OVER = "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two"
+LOGGER = "beside log.jsonl: tensorboard, wandb, or the import path of your own class; may be given several times"
+POLICY = {
+    "policy": Option(
+        str,
+        "greedy",
+        "greedy: the highest mean; ucb, thompson: as the run had them, or their defaults; trained: the run's own; else "
+        "the name or import path of a policy, or '{class_path: UCB, init_args: {low: 2, high: 2}}'",
+    )
+}
+EXACT_POLICY = "uniform, optimal (of the highest expected return, ties shared), or a .npy file of [states, actions]"
+TOLERANCE = "largest Wasserstein-1 error wanted of a grid (default: 0.001 of the range of returns)"
+WORKERS = (
+    "cells side by side, each in a process of its own, or as many jobs (default: the cores that are usable); 1: one "
+    "after another in this process"
+)
+COMPARE = "instead: is B better than A? Folders of runs or of studies, or cells of this study: option=value,..."
+LAUNCHERS = Literal["here", "slurm", "pbs", "lsf", "sge"]
+
+
+def _figures() -> str:
+    """The figures of the paper, a line for each."""
+    from uppertail.cli.reproduce import figures  # they are part of a source checkout
+
+    return "\n".join(["figures:", *(f"  {name:<20} {text}" for name, text in figures().items())])
+
+
+COMMANDS = {
+    command.name: command
+    for command in [
+        Command(
+            "train",
+            "train one method on one environment, for several seeds at once",
+            """Trains one method on one environment, all seeds at once, and writes config.yaml, log.jsonl,
+episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
+            {
+                "config": Option(str, None, "YAML file with any of these options"),
+                "preset": Option(str | None, None, PRESET),
+                "checkpoint_every": Option(int | None, None, CHECKPOINT_EVERY),
+                "record": Option(Literal["distributions"] | None, None, RECORD),
+                "record_over": Option(tuple[int, int] | None, None, RECORD_OVER),
+                "logger": Option(list[str] | str, [], LOGGER, repeats=True),
+                "out": Option(str, None, "folder for the results (default: runs/NAME)"),
+                "overwrite": flag("replace the results in that folder"),
+                "print_config": flag("only print the config.yaml of the run"),
+                **QUIET,
+            },
+            parts=tuple(PARTS),
+            settings=Settings,
+        ),
+        Command(
+            "resume",
+            "go on with a run that was killed or interrupted, from its last checkpoint",
+            """Goes on with a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
+last checkpoint to the limits in its config.yaml, and writes what the run would have written. With --steps N, a run
+that ended at its limit of steps goes on to a later one; until it has written results, the new limit stands in
+config-next.yaml, and without that file the run has its old limit.""",
+            {
+                **FOLDER,
+                "steps": Option(int | None, None, "a new limit of environment steps, beyond that of the run"),
+                **TRUST,
+                **QUIET,
+            },
+        ),
+        Command(
+            "evaluate",
+            "play a run's learned networks for many episodes: returns, with an interval over seeds",
+            """Plays episodes with the networks that a run of `uppertail train` learned, of every seed and held still;
+prints their returns with a 95% bootstrap interval over seeds, and writes evaluation-POLICY.json to the run's folder.
+Called again, it prints the same numbers.""",
+            {
+                **FOLDER,
+                "episodes": Option(int, 100, "episodes of each seed"),
+                **POLICY,
+                **TRUST,
+                **QUIET,
+            },
+        ),
+        Command(
+            "watch",
+            "see a run's agent play, in Gymnasium's own pictures: in a window or in a GIF",
+            """Plays episodes with the network that one seed of a run learned, in Gymnasium's own pictures of the
+environment: in a window, or, with --gif, in a file, which needs no display. An environment that draws only text is
+printed. Gymnasium draws with pygame, which `pip install 'gymnasium[classic-control,toy-text]'` installs.""",
+            {
+                **FOLDER,
+                "seed": Option(int | None, None, "which of the run's seeds (default: the first)"),
+                "episodes": Option(int, 1, "how many episodes"),
+                **POLICY,
+                **TRUST,
+                "gif": Option(str, None, "file for an animated GIF, instead of a window"),
+                "fps": Option(int | None, None, "frames per second (default: the environment's)"),
+            },
+        ),
+        Command(
+            "inspect",
+            "look at what a run learned: distributions of a state, the greedy path",
+            """Shows what a run of `uppertail train` learned: the return distribution of each action in a state, and
+the greedy path with upper bounds; of its end, or with --step of any moment that --record distributions recorded.""",
+            {
+                **FOLDER,
+                "seed": Option(int | None, None, "which seed (default: the first)"),
+                "state": Option(int | None, None, "which state (default: the greedy path's first)"),
+                "step": Option(
+                    int | None, None, "the last recorded moment up to this environment step (default: the end)"
+                ),
+                "json": flag("print the numbers as JSON"),
+            },
+        ),
+        Command(
+            "export",
+            "write a run's greedy policy to a file for other programs: ONNX, or NumPy arrays",
+            """Writes the greedy policy that one seed of a run learned: NAME.onnx for any program that reads ONNX
+(needs `pip install onnx`), or NAME.npz, whose `readme` has a loader that needs only NumPy. The file is checked against
+the run on 1,000 observations before it is written.""",
+            {
+                **FOLDER,
+                "to": Option(str, None, "the file: NAME.onnx or NAME.npz"),
+                "seed": Option(int | None, None, "which seed (default: that of the highest greedy return)"),
+                **TRUST,
+                **QUIET,
+            },
+        ),
+        Command(
+            "report",
+            "write runs into one HTML file: curves, distributions over training, why it got stuck",
+            """Writes one HTML file about one or several runs: learning curves, return distributions over training (of
+runs with --record distributions), why a run got stuck, when seeds got there. It opens without a network.""",
+            {
+                "folders": Option(list[str], [], "folders of runs and of studies", nargs="*"),
+                "out": Option(str, None, "the file (default: report.html in the folder, or here if there are more)"),
+                "states": Option(list[int] | int, [], "states to show, like '[0, 5]' (default: along the greedy path)"),
+                **QUIET,
+            },
+        ),
+        Command(
+            "exact",
+            "compute the exact distribution of the return of a finite MDP under a fixed policy",
+            """Computes the distribution of the return Z(s, a) of every state and action of a finite MDP under a
+stationary policy: by enumeration where no state comes back, else on a grid with a bound on its error. Prints a table
+and draws exact.png. A time limit is ignored.""",
+            {
+                "policy": Option(str, "uniform", EXACT_POLICY),
+                "discount": Option(float, 0.995, "discount per step, in [0, 1]"),
+                "tolerance": Option(float | None, None, TOLERANCE),
+                "seed": Option(int, 0, "what the environment of this seed draws at random"),
+                "out": Option(str, None, "folder for the figure (default: runs/exact-ENV)"),
+                "json": flag("print all atoms and probabilities as JSON; draw only with --out"),
+            },
+            parts=("env",),
+        ),
+        Command(
+            "study",
+            "run many settings from one file, on one machine or many, and compare them",
+            """Runs every cell of a study, each a run folder of `uppertail train`, and writes study.json. The file is
+YAML: base (options of `uppertail train`), grid (option: list of values; their product) and cells (a list of options).
+The same command again does what is missing. Exit code 1: some cells failed. Give the study's folder instead of the file
+to go on with the study in it.""",
+            {
+                "study": Option(str, None, "the study's file, or its folder", nargs="?"),
+                "out": Option(str, None, "the study's folder (default: runs/NAME)"),
+                "workers": Option(int | None, None, WORKERS),
+                "scheduler": Option(str, None, "use the workers of a running Dask cluster: tcp://HOST:PORT"),
+                "launcher": Option(LAUNCHERS, "here", "where the workers are started: here, or as jobs of a cluster"),
+                "dry-run": flag("only say how many cells, and about how long"),
+                "compare": Option(tuple[str, str] | None, None, COMPARE, nargs=2),
+                **QUIET,
+            },
+        ),
+        Command(
+            "reproduce",
+            "make a figure of the paper, or all of them, with intervals",
+            """Makes a figure of the paper, in the source checkout: computes its cells, draws it (SVG and PNG), and
+writes its numbers to summary.json. Called again with the same --out it goes on where it stopped.""",
+            {
+                "name": Option(str, None, "the figure", nargs="?"),
+                "out": Option(str, None, "folder for it (default: runs/reproduce-NAME)"),
+                "quick": flag("a version of a minute or two, not the paper's sizes"),
+                **QUIET,
+            },
+            more=_figures,
+        ),
+    ]
+}
+"""Each command by its name."""
