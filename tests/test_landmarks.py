@@ -95,7 +95,7 @@ def test_half_of_the_transitions_stand_for_all_of_them() -> None:
 
 def test_a_learner_goes_on_when_its_room_is_full() -> None:
     agent = Agent(ut.Gaussian(scale=1.0), ut.UCB(), RandomFeatures(BOTH, 30), 0.9)
-    builder = ut.LeastSquares(landmarks=True, transitions=512)
+    builder = ut.LeastSquares(transitions=512)
     agent = Agent(agent.family, agent.policy, builder.encoding(agent.encoding), 0.9)
     learner = builder.build(agent, None)
     random, state = np.random.default_rng(0), learner.init(jax.random.key(0), jnp.zeros((1, 2)), 2)

@@ -176,7 +176,7 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(family: ReturnDistribu
 def test_on_one_hot_features_it_is_the_table() -> None:
     """With a lambda that noise does not raise, and standard deviations averaged in both."""
     builder = ut.LeastSquares(
-        0.5, 0.1, greedy_mean=False, spread_power=1.0, sweeps=1_000, tolerance=1e-7, transitions=512
+        0.5, 0.1, 1.0, greedy_mean=False, spread_power=1.0, sweeps=1_000, tolerance=1e-7, transitions=512
     )
     data, units = transitions(80, reward_noise=0.0), np.eye(STATES, dtype=np.float32)
     table = learned(builder.build(agent_of(GAUSSIAN, OneHot(STATES)), None), data)
@@ -194,7 +194,7 @@ def test_on_one_hot_features_it_is_the_table() -> None:
 @pytest.mark.parametrize(("family", "spread"), [(GAUSSIAN, 2.0), (CATEGORICAL, 2.0), (POINT_MASS, 2.0)], ids=str)
 def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribution[Any], spread: float) -> None:
     """At the fixed point, NumPy's ridge regression of the targets that the weights give is these weights."""
-    builder = ut.LeastSquares(spread, 0.5, sweeps=1_000, tolerance=1e-7, transitions=512)
+    builder = ut.LeastSquares(spread, 0.5, 0.5, sweeps=1_000, tolerance=1e-7, transitions=512)
     encoding = RandomFeatures(Vector((0.0,) * 3, (1.0,) * 3), 12, 0.5)
     random, data = np.random.default_rng(2), transitions(120)
     points = random.uniform(size=(2, 120, 3)).astype(np.float32)
@@ -221,6 +221,26 @@ def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribu
             np.testing.assert_allclose(weights[action, :, output], theta, atol=1e-3)
         left = spread * phi @ np.linalg.solve(gram + spread * np.eye(12), phi) / (phi @ phi)
         np.testing.assert_allclose(network.evidence(jnp.asarray(sample))[action], left, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("family", "power", "start"),
+    [
+        (GAUSSIAN, 1.0, [0.0, 0.3 * math.log(1 + math.e)]),
+        (GAUSSIAN, 2.0, [0.0, (0.3 * math.log(1 + math.e)) ** 2]),
+        (POINT_MASS, 1.0, None),
+        (CATEGORICAL, 1.0, None),
+    ],
+    ids=str,
+)
+def test_a_start_width_narrows_only_a_spread_beside_a_mean(
+    family: ReturnDistribution[Any], power: float, start: list[float] | None
+) -> None:
+    agent = agent_of(family, OneHot(STATES))
+    whole: Any = ut.LeastSquares(start_width=1.0, spread_power=power).build(agent, None)
+    narrow: Any = ut.LeastSquares(start_width=0.3, spread_power=power).build(agent, None)
+    expected = whole.regression.start if start is None else np.array(start) * family.unit ** np.array([1, power])
+    np.testing.assert_allclose(narrow.regression.start, expected, rtol=1e-5)
 
 
 def test_probabilities_rise_above_those_of_the_start_where_no_reward_is_above_0() -> None:

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from uppertail.distributions import Categorical, GaussianMixture
-from uppertail.encodings import RandomFeatures, Vector
+from uppertail.encodings import Landmarks, RandomFeatures, Vector
+from uppertail.encodings.landmarks import SCALES
 from uppertail.encodings.states import OfStates
 from uppertail.errors import InputError
 from uppertail.export import operations
@@ -76,6 +77,22 @@ def _(encoding: RandomFeatures, encoder: Any, program: Program) -> str:
     scaled = features_of(encoding.vector, encoder.bounds, program)
     angles = program.add("add", program.add("matmul", scaled, encoder.frequencies), encoder.phases)
     return program.add("multiply", program.add("cos", angles), math.sqrt(2 / encoding.count))
+
+
+@features_of.register
+def _(encoding: Landmarks, encoder: Any, program: Program) -> str:
+    scaled = features_of(encoding.vector, encoder.bounds, program)
+    points = np.asarray(jax.vmap(encoding.vector.scaled, in_axes=(None, 0))(encoder.bounds, encoder.points))
+    entries, norm = points.shape[1], np.square(points).sum(axis=1)
+    square = operations.total(program, program.add("multiply", scaled, scaled), entries)
+    near = program.add("add", program.add("matmul", scaled, -2 * points.T), norm)
+    distance = program.add("maximum", program.add("add", near, square), 0.0)
+    kernels = []
+    for scale in SCALES:
+        narrow = -1 / (2 * entries * (float(encoder.length_scale) * scale) ** 2)
+        kernels.append(program.add("exp", program.add("multiply", distance, np.float32(narrow))))
+    kernel = functools.reduce(lambda one, other: program.add("add", one, other), kernels)
+    return program.add("matmul", kernel, np.asarray(encoder.inverse).T / len(SCALES))
 
 
 class Outputs(NamedTuple):

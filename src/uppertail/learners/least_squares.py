@@ -17,15 +17,16 @@ from uppertail.schema import settle
 
 
 class Defaults(NamedTuple):
-    """The settings that differ between tables, random features and landmarks.
+    """The settings that differ between tables and vectors.
 
     Args:
-        spread_prior_count, greedy_mean, spread_power, sweeps, tolerance: as those of `LeastSquares`.
+        spread_prior_count, start_width, greedy_mean, spread_power, sweeps, tolerance: as those of `LeastSquares`.
         rollout_steps: environment steps between two updates.
         solve_after: an update solves when this share of all transitions is new, or an episode terminated.
     """
 
     spread_prior_count: float
+    start_width: float
     greedy_mean: bool
     spread_power: float
     sweeps: int
@@ -34,9 +35,8 @@ class Defaults(NamedTuple):
     solve_after: float = 0.0
 
 
-TABLE = Defaults(1e-6, False, 2.0, 1_000, 1e-4, rollout_steps=4)
-FEATURES = Defaults(3e-3, True, 1.0, 15, 1e-4, rollout_steps=32)
-LANDMARKS = Defaults(0.1, True, 1.0, 40, 1e-3, rollout_steps=8, solve_after=0.02)
+TABLE = Defaults(1e-6, 1.0, False, 2.0, 1_000, 1e-4, rollout_steps=4)
+VECTORS = Defaults(0.1, 0.22, True, 1.0, 40, 1e-3, rollout_steps=8, solve_after=0.02)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,20 +47,21 @@ class LeastSquares(LearnerBuilder):
 
     Args:
         spread_prior_count: lambda of the spread, above 0: how many transitions the wide start counts as. In a table it
-            is the least, and the noise of a pair's own targets raises it. null: 1e-6 for tables, 3e-3
-            for random features, 0.1 for landmarks.
+            is the least, and the noise of a pair's own targets raises it. null: 1e-6 for tables, 0.1
+            for vectors.
         mean_prior_count: lambda of the mean, above 0.
+        start_width: what the initial spread of the family is multiplied by, above 0, where a spread stands beside a
+            mean. null: 1 for tables. 0.22 for vectors, which makes a Gaussian start with the standard deviation of a
+            uniform distribution over the range of returns: a space that cannot be searched needs less optimism.
         greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's. null: false for
             tables, true for vectors.
         spread_power: what a spread beside a mean is raised to before it is averaged: 2 averages variances, 1 standard
             deviations; null: 2 for tables, 1 for vectors.
-        sweeps: the most sweeps over all data after each rollout; null: 1,000 for tables, 15 for random
-            features, 40 for landmarks.
-        tolerance: sweeps end when no coordinate changes by more than this share of the start; null: 1e-3 with
-            landmarks, else 1e-4.
+        sweeps: the most sweeps over all data after each rollout; null: 1,000 for tables, 40 for vectors.
+        tolerance: sweeps end when no coordinate changes by more than this share of the start; null: 1e-4 for
+            tables, 1e-3 for vectors.
         outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average.
         transitions: for vectors: room for them; when it is full, half of them are drawn to stand for all.
-        landmarks: for vectors: whether features are kernels of landmarks among what was observed; else they are random.
 
     Examples:
         >>> import uppertail as ut
@@ -70,17 +71,17 @@ class LeastSquares(LearnerBuilder):
 
     spread_prior_count: float | None = None
     mean_prior_count: float = 1e-3
+    start_width: float | None = None
     greedy_mean: bool | None = None
     spread_power: float | None = None
     sweeps: int | None = None
     tolerance: float | None = None
     outcomes_per_pair: int = 4
     transitions: int = 16_384
-    landmarks: bool = False
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("spread_prior_count", "mean_prior_count", "spread_power", "tolerance"):
+        for name in ("spread_prior_count", "mean_prior_count", "start_width", "spread_power", "tolerance"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
@@ -90,7 +91,7 @@ class LeastSquares(LearnerBuilder):
                 raise InputError(f"{name} is {value}: use a whole number, {least} or more.")
 
     def encoding(self, encoding: Encoding) -> Encoding:
-        return encoding.for_least_squares() if self.landmarks else encoding
+        return encoding.for_least_squares()
 
     def rollout_steps(self, encoding: Encoding, num_envs: int) -> int:
         """A table is cheap to solve, so it is solved after every few steps."""
@@ -116,6 +117,7 @@ class LeastSquares(LearnerBuilder):
             agent,
             self.spread_prior_count or defaults.spread_prior_count,
             self.mean_prior_count,
+            self.start_width or defaults.start_width,
             defaults.greedy_mean if self.greedy_mean is None else self.greedy_mean,
             self.sweeps or defaults.sweeps,
             self.spread_power or defaults.spread_power,
@@ -126,6 +128,4 @@ class LeastSquares(LearnerBuilder):
         return FeatureLearner(regression, self.transitions, defaults.solve_after)
 
     def _defaults(self, encoding: Encoding) -> Defaults:
-        if encoding.is_one_hot:
-            return TABLE
-        return LANDMARKS if self.landmarks else FEATURES
+        return TABLE if encoding.is_one_hot else VECTORS

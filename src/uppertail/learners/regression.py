@@ -28,6 +28,7 @@ class Regression:
         agent: the policy, the family and the discount.
         spread_prior_count: lambda of every coordinate but the mean: how many transitions the start counts as.
         mean_prior_count: lambda of the mean.
+        start_width: what the family's own initial spread is multiplied by.
         greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's, as the spread.
         most_sweeps: the most sweeps over the data after a rollout.
         spread_power: what a spread beside a mean is raised to before it is averaged: 2: its variance.
@@ -37,6 +38,7 @@ class Regression:
     agent: Agent
     spread_prior_count: float = dataclasses.field(metadata=TRACED)
     mean_prior_count: float = dataclasses.field(metadata=TRACED)
+    start_width: float = dataclasses.field(metadata=TRACED)
     greedy_mean: bool
     most_sweeps: int
     spread_power: float
@@ -44,9 +46,10 @@ class Regression:
 
     @property
     def start(self) -> Float[Array, " outputs"]:
-        """y0: the coordinates of the family's wide start."""
-        family = self.agent.family
-        return self.vector(family.from_outputs(jnp.zeros(family.num_outputs)))
+        """y0: the coordinates of the wide start."""
+        family, powers = self.agent.family, np.array(self.powers, np.float32)
+        own = self.vector(family.from_outputs(jnp.zeros(family.num_outputs)))
+        return jnp.where(self.is_spread, jnp.asarray(self.start_width) ** powers, 1.0) * own
 
     @property
     def tolerances(self) -> Float[Array, " outputs"]:
