@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from test_study_work import leave_run, save_episodes
-from uppertail.cli import main, request, study_checks, study_running
+from uppertail.cli import main, study_running
 from uppertail.cli import study as command
 from uppertail.errors import InputError
 from uppertail.studies.cells import Cell, Outcome, differences, flat, name_of
@@ -168,10 +168,10 @@ def test_a_dry_run_says_how_many_and_writes_nothing(capsys, tmp_path):
 
 
 def test_a_dry_run_checks_some_of_very_many_cells(capsys, monkeypatch):
-    asked, parse = [], request.parse_request
-    monkeypatch.setattr(request, "parse_request", lambda arguments: asked.append(arguments) or parse(arguments))
+    asked, parse = [], command.parse_request
+    monkeypatch.setattr(command, "parse_request", lambda arguments: asked.append(arguments) or parse(arguments))
     many = {"grid": {"seed": list(range(100)), "env.length": list(range(2, 22)), "width": [8, 9, 10, 11, 0]}}
-    monkeypatch.setattr(study_checks, "SOME", 20)
+    monkeypatch.setattr(command, "SOME", 20)
     assert main(["study", study(**many), "--dry-run"]) == 2
     captured = capsys.readouterr()
     assert captured.out == "10,000 cells\n"
@@ -206,7 +206,7 @@ def test_settings_are_compared_under_the_names_of_options():
 def leaves_a_run(cell, place, beside=()):
     """What `uppertail train` leaves, with the settings asked for, without training."""
     leave_run(cell, place)
-    (place / "config.yaml").write_text(request.parse_request(cell.arguments).config)
+    (place / "config.yaml").write_text(command.parse_request(cell.arguments).config)
 
 
 @pytest.fixture

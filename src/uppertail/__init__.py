@@ -60,23 +60,13 @@ if TYPE_CHECKING:
     from uppertail.types import TimeStep
 
 _HOMES = {
-    "uppertail.distributions": ("ReturnDistribution",),
-    "uppertail.environments": (
-        "Environment",
-        "EnvironmentBuilder",
-        "FiniteMDP",
-        "FromGymnasium",
-        "HostBuilder",
-        "VectorBuilder",
-    ),
+    "uppertail.environments": ("Environment", "FiniteMDP", "FromGymnasium", "HostBuilder", "VectorBuilder"),
     "uppertail.encodings": ("Numbers", "ObservationSpace", "Pixels", "States"),
     "uppertail.types": ("TimeStep",),
     "uppertail.errors": ("InputError",),
-    "uppertail.learners": ("LearnerBuilder",),
-    "uppertail.networks": ("EncodedNetwork", "Network", "NetworkBuilder"),
-    "uppertail.policies": ("Decision", "ExplorationPolicy", "Greedy"),
-    "uppertail.replay": ("Replay", "Sample"),
-    "uppertail.targets": ("Target",),
+    "uppertail.networks": ("EncodedNetwork", "Network"),
+    "uppertail.policies": ("Decision", "Greedy"),
+    "uppertail.replay": ("Sample",),
     "uppertail.training.settings": ("Settings",),
     "uppertail.training.action_returns": ("ActionReturns",),
     "uppertail.training.checkpoints": ("Checkpoints",),
@@ -90,10 +80,11 @@ _HOMES = {
     "uppertail.training.train": ("train",),
     "uppertail.cli.trained": ("load",),
 }
-"""Where public names are, beside the built-in kinds of the parts."""
+"""Where public names are, beside the parts' contracts and built-in kinds."""
 
 _HOME_OF = {
     **{name: home for home, names in _HOMES.items() for name in names},
+    **{part.contract.rpartition(".")[2]: part.contract.rpartition(".")[0] for part in PARTS.values()},
     **{name: module for part in PARTS.values() for name, module in part.kinds.items()},
 }
 

@@ -6,6 +6,8 @@ Nothing is imported until it is named: the command line shows help, and `import 
 import importlib
 from typing import Any, NamedTuple
 
+from uppertail.errors import join_names
+
 
 class Part(NamedTuple):
     """One part of a run.
@@ -27,8 +29,7 @@ class Part(NamedTuple):
     @property
     def choices(self) -> str:
         """The built-in kinds, for a sentence."""
-        *others, last = self.kinds
-        return f"{', '.join(others)} or {last}" if others else last
+        return join_names([*self.kinds])
 
     @property
     def classes(self) -> dict[str, Any]:
@@ -36,19 +37,18 @@ class Part(NamedTuple):
         return {name: getattr(importlib.import_module(module), name) for name, module in self.kinds.items()}
 
     def load(self) -> Any:
-        """The contract's class, with every built-in kind imported, so that it can be named."""
-        assert self.classes
+        """The contract's class."""
         module, _, name = self.contract.rpartition(".")
         return getattr(importlib.import_module(module), name)
-
-    @property
-    def default_path(self) -> str:
-        """Import path of the kind that is used by default."""
-        return self.path_of(self.default)
 
     def path_of(self, name: str) -> str:
         """Import path of a kind; the name itself if it is not that of a built-in one."""
         return f"{self.kinds[name]}.{name}" if name in self.kinds else name
+
+
+def _in(module: str, *names: str) -> dict[str, str]:
+    """The module of each of these kinds."""
+    return dict.fromkeys(names, module)
 
 
 PARTS = {
@@ -56,86 +56,60 @@ PARTS = {
         "uppertail.environments.EnvironmentBuilder",
         "the environment",
         "Chain",
-        {
-            "Chain": "uppertail.environments",
-            "TreasureChain": "uppertail.environments",
-            "DeepSea": "uppertail.environments",
-            "RichChain": "uppertail.environments",
-            "RichSea": "uppertail.environments",
-            "Toy": "uppertail.environments",
-            "RiskyArm": "uppertail.environments",
-            "CartpoleSwingup": "uppertail.environments",
-            "FrozenLake": "uppertail.environments",
-            "Gym": "uppertail.environments",
-            "Gymnax": "uppertail.environments",
-            "XMiniGrid": "uppertail.environments",
-        },
+        _in(
+            "uppertail.environments",
+            "Chain",
+            "TreasureChain",
+            "DeepSea",
+            "RichChain",
+            "RichSea",
+            "Toy",
+            "RiskyArm",
+            "CartpoleSwingup",
+            "FrozenLake",
+            "Gym",
+            "Gymnax",
+            "XMiniGrid",
+        ),
     ),
     "distribution": Part(
         "uppertail.distributions.ReturnDistribution",
         "the family of return distributions that is learned",
         "Gaussian",
-        {
-            "Gaussian": "uppertail.distributions",
-            "Categorical": "uppertail.distributions",
-            "GaussianMixture": "uppertail.distributions",
-            "PointMass": "uppertail.distributions",
-            "Quantile": "uppertail.distributions",
-        },
+        _in("uppertail.distributions", "Gaussian", "Categorical", "GaussianMixture", "PointMass", "Quantile"),
     ),
     "policy": Part(
         "uppertail.policies.ExplorationPolicy",
         "how actions are chosen",
         "UCB",
-        {
-            "UCB": "uppertail.policies",
-            "Thompson": "uppertail.policies",
-            "MemberThompson": "uppertail.policies",
-            "DoubleUCB": "uppertail.policies",
-            "EpsilonGreedy": "uppertail.policies",
-        },
+        _in("uppertail.policies", "UCB", "Thompson", "MemberThompson", "DoubleUCB", "EpsilonGreedy"),
     ),
     "learner": Part(
         "uppertail.learners.LearnerBuilder",
         "how return distributions are learned (null: LeastSquares where it can, else GradientDescent)",
         "LeastSquares",
-        {
-            "LeastSquares": "uppertail.learners",
-            "GradientDescent": "uppertail.learners",
-        },
+        _in("uppertail.learners", "LeastSquares", "GradientDescent"),
         optional=True,
     ),
     "network": Part(
         "uppertail.networks.NetworkBuilder",
         "the network of GradientDescent",
         "PerAction",
-        {
-            "PerAction": "uppertail.networks",
-            "Ensemble": "uppertail.networks",
-            "Dropout": "uppertail.contrib",
-            "Variational": "uppertail.contrib",
-        },
+        _in("uppertail.networks", "PerAction", "Ensemble") | _in("uppertail.contrib", "Dropout", "Variational"),
         optional=True,
     ),
     "replay": Part(
         "uppertail.replay.Replay",
         "the replay buffer of GradientDescent",
         "Uniform",
-        {
-            "Uniform": "uppertail.replay",
-            "Prioritized": "uppertail.replay",
-        },
+        _in("uppertail.replay", "Uniform", "Prioritized"),
         optional=True,
     ),
     "target": Part(
         "uppertail.targets.Target",
         "the network that GradientDescent bootstraps from",
         "Online",
-        {
-            "Online": "uppertail.targets",
-            "RunningMean": "uppertail.targets",
-            "Periodic": "uppertail.targets",
-        },
+        _in("uppertail.targets", "Online", "RunningMean", "Periodic"),
         optional=True,
     ),
 }

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from uppertail.cli.choices import class_named
-from uppertail.cli.options import REQUIRED, Option, options_of
+from uppertail.cli.options import REQUIRED, Option, class_named, options_of
 from uppertail.cli.parsing import Values, parse
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
@@ -72,14 +71,14 @@ class Command:
             group = parser.add_argument_group(str(self.settings.__doc__).partition(".\n")[0])
             for name, option in options_of(self.settings).items():
                 _show(group, name, option)
-        return f"{parser.format_help()}{self.more()}"
+        return f"{parser.format_help()}\n{self.more()}".rstrip()
 
     def _help_of(self, part: str, kind: type) -> str:
         """The settings of a class."""
         parser = _parser(f"uppertail {self.name} --{part} {kind.__name__}", str(kind.__doc__).partition("\n\n")[0])
         for name, option in options_of(kind).items():
             _show(parser, f"{part}.{name}", option)
-        return parser.format_help()
+        return parser.format_help().rstrip()
 
 
 def _parser(program: str, description: str) -> argparse.ArgumentParser:
@@ -96,8 +95,9 @@ def _show(parser: argparse._ActionsContainer, name: str, option: Option) -> None
     else:
         default = json.dumps(option.default, default=str).strip('"')
         known = "required" if option.default is REQUIRED else f"default: {default}"
-        text = f"{option.text} (type: {_type_text(option.kind)}, {known})".replace("%", "%%")
         choices = f"{{{','.join(map(str, get_args(option.kind)))}}}" if get_origin(option.kind) is Literal else None
+        kind = "" if choices else f"type: {_type_text(option.kind)}, "
+        text = f"{option.text} ({kind}{known})".replace("%", "%%")
         shown = ("A", "B") if option.nargs == 2 else choices or name.rpartition(".")[2].upper()
         parser.add_argument(f"--{name}", nargs=None if option.nargs == 1 else option.nargs, metavar=shown, help=text)
 

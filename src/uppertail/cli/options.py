@@ -1,11 +1,16 @@
-"""Options of commands, and the settings of classes as options. Imports no part of a run."""
+"""Options of commands, and the classes that some of them name, whose settings are options, too."""
 
 import dataclasses
 import inspect
+import pydoc
 import typing
 from typing import Any, Literal
 
 import docstring_parser
+
+import uppertail
+from uppertail.errors import InputError, message_of, nearest, printable, short_text
+from uppertail.parts import PARTS
 
 REQUIRED = inspect.Parameter.empty
 """The default of an option that must be given."""
@@ -49,3 +54,76 @@ def options_of(kind: Any) -> dict[str, Option]:
         for each in sorted(parameters, key=lambda each: each.default is not REQUIRED)
         if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
     }
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """A class and its settings, before it is built.
+
+    Args:
+        kind: the class.
+        settings: what it is given.
+    """
+
+    kind: type
+    settings: dict[str, Any]
+
+    def build(self) -> Any:
+        """The part.
+
+        Raises:
+            InputError: the class refuses its settings.
+        """
+        try:
+            return self.kind(**self.settings)
+        except (ValueError, TypeError) as error:
+            raise InputError(printable(" ".join(str(error).split()))) from error
+
+    def document(self) -> dict[str, Any]:
+        """The class and all of its settings, as config.yaml has them."""
+        name = self.kind.__qualname__
+        home = "uppertail" if getattr(uppertail, name, None) is self.kind else self.kind.__module__
+        settings = {name: self.settings.get(name, option.default) for name, option in options_of(self.kind).items()}
+        settings = {name: value for name, value in settings.items() if name in self.settings or _is_data(value)}
+        return {"class_path": f"{home}.{name}", **({"init_args": settings} if settings else {})}
+
+
+def class_named(part: str, name: Any) -> type:
+    """The class of a part that is built in, or at an import path.
+
+    Raises:
+        InputError: there is none, or it is of another kind.
+    """
+    known = PARTS[part]
+    use = f"use {known.choices}, or the import path of your own class."
+    if not isinstance(name, str):
+        raise InputError(f"{part} is {'null' if name is None else short_text(name)}: {use}")
+    shown = printable(name[:200])
+    if name not in known.kinds and "." not in name:
+        if part == "env" and "-v" in name:
+            raise InputError(
+                f"{shown} is no class of ours: for an environment of Gymnasium, use --env Gym --env.id {shown}."
+            )
+        raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, known.kinds, 1)}")
+    why = ""
+    try:
+        kind = pydoc.locate(known.path_of(name))
+    except (pydoc.ErrorDuringImport, ValueError) as error:
+        kind, why = None, f" ({message_of(getattr(error, 'value', error))})"
+    if not inspect.isclass(kind):
+        raise InputError(f"The class {shown} given for --{part} cannot be imported{why}: {use}")
+    if not issubclass(kind, contract := known.load()):
+        if part == "env":
+            raise InputError(
+                f"{shown} is no builder of environments: register what makes it (gymnasium.register('My-v0', "
+                f"entry_point=...)), and use --env Gym --env.id MODULE:My-v0; or {use}"
+            )
+        raise InputError(f"The class {shown} given for --{part} is no subclass of {contract.__name__}: {use}")
+    return kind
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a file can hold a value."""
+    if isinstance(value, list | tuple | dict):
+        return all(map(_is_data, value.values() if isinstance(value, dict) else value))
+    return value is None or isinstance(value, bool | int | float | str)

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 import yaml
 
-from uppertail.cli.choices import Choice, class_named
-from uppertail.cli.options import REQUIRED, Option, options_of
+from uppertail.cli.options import REQUIRED, Choice, Option, class_named, options_of
 from uppertail.errors import InputError, nearest, printable, short_text
 from uppertail.parts import PARTS
 from uppertail.presets import PRESETS, Preset

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from uppertail import records
-from uppertail.cli.choices import Choice
 from uppertail.cli.commands import COMMANDS
+from uppertail.cli.options import Choice
 from uppertail.cli.output import complain
 from uppertail.cli.parsing import Values
 from uppertail.errors import InputError

@@ -1,21 +1,31 @@
 """`uppertail study`: many runs of `uppertail train` from one file, on one machine or many."""
 
+import dataclasses
 import functools
 import importlib.util
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from uppertail import records
 from uppertail.cli import study_running
 from uppertail.cli.parsing import Values
-from uppertail.cli.study_checks import check_cells, check_some_cells
+from uppertail.cli.request import parse_request
 from uppertail.cli.study_tables import show_comparison
 from uppertail.errors import InputError
 from uppertail.studies import pool
+from uppertail.studies.cells import Cell, differences, flat, key, text
 from uppertail.studies.comparison import compare, labels, select_runs
 from uppertail.studies.definition import Definition
-from uppertail.studies.folder import StudyFolder
+from uppertail.studies.folder import StudyFolder, settings_of
+from uppertail.studies.summary import Settings
 from uppertail.training import process
+
+SOME = 100
+"""The most cells that a dry run checks; a cell takes about a tenth of a second."""
 
 
 def main(config: Values) -> int:
@@ -61,13 +71,13 @@ def _dry_run(config: Values, definition: Definition, folder: StudyFolder, worker
     outcomes = folder.outcomes(definition)
     counts = study_running.counts(outcomes)
     print(f"{len(outcomes):,} cells" + (f": {counts}" if counts else ""), flush=True)
-    check_some_cells(definition, folder)
+    _check_some(definition, folder)
     print(f"Time left with {workers} at a time: {study_running.time_left(outcomes, workers)}")
     return 0
 
 
 def _run(config: Values, definition: Definition, folder: StudyFolder, workers: int) -> int:
-    settings = check_cells(definition, folder)
+    settings = _check_all(definition, folder)
     say: Callable[[str], object] = (lambda line: None) if config.quiet else print
     alone = workers == 1 and config.scheduler is None and config.launcher == "here"
     connect = functools.partial(
@@ -94,3 +104,58 @@ def _compare(study: str | None, out: str | None, a: str, b: str) -> int:
     if unfinished := list(dict.fromkeys([*left_out[0], *left_out[1]])):
         print(f"Left out, as they are not finished: {', '.join(unfinished)}.")
     return 0
+
+
+def _check_all(definition: Definition, folder: StudyFolder) -> Settings:
+    """Checks every cell, or those at the ends of a search, and returns the settings of each, flat."""
+    if definition.space is None:
+        return _check(definition.cells, folder)
+    if folder.definition.is_file():
+        other = Definition.read(folder.definition).space
+        if other is None or dataclasses.replace(other, trials=definition.space.trials) != definition.space:
+            raise InputError(f"The study in {folder.path} is not this search: choose another --out.")
+    for probe in definition.space.probes():  # any two may be the same
+        _check([probe], folder)
+    return {}
+
+
+def _check_some(definition: Definition, folder: StudyFolder) -> None:
+    """Checks one cell for each value of each option, up to a hundred."""
+    if definition.space is None:
+        _check(list(itertools.islice(_with_new_values(definition.cells), SOME)), folder)
+    else:
+        _check_all(definition, folder)
+
+
+def _with_new_values(cells: Sequence[Cell]) -> Iterator[Cell]:
+    """The cells that have a value which none before them has."""
+    known: set[tuple[str, str]] = set()
+    for cell in cells:
+        values = {(option, text(value)) for option, value in cell.options.items()}
+        if not values <= known:
+            yield cell
+        known |= values
+
+
+def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, Any]]:
+    """The settings of each cell, flat; a cell that is not valid, or the same as another, is refused."""
+    found: dict[str, dict[str, Any]] = {}
+    names: dict[str, str] = {}
+    for cell in cells:
+        place = folder.cell(cell)
+        try:
+            asked = parse_request(cell.arguments)
+            asked.check(place)
+        except InputError as error:
+            raise InputError(f"In the cell {cell.name}: {error}") from error
+        settings = flat(yaml.safe_load(asked.config))
+        same = names.setdefault(key(settings), cell.name)
+        if same != cell.name:
+            raise InputError(f"The cells {same} and {cell.name} ask for the same: leave one of them out.")
+        found[cell.name] = settings
+        saved = settings_of(place)
+        if other := None if saved is None else next(differences(saved, settings), None):
+            raise InputError(
+                f"The cell folder {place} has other settings ({other}): choose another --out, or remove it."
+            )
+    return found
