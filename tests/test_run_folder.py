@@ -42,6 +42,34 @@ def test_a_damaged_file_is_read_or_refused_in_a_sentence(name: str, mutations: A
 
 
 @pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("last", None, "its array last is missing"),
+        ("visits", lambda array: array[:, :, :2], "its array visits has another type or shape"),
+        ("episode", lambda array: array.astype(float), "its array episode has another type or shape"),
+        ("z/mean", lambda array: array[..., 0], "its array z/mean has another type or shape"),
+        ("table/reward", None, "its array table/reward is missing"),
+        ("table/probability", lambda array: array / 2, "its probabilities do not sum to 1"),
+        ("table/next_state", lambda array: array + 4, "its states are not among 4"),
+        ("table/reward", lambda array: array * np.nan, "its array table/reward has numbers that are not finite"),
+        ("rows", lambda array: array + 8, "its number of rows is impossible"),
+        ("step", lambda array: array[::-1], "its steps are not in order"),
+        ("names/actions", lambda _: np.array(["one"]), "its array names/actions has another type or shape"),
+        ("more", lambda _: np.zeros(3), "its array more is not expected"),
+        ("plane/std", lambda _: np.zeros((1, 1, 3, 3)), "its array plane/numbers is missing"),
+    ],
+)
+def test_recorded_arrays_fit_each_other(name: str, change: Any, words: str, run: Path) -> None:
+    path = run / "distributions.npz"
+    with np.load(path) as file:
+        arrays = dict(file)
+    array = arrays.pop(name, None)
+    np.savez(path, **arrays, **({} if change is None else {name: change(array)}))
+    with pytest.raises(InputError, match=rf"damaged \({words}\): delete it, or train again"):
+        RunFolder(run).distributions  # noqa: B018
+
+
+@pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"interrupted": "no"}, "interrupted: use true or false"),

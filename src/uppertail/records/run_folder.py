@@ -29,11 +29,7 @@ REMEDY = "train again, or leave its folder out"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunFolder:
-    """The files of a run. A property whose file is missing or damaged raises InputError.
-
-    Args:
-        path: the folder.
-    """
+    """The files of a run. A property whose file is missing or damaged raises InputError."""
 
     path: Path
 
@@ -131,16 +127,7 @@ def _runs_in(folder: Path) -> list[RunFolder]:
 
 
 def write_run(folder: Path, record: RunRecord, recorded: Distributions | None = None) -> None:
-    """Writes episodes.npz, summary.json and distributions.npz, each whole or not at all; also if one before it fails.
-
-    Args:
-        folder: an existing folder.
-        record: the run.
-        recorded: its distributions; None: it recorded none.
-
-    Raises:
-        OSError: one of them cannot be written.
-    """
+    """Writes episodes.npz, summary.json and distributions.npz, each whole or not at all, also after one that fails."""
     with contextlib.ExitStack() as files:
         if recorded is not None:
             files.callback(write_arrays, folder / DISTRIBUTIONS, recorded.arrays())

@@ -31,7 +31,7 @@ def detail(
 
     Args:
         seed: the seed.
-        label: its name.
+        label: what it is called.
         asked: states that were asked for; empty: all that there is room for, first those along the greedy path.
         room: how many distributions there is room for; None: for all.
         success: the episode of its first success; None: it had none.
@@ -71,12 +71,7 @@ def detail(
 
 
 def densities(seed: Seed, taken: Any) -> dict[str, Any]:
-    """Heights at points within each distribution's range, relative to the highest.
-
-    Args:
-        seed: the seed; its family has densities.
-        taken: index of moments and states.
-    """
+    """Heights at points of each distribution's range, relative to the highest, at an index of moments and states."""
     family, z = seed.family, seed.parameters(taken)  # [moments, states, members, actions]
     mean, std = seed.mean[taken], seed.std[taken]
     centers = getattr(family, "centres", None)  # of a family of bins

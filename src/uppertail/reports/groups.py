@@ -1,5 +1,6 @@
 """Runs grouped by environment, as a report shows them."""
 
+import collections
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
@@ -25,16 +26,7 @@ SURVIVAL = {"first": outcomes.FIRST, "solved": outcomes.SOLVED, "kept": outcomes
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Group:
-    """The runs of one environment.
-
-    Args:
-        environment: its name.
-        methods: the names of the methods.
-        runs: the run of each method.
-        table: a row of each method.
-        data: the data of the charts, by their names.
-        details: seeds that recorded, as the page shows them.
-    """
+    """The runs of one environment: one for each method, with its row of the table, and the charts' data by name."""
 
     environment: str
     methods: list[str]
@@ -50,11 +42,7 @@ class Group:
 
 
 def groups(runs: Sequence[RunFolder], states: list[int]) -> list[Group]:
-    """The runs, separated by environment.
-
-    Args:
-        runs: the runs.
-        states: states whose distributions are shown; empty: those along the greedy path.
+    """The runs by environment, with the distributions of these states, or of those along the greedy path.
 
     Raises:
         InputError: there is no such state, or a file of a run is damaged.
@@ -66,10 +54,8 @@ def groups(runs: Sequence[RunFolder], states: list[int]) -> list[Group]:
 
 
 def _group(runs: list[RunFolder], states: list[int]) -> Group:
-    plain = [run.method for run in runs]
-    labels = [
-        name if plain.count(name) == 1 else f"{name} ({run.path.name})" for name, run in zip(plain, runs, strict=True)
-    ]
+    count = collections.Counter(run.method for run in runs)
+    labels = [run.method if count[run.method] == 1 else f"{run.method} ({run.path.name})" for run in runs]
     data: dict[str, list[dict[str, Any]]] = {name: [] for name in ("curves", "seeds", "explore", *SURVIVAL)}
     table, details = [], []
     share = max(1, MOST_DETAILS // max(1, sum(run.distributions is not None for run in runs)))

@@ -25,13 +25,7 @@ class Drawn(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inspected:
-    """What `uppertail inspect` shows.
-
-    Args:
-        run: the run.
-        seed: which of its seeds.
-        moment: which of its moments.
-    """
+    """What `uppertail inspect` shows: one of a run's seeds at one of its moments."""
 
     run: RunFolder
     seed: Seed
@@ -39,13 +33,7 @@ class Inspected:
 
     @classmethod
     def of(cls, run: RunFolder, recorded: Distributions, seed: int | None, step: int | None) -> Self:
-        """Looks at a run.
-
-        Args:
-            run: the run.
-            recorded: what it recorded, or its end alone.
-            seed: which seed; None: the first.
-            step: the last moment up to this step; None: the end.
+        """Looks at a seed, or the first one, at the last moment up to a step, or the end.
 
         Raises:
             InputError: there is no such seed.

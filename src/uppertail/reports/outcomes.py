@@ -62,13 +62,7 @@ def survival_rows(label: str, seen: Times) -> list[dict[str, Any]]:
 
 
 def table_row(label: str, run: RunFolder, seen: Mapping[str, Times]) -> dict[str, str]:
-    """A row of the table of results.
-
-    Args:
-        label: the name of the method.
-        run: the run.
-        seen: what `times` returned.
-    """
+    """A row of the table of results, from what `times` returned."""
     first, solved = (median(seen[what]) if seen else (None, None, None) for what in (FIRST, SOLVED))
     floor = run.summary.get("floor_episodes")
     kept, greedy = (

@@ -19,13 +19,7 @@ MARK = "<!-- uppertail report -->"
 
 
 def page(title: str, groups: list[Group], command: str) -> str:
-    """The page.
-
-    Args:
-        title: what it is about.
-        groups: the runs, by their environments.
-        command: the command that made the report.
-    """
+    """The page about some runs, made by a command."""
     documents = [
         {"first": 0, "last": each.episodes, "data": each.data, "details": each.details, "methods": each.methods}
         for each in groups

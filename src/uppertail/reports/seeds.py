@@ -28,12 +28,7 @@ def kind_of(part: str, described: Mapping[str, Any]) -> Any:
 
 
 def built_in(part: str, described: Mapping[str, Any]) -> Any:
-    """A part with its settings; None if its class is not built in, or refuses them.
-
-    Args:
-        part: the part's option, distribution or policy.
-        described: its name and settings, as a summary has them.
-    """
+    """A part with its settings, as a summary has them; None if its class is not built in, or refuses them."""
     kind = kind_of(part, described)
     settings = {name: _plain(value) for name, value in described.items() if name != "name"}
     try:
@@ -173,19 +168,14 @@ class Seed:
         return f"state {state}"
 
     def opening(self, success: int | None) -> int:
-        """The moment nearest to the first success, or of the widest change of the distributions.
-
-        Args:
-            success: the episode of the first success; None: there was none.
-        """
-        last = len(self.recorded.step) - 1
+        """The moment nearest to the episode of the first success; without one, of the distributions' widest change."""
         if success is not None:
             return int(np.argmin(np.abs(self.recorded.episode[:, self.row] - success)))
         recorded = self.recorded
         arrays = [recorded.plane["std"][:, self.row]] if recorded.plane else [self.mean, self.std]
         finite = [np.nan_to_num(each, posinf=0, neginf=0) for each in arrays]
         change = sum(np.abs(np.diff(each, axis=0)).mean(axis=(1, 2)) for each in finite)
-        return int(np.argmax(change)) + 1 if last else 0
+        return int(np.argmax(change)) + 1 if len(self.recorded.step) > 1 else 0
 
     def places(self, states: list[int]) -> Int[np.ndarray, "moments states"]:
         """The position of each state among those recorded at each moment; -1: it is not there."""

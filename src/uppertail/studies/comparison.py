@@ -82,12 +82,7 @@ def labels(keys: Iterable[str]) -> dict[str, str]:
 
 
 def compare(a: Mapping[str, Sample], b: Mapping[str, Sample]) -> dict[str, Any]:
-    """For each metric, the probability that a run of B is better than one of A, and the effect.
-
-    Args:
-        a: environment to A's seeds in it.
-        b: the same of B.
-    """
+    """For each metric, the probability that a run of B is better than one of A, and the effect, by environments."""
     shared = [name for name in a if name in b]
     if not shared:
         raise InputError(

@@ -52,11 +52,7 @@ def checksums(place: Path) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class StudyFolder:
-    """The folder of a study.
-
-    Args:
-        path: the folder.
-    """
+    """The folder of a study."""
 
     path: Path
 

@@ -30,16 +30,7 @@ TIMEOUT = 10.0
 
 
 def outcomes(work: Callable[[Cell], Outcome], cells: Iterator[Cell], client: Any) -> Iterator[tuple[Cell, Outcome]]:
-    """Runs cells, as many at a time as the workers have threads.
-
-    Args:
-        work: runs a cell.
-        cells: the cells.
-        client: Dask's client.
-
-    Yields:
-        Each cell and how it ended, in the order in which they end.
-    """
+    """Runs cells, as many at a time as the workers have threads; yields each when it ends, and how it ended."""
     from distributed import CancelledError, wait
     from distributed.comm.core import CommClosedError
 
@@ -78,7 +69,7 @@ def _outcome(future: Any) -> Outcome:
 def connected(
     workers: int, scheduler: str | None, launcher: str, jobs: Mapping[str, Any], folder: Path
 ) -> Iterator[Any]:
-    """Starts workers, or finds those of a running cluster, and ends those that it has started.
+    """Yields a client of Dask whose workers are started here and ended again, or are those of a running cluster.
 
     Args:
         workers: how many to start.
@@ -86,9 +77,6 @@ def connected(
         launcher: here, for processes of this machine, or slurm, pbs, lsf or sge.
         jobs: parameters of the jobs, for the class in dask_jobqueue.
         folder: where the output of jobs goes.
-
-    Yields:
-        Dask's client.
     """
     try:
         import dask.config

@@ -118,12 +118,7 @@ def open_study(folder: Path) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Search:
-    """The trials of a search.
-
-    Args:
-        study: Optuna's study.
-        space: the space of the search.
-    """
+    """The trials of a search, which Optuna's study keeps."""
 
     study: Any
     space: Space

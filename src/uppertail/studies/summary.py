@@ -25,14 +25,7 @@ Settings = Mapping[str, Mapping[str, Any]]
 def summary(
     definition: Definition, settings: Settings, outcomes: Mapping[str, Outcome], results: Mapping[str, RunFolder]
 ) -> dict[str, Any]:
-    """All results of a study.
-
-    Args:
-        definition: the study.
-        settings: the settings of each cell.
-        outcomes: how each cell ended.
-        results: the results of the cells that have some.
-    """
+    """All results of a study, from those of its cells that have some."""
     environments, methods = _labels(definition, settings)
     cells = [
         {
