@@ -148,7 +148,7 @@ def test_units_are_left_out_and_the_others_make_up_for_it() -> None:
 
 def test_masks_are_drawn_anew_for_each_key_by_the_rate() -> None:
     network = network_of(dataclasses.replace(BUILDERS["Dropout"], width=500))
-    first, second = (network.redrawn(jax.random.key(number)) for number in (1, 2))
+    first, second = (network.resample_weights(jax.random.key(number)) for number in (1, 2))
     for drawn in (network, first, second):
         for mask in drawn.masks:
             np.testing.assert_allclose(np.unique(mask), [0.0, 1 / 0.6], rtol=1e-6)
@@ -200,7 +200,7 @@ def test_the_divergence_counts_less_the_more_was_seen() -> None:
 @pytest.mark.slow
 def test_other_signs_are_as_likely_and_do_not_correlate() -> None:
     network: VariationalNetwork = network_of(BUILDERS["Variational"])
-    turned = [network.redrawn(key).noise[0][0] for key in jax.random.split(jax.random.key(3), 400)]
+    turned = [network.resample_weights(key).noise[0][0] for key in jax.random.split(jax.random.key(3), 400)]
     noise, draws = np.asarray(network.noise[0][0]), np.stack([np.asarray(each) for each in turned])
     np.testing.assert_array_equal(np.abs(draws), np.broadcast_to(np.abs(noise), draws.shape))
     signs = np.sign(draws * noise).reshape(400, -1)

@@ -232,5 +232,5 @@ def test_what_a_network_says_of_its_learning_has_one_number_for_each_member(buil
     weights = network.member_weights(network.extra(jax.random.key(1)))
     assert weights.shape == (builder.members or 1,) and (np.asarray(weights) >= 0).all()
     assert network.penalty().shape == () and np.isfinite(network.penalty())
-    redrawn = network.redrawn(jax.random.key(2))
-    assert jax.tree.structure(redrawn) == jax.tree.structure(network)
+    resampled = network.resample_weights(jax.random.key(2))
+    assert jax.tree.structure(resampled) == jax.tree.structure(network)

@@ -54,7 +54,7 @@ class Dropout(Perceptrons):
         shapes = (num_actions, self.members, self.width)
         masks = tuple(jnp.ones(shapes) for _ in range(self.hidden_layers))
         drawn = DropoutNetwork((network.weights, network.biases), masks, network.encoder, network.form, self.rate)
-        return drawn.redrawn(jax.random.fold_in(key, num_actions + 1))
+        return drawn.resample_weights(jax.random.fold_in(key, num_actions + 1))
 
 
 class DropoutNetwork(EncodedNetwork):
@@ -82,7 +82,7 @@ class DropoutNetwork(EncodedNetwork):
         of_members = jax.vmap(jax.vmap(one, in_axes=(None, 0)), out_axes=1)
         return of_members(self.learned, jax.lax.stop_gradient(self.masks))
 
-    def redrawn(self, key: PRNGKeyArray) -> Self:
+    def resample_weights(self, key: PRNGKeyArray) -> Self:
         """Leaves out each unit of each member, or not, independently."""
         keys = jax.random.split(key, len(self.masks))
         draws = (jax.random.bernoulli(k, 1 - self.rate, mask.shape) for k, mask in zip(keys, self.masks, strict=True))

@@ -120,7 +120,7 @@ class VariationalNetwork(EncodedNetwork):
         encoder = self.encoding.observe(self.encoder, observations)
         return dataclasses.replace(self, encoder=encoder, seen=self.seen + observations.shape[0])
 
-    def redrawn(self, key: PRNGKeyArray) -> Self:
+    def resample_weights(self, key: PRNGKeyArray) -> Self:
         """The same noise with random signs for the units before and behind each weight: as likely, and uncorrelated."""
         leaves, structure = jax.tree.flatten(self.noise)
         keys = jax.random.split(key, len(leaves))

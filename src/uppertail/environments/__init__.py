@@ -8,7 +8,7 @@ from uppertail.environments.base import (
     WatchedStep,
     require_tables_fit,
 )
-from uppertail.environments.builders import VectorBuilder
+from uppertail.environments.builders import EVALUATION, VectorBuilder
 from uppertail.environments.cartpole_swingup import CartpoleSwingup
 from uppertail.environments.chain import Chain, TreasureChain
 from uppertail.environments.deep_sea import DeepSea
@@ -30,6 +30,7 @@ from uppertail.environments.spaces import Interface, Reading
 from uppertail.environments.toy import RiskyArm, Toy
 
 __all__ = [
+    "EVALUATION",
     "CartpoleSwingup",
     "Chain",
     "DeepSea",

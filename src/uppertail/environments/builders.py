@@ -12,6 +12,9 @@ from uppertail.types import ReturnRange
 LARGEST = 1e18
 """The largest return whose square a float32 can hold, rounded."""
 
+EVALUATION = 2**31
+"""Added to the seed of a run, it gives the seed of the environments in which that run is evaluated."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StateBuilder(EnvironmentBuilder):

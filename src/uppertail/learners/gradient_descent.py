@@ -111,8 +111,8 @@ class GradientLearner(Learner):
         """One gradient step on a minibatch with fixed targets."""
         parts, (optimizer, target, buffer), size = self.gradients, state.memory, batch.weights.shape[0]
         draw_of_weights = jax.random.fold_in(key, size)
-        learning = state.network.redrawn(draw_of_weights)
-        bootstrapping = parts.target.network(target, state.network).redrawn(draw_of_weights)
+        learning = state.network.resample_weights(draw_of_weights)
+        bootstrapping = parts.target.network(target, state.network).resample_weights(draw_of_weights)
         keys = jax.random.split(key, (size, 2))
 
         def mean_loss(network: Network) -> tuple[Array, tuple[Array, Array]]:

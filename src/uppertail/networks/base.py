@@ -63,8 +63,8 @@ class Network(eqx.Module):
         del other
         return self
 
-    def redrawn(self, key: PRNGKeyArray) -> Self:
-        """The network that one update learns with: with fresh draws of its weights, where these are random."""
+    def resample_weights(self, key: PRNGKeyArray) -> Self:
+        """The network with newly sampled weights, for one update; the network itself if its weights are fixed."""
         del key
         return self
 

@@ -7,12 +7,11 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from uppertail.environments import Frame, WatchedEnvironment
+from uppertail.environments import EVALUATION, Frame, WatchedEnvironment
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import Actor, Choice
 from uppertail.training.drivers.base import EVALUATION_STEPS
-from uppertail.training.drivers.evaluation import EVALUATION
 from uppertail.training.run import Run
 from uppertail.types import PyTree
 

@@ -11,7 +11,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from jaxtyping import PRNGKeyArray
 
 from uppertail.encodings import Preferences
-from uppertail.environments.builders import PackageBuilder
+from uppertail.environments.builders import EVALUATION, PackageBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import inspection, tables
 from uppertail.environments.gymnasium.adapter import AdapterMaker, VectorOfOne, close_quietly
@@ -20,9 +20,6 @@ from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
 from uppertail.environments.host import HostBuilder, HostEnvironment
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError, message_of
-
-SEEDS = 2**31
-"""The seeds of runs lie below it, the seeds of their evaluations from it on."""
 
 MOST_PLACES = 2**30
 """The largest power of 2 that an integer of 32 bits can be."""
@@ -94,7 +91,7 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
 
     def seed_of_resets(self, seed: int) -> int | None:
         """The seed that every episode of this run, or of its evaluation, is reset with; None: each has its own."""
-        return seed % SEEDS if self.reset_seed == "run" else self.reset_seed
+        return seed % EVALUATION if self.reset_seed == "run" else self.reset_seed
 
     @property
     def success_return(self) -> float:

@@ -13,16 +13,13 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from uppertail.environments.base import Environment, WatchedEnvironment, WatchedStep
-from uppertail.environments.builders import PackageBuilder
+from uppertail.environments.builders import EVALUATION, PackageBuilder
 from uppertail.environments.gymnax.world import GymnaxWorld, Rules
 from uppertail.errors import InputError, message_of, nearest
 from uppertail.schema import require_type
 
 FRAMES_PER_SECOND = 10
 """How fast its pictures are shown."""
-
-SEEDS = 2**31
-"""The seeds of runs lie below it, the seeds of their evaluations from it on."""
 
 
 class CompiledWatched(WatchedEnvironment):
@@ -35,7 +32,7 @@ class CompiledWatched(WatchedEnvironment):
 
     def reset(self, seed: int, episode: int) -> np.ndarray:
         """The first observation of an episode in the environment that the run of this seed has."""
-        run = jax.random.key(seed % SEEDS)
+        run = jax.random.key(seed % EVALUATION)
         world = self.build(jax.random.split(run, 3)[0])  # as `training.seeds.seed_keys` draws it
         self.key, self.steps = jax.random.fold_in(jax.random.key(seed), episode), 0
         self.step_compiled = self.programs.setdefault(seed, eqx.filter_jit(world.step))

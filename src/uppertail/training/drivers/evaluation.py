@@ -6,7 +6,14 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Array, Key
 
-from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all, step_host
+from uppertail.environments import (
+    EVALUATION,
+    EnvironmentFailedError,
+    HostBuilder,
+    HostEnvironment,
+    begin_all,
+    step_host,
+)
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers.base import EVALUATION_STEPS, Played
@@ -17,9 +24,6 @@ PLAYED_TOGETHER = 20
 
 REHEARSED = 2
 """How many of these environments are tried before training."""
-
-EVALUATION = 2**31
-"""Added to a seed, it gives the seed of the environments for evaluation."""
 
 Choose = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
 """The actions [seeds, envs] at a step of the evaluation, from the observations and where an episode begins."""
