@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from uppertail.cli import main
 
@@ -128,6 +129,13 @@ def test_a_run_without_out_finds_a_folder(tmp_path):
         assert (tmp_path / "runs" / folder / "summary.json").exists()
 
 
+def test_the_command_line_counts_before_a_file_wherever_it_stands(tmp_path, capsys):
+    (tmp_path / "file.yaml").write_text("seeds: 2\nepisodes: 7\nlogger: [wandb]\n")
+    assert main(["train", "--seeds", "3", "--config", "file.yaml", "--logger+", "mine.Log", "--print_config"]) == 0
+    printed = yaml.safe_load(capsys.readouterr().out)
+    assert (printed["seeds"], printed["episodes"], printed["logger"]) == (3, 7, ["wandb", "mine.Log"])
+
+
 def test_print_config_prints_every_setting(capsys):
     assert main(["train", "--print_config", "--env.length", "7"]) == 0
     printed = capsys.readouterr().out
@@ -155,6 +163,19 @@ BAD = {
     "no integer": (["train", "--seeds", "2.5"], "seeds is 2.5"),
     "unknown choice": (["train", "--env.encoding", "binary"], "use one of one_hot, scalar or thermometer"),
     "missing value": (["train", "--seeds"], "seeds is empty: use a whole number"),
+    "no file": (["train", "--config"], "config is empty: give it a value"),
+    "a value for a flag": (["train", "--overwrite=3"], "--overwrite takes no value: write --overwrite."),
+    "a value too many": (["train", "--seeds", "3", "4"], "'4' belongs to no option"),
+    "one value of two": (
+        ["study", "a.yaml", "--compare", "a"],
+        "--compare takes 2 values: write --compare VALUE",
+    ),
+    "one dash": (["train", "-x", "1"], "There is no option --x"),
+    "a function": (["train", "--env", "uppertail.cli.main"], "The class uppertail.cli.main given for --env cannot be"),
+    "settings beside a class_path": (
+        ["train", "--env", "{class_path: Toy, length: 3}"],
+        "use a class_path and, for its",
+    ),
     "length 0": (["train", "--env.length", "0"], "length is 0"),
     "seeds 0": (["train", "--seeds", "0"], "seeds is 0"),
     "negative learning rate": (["train", "--learning_rate", "-0.1"], "learning_rate is -0.1"),

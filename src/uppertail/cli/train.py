@@ -14,7 +14,7 @@ from uppertail.cli.request import Request, request_of
 from uppertail.console import progress_bar, results_table
 from uppertail.environments import HostBuilder
 from uppertail.loggers import JSONL, Logger
-from uppertail.loggers.jsonl import NotALogError
+from uppertail.loggers.base import NotALogError
 from uppertail.training import process, trained
 from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.drive import OnChunk, drive

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from uppertail.errors import InputError, message_of, nearest
-from uppertail.loggers.base import Logger, metrics
-from uppertail.loggers.jsonl import JSONL
+from uppertail.loggers.base import JSONL, Logger, metrics
 from uppertail.loggers.services import TensorBoard, WandB
 from uppertail.records import TENSORBOARD
 
