@@ -147,6 +147,9 @@ def test_a_stretch_that_is_brushed_or_typed_is_followed(opened):
     shown.set_viewport_size({"width": size["width"] - 30, "height": size["height"]})  # a phone that is turned
     shown.wait_for_timeout(800)
     assert control(shown, "end").input_value() == "50"
+    for chart in ("density", "policies", "upper", "curves"):
+        place = shown.locator(f'section >> nth=0 >> [data-chart="{chart}"]')
+        assert place.locator("> svg").get_attribute("width") == str(place.evaluate("each => each.clientWidth"))
     assert wrong == []
 
 

@@ -13,7 +13,15 @@ const Charts = (() => {
     place.innerHTML = `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">${body}</svg>`;
   };
 
-  const wide = (place) => Math.max(place.clientWidth, 160);
+  // Widths of charts as they were last laid out: to ask for one between two changes would lay out the whole page again.
+  let widths = new WeakMap();
+  const forgetWidths = () => { widths = new WeakMap(); };
+  const laidOut = new ResizeObserver((entries) => { for (const { target } of entries) widths.set(target, target.clientWidth); });
+
+  function wide(place) {
+    if (!widths.has(place)) { widths.set(place, place.clientWidth); laidOut.observe(place); }
+    return Math.max(widths.get(place), 160);
+  }
 
   // The range of those numbers that are finite, a little wider; null: there are none.
   function range(values, pad = 0.04) {
@@ -150,7 +158,7 @@ const Charts = (() => {
     for (const [name, needed] of Object.entries(needs))
       for (const part of element.querySelectorAll(`[data-needs="${name}"]`)) part.hidden = !needed;
   };
-  const count = (number) => number.toLocaleString("en");
+  const { format: count } = new Intl.NumberFormat("en");
 
-  return { range, lines, density, shares, map, heat, legend, clamp, short, role, need, count };
+  return { range, lines, density, shares, map, heat, legend, clamp, short, role, need, count, forgetWidths };
 })();

@@ -164,7 +164,7 @@
 
   const sections = [...document.querySelectorAll("section[data-group]")].map((element) => new Section(element, data.groups[Number(element.dataset.group)]));
   let width = innerWidth;
-  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; for (const section of sections) section.resize(); } });
+  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; Charts.forgetWidths(); for (const section of sections) section.resize(); } });
   addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
   document.documentElement.dataset.ready = "true";
   for (const section of sections) section.playOnce();

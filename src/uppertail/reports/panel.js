@@ -14,6 +14,9 @@ const Panel = (() => {
     return (detail.open = open);
   }
 
+  // A text that stays the same is not laid out again.
+  const say = (place, text) => { if (place.textContent !== text) place.textContent = text; };
+
   return class Panel {
     constructor(section, detail) {
       const element = document.getElementById("panel").content.cloneNode(true).firstElementChild;
@@ -114,9 +117,9 @@ const Panel = (() => {
       for (const { s, label, kind, sign, cell, title, box, text } of this.cells) {
         const i = this.moment * grid.count + s;
         if (kind !== "hole") box.setAttribute("fill-opacity", (0.03 + (0.72 * (kind === "goal" ? 0 : values[i])) / 255).toFixed(3));
-        text.textContent = sign || grid.arrows[this.open.grid.arrow[i]];
+        say(text, sign || grid.arrows[this.open.grid.arrow[i]]);
         cell.classList.toggle("chosen", s === this.detail.states[this.state]);
-        title.textContent = `${label}: ${name} ${short(real(values[i]))}`;
+        say(title, `${label}: ${name} ${short(real(values[i]))}`);
       }
       role(this.element, "scale").textContent = `from ${short(real(0))} (faint) to ${short(real(255))}`;
     }
