@@ -31,7 +31,7 @@ SLIDE = """() => {
     move();
   });
 }"""
-"""Moves the slider from one end to the other: milliseconds from each move, in one frame, to the next frame, laid out."""
+"""Moves the slider from one end to the other: milliseconds from each move to the next frame, laid out."""
 
 
 def processor_seconds(counts: CDPSession) -> float:

@@ -902,6 +902,11 @@ def test_the_label_of_what_is_given() -> None:
     assert builder_of("CartPole-v1") == Gym("CartPole-v1")
 
 
+def test_states_of_gymnasiums_grids_lie_in_rows() -> None:
+    rows = {name: Gym(name).rows for name in ("FrozenLake-v1", "FrozenLake8x8-v1", "CliffWalking-v1", TAXI)}
+    assert list(rows.values()) == [4, 8, 4, 1]
+
+
 def test_a_vector_environment_can_be_given() -> None:
     builder = builder_of(lambda: SyncVectorEnv([functools.partial(Counting, 3)] * 2))
     assert isinstance(builder, FromGymnasium)

@@ -60,7 +60,7 @@ def inspect_environment(
     if alone and hash_size is None:
         left_out = call(lambda: constant_texts(env), lambda: f"{label}, in a random episode before training,")
     reading = Reading(hash_of, HashedStates(hash_size)) if hash_size else read_space(np, space, left_out, states=states)
-    shape = getattr(env.unwrapped, "shape", None)  # that of its states, in Gymnasium's grids
+    shape = getattr(env.unwrapped, "shape", None)  # of its states, as CliffWalking has it; FrozenLake has `nrow`
     return Inspected(
         Interface(reading, int(actions.n), int(actions.start)),
         reading.array(space.sample()),
@@ -68,7 +68,7 @@ def inspect_environment(
         _threshold(env),
         table,
         table_error(env) if table and table_error is not None else None,
-        int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else 1,
+        int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else getattr(env.unwrapped, "nrow", 1),
         tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
         alone and isinstance(getattr(env.unwrapped, "max_steps", None), int),
     )
