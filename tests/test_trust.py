@@ -11,7 +11,7 @@ import yaml
 
 import reported
 import uppertail as ut
-from uppertail.cli import main, trust
+from uppertail.cli import main, trained
 from uppertail.errors import InputError
 from uppertail.records import made_here, write_config
 
@@ -60,11 +60,11 @@ def test_ones_own_run_is_known_by_its_seal(tmp_path: Path, monkeypatch: pytest.M
     config = tmp_path / "config.yaml"
     write_config(config, "env: mine.Chain\n")
     assert made_here(tmp_path)
-    trust.require_trust(tmp_path, False)
+    trained.require_trust(tmp_path, False)
     assert yaml.safe_load(config.read_text()) == {"env": "mine.Chain"}
     assert (tmp_path / "state" / "uppertail" / "key").stat().st_mode & 0o777 == 0o600
     with pytest.raises(InputError, match="this command runs none"):
-        trust.require_trust(tmp_path, None)
+        trained.require_trust(tmp_path, None)
     sealed = config.read_text()
     config.write_text(sealed.replace("mine", "yours"))
     assert not made_here(tmp_path)
@@ -72,7 +72,7 @@ def test_ones_own_run_is_known_by_its_seal(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
     assert not made_here(tmp_path)
     with pytest.raises(InputError, match=r"\(mine.Chain\), and it was not made by you"):
-        trust.require_trust(tmp_path, False)
+        trained.require_trust(tmp_path, False)
     monkeypatch.setenv("XDG_STATE_HOME", str(config))  # no folder: no key, no seal
     write_config(config, "env: mine.Chain\n")
     assert "#" not in config.read_text()
@@ -86,10 +86,10 @@ def test_on_a_terminal_it_asks(answer: str, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda: answer)
     if answer == "y":
-        trust.require_trust(tmp_path, False)
+        trained.require_trust(tmp_path, False)
     else:
         with pytest.raises(InputError):
-            trust.require_trust(tmp_path, False)
+            trained.require_trust(tmp_path, False)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_on_a_terminal_it_asks(answer: str, tmp_path: Path, monkeypatch: pytest.
 )
 def test_what_options_name_is_found_however_it_is_written(options: dict[str, Any], named: list[str]) -> None:
     assert json.loads(json.dumps(options)) == options
-    assert sorted(set(trust.foreign_names(options))) == named
+    assert sorted(set(trained.foreign_names(options))) == named

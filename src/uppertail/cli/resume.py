@@ -7,7 +7,7 @@ from uppertail import records
 from uppertail.cli.parsing import Values
 from uppertail.cli.request import read_request
 from uppertail.cli.train import train
-from uppertail.cli.trust import require_trust
+from uppertail.cli.trained import require_trust
 from uppertail.errors import InputError
 from uppertail.training import process
 from uppertail.training.drive import OnChunk

@@ -14,7 +14,7 @@ from uppertail import records
 from uppertail.cli import study_running
 from uppertail.cli.parsing import Values
 from uppertail.cli.request import parse_request
-from uppertail.cli.study_tables import show_comparison
+from uppertail.cli.study_running import show_comparison
 from uppertail.errors import InputError
 from uppertail.studies import pool
 from uppertail.studies.cells import Cell, differences, flat, key, text
