@@ -309,7 +309,7 @@ def test_the_checkpoint_before_is_used_and_a_line_says_so(case, folder):
     run, _ = restore(folder, lines.append)
     assert run.ledger.step == 32
     assert len(lines) == 1
-    assert f"the run goes on from {before.name} instead" in lines[0]
+    assert f"the run continues from {before.name} instead" in lines[0]
     with pytest.raises(AssertionError, match=reason):
         restore(folder)
     assert last.read_bytes() == content

@@ -121,7 +121,7 @@ def test_what_cannot_be_exported_gets_a_sentence(made, sentence):
 
 def test_numbers_that_are_not_the_observations_are_refused():
     player = player_of(FAMILIES[0], ut.PerAction(width=4), NUMBERS)
-    for shape, sentence in (((2,), "not plain numbers"), (None, "no array")):
+    for shape, sentence in (((2,), "not plain numbers"), (None, "not arrays")):
         reading = player.interface.reading._replace(shape=shape)
         with pytest.raises(InputError, match=sentence):
             program_of(Player(player.agent, player.network, player.interface._replace(reading=reading)))

@@ -242,7 +242,7 @@ def test_a_run_learns_and_leaves_what_is_fixed_alone(name: str) -> None:
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        *((few, ", but how far members differ takes at least 2: use a whole number, 2 or more") for few in (0, 1)),
+        *((few, ", but members can differ only if there are 2: use a whole number, 2 or more") for few in (0, 1)),
         (True, ": use a whole number."),
     ],
 )

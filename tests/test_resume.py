@@ -113,7 +113,7 @@ def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatc
             lambda run, _, checkpoints: drive(run, lambda progress: os.kill(os.getpid(), signal.SIGINT), checkpoints),
         )
         assert main(["train", *SHORT, "--out", "run"]) == 130
-    assert "`uppertail resume run` goes on" in capsys.readouterr().err
+    assert "`uppertail resume run` continues the run" in capsys.readouterr().err
     assert summary(tmp_path / "run")["interrupted"]
     assert main(["resume", "run", "--quiet"]) == 0
     assert_same_results(tmp_path / "run", finished)
@@ -280,7 +280,7 @@ def test_a_damaged_checkpoint_is_passed_over_in_a_line(finished, killed, capsys)
     assert main(["resume", str(killed), "--quiet"]) == 0
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert f"{last.name} is damaged: the run goes on from step-000001024.safetensors instead" in error
+    assert f"{last.name} is damaged: the run continues from step-000001024.safetensors instead" in error
     assert_same_results(killed, finished)
 
 

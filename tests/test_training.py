@@ -403,7 +403,7 @@ def test_the_criterion_is_the_mean_of_fifty_episodes_in_a_row():
         ledger = Ledger(Settings(seeds=2, until=until, rollout_steps=1), -100.0)
         ledger.extend(records, metrics, start)
         assert (ledger.stopped, ledger.over) == (stopped, stopped is not None)
-    with pytest.raises(InputError, match="nobody says what a success is"):
+    with pytest.raises(InputError, match="defines no success return"):
         Ledger(Settings(until="solved"), math.inf)
 
 

@@ -65,11 +65,11 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
         ),
         Command(
             "resume",
-            "go on with a run that was killed or interrupted, from its last checkpoint",
-            """Goes on with a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
+            "continue a run that was killed or interrupted, from its last checkpoint",
+            """Continues a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
 last checkpoint to the limits in its config.yaml, and writes what the run would have written. With --steps N, a run
-that ended at its limit of steps goes on to a later one; until it has written results, the new limit stands in
-config-next.yaml, and without that file the run has its old limit.""",
+that ended at its limit of steps continues to a later one. Until it has written results, the new limit is in
+config-next.yaml; without that file the run has its old limit.""",
             {
                 **FOLDER,
                 "steps": Option(int | None, None, "a new limit of environment steps, beyond that of the run"),
@@ -186,7 +186,7 @@ to go on with the study in it.""",
             "reproduce",
             "make a figure of the paper, or all of them, with intervals",
             """Makes a figure of the paper, in the source checkout: computes its cells, draws it (SVG and PNG), and
-writes its numbers to summary.json. Called again with the same --out it goes on where it stopped.""",
+writes its numbers to summary.json. Called again with the same --out it continues where it stopped.""",
             {
                 "name": Option(str, None, "the figure", nargs="?"),
                 "out": Option(str, None, "folder for it (default: runs/reproduce-NAME)"),

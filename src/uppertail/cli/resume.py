@@ -1,4 +1,4 @@
-"""`uppertail resume`: goes on with a run that was killed or interrupted."""
+"""`uppertail resume`: continues a run that was killed or interrupted."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -53,7 +53,7 @@ def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
         if not folder.definition.is_file():
             raise InputError(f"{path} is not the folder of a study: give one that `uppertail study` made, or a file.")
         if out is not None and Path(out).resolve() != path.resolve():
-            raise InputError(f"The study in {path} goes on in that folder: leave out --out {out}, or give its file.")
+            raise InputError(f"The study in {path} continues in that folder: leave out --out {out}, or give its file.")
         return folder.definition, folder
     return path, StudyFolder(Path(out) if out else Path("runs", path.stem))
 
@@ -91,7 +91,7 @@ def _run(config: Values, definition: Definition, folder: StudyFolder, workers: i
             try:
                 study_running.run(definition, folder, None if alone else connect, workers, config.quiet)
             except KeyboardInterrupt:
-                say(f"Finished cells are kept: `uppertail study {folder.path}` goes on from there.")
+                say(f"Finished cells are kept: `uppertail study {folder.path}` continues from there.")
                 raise
         return study_running.conclude(definition, folder, settings, config.quiet)
 

@@ -105,7 +105,7 @@ def train(
 
 def _show(result: TrainingResult, folder: Path, title: str, label: str, can_resume: bool) -> None:
     if result.record.interrupted:
-        how = f"; `uppertail resume {folder}` goes on" if can_resume else ""
+        how = f"; `uppertail resume {folder}` continues the run" if can_resume else ""
         print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
     console = Console()
     console.print(results_table(title, label, result.record, console.width))

@@ -35,7 +35,7 @@ def program_of(player: Player) -> Program:
     """
     encoding, interface, reading = player.agent.encoding, player.interface, player.interface.reading
     if reading.shape is None:
-        raise InputError(f"The observations of this run are no array: {NEEDED}.")
+        raise InputError(f"The observations of this run are not arrays: {NEEDED}.")
     if isinstance(encoding, OfStates) and reading.shape:
         raise InputError(f"Several integers are one state in this run, unless --env.features is scaled: {NEEDED}.")
     if isinstance(encoding, OfStates):

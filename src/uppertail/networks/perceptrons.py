@@ -52,7 +52,7 @@ class Perceptrons(NetworkBuilder):
             raise InputError(f"hidden_layers is {self.hidden_layers}: use {MOST_LAYERS} at most.")
         if self.members is not None and self.members < 2:
             raise InputError(
-                f"members is {self.members}, but how far members differ takes at least 2: use a whole number, 2 or "
+                f"members is {self.members}, but members can differ only if there are 2: use a whole number, 2 or "
                 "more, or --network PerAction for a single network."
             )
 

@@ -1,4 +1,4 @@
-"""The checkpoints of a run: when they are made, which are kept, and which one a run goes on from."""
+"""The checkpoints of a run: when they are made, which are kept, and which one a run continues from."""
 
 import contextlib
 import dataclasses
@@ -28,7 +28,7 @@ def warn(line: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoints:
-    """Where and how often a run saves its whole state. A run whose folder has checkpoints goes on from the last.
+    """Where and how often a run saves its whole state. A run whose folder has checkpoints continues from the last.
 
     Args:
         folder: the run's folder; the files are in `checkpoints` in it.
@@ -126,7 +126,7 @@ class Checkpoints:
                 refused.append(f"{path.name} {error}")
                 continue
             if refused:
-                self.say(f"In {self.place}, {'; '.join(refused)}: the run goes on from {path.name} instead.")
+                self.say(f"In {self.place}, {'; '.join(refused)}: the run continues from {path.name} instead.")
             return restored
         if refused:
             raise InputError(

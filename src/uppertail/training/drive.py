@@ -32,7 +32,7 @@ def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -
     Args:
         run: the run; its resources are freed in the end.
         on_chunk: called with the progress after each chunk; a `Stop` that it returns stops the run.
-        checkpoints: where the run's state is saved; if there are some, the run goes on from the last.
+        checkpoints: where the run's state is saved; if the folder has some, the run continues from the last.
 
     Raises:
         InputError: a checkpoint cannot be written, or there are some and none can be used.

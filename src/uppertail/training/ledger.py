@@ -40,13 +40,13 @@ class Ledger:
         success_return: return from which an episode counts as a success.
 
     Raises:
-        InputError: the run is to end when it is solved, and nobody says what a success is.
+        InputError: the run is to end when it is solved, but its environment defines no success return.
     """
 
     def __init__(self, settings: Settings, success_return: float) -> None:
         if settings.until == "solved" and not math.isfinite(success_return):
             raise InputError(
-                "until is solved, but nobody says what a success is in this environment: use return=NUMBER, the mean "
+                "until is solved, but this environment defines no success return: use return=NUMBER, the mean "
                 "return to reach."
             )
         self.settings, self.success_return = settings, success_return

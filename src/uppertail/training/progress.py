@@ -24,9 +24,9 @@ class Progress:
         env_steps: environment steps of all seeds together.
         steps_per_second: environment steps per second of all seeds together.
         loss: mean loss of the chunk's updates, over the iterations that seeds began before their limit.
-        gradient_norm: mean norm of their gradients, likewise.
-        outside: share of their targets whose mean lies outside of the support, likewise.
-        exploratory: share of the chunk's actions that were not the greedy ones, likewise.
+        gradient_norm: mean norm of the gradients, over the same updates.
+        outside: share of the updates' targets whose mean lies outside of the support.
+        exploratory: share of the chunk's actions that were not greedy.
         mean_return: mean undiscounted return of the last 100 episodes of each seed.
         mean_length: their mean length.
         start_mean: mean of the return distribution where a run starts, of the action for which it is highest.
@@ -77,7 +77,7 @@ class Progress:
 
 @dataclasses.dataclass(frozen=True)
 class Stop:
-    """A callback returns it to stop a run; after any other value, the run goes on.
+    """A callback returns it to stop a run; after any other value, the run continues.
 
     Args:
         reason: why, for the run's record.

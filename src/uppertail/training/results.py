@@ -31,14 +31,14 @@ class TrainingResult:
 
     Where a method takes a `seed`, it is one of `seeds`; left out, it is `best_seed`. An observation is one as the
     environment gives it. A batch is an array with one axis more than an observation has, or a list of observations
-    where these are no arrays (dicts, tuples, texts, hashed ones).
+    where these are not arrays (dicts, tuples, texts, hashed ones).
 
     Args:
         record: episodes, figures and settings of the run; `record.summary()` is summary.json.
         agent: the algorithm.
         networks: the learned networks; every array has a leading axis of seeds.
         interface: how observations are read, and how actions are numbered.
-        environments: the compiled environments, likewise; None where Python made the steps.
+        environments: the compiled environments, with the same axis; None where Python made the steps.
         distributions: return distributions at moments of the run; None if it did not record them.
 
     Examples:

@@ -90,7 +90,7 @@ class Saver:
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
             was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)
-            self.checkpoints.say(f"The run began elsewhere ({was}): it goes on, but not with the same bits as there.")
+            self.checkpoints.say(f"The run began elsewhere ({was}): it continues here, but its bits may differ.")
         return state
 
     def require_usable(self) -> None:

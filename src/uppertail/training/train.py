@@ -49,7 +49,7 @@ def train(
         policy: the exploration policy; UCB if left out.
         settings: how long, on how much data, with how many seeds.
         on_chunk: called with the progress after each chunk of steps; a `Stop` that it returns stops the run.
-        checkpoints: where the run's state is saved; the same call again goes on from there.
+        checkpoints: where the run's state is saved; the same call again continues from there.
         network: builds the network of GradientDescent; PerAction if left out.
         replay: its replay buffer; Uniform if left out.
         target: which network gives its bootstrap; Online if left out.
