@@ -36,14 +36,14 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in WITHOUT_EFFECT}
 
 
-def environment(settings: Mapping[str, Any]) -> dict[str, Any]:
+def environment_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The environment's part of flat settings."""
     return {name: value for name, value in settings.items() if name.partition(".")[0] == ENVIRONMENT}
 
 
-def method(settings: Mapping[str, Any]) -> dict[str, Any]:
+def method_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """All flat settings except the environment's and the seeds."""
-    left_out = {*environment(settings), *SEEDS}
+    left_out = {*environment_of(settings), *SEEDS}
     return {name: value for name, value in settings.items() if name not in left_out}
 
 
@@ -72,12 +72,12 @@ class Cell:
     @property
     def environment(self) -> str:
         """The name of its environment: the options that vary; empty if none does."""
-        return label(environment(self.varying))
+        return label(environment_of(self.varying))
 
     @property
     def method(self) -> str:
         """The name of its method: the other options that vary, except for the seeds."""
-        return label(method(self.varying))
+        return label(method_of(self.varying))
 
     @property
     def arguments(self) -> list[str]:

@@ -19,7 +19,7 @@ from uppertail.analysis.improvement import (
 from uppertail.analysis.survival import Times
 from uppertail.errors import InputError
 from uppertail.records import CONFIG, RunFolder
-from uppertail.studies.cells import ENVIRONMENT, FINAL_RETURN, NAME, TIMES, Cell, environment, key, text
+from uppertail.studies.cells import ENVIRONMENT, FINAL_RETURN, NAME, TIMES, Cell, environment_of, key, text
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import StudyFolder, finished_run, settings_of
 
@@ -64,7 +64,7 @@ def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample]
         if (run := finished_run(folder)) is None:
             left_out.append(folder.name)
         else:
-            environments.setdefault(key(environment(_settings(folder))), []).append(run)
+            environments.setdefault(key(environment_of(_settings(folder))), []).append(run)
     if not environments:
         raise InputError(f"There is no finished run in {what}: {', '.join(left_out) or 'it has no cells'}.")
     return {name: Sample.of(found) for name, found in environments.items()}, left_out

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from uppertail.errors import InputError, nearest
-from uppertail.studies.cells import NAME, Cell, environment, name_of
+from uppertail.studies.cells import NAME, Cell, environment_of, name_of
 from uppertail.studies.search import Space
 from uppertail.yaml_files import read_yaml
 
@@ -94,7 +94,7 @@ def _cell(base: Mapping[str, Any], point: Mapping[str, Any], entry: Mapping[str,
         raise InputError(f"{both[0]} is in grid and in cells: leave it out of one of them.")
     named = {NAME: str(entry[NAME])} if NAME in entry else own  # a name stands for the options of the method
     name = name_of({**named, **point}).removeprefix(f"{NAME}=")
-    return Cell(name, {**base, **own, **point}, {**named, **environment(own), **point})
+    return Cell(name, {**base, **own, **point}, {**named, **environment_of(own), **point})
 
 
 def _grid(document: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -9,8 +9,7 @@ import numpy as np
 from uppertail.analysis.statistics import mean_interval, performance_profile, share_interval
 from uppertail.analysis.survival import growth_exponent, kaplan_meier, median
 from uppertail.records import RunFolder
-from uppertail.studies import cells as of
-from uppertail.studies.cells import TIMES, Outcome, key
+from uppertail.studies.cells import ENVIRONMENT, TIMES, Outcome, environment_of, key, method_of
 from uppertail.studies.comparison import Sample, compare
 from uppertail.studies.definition import Definition
 
@@ -79,8 +78,8 @@ def _labels(definition: Definition, settings: Settings) -> tuple[dict[str, str],
     for cell in definition.cells:
         full = settings[cell.name]
         for found, part, label in (
-            (environments, of.environment(full), cell.environment or str(full[of.ENVIRONMENT])),
-            (methods, of.method(full), cell.method or "all"),
+            (environments, environment_of(full), cell.environment or str(full[ENVIRONMENT])),
+            (methods, method_of(full), cell.method or "all"),
         ):
             free = label if label not in labels.values() else cell.name
             found[cell.name] = labels.setdefault(key(part), free)
@@ -115,7 +114,7 @@ def _growth(settings: Settings, methods: Mapping[str, str], results: Mapping[str
     """The exponent of episodes over size, for each method whose environments differ only in size."""
     groups: dict[tuple[str, str, str], dict[float, list[RunFolder]]] = {}
     for name, result in results.items():
-        environment = of.environment(settings[name])
+        environment = environment_of(settings[name])
         for option in SIZES:
             if isinstance(size := environment.get(option), int | float) and size > 0:
                 rest = {each: value for each, value in environment.items() if each != option}
