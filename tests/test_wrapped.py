@@ -323,12 +323,12 @@ def test_tables_are_not_compiled_where_resets_or_observations_are_others() -> No
 @pytest.mark.slow
 def test_a_run_on_hashed_observations_solves_what_they_tell_apart() -> None:
     """The drawn number says which action leads to the prize; without it a half of the episodes would fail."""
-    settings = ut.Settings(seeds=1, episodes=400, steps=1200, discount=0.8, width=8, replay_size=2000, batch_size=32)
+    settings = ut.Settings(seeds=1, episodes=2000, steps=4000, discount=0.8)
     result = ut.train(FromGymnasium(Told, encoding="hashed", hash_size=512), settings=settings)
     assert result.record.greedy_returns == [1.0]
     seen = np.asarray(result.networks.encoder)  # pyright: ignore[reportAttributeAccessIssue]
     assert seen.shape == (1, 512, 2)
-    assert (seen != 0).any(axis=-1).sum() == 6  # three positions to act from, for each number that is drawn
+    assert (seen != 0).any(axis=-1).sum() == 10  # five positions, for each number that is drawn
 
 
 gymnasium.register("Testing/Told-v0", f"{__name__}:Told")
