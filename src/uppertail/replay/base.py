@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.types import PyTree, Transition
@@ -104,7 +105,7 @@ class Uniform(Replay):
     """
 
     def init(self, capacity: int, example: Transition) -> RingBuffer:
-        def empty(leaf: Array) -> Array:
+        def empty(leaf: ArrayLike) -> Array:
             return jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype)
 
         return RingBuffer(jax.tree.map(empty, example), jnp.zeros((), jnp.int32))
