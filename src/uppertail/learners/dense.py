@@ -73,10 +73,6 @@ class FeatureLearner(Learner):
     def agent(self) -> Agent:
         return self.regression.agent
 
-    @property
-    def updates(self) -> int:
-        return 1
-
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
         encoding, start = self.agent.encoding, self.regression.start
         transitions = Transitions.none(self.rows, observations.shape[1], encoding.num_features, num_actions)

@@ -84,10 +84,6 @@ class TableLearner(Learner):
     def agent(self) -> Agent:
         return self.regression.agent
 
-    @property
-    def updates(self) -> int:
-        return 1
-
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
         encoding, regression = self.agent.encoding, self.regression
         states, pairs = encoding.num_features, encoding.num_features * num_actions
