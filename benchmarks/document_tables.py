@@ -20,6 +20,7 @@ DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in PAGE
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "solved": solved.solved,
     "solved-vectors": solved.vectors,
+    "solved-ablations": solved.ablations,
     "solved-chance": solved.chance,
     "limits-chain": limits.of_limits("chain", "depth", "long"),
     "limits-keeping": limits.of_limits("keeping"),

@@ -2,6 +2,7 @@
 
     python benchmarks/least_squares.py --out results/least_squares                       # everything
     python benchmarks/least_squares.py --task chain_100 --method gaussian                # one of them
+    python benchmarks/least_squares.py --task mountain_car --method one_sweep --seeds 3  # an ablation, fewer seeds
 
 Each task and method is one JSON file of all seeds; what is there already is not run again.
 Tasks where there is chance are in `benchmarks/uncertainties.py`.
@@ -21,11 +22,23 @@ from uppertail.training.process import hardware
 OPTIMISTIC_START = 2.626
 """Where mean + c sd of the Gaussian starts, in units of the scale: 2 softplus(1)."""
 
+MAIN = ["gaussian", "categorical", "optimistic_value"]
 METHODS: dict[str, dict[str, Any]] = {
     "gaussian": {"distribution": ut.Gaussian()},
     "categorical": {"distribution": ut.Categorical()},
     "optimistic_value": {"distribution": ut.PointMass(start=OPTIMISTIC_START)},
+    "optimistic_value_narrow": {"distribution": ut.PointMass(start=0.22 * OPTIMISTIC_START)},
+    "value_epsilon_greedy": {"distribution": ut.PointMass(), "policy": ut.EpsilonGreedy()},
+    "wide_start": {"learner": ut.LeastSquares(start_width=1.0)},
+    "small_lambda": {"learner": ut.LeastSquares(spread_prior_count=1e-3)},
+    "policy_mean": {"learner": ut.LeastSquares(greedy_mean=False)},
+    "one_sweep": {"learner": ut.LeastSquares(sweeps=1)},
+    "thompson": {"policy": ut.Thompson()},
+    "steps_of_adam": {"learner": ut.GradientDescent()},
 }
+"""The methods of the tables, then ablations of the first: no spread, from the narrower start of vectors or by random
+actions, what the start is worth, one lambda for both, the policy's next action for the mean, too, one sweep, draws in
+place of the bound, and gradient descent on random features."""
 
 
 class Task(NamedTuple):
@@ -52,7 +65,7 @@ TASKS = {
     "deep_sea_20": Task(ut.DeepSea(20), 300),
     "deep_sea_50": Task(ut.DeepSea(50), 300),
     "rich_chain_20": Task(ut.RichChain(20, dim=32), 300, together=False),
-    "rich_chain_50": Task(ut.RichChain(50, dim=64), 300, together=False),
+    "rich_chain_50": Task(ut.RichChain(50, dim=64), 150, seeds=5, together=False),
     "rich_chain_100": Task(ut.RichChain(100, dim=128), 300, seeds=3, together=False),
     "mountain_car": Task(ut.Gym("MountainCar-v0"), 100, together=False),
     "cart_pole": Task(ut.Gym("CartPole-v1"), 100, together=False),
@@ -95,13 +108,14 @@ def _of_seeds(value: Any) -> list[Any]:
 
 def main() -> None:
     """Runs what is asked for."""
-    asked = options(__doc__, "runs/least_squares", task=TASKS, method=METHODS)
+    asked = options(__doc__, "runs/least_squares", task=TASKS, method=METHODS, seeds=0)
     for name in asked.task:
-        for method in asked.method:
+        for method in asked.method if len(asked.method) < len(METHODS) else MAIN:
             path = asked.out / f"{name}-{method}.json"
             if path.exists():
                 continue
-            document = measure(TASKS[name], method)
+            task = TASKS[name]
+            document = measure(task._replace(seeds=asked.seeds or task.seeds), method)
             write(path, document, indent=None)
             print(f"{name:<16} {method:<17} first {document['first_success_episode']}", flush=True)
 

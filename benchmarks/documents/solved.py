@@ -62,16 +62,48 @@ def solved() -> list[list[str]]:
 
 
 def vectors() -> list[list[str]]:
-    """Mean returns along runs on Gymnasium's own environments."""
-    rows = [["environment", "episodes 21-30, each seed", "episodes 51-60", "last ten", "greedy, at the end", "steps"]]
+    """Mean returns along runs on Gymnasium's own environments: the median seed, and the worst."""
+    rows = [["environment", "episodes 31-100", "episodes 51-100", "last ten", "greedy, at the end", "steps/s"]]
     for task, name in VECTORS.items():
         if run := _read(HERE / f"{task}-gaussian.json"):
             tens = run["mean_return_by_tens"]
+            means = [[statistics.mean(seed[first:]) for seed in tens] for first in (3, 5, -1)]
             rows.append([
-                name, *(", ".join(f"{seed[place]:.0f}" for seed in tens) for place in (2, 5, -1)),
-                ", ".join(f"{value:.0f}" for value in run["final_greedy_return"]), f"{run['env_steps']:,}",
+                name, *(_median_and_worst(values) for values in (*means, run["final_greedy_return"])),
+                f"{run['steps_per_second']:,.0f}",
             ])  # fmt: skip
     return rows
+
+
+ABLATIONS = {
+    "gaussian": "as it is",
+    "wide_start": "the Gaussian's own start (`start_width` 1)",
+    "small_lambda": "a small lambda for the spread, too (`spread_prior_count` 1e-3)",
+    "policy_mean": "the mean by the policy's next action (`greedy_mean` false)",
+    "one_sweep": "one sweep (`sweeps` 1)",
+    "thompson": "draws in place of the bound (`Thompson`)",
+    "optimistic_value_narrow": "no spread: an optimistic value, from the same bound",
+    "optimistic_value": "no spread: an optimistic value, from 2.6 ranges",
+    "value_epsilon_greedy": "no spread: a value, random actions (`EpsilonGreedy`)",
+    "steps_of_adam": "steps in place of the solution (`GradientDescent`, random features)",
+}
+
+
+def ablations() -> list[list[str]]:
+    """What each part of least squares on vectors is worth, on the first three seeds."""
+    rows = [["least squares on vectors", "RichChain 20: first success, each seed", "MountainCar: episodes 51-100"]]
+    for method, shown in ABLATIONS.items():
+        folder = HERE if method == "gaussian" else HERE / "ablations"
+        chain, car = (_read(folder / f"{task}-{method}.json") for task in ("rich_chain_20", "mountain_car"))
+        if chain and car:
+            first = ["never" if each is None else str(each) for each in chain["first_success_episode"][:3]]
+            means = [f"{statistics.mean(seed[5:]):.0f}" for seed in car["mean_return_by_tens"][:3]]
+            rows.append([shown, ", ".join(first), ", ".join(means)])
+    return rows
+
+
+def _median_and_worst(values: list[float]) -> str:
+    return f"{statistics.median(values):.0f} ({min(values):.0f})"
 
 
 def chance() -> list[list[str]]:
