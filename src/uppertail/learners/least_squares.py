@@ -53,8 +53,8 @@ class LeastSquares(LearnerBuilder):
         start_width: what the initial spread of the family is multiplied by, above 0, where a spread stands beside a
             mean. null: 1 for tables. 0.22 for vectors, which makes a Gaussian start with the standard deviation of a
             uniform distribution over the range of returns: a space that cannot be searched needs less optimism.
-        greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's. null: false for
-            tables, true for vectors.
+        greedy_mean: whether the mean is backed up with the greedy next action, with mean + c sd still the
+            policy's; else mean and spread are backed up with the policy's. null: false for tables, true for vectors.
         spread_power: what a spread beside a mean is raised to before it is averaged: 2 averages variances, 1 standard
             deviations; null: 2 for tables, 1 for vectors.
         sweeps: the most sweeps over all data after each rollout; null: 1,000 for tables, 40 for vectors.

@@ -29,7 +29,8 @@ class Regression:
         spread_prior_count: lambda of every coordinate but the mean: how many transitions the start counts as.
         mean_prior_count: lambda of the mean.
         start_width: what the family's own initial spread is multiplied by.
-        greedy_mean: whether the mean is backed up with the greedy next action; else with the policy's, as the spread.
+        greedy_mean: whether the mean is backed up with the greedy next action, and the spread is lowered so that mean +
+            c sd is the policy's; else both are backed up with the policy's next action.
         most_sweeps: the most sweeps over the data after a rollout.
         spread_power: what a spread beside a mean is raised to before it is averaged: 2: its variance.
         tolerance: the change of a coordinate below which sweeps end, as a share of the largest one of the start.
@@ -102,6 +103,10 @@ class Regression:
             key: randomness of the policy's next action.
             next_values: coordinates at s'.
             transitions: rewards and terminations; a' is the policy's choice.
+
+        With a greedy mean, the spread's target is what is left between it and the policy's upper bound, in units of c:
+        a loop through known states would otherwise have the mean of the way to the goal and the spread of what is
+        unknown.
         """
         family = self.agent.family
         z_next: PyTree = jax.vmap(jax.vmap(self.distribution))(next_values)
@@ -109,7 +114,11 @@ class Regression:
         if not (self.greedy_mean and any(family.is_mean)):
             return targets
         greedy = self._coordinates(dataclasses.replace(self.agent, policy=Greedy()), key, z_next, transitions)
-        return jnp.where(np.array(family.is_mean), greedy, targets)
+        is_mean, powers = np.array(family.is_mean)[None], np.array(self.powers, np.float32)[None]
+        lost = jnp.sum(jnp.where(is_mean, greedy - targets, 0.0), axis=-1, keepdims=True)
+        lost = lost / jnp.maximum(self.agent.policy.optimism, TINY)
+        spread = jnp.maximum(jnp.maximum(targets, 0.0) ** (1 / powers) - lost, 0.0) ** powers
+        return jnp.where(is_mean, greedy, spread)
 
     def _coordinates(
         self, agent: Agent, key: PRNGKeyArray, z_next: PyTree, transitions: Transition

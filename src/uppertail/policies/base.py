@@ -113,6 +113,11 @@ class ExplorationPolicy(abc.ABC):
     needs_evidence: ClassVar[bool] = False
     explores_by_spread: ClassVar[bool] = False
 
+    @property
+    def optimism(self) -> Float[Array, ""] | float:
+        """About how many standard deviations above the mean it values an action."""
+        return 1.0
+
     @abc.abstractmethod
     def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
         """One number per action: the highest is chosen, and ties are broken at random."""

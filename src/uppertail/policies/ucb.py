@@ -49,6 +49,10 @@ class UCB(ExplorationPolicy):
         if not 0 <= self.low <= self.high < float("inf"):
             raise InputError(f"UCB draws c from [low, high] = [{self.low}, {self.high}]: use 0 <= low <= high, finite.")
 
+    @property
+    def optimism(self) -> Float[Array, ""] | float:
+        return (self.low + self.high) / 2
+
     def begin(self, key: PRNGKeyArray, decision: Decision) -> PyTree:
         return self._draw(key, decision) if self.per == "episode" else ()
 
