@@ -227,6 +227,18 @@ def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribu
         np.testing.assert_allclose(network.evidence(jnp.asarray(sample))[action], left, rtol=1e-3)
 
 
+@pytest.mark.parametrize("power", [1.0, 2.0])
+def test_beside_a_greedy_mean_the_spread_is_what_is_left_to_the_bound(power: float) -> None:
+    """Means 1 and 0 and spreads 0.1 and 2 at s': the bound is max(1.1, 2), so the spread is 2 - 1; and 0 at the end."""
+    builder = ut.LeastSquares(greedy_mean=True, spread_power=power)
+    learner: Any = builder.build(agent_of(GAUSSIAN, OneHot(STATES)), None)
+    values = jnp.array([[[1.0, 0.1**power], [0.0, 2.0**power]]] * 2)
+    data = transitions(2)._replace(reward=jnp.array([0.5, 0.5]), terminated=jnp.array([False, True]))
+    targets = learner.regression.targets(jax.random.key(0), values, data)
+    terminal = (DISCOUNT * GAUSSIAN.terminal_std) ** power
+    np.testing.assert_allclose(targets, [[0.5 + DISCOUNT, DISCOUNT**power], [0.5, terminal]], rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("family", "power", "start"),
     [
