@@ -39,7 +39,7 @@ class Settings:
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
         batch_size: transitions per update: half of it fresh data, the rest replay.
         replay_size: transitions that the replay buffer holds.
-        rollout_steps: environment steps between updates, taken with a fixed policy; null: 4 for tables and 32 for
+        rollout_steps: environment steps between updates, taken with a fixed policy; null: 4 for tables and 8 for
             vectors by least squares, 16 else.
         updates_per_rollout: updates after each rollout.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
