@@ -58,7 +58,7 @@ class Iteration:
         settings = ut.Settings(seeds=1, episodes=10**9, hidden_layers=hidden_layers, **load)
         run = Run(ut.Chain(self.length), Method(ut.Gaussian(), ut.UCB()), settings)
         self.loop, self.agent, self.whole = run.loop, run.loop.agent, CompiledRun(run.loop)
-        begun = (run.keys.run, run.world.environments, run.driver.gather(run.driver.start()))
+        begun = (run.keys.run, run.driver.environments, run.driver.gather(run.driver.start()))
         self.key, self.environment, self.state = jax.tree.map(lambda leaf: leaf[0], begun)
         self.network, self.optimizer, self.remembered = self.state.agent
         self.fresh = self.whole.rollout(self.key, self.environment, self.network, self.state.episode)[1]

@@ -16,7 +16,7 @@ from typing import Any
 
 from common import options, write
 from uppertail import UCB, Chain, Checkpoints, Gaussian, Settings
-from uppertail.training import tensors
+from uppertail.training import checkpoint
 from uppertail.training.method import Method
 from uppertail.training.process import hardware
 from uppertail.training.run import Run
@@ -54,7 +54,7 @@ def measure(folder: Path) -> dict[str, Any]:
 
     content = path.read_bytes()
     parts: dict[str, int] = {}
-    for name, array in tensors.to_named(run.driver.gather(state)).items():
+    for name, array in checkpoint.to_named(run.driver.gather(state)).items():
         part = name.partition("/")[0]
         parts[part] = parts.get(part, 0) + array.nbytes
     disk = seconds(raw)

@@ -78,7 +78,7 @@ def solve(env: str, seed: int, seeds: int) -> dict[str, Any]:
     result = drive(
         run, lambda progress: print(f"{env}: {progress.fraction:.0%}, return {progress.mean_return:.1f}", end="\r")
     )
-    returns = run.play(result.networks, ut.Greedy(), EPISODES).returns
+    returns = run.driver.play(result.networks, ut.Greedy(), EPISODES).returns
     means = returns.mean(axis=1)
     summary = result.record.summary()
     return {

@@ -110,7 +110,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     parts = {name: asked.pop(name) for name in names if name in asked}
     settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**9, steps=task.steps, **asked)
     run = Run(task.environment, Method.of(**parts), settings)
-    tables = [jax.tree.map(lambda leaf, k=k: leaf[k], run.world.environments) for k in range(seeds)]
+    tables = [jax.tree.map(lambda leaf, k=k: leaf[k], run.driver.environments) for k in range(seeds)]
     looks, shares = along(run, tables)
     best = [best_return(mdp) for mdp in tables]
     marks = [_mark(task, mdp, settings.discount) for mdp in tables]

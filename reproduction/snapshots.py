@@ -79,7 +79,7 @@ def snapshot(
     if episodes == 0:
         run = Run(environment, Method(distribution, policy, **PARTS), settings)
         networks = run.driver.gather(run.driver.start(), lambda state: state.learned.network)
-        return Snapshot(run.loop.agent, networks, run.world.environments)
+        return Snapshot(run.loop.agent, networks, run.driver.environments)
     settings = dataclasses.replace(settings, episodes=episodes)
     result = whole_run(environment, distribution, policy, settings, report)
     return Snapshot(result.agent, result.networks, result.environments)

@@ -36,7 +36,7 @@ def stages(
     def look(state: PyTree) -> None:
         networks = run.driver.gather(state, lambda each: each.learned.network)
         step = int(run.driver.gather(state, lambda each: each.iteration)[0]) * run.loop.rollout_steps
-        seen.append(Stage(step, Snapshot(run.loop.agent, jax.tree.map(np.array, networks), run.world.environments)))
+        seen.append(Stage(step, Snapshot(run.loop.agent, jax.tree.map(np.array, networks), run.driver.environments)))
 
     try:
         with interruptible() as asked_to_stop:

@@ -445,7 +445,7 @@ def test_probes_are_learned(family: ReturnDistribution[Any], subtests: pytest.Su
     @functools.partial(jax.vmap, in_axes=(None, 0))
     def learn(key: jax.Array, environment: FiniteMDP) -> jax.Array:
         """Action values of every state after training."""
-        run, _, _ = probe_run.chunk(300, key, environment, probe_run.init(key, environment))
+        run, _, _ = probe_run.chunk(300, jnp.int32(300), key, environment, probe_run.init(key, environment))
         returns = jax.vmap(agent.returns, in_axes=(None, 0))(run.learned.network, jnp.arange(STATES))
         return jax.vmap(jax.vmap(family.mean))(returns)
 

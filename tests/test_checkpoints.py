@@ -19,7 +19,7 @@ from uppertail.learners import Metrics
 from uppertail.policies import UCB
 from uppertail.records import arrays_of, locked
 from uppertail.records.folder import LOCK
-from uppertail.training import checkpoint, tensors
+from uppertail.training import checkpoint
 from uppertail.training.checkpoint import UnusableCheckpointError
 from uppertail.training.drive import drive
 from uppertail.training.drivers import compiled
@@ -239,7 +239,7 @@ def test_what_is_saved_is_what_is_restored(folder):
     assert {name.partition("/")[0] for name in arrays} == {"run", "episodes"}
     jax.tree.map(
         np.testing.assert_array_equal,
-        {f"run/{name}": array for name, array in tensors.to_named(run.driver.gather(state)).items()},
+        {f"run/{name}": array for name, array in checkpoint.to_named(run.driver.gather(state)).items()},
         {name: array for name, array in arrays.items() if name.startswith("run/")},
     )
     assert run.ledger.seconds.training == header.seconds["training"] > 0
@@ -363,7 +363,7 @@ def test_a_damaged_checkpoint_is_neither_kept_in_place_of_a_good_one_nor_removed
 
 def test_keys_and_numbers_without_dimensions_come_back_as_they_were():
     tree = {"key": jax.random.split(jax.random.key(5, impl="rbg"), 2), "number": jnp.float32(2), "none": None}
-    back = tensors.from_named(jax.eval_shape(lambda: tree), tensors.to_named(tree))
+    back = checkpoint.from_named(jax.eval_shape(lambda: tree), checkpoint.to_named(tree))
     assert jnp.array_equal(jax.random.key_data(back["key"]), jax.random.key_data(tree["key"]))
     assert (back["key"].dtype, back["number"].shape, back["none"]) == (tree["key"].dtype, (), None)
 
@@ -371,7 +371,7 @@ def test_keys_and_numbers_without_dimensions_come_back_as_they_were():
 def test_arrays_that_are_not_contiguous_are_saved_as_they_read(tmp_path, folder):
     header, _ = checkpoint.read(newest_first(folder)[0])
     columns = np.arange(6).reshape(2, 3).T
-    checkpoint.write(tmp_path / "a", header, tensors.to_named({"a": columns}))
+    checkpoint.write(tmp_path / "a", header, checkpoint.to_named({"a": columns}))
     np.testing.assert_array_equal(checkpoint.read(tmp_path / "a")[1]["a"], columns)
 
 

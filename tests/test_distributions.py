@@ -28,8 +28,7 @@ from uppertail.encodings import OneHot
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.policies import UCB
-from uppertail.training.method import Method
-from uppertail.training.traps import traps
+from uppertail.training.method import Method, sanity_warnings
 from uppertail.types import ReturnRange
 
 GAUSSIANS = [
@@ -743,7 +742,7 @@ def test_a_component_without_weight_leaves_no_mark_on_the_density() -> None:
 def test_only_a_family_without_a_spread_is_said_to_hinder_a_policy_that_explores_by_it(
     family: ReturnDistribution[Any],
 ) -> None:
-    warnings = [*traps(Method(family, UCB()), OneHot(3))]
+    warnings = [*sanity_warnings(Method(family, UCB()), OneHot(3))]
     assert [line.split(" has none")[0] for line in warnings] == (
         [] if family.has_spread else [f"UCB explores by the spread of the return, and {type(family).__name__}"]
     )

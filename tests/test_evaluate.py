@@ -20,7 +20,7 @@ from uppertail.cli import train as command
 from uppertail.errors import InputError
 from uppertail.training import checkpoint
 from uppertail.training.drive import drive
-from uppertail.training.drivers import host_world
+from uppertail.training.drivers import host
 from uppertail.types import ReturnRange
 
 pytestmark = pytest.mark.slow
@@ -157,7 +157,7 @@ def test_load_gives_what_training_gave():
 
 
 def test_what_was_measured_of_returns_is_not_measured_again(cart, monkeypatch):
-    monkeypatch.setattr(host_world, "measure_returns", lambda *_: ReturnRange(0.0, 12345.0, known=False))
+    monkeypatch.setattr(host, "measure_returns", lambda *_: ReturnRange(0.0, 12345.0, known=False))
     scale = json.loads((cart / "summary.json").read_text())["distribution"]["scale"]
     family = ut.load(cart).agent.family
     assert isinstance(family, ut.Gaussian)

@@ -16,8 +16,8 @@ from uppertail.distributions import Gaussian
 from uppertail.environments import Chain
 from uppertail.errors import InputError
 from uppertail.policies import UCB
-from uppertail.training.drivers import groups
-from uppertail.training.drivers.groups import Groups
+from uppertail.training import groups
+from uppertail.training.groups import Groups
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
 
@@ -68,7 +68,7 @@ SCRIPT = """
     import jax
     import numpy as np
     import uppertail as ut
-    from uppertail.training.drivers import groups
+    from uppertail.training import groups
 
     def run():
         result = ut.train(ut.Chain(5), ut.Gaussian(), ut.UCB(), ut.Settings(seed=7, seeds=3, **json.loads(sys.argv[1])))

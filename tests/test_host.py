@@ -377,7 +377,7 @@ def test_what_a_network_knows_of_bounds_is_what_it_learned_from(monkeypatch: pyt
 def test_every_environment_of_an_evaluation_plays_as_many_episodes(episodes: int) -> None:
     """Those that are reset with seeds of their own, none of a run's: short episodes are no more frequent than long."""
     run = Run(DRAWN, Method(NARROW, UCB()), settings_of(seed=3))
-    played = run.play(run.driver.gather(run.driver.start()).learned.network, Greedy(), episodes)
+    played = run.driver.play(run.driver.gather(run.driver.start()).learned.network, Greedy(), episodes)
     run.close()
     assert played.returns.shape == played.lengths.shape == (2, episodes)
     for row, seed in enumerate((3, 4)):
@@ -398,7 +398,7 @@ def test_an_evaluation_has_no_more_processes_than_the_training(monkeypatch: pyte
         FromGymnasium, "open", lambda self, seed, envs, limit=None: opened.append(envs) or many(self, seed, envs, limit)
     )
     run = Run(builder, Method(NARROW, UCB()), settings_of(num_envs=2))
-    run.play(run.driver.gather(run.driver.start()).learned.network, Greedy(), episodes=20)
+    run.driver.play(run.driver.gather(run.driver.start()).learned.network, Greedy(), episodes=20)
     run.close()
     assert max(opened) == 2
 

@@ -194,7 +194,7 @@ def test_a_host_run_and_its_evaluation_hold_the_memory_of_each_environment(mode:
         assert run.driver.failure is None
         assert_held(12)
         networks = run.driver.gather(state, lambda each: each.learned.network)
-        run.play(networks, Held(), 5)
+        run.driver.play(networks, Held(), 5)
         assert_held(5)
     finally:
         run.close()
@@ -251,7 +251,7 @@ def test_memory_is_the_same_compiled_and_stepped_in_python(policy: ExplorationPo
             replay = run.driver.gather(state, lambda each: each.learned.memory.buffer)
             stored.append(jax.tree.map(np.asarray, replay.transitions))
             networks = run.driver.gather(state, lambda each: each.learned.network)
-            played.append(run.play(networks, policy, 3))
+            played.append(run.driver.play(networks, policy, 3))
         finally:
             run.close()
     for compiled, stepped in zip(*(each for each in stored), strict=True):

@@ -104,7 +104,7 @@ def ensemble_run(shared: float = 0.5) -> tuple[CompiledRun, Any, Any, Any]:
     """A run of an ensemble before its first step, and a function that makes a rollout and its updates."""
     method = Method(ut.PointMass(), OneMember(), network=PriorEnsembles(shared=shared), replay=Uniform())
     run = Run(ut.Chain(4), method, TINY)
-    environment = jax.tree.map(lambda leaf: leaf[0], run.world.environments)
+    environment = jax.tree.map(lambda leaf: leaf[0], run.driver.environments)
     compiled, key = CompiledRun(run.loop), run.keys.run[0]
     run.close()
     return (
@@ -172,7 +172,7 @@ def test_a_policy_that_needs_members_says_so() -> None:
     try:
         networks = run.driver.gather(run.driver.start(), lambda each: each.learned.network)
         with pytest.raises(ut.InputError, match=sentence):
-            run.play(networks, OneMember(), 2)
+            run.driver.play(networks, OneMember(), 2)
     finally:
         run.close()
 
@@ -222,7 +222,7 @@ def test_visits_are_counted_over_the_whole_run(compiles: Any, learner: Any) -> N
         state, records, _ = run.driver.advance(run.driver.start())
         counts = np.asarray(run.driver.gather(state, lambda each: each.episode).memory).reshape(2, 16, 4)
         networks = run.driver.gather(state, lambda each: each.learned.network)
-        played = run.play(networks, VisitBonus(16), 3)
+        played = run.driver.play(networks, VisitBonus(16), 3)
     finally:
         run.close()
     np.testing.assert_array_equal(counts.sum(axis=(1, 2)), 1 + 8 * run.loop.rollout_steps)

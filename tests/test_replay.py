@@ -253,7 +253,7 @@ def program(run_type: type[CompiledRun], part: Replay, seeds: int, capacity: int
     keys = jax.random.split(jax.random.key(0), seeds)
     environments = jax.vmap(Chain(5).build)(keys)
     runs = jax.eval_shape(jax.vmap(run.init), keys, environments)
-    chunk = jax.jit(jax.vmap(functools.partial(run.chunk, 5)), donate_argnums=2)
+    chunk = jax.jit(jax.vmap(functools.partial(run.chunk, 5, jnp.int32(5))), donate_argnums=2)
     text = chunk.lower(keys, environments, runs).compile().as_text()
     assert text is not None
     lengths = {

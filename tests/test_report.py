@@ -24,8 +24,8 @@ from uppertail.records.distributions import Distributions
 from uppertail.reports import details, maps, outcomes
 from uppertail.reports.groups import groups
 from uppertail.reports.seeds import Seed, built_in, kind_of
+from uppertail.training.drivers.recorder import with_environment
 from uppertail.training.seeds import seed_keys
-from uppertail.training.snapshot import with_environment
 
 
 def unpacked(text, kind):

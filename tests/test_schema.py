@@ -23,9 +23,9 @@ from uppertail.parts import PARTS
 from uppertail.records import describe
 from uppertail.schema import MismatchError, build_from, convert
 from uppertail.training import checkpoint as file
+from uppertail.training.assembly import Adam
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.ledger import Ledger
-from uppertail.training.optimizer import Adam
 
 WITHOUT_DEFAULTS = {name: {"id": "CartPole-v1"} for name in ("Gym", "Gymnax", "XMiniGrid")}
 """Settings that a kind needs."""

@@ -21,7 +21,7 @@ from uppertail.parts import PARTS
 from uppertail.policies import Greedy
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online, Periodic, RunningMean, Target
-from uppertail.training import tensors
+from uppertail.training import checkpoint
 from uppertail.training.drivers.compiled_run import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.types import POLICY_CHOICE, Transition
@@ -152,9 +152,9 @@ def test_a_run_moves_its_target_and_a_checkpoint_holds_it(target: Target) -> Non
         assert not any((after == before).all() for before, after in itertools.pairwise(bootstrapping))
     else:
         np.testing.assert_array_equal(bootstrapping, online)
-    arrays = tensors.to_named(states[-1].learned)
+    arrays = checkpoint.to_named(states[-1].learned)
     assert any(name.startswith("memory/target/") for name in arrays) == (not isinstance(target, Online))
-    restored = tensors.from_named(jax.eval_shape(lambda: states[-1].learned), arrays)
+    restored = checkpoint.from_named(jax.eval_shape(lambda: states[-1].learned), arrays)
     jax.tree.map(np.testing.assert_array_equal, restored, states[-1].learned)
 
 

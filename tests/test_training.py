@@ -197,7 +197,7 @@ def test_replay_starts_in_the_middle_of_a_run(rollout):
         whole = CompiledRun(loop_in(chain, 16, 256, replay_start))
         run, chunk = whole.init(key, chain), jax.jit(whole.chunk, static_argnums=0)
         for _ in range(8):
-            run, _, _ = chunk(1, key, chain, run)
+            run, _, _ = chunk(1, 1, key, chain, run)
             yield run.learned.network
 
     same = [

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     )
     from uppertail.replay import Prioritized, Replay, Sample, Uniform
     from uppertail.targets import Online, Periodic, RunningMean, Target
-    from uppertail.training.action_returns import ActionReturns
     from uppertail.training.checkpoints import Checkpoints
+    from uppertail.training.player import ActionReturns
     from uppertail.training.progress import Progress, Stop
     from uppertail.training.results import (
         TrainingDivergedError,
@@ -68,7 +68,7 @@ _HOMES = {
     "uppertail.policies": ("Decision", "Greedy"),
     "uppertail.replay": ("Sample",),
     "uppertail.training.settings": ("Settings",),
-    "uppertail.training.action_returns": ("ActionReturns",),
+    "uppertail.training.player": ("ActionReturns",),
     "uppertail.training.checkpoints": ("Checkpoints",),
     "uppertail.training.progress": ("Progress", "Stop"),
     "uppertail.training.results": (

@@ -40,7 +40,7 @@ def main(config: Values) -> int:
 def _document(opened: trained.TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
     opened.require_finite(slice(None))
     run, header = opened.run, opened.file.header
-    played = run.play(opened.networks, opened.policy, episodes)
+    played = run.driver.play(opened.networks, opened.policy, episodes)
     return {
         "policy": {"asked": asked, **records.describe(opened.policy)},
         "env": run.asked()["environment"],

@@ -11,7 +11,7 @@ from uppertail.errors import InputError
 from uppertail.records import RunFolder, config_of
 from uppertail.records.distributions import Distributions
 from uppertail.reports.inspected import Inspected
-from uppertail.training.snapshot import at_the_end
+from uppertail.training.trained import at_the_end
 
 WIDTH = 20
 """Characters of a drawn distribution."""

@@ -16,7 +16,7 @@ from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.records import RunFolder
 from uppertail.records.distributions import Distributions
-from uppertail.training.tensors import to_named
+from uppertail.training.checkpoint import to_named
 from uppertail.types import PyTree
 
 

@@ -1,37 +1,84 @@
-"""Assembles the parts of a run: its environments, its loop, its optimizer."""
+"""Assembles the parts of a run: its driver, its loop, its optimizer."""
 
+import dataclasses
 import math
+
+import optax
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
 from uppertail.environments import EnvironmentBuilder, HostBuilder, steps_in_python
 from uppertail.errors import InputError
 from uppertail.learners import Gradients
-from uppertail.training.drivers.base import World
-from uppertail.training.drivers.compiled import CompiledWorld
-from uppertail.training.drivers.host_world import HostWorld
+from uppertail.schema import TRACED, traced
+from uppertail.training.drivers.base import Driver
+from uppertail.training.drivers.compiled import CompiledDriver
+from uppertail.training.drivers.host import HostDriver
 from uppertail.training.loop import Loop
 from uppertail.training.method import Method
-from uppertail.training.optimizer import Adam
 from uppertail.training.seeds import SeedKeys
 from uppertail.training.settings import Settings
+from uppertail.types import PyTree
 
 
-def world_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings) -> World:
-    """The environments of all seeds, compiled or stepped by Python.
+@dataclasses.dataclass(frozen=True)
+class Adam:
+    """Adam on clipped gradients, by optax; unlike optax's own objects, it can be pickled.
+
+    Args:
+        learning_rate: step size.
+        learning_rate_end: step size after `updates`, to which it falls linearly; None: it stays as it is.
+        updates: updates of a whole run, where the step size falls.
+        gradient_clip: largest size of any one entry of the gradient.
+        mean_decay: decay rate of the mean of the gradient.
+        square_decay: decay rate of the mean of its square.
+        epsilon: added to the root of the mean square.
+    """
+
+    learning_rate: float = dataclasses.field(metadata=TRACED)
+    learning_rate_end: float | None = traced(None)
+    updates: int = 0
+    gradient_clip: float = traced(1.0)
+    mean_decay: float = traced(0.0)
+    square_decay: float = traced(0.9)
+    epsilon: float = traced(1e-4)
+
+    @property
+    def rate(self) -> optax.ScalarOrSchedule:
+        """The step size, or its course over the updates of a run."""
+        if self.learning_rate_end is None:
+            return self.learning_rate
+        return optax.linear_schedule(self.learning_rate, self.learning_rate_end, self.updates)
+
+    def init(self, params: PyTree) -> optax.OptState:
+        """The state before the first update."""
+        return self._transformation.init(params)
+
+    def update(self, updates: PyTree, state: optax.OptState, params: PyTree = None) -> tuple[PyTree, optax.OptState]:
+        """The step that follows from a gradient, and the next state."""
+        return self._transformation.update(updates, state, params)
+
+    @property
+    def _transformation(self) -> optax.GradientTransformation:
+        adam = optax.adam(self.rate, b1=self.mean_decay, b2=self.square_decay, eps=self.epsilon)
+        return optax.chain(optax.clip(self.gradient_clip), adam)
+
+
+def driver_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings) -> Driver:
+    """The driver of the environments of all seeds, compiled or stepped by Python.
 
     Raises:
         InputError: they cannot be made.
     """
     if steps_in_python(builder):
-        return HostWorld(builder, keys, seeds, settings.num_envs)
+        return HostDriver(builder, keys, seeds, settings.num_envs)
     if settings.num_envs > 1:
         never = ", or use --env.compile never" if isinstance(builder, HostBuilder) else ""
         raise InputError(
             f"num_envs is {settings.num_envs}, but this environment is compiled, where more seeds side by side do the "
             f"same: leave it out{never}."
         )
-    return CompiledWorld(builder, keys)
+    return CompiledDriver(builder, keys)
 
 
 def loop_of(method: Method, encoding: Encoding, settings: Settings, counted: tuple[int, int] | None = None) -> Loop:

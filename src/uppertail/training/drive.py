@@ -11,14 +11,13 @@ from uppertail.policies import Greedy
 from uppertail.records import RunRecord
 from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.drivers.base import State
-from uppertail.training.drivers.recorder import Recorder
+from uppertail.training.drivers.recorder import with_environment
 from uppertail.training.interrupt import interruptible
 from uppertail.training.process import hardware, memory_errors, one_thread_for_linear_algebra
 from uppertail.training.progress import Progress, Stop
 from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.saver import Saver
-from uppertail.training.snapshot import with_environment
 
 GREEDY_EPISODES = 20
 
@@ -53,45 +52,46 @@ def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -
 def _train(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None) -> TrainingResult:
     ledger, driver, saver = run.ledger, run.driver, Saver(checkpoints, run) if checkpoints else None
     with memory_errors(), one_thread_for_linear_algebra(), interruptible() as asked_to_stop:
-        driver.recorder = recorder = run.recorder()
+        run.compile_recording()
+        recorder = run.recorder
         state = saver.restore() if saver else None
         if state is None:
             state = driver.start()
-            _take_all(recorder, run, state)
+            _take_all(run, state)
         over = ledger.over
         while not over:
             steps_before = ledger.step
             if recorder:
-                recorder.iteration = ledger.step // run.settings.steps_per_rollout
-            state, records, metrics = driver.advance(state, ledger.finished)
+                recorder.iteration = ledger.iteration
+            state, records, metrics = driver.advance(state, ledger.finished, recorder)
             ledger.failed = None if driver.failure is None else str(driver.failure)
             answer = on_chunk(ledger.extend(records, metrics, run.start_returns(state)))
             if isinstance(answer, Stop) and not ledger.over:
                 ledger.stopped = answer.reason
             over = ledger.over or asked_to_stop.is_set()
             if over:
-                _take_all(recorder, run, state)
+                _take_all(run, state)
             if saver:
                 saver.after_chunk(state, steps_before, over)
         networks = driver.gather(state, jax.vmap(run.loop.result))
         record = _record_of(run, networks, interrupted=not ledger.over or ledger.failed is not None)
     recorded = recorder.distributions(ledger.env_steps) if recorder else None
     if recorded:
-        recorded = with_environment(recorded, run.world.environments, run.builder)
-    return TrainingResult(record, run.loop.agent, networks, run.interface, run.world.environments, recorded)
+        recorded = with_environment(recorded, run.driver.environments, run.builder)
+    return TrainingResult(record, run.loop.agent, networks, run.interface, run.driver.environments, recorded)
 
 
-def _take_all(recorder: Recorder | None, run: Run, state: State) -> None:
+def _take_all(run: Run, state: State) -> None:
     """Records the run at its beginning, and at its end."""
-    if recorder:
-        recorder.iteration = run.ledger.step // run.settings.steps_per_rollout
-        recorder.take_all(state)
+    if run.recorder:
+        run.recorder.iteration = run.ledger.iteration
+        run.recorder.take_all(state)
 
 
 def _greedy_returns(run: Run, networks: Network) -> list[float]:
     """Mean return of greedy episodes of each seed; NaN if an environment fails in them."""
     try:
-        return run.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
+        return run.driver.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
     except InputError as error:  # an environment cannot be made again, or fails
         run.ledger.failed = run.ledger.failed or str(error)
         return [math.nan] * run.settings.seeds

@@ -69,6 +69,11 @@ class Ledger:
         return self.targets_outside / max(self.targets, 1.0)
 
     @property
+    def iteration(self) -> int:
+        """Rollouts of each seed until now."""
+        return self.step // self.settings.steps_per_rollout
+
+    @property
     def finished(self) -> Bool[np.ndarray, " seeds"]:
         """Which seeds have reached a limit."""
         out_of_steps = self.settings.steps is not None and self.step >= self.settings.steps

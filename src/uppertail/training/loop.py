@@ -1,6 +1,7 @@
 """What every run does after a rollout: it learns from it, and keeps count."""
 
 import dataclasses
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +13,6 @@ from uppertail.agent import Agent
 from uppertail.learners import Learner, LearnerState, Metrics
 from uppertail.networks import Network
 from uppertail.schema import traced
-from uppertail.training.seen import Seen
 from uppertail.types import PyTree, Transition
 
 
@@ -27,12 +27,43 @@ class Episode(NamedTuple):
     memory: PyTree = ()
 
 
+class VisitCounts(NamedTuple):
+    """How often each action of each state was taken in a run; counted only if distributions are recorded.
+
+    Args:
+        visits: how often the action was taken there.
+        last: the environment step of the run at which it was last taken, counted from 1; 0: never.
+    """
+
+    visits: Int[Array, "states actions"]
+    last: Int[Array, "states actions"]
+
+    @classmethod
+    def zeros(cls, states: int, actions: int) -> "VisitCounts":
+        """The visits before the first step."""
+        return cls(*(jnp.zeros((states, actions), jnp.int32) for _ in cls._fields))
+
+    def after(
+        self,
+        states: Int[Array, " steps"],
+        actions: Int[Array, " steps"],
+        before: Int[Array, ""],
+        counts: Bool[Array, ""],
+    ) -> "VisitCounts":
+        """The visits after a rollout, which `before` steps precede; `counts` says whether it is a part of the run."""
+        rows = jnp.where(counts, states.astype(jnp.int32), self.visits.shape[0])  # a row beyond the last is not written
+        step = before + 1 + jnp.arange(states.shape[0], dtype=jnp.int32)
+        return VisitCounts(
+            self.visits.at[rows, actions].add(1, mode="drop"), self.last.at[rows, actions].max(step, mode="drop")
+        )
+
+
 class RunState(NamedTuple):
     """The whole state of one seed's run.
 
     A seed that has reached its limit may go on until its chunk ends, or until all have reached theirs. `at_limit` is
     its network at the limit, and means nothing before: `Loop.result` gives the network that the seed has learned.
-    `seen` counts visits of each state and action, if they are recorded.
+    `visit_counts` is () if they are not recorded.
     """
 
     learned: LearnerState
@@ -40,7 +71,7 @@ class RunState(NamedTuple):
     iteration: Int[Array, ""]
     episodes: Int[Array, ""]
     at_limit: Network
-    seen: PyTree = ()
+    visit_counts: PyTree = ()
 
 
 class StepRecord(NamedTuple):
@@ -78,11 +109,22 @@ class Loop:
         """The policy that acts, the family and the discount."""
         return self.learner.agent
 
+    def iterations_per_chunk(self, steps: int) -> int:
+        """Iterations of about this many steps; the chunks of a run with a limit of steps are equal and end close to it.
+
+        A chunk is what a driver makes between two calls of the run's callback.
+        """
+        most = max(1, steps // self.rollout_steps)
+        if self.steps is None:
+            return most
+        iterations = math.ceil(self.steps / self.rollout_steps)
+        return math.ceil(iterations / math.ceil(iterations / most))
+
     def begin(self, learned: LearnerState, episode: PyTree) -> RunState:
         """A run before its first step."""
         zero, at_limit = jnp.zeros((), jnp.int32), jax.tree.map(jnp.copy, learned.network)
-        seen = Seen.nothing(*self.counted) if self.counted else ()
-        return RunState(learned, episode, zero, zero, at_limit, seen)
+        visit_counts = VisitCounts.zeros(*self.counted) if self.counted else ()
+        return RunState(learned, episode, zero, zero, at_limit, visit_counts)
 
     def learn(
         self, key: PRNGKeyArray, run: RunState, episode: PyTree, fresh: Transition, ended: Bool[Array, " steps"]
@@ -90,15 +132,15 @@ class Loop:
         """Stores the data of a rollout, and learns from them."""
         learned, metrics = self.learner.learn(key, run.learned, fresh, run.iteration)
         episodes = run.episodes + jnp.sum(ended, dtype=jnp.int32)
-        after = RunState(learned, episode, run.iteration + 1, episodes, run.at_limit, self._seen(run, fresh))
+        after = RunState(learned, episode, run.iteration + 1, episodes, run.at_limit, self._visit_counts(run, fresh))
         reached = self._reached_limit(after) & ~self._reached_limit(run)
         at_limit = jax.lax.cond(reached, lambda: learned.network, lambda: run.at_limit)  # a `where` would copy it
         return after._replace(at_limit=at_limit), metrics
 
-    def idle_records(self, seeds: int, iterations: int) -> tuple[StepRecord, Metrics]:
-        """The records of seeds that stood still for this many iterations."""
-        steps: Any = np.zeros((seeds, iterations, self.rollout_steps), np.float32)
-        updates: Any = np.zeros((seeds, iterations, self.learner.updates), np.float32)
+    def no_records(self, seeds: int) -> tuple[StepRecord, Metrics]:
+        """The records of no iteration."""
+        steps: Any = np.zeros((seeds, 0, self.rollout_steps), np.float32)
+        updates: Any = np.zeros((seeds, 0, self.learner.updates), np.float32)
         no, count = steps.astype(bool), steps.astype(np.int32)
         return StepRecord(no, steps, count, no), Metrics(updates, updates, updates)
 
@@ -107,11 +149,11 @@ class Loop:
         over = self._reached_limit(run)
         return jax.tree.map(lambda kept, now: jnp.where(over, kept, now), run.at_limit, run.learned.network)
 
-    def _seen(self, run: RunState, fresh: Transition) -> PyTree:
+    def _visit_counts(self, run: RunState, fresh: Transition) -> PyTree:
         if self.counted is None:
             return ()
         before, counts = run.iteration * self.rollout_steps, ~self._reached_limit(run)
-        return run.seen.after(fresh.observation, fresh.action, before, counts)
+        return run.visit_counts.after(fresh.observation, fresh.action, before, counts)
 
     def _reached_limit(self, run: RunState) -> Bool[Array, ""]:
         reached = jnp.zeros((), bool)

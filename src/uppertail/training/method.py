@@ -1,10 +1,11 @@
 """The parts that a run is made of, beside its environment and settings."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, Self
 
 from uppertail.distributions import Gaussian, ReturnDistribution
-from uppertail.encodings import Encoding
+from uppertail.encodings import Encoding, Scalar
 from uppertail.errors import InputError
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.networks import NetworkBuilder, PerAction
@@ -152,3 +153,23 @@ def with_short_forms(method: Method, settings: Settings) -> tuple[Method, Settin
     network = dataclasses.replace(network, **asked)  # pyright: ignore[reportArgumentType]
     settled = {name: getattr(network, name, None) for name in SHORT_FORMS}
     return dataclasses.replace(method, network=network), dataclasses.replace(settings, **settled)
+
+
+def sanity_warnings(method: Method, encoding: Encoding) -> Iterator[str]:
+    """A sentence for each thing that keeps this method from learning or exploring.
+
+    Args:
+        method: the parts of a run.
+        encoding: how observations enter its network.
+    """
+    family, policy = type(method.distribution).__name__, type(method.policy).__name__
+    if method.policy.explores_by_spread and not method.distribution.has_spread:
+        yield (
+            f"{policy} explores by the spread of the return, and {family} has none: it always takes the greedy action; "
+            "use --policy EpsilonGreedy, or a distribution with a spread."
+        )
+    if isinstance(encoding, Scalar) and getattr(method.network, "bias", None) is False:
+        yield (
+            "Scalar states enter a network without biases, which gives them all but one function of the same sign: it "
+            "hardly tells them apart. Use --bias true, or --env.encoding one_hot."
+        )

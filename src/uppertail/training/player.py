@@ -1,9 +1,9 @@
-"""Uses what one seed learned: actions and return distributions of observations, by programs that are compiled once."""
+"""What one seed learned: actions and return distributions of observations, as a user reads them."""
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -11,17 +11,113 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
+from uppertail.distributions import ReturnDistribution
 from uppertail.distributions.members import spread
 from uppertail.encodings import require_state
 from uppertail.environments import Interface
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.networks import Network
 from uppertail.training.acting import Actor
-from uppertail.training.action_returns import ActionReturns, quantiles
 from uppertail.types import PyTree
 
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
 """What reading an observation raises that is not one of the environment's."""
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""The quantiles that are given if none are asked for."""
+
+HALVINGS = 50
+"""How often a quantile's bracket is halved: beyond what a float32 tells apart."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ActionReturns:
+    """The return distribution of each action, of one observation or of a batch.
+
+    The distribution of an ensemble is the mixture over its members.
+
+    Args:
+        mean: mean return, [actions] or [batch, actions].
+        std: its standard deviation, of the same shape.
+        probabilities: with Categorical, the probability of each bin, the last axis; else None.
+        bins: with Categorical, the return at the centre of each bin; else None.
+        parameters: the family's own parameters by name, [actions, ...] or [members, actions, ...], a batch before it.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> result = ut.train(ut.Toy(), ut.Categorical(bins=7), settings=ut.Settings(seeds=1, episodes=64))
+        >>> z: ut.ActionReturns = result.distribution(0)
+        >>> z.mean.shape, z.probabilities.shape, z.quantiles([0.1, 0.9]).shape, z.greedy
+        ((2,), (2, 7), (2, 2), 0)
+    """
+
+    mean: Float[np.ndarray, "*batch actions"]
+    std: Float[np.ndarray, "*batch actions"]
+    probabilities: Float[np.ndarray, "*batch actions bins"] | None
+    bins: Float[np.ndarray, " bins"] | None
+    parameters: dict[str, np.ndarray]
+    _quantiles: Callable[[Float[Array, " levels"]], Array]
+
+    @classmethod
+    def of(cls, agent: Agent, z: PyTree, mean: np.ndarray, std: np.ndarray, quantiles: Callable[..., Array]) -> Self:
+        """What a user reads of the distributions `z`, whose axes are [members, actions], a batch before them."""
+        members, bins = mean.ndim - 1, getattr(agent.family, "centres", None)
+        arrays = {name: np.asarray(value) for name, value in z._asdict().items()}
+        return cls(
+            mean,
+            std,
+            None if bins is None else np.exp(arrays["log_probabilities"]).mean(axis=members),
+            bins,
+            arrays if agent.members else {name: array.squeeze(members) for name, array in arrays.items()},
+            lambda levels: quantiles(levels, z),
+        )
+
+    @property
+    def greedy(self) -> int | Int[np.ndarray, " batch"]:
+        """The action with the highest mean, counted from 0."""
+        best = self.mean.argmax(axis=-1)
+        return int(best) if best.ndim == 0 else best
+
+    def quantiles(self, levels: Sequence[float] = LEVELS) -> np.ndarray:
+        """The returns below which these shares of each distribution lie, [actions, levels] after a batch.
+
+        Args:
+            levels: the shares, each above 0 and below 1.
+
+        Raises:
+            InputError: a level is not such a share.
+        """
+        asked = np.asarray(levels, np.float32)
+        if asked.ndim != 1 or not ((asked > 0) & (asked < 1)).all():
+            raise InputError(f"levels is {levels}: give a list of numbers between 0 and 1, for example [0.05, 0.95].")
+        return np.asarray(self._quantiles(jnp.asarray(asked)))
+
+    def __repr__(self) -> str:
+        if self.mean.ndim > 1:
+            return f"ActionReturns of {len(self.mean)} observations and {self.mean.shape[1]} actions"
+        rows = np.column_stack([self.mean, self.std, self.quantiles([0.05, 0.5, 0.95])])
+        lines = [f"{action:6}{''.join(f'{number:10.4g}' for number in row)}" for action, row in enumerate(rows)]
+        return "\n".join(["action" + "".join(f"{name:>10}" for name in ("mean", "std", "5%", "50%", "95%")), *lines])
+
+
+def quantiles(family: ReturnDistribution[Any], z: PyTree, levels: Float[Array, " levels"]) -> Array:
+    """Quantiles [actions, levels] of the mixtures over members of `z` [members, actions], by bisection."""
+
+    def quantile(z: PyTree, level: Float[Array, ""]) -> Float[Array, ""]:
+        def halved(_: Any, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = bracket
+            middle = 0.5 * (low + high)
+            enough = jnp.mean(jax.vmap(family.cdf, in_axes=(0, None))(z, middle)) >= level
+            return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
+
+        mean, std = jax.vmap(family.mean)(z), jax.vmap(family.std)(z)
+        centre = jnp.mean(mean)
+        # A family may print a variance for its standard deviation (`Categorical.printed_std`): the root covers both.
+        wide = jnp.max(jnp.maximum(std, jnp.sqrt(std))) + jnp.max(jnp.abs(mean - centre))
+        reach = 1.01 * wide * jnp.sqrt(jnp.maximum(level, 1.0 - level) / jnp.minimum(level, 1.0 - level))  # Cantelli
+        return jax.lax.fori_loop(0, HALVINGS, halved, (centre - reach, centre + reach))[1]
+
+    return jax.vmap(jax.vmap(quantile, in_axes=(None, 0)), in_axes=(1, None))(z, levels)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,25 +137,23 @@ class Player:
     def act(self, observation: Any) -> int | Int[np.ndarray, " batch"]:
         """The greedy action of an observation, or of each of a batch."""
         seen, batch = self.read(observation)
-        return self._numbered((self._greedy_batch if batch else self._greedy)(self.network, seen))
+        return self._numbered(self._program(_greedy, batch)(self.network, seen))
 
     def explore(self, observation: Any, key: PRNGKeyArray) -> int | Int[np.ndarray, " batch"]:
         """The action of the run's exploration policy, as in the first step of an episode."""
         seen, batch = self.read(observation)
-        if batch:
-            return self._numbered(self._first_batch(self.network, seen, jax.random.split(key, len(seen))))
-        return self._numbered(self._first(self.network, seen, key))
+        keys = jax.random.split(key, len(seen)) if batch else key
+        return self._numbered(self._program(_first, batch)(self.network, seen, keys))
 
     def returns(self, observation: Any) -> ActionReturns:
         """The return distribution of each action."""
         seen, batch = self.read(observation)
-        z, mean, std = (self._returns_batch if batch else self._returns)(self.network, seen)
-        quantiles = self._quantiles_batch if batch else self._quantiles
-        return ActionReturns.of(self.agent, z, np.asarray(mean), np.asarray(std), quantiles)
+        z, mean, std = self._program(_moments, batch)(self.network, seen)
+        return ActionReturns.of(self.agent, z, np.asarray(mean), np.asarray(std), self._program(_quantiles, batch))
 
     def means(self, observations: Array) -> Float[Array, "batch actions"]:
         """The mean return of each action, of a batch of observations as the network takes them."""
-        return jax.vmap(functools.partial(self._mean, self.network))(observations)
+        return self._program(_moments, True)(self.network, observations)[1]
 
     def read(self, observation: Any) -> tuple[np.ndarray, bool]:
         """An observation as the network takes it, or a batch, and which of them it is.
@@ -97,43 +191,33 @@ class Player:
     def _numbered(self, action: Array) -> int | np.ndarray:
         return (np.asarray(action) if action.ndim else int(action)) + self.interface.first_action
 
-    def _mean(self, network: Network, observation: Array) -> Float[Array, " actions"]:
-        return spread(self.agent.family, self.agent.returns_by_member(network, observation)).mean
+    def _program(self, function: Callable[..., Any], batch: bool) -> Callable[..., Any]:
+        """A function of the agent, something all observations share, and one observation; compiled once."""
+        if (function, batch) not in self._programs:
+            of_one = functools.partial(function, self.agent)
+            of_each = jax.vmap(lambda shared, rows: of_one(shared, *rows), in_axes=(None, 0))
+            program = (lambda shared, *rows: of_each(shared, rows)) if batch else of_one
+            self._programs[function, batch] = jax.jit(program)
+        return self._programs[function, batch]
 
     @functools.cached_property
-    def _greedy(self) -> Callable[..., Array]:
-        return jax.jit(lambda network, seen: jnp.argmax(self._mean(network, seen)))
+    def _programs(self) -> dict[Any, Callable[..., Any]]:
+        return {}
 
-    @functools.cached_property
-    def _greedy_batch(self) -> Callable[..., Array]:
-        return jax.jit(jax.vmap(lambda network, seen: jnp.argmax(self._mean(network, seen)), in_axes=(None, 0)))
 
-    @functools.cached_property
-    def _first(self) -> Callable[..., Array]:
-        actor = Actor(self.agent, self.agent.policy)
-        return jax.jit(lambda network, seen, key: actor.first(key, network, seen).action)
+def _moments(agent: Agent, network: Network, seen: Array) -> tuple[PyTree, Array, Array]:
+    z = agent.returns_by_member(network, seen)
+    moments = spread(agent.family, z)
+    return z, moments.mean, moments.total
 
-    @functools.cached_property
-    def _first_batch(self) -> Callable[..., Array]:
-        return jax.jit(jax.vmap(self._first, in_axes=(None, 0, 0)))
 
-    @functools.cached_property
-    def _returns(self) -> Callable[..., tuple[PyTree, Array, Array]]:
-        def of_one(network: Network, seen: Array) -> tuple[PyTree, Array, Array]:
-            z = self.agent.returns_by_member(network, seen)
-            moments = spread(self.agent.family, z)
-            return z, moments.mean, moments.total
+def _greedy(agent: Agent, network: Network, seen: Array) -> Array:
+    return jnp.argmax(_moments(agent, network, seen)[1])
 
-        return jax.jit(of_one)
 
-    @functools.cached_property
-    def _returns_batch(self) -> Callable[..., tuple[PyTree, Array, Array]]:
-        return jax.jit(jax.vmap(self._returns, in_axes=(None, 0)))
+def _first(agent: Agent, network: Network, seen: Array, key: PRNGKeyArray) -> Array:
+    return Actor(agent, agent.policy).first(key, network, seen).action
 
-    @functools.cached_property
-    def _quantiles(self) -> Callable[[PyTree, Array], Array]:
-        return jax.jit(functools.partial(quantiles, self.agent.family))
 
-    @functools.cached_property
-    def _quantiles_batch(self) -> Callable[[PyTree, Array], Array]:
-        return jax.jit(jax.vmap(self._quantiles, in_axes=(0, None)))
+def _quantiles(agent: Agent, levels: Array, z: PyTree) -> Array:
+    return quantiles(agent.family, z, levels)

@@ -3,18 +3,20 @@
 The numbers of a run's parts are arguments of its programs, so runs that differ only in these share them.
 """
 
+import contextlib
 import copy
 import dataclasses
 import functools
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from uppertail.capacity import require_memory
+from uppertail.training.groups import over_seeds
 from uppertail.types import PyTree
 
 MOST = 64
@@ -46,19 +48,21 @@ def compile_program(
     parts: Any,
     arguments: tuple[PyTree, ...],
     static: tuple[Any, ...] = (),
+    shared: int = 0,
     donate: tuple[int, ...] = (),
 ) -> Program:
-    """Compiles `function(parts, *static, *arguments)`, or finds it compiled for other numbers.
+    """Compiles `function(parts, *static, *arguments)` of one seed for all seeds, or finds it compiled.
 
     Args:
         function: a pure function, defined in a module.
         parts: frozen dataclasses, whose fields with the metadata `schema.TRACED` are arguments of the program.
-        arguments: arrays, or their shapes and types.
+        arguments: arrays, or their shapes and types, with a leading axis of seeds.
         static: hashable arguments that are constants of the program.
+        shared: how many of `arguments`, from the first on, are the same for all seeds.
         donate: which of `arguments` the program may overwrite.
     """
     skeleton, numbers = split(parts)
-    key = (function, skeleton, static, _kinds(arguments), donate)
+    key = (function, skeleton, static, _kinds(arguments), shared, donate)
     try:
         compiled, found = _programs.pop(key, None), _found_on_disk[0]
     except TypeError:  # a user's part cannot be hashed: nothing is shared
@@ -67,7 +71,8 @@ def compile_program(
     if compiled is None:
 
         def program(numbers: list[Any], *arguments: PyTree) -> Any:
-            return function(filled(skeleton, numbers), *static, *arguments)
+            of_seed = functools.partial(function, filled(skeleton, numbers), *static)
+            return over_seeds(of_seed, *arguments, shared=shared)
 
         donated = [number + 1 for number in donate]
         compiled = jax.jit(program, donate_argnums=donated).lower(numbers, *arguments).compile()
@@ -169,6 +174,7 @@ class Stopwatch:
         parts: Any,
         *arguments: Any,
         static: tuple[Any, ...] = (),
+        shared: int = 0,
         donate: tuple[int, ...] = (),
     ) -> Callable[..., Any]:
         """Compiles a function, as `compile_program` does, for these arguments, and counts the time it takes.
@@ -177,10 +183,33 @@ class Stopwatch:
             InputError: the program needs more memory than there is.
         """
         began = time.perf_counter()
-        program = compile_program(function, parts, arguments, static, donate)
+        program = compile_program(function, parts, arguments, static, shared, donate)
         self.compile += time.perf_counter() - began
         self.compilations += program.is_new
         if (needs := program.compiled.memory_analysis()) is not None:
             new = needs.temp_size_in_bytes + needs.output_size_in_bytes - needs.alias_size_in_bytes
             require_memory(new, "A step of this run needs", LESS)
         return program.call
+
+    def compiled_later(
+        self, function: Callable[..., Any], parts: Any, static: tuple[Any, ...] = ()
+    ) -> Callable[..., Any]:
+        """The same for the arguments of the first call."""
+        program: Callable[..., Any] | None = None
+
+        def call(*arguments: Any) -> Any:
+            nonlocal program
+            if program is None:
+                program = self.compiled(function, parts, *arguments, static=static)
+            return program(*arguments)
+
+        return call
+
+    @contextlib.contextmanager
+    def in_loop(self) -> Iterator[None]:
+        """Counts what happens within as time in the training loop, but for what compiles there."""
+        began, compiled = time.perf_counter(), self.compile
+        try:
+            yield
+        finally:
+            self.training += time.perf_counter() - began - (self.compile - compiled)

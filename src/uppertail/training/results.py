@@ -15,8 +15,7 @@ from uppertail.networks import Network
 from uppertail.records import RunRecord, episode_text, median_episode, table_of
 from uppertail.records.distributions import Distributions
 from uppertail.schema import require_type
-from uppertail.training.action_returns import ActionReturns
-from uppertail.training.player import Player
+from uppertail.training.player import ActionReturns, Player
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

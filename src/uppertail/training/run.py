@@ -4,28 +4,26 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.environments import EnvironmentBuilder, HostBuilder, Interface, Reading, steps_in_python
+from uppertail.environments import EnvironmentBuilder, FiniteMDP, HostBuilder, Interface, Reading, steps_in_python
 from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.policies import ExplorationPolicy
 from uppertail.records import describe
-from uppertail.training import process
-from uppertail.training.assembly import loop_of, world_of
-from uppertail.training.drivers.base import Played, State
+from uppertail.training.assembly import driver_of, loop_of
+from uppertail.training.drivers.base import State
 from uppertail.training.drivers.plane import Plane
-from uppertail.training.drivers.recorder import MOMENTS, NUMBERS, Recorder, table_shape
+from uppertail.training.drivers.recorder import MOMENTS, NUMBERS, Capture, Recorder, table_shape
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, RunState
-from uppertail.training.method import Method, resolved
-from uppertail.training.process import SMALLER, require_working_jax
+from uppertail.training.method import Method, resolved, sanity_warnings
+from uppertail.training.process import SMALLER, require_working_jax, run_inline
 from uppertail.training.seeds import all_seed_keys
 from uppertail.training.settings import Settings
-from uppertail.training.start import start_moments
-from uppertail.training.traps import traps
 from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"
@@ -60,89 +58,88 @@ class Run:
         record_over: tuple[int, int] | None = None,
     ) -> None:
         if steps_in_python(builder):
-            process.run_inline()  # too late once `require_working` has started JAX
+            run_inline()  # too late once `require_working` has started JAX
         require_working_jax()
         require_record(record, record_over)
         self.builder = builder
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
-        self.world = world_of(builder, self.keys, seeds.tolist(), settings)
+        self.driver = driver_of(builder, self.keys, seeds.tolist(), settings)
         try:
-            self._table = table_shape(self.world.observations, self.world.num_actions) if record else None
-            room = NUMBERS // (2 * MOMENTS * settings.seeds)
-            self._plane = Plane.of(self.world.observations, record_over, room) if record else None
-            self._encoding = self.world.observations.encoding(builder.preferences)
-            self._asked_method, self.settings = resolved(method, settings, self._encoding)
-            self._encoding = self._asked_method.chosen_learner.encoding(self._encoding)
-            self.ledger = Ledger(self.settings, builder.success_return)
-            self._fit(self._return_range((before or {}).get("measured_returns")))
-            self.notes = [*filter(None, [builder.note]), *traps(self.method, self._encoding)]
-            self.driver = self.world.driver(self.loop, self.ledger.seconds)
-            if not self.returns.known and self.returns.low == self.returns.high:
-                self.driver.reconsider = lambda low, high: self._fit(ReturnRange(low, high, known=False))
-            require_memory(size_of(self.template), "The networks and replay buffers of all seeds need", SMALLER)
+            self._prepare(method, settings, (before or {}).get("measured_returns"), record is not None, record_over)
         except InputError:
-            self.world.close()
+            self.driver.close()
             raise
-        self.records = record is not None
 
-    def _fit(self, returns: ReturnRange) -> Loop:
+    def _prepare(
+        self,
+        method: Method,
+        settings: Settings,
+        measured: list[float] | None,
+        records: bool,
+        over: tuple[int, int] | None,
+    ) -> None:
+        """Chooses what is open, fits the distribution, and hands the driver what to do.
+
+        Raises:
+            InputError: an argument cannot be met.
+        """
+        driver, pairs = self.driver, settings.seeds * self.driver.num_actions
+        self._table = table_shape(driver.observations, driver.num_actions) if records else None
+        plane = Plane.of(driver.observations, over, NUMBERS // (2 * MOMENTS * settings.seeds)) if records else None
+        encoding = driver.observations.encoding(self.builder.preferences)
+        self._asked_method, self.settings = resolved(method, settings, encoding)
+        self._encoding = self._asked_method.chosen_learner.encoding(encoding)
+        self.ledger, self.recorder = Ledger(self.settings, self.builder.success_return), None
+        self._fit(ReturnRange(*measured, known=False) if measured else driver.return_range(self.settings.discount))
+        self.notes = [*filter(None, [self.builder.note]), *sanity_warnings(self.method, self._encoding)]
+        guessed = not self.returns.known and self.returns.low == self.returns.high
+        driver.use(self.loop, self.ledger.seconds, self._refit if guessed else None)
+        require_memory(size_of(self.template), "The networks and replay buffers of all seeds need", SMALLER)
+        if records:
+            tables, first = driver.environments, driver.start_observations()
+            self.recorder = Recorder(driver.groups, tables, first, self.ledger.seconds)
+            self._capture = lambda: Capture.of(self.loop, isinstance(tables, FiniteMDP), pairs, plane)
+
+    def _fit(self, returns: ReturnRange) -> None:
         """Fits the distribution to the range of returns, and makes the loop.
-
-        If a random policy saw no reward but 0, the range is guessed to be 1, and fitted again to the first other
-        reward. Only zeros were learned until then, and they are the same in every unit.
 
         Raises:
             InputError: the distribution cannot represent these returns.
         """
-        self.returns = returns
-        self.method = self._asked_method.fitted(returns)
-        self.__dict__.pop("_start", None)  # it was compiled for the earlier distribution
+        self.returns, self.method = returns, self._asked_method.fitted(returns)
         self.loop = loop_of(self.method, self._encoding, self.settings, self._table)
+        self._start: Callable[..., Any] | None = None  # it is compiled for a distribution
+
+    def _refit(self, low: float, high: float) -> Loop:
+        """Fits the distribution to the first rewards that are not 0.
+
+        If a random policy saw no other, the range was guessed to be 1. Only zeros were learned until then, and they are
+        the same in every unit.
+        """
+        self._fit(ReturnRange(low, high, known=False))
+        self.compile_recording()
         return self.loop
+
+    def compile_recording(self) -> None:
+        """Compiles what is recorded, if anything is."""
+        if self.recorder:
+            self.recorder.use(self._capture(), self.template)
 
     @property
     def interface(self) -> Interface:
         """How a program talks to what was learned."""
         if isinstance(self.builder, HostBuilder):
             return self.builder.interface
-        first = self.world.start_observations()[0]
+        first = self.driver.start_observations()[0]
         read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
-        return Interface(Reading(read, self.world.observations, first.shape), self.world.num_actions)
+        return Interface(Reading(read, self.driver.observations, first.shape), self.driver.num_actions)
 
     def close(self) -> None:
         """Ends threads, and frees the resources of the environments."""
         self.driver.close()
-        self.world.close()
 
-    def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
-        """Plays episodes of every seed with learned networks, without further learning.
-
-        Args:
-            networks: the networks, every array with a leading axis of seeds.
-            policy: chooses the actions.
-            episodes: how many of each seed.
-        """
-        return self.driver.play(networks, policy, self.keys.evaluation, episodes)
-
-    def recorder(self) -> Recorder | None:
-        """Records return distributions while the run trains, if this was asked for."""
-        if not self.records:
-            return None
-        world = self.world
-        starts = world.start_observations()
-        return Recorder(
-            self.loop,
-            self.driver.groups,
-            self.template,
-            world.environments,
-            starts,
-            world.num_actions,
-            self.ledger.seconds,
-            self._plane,
-        )
-
-    @functools.cached_property
+    @property
     def template(self) -> RunState:
         """Shapes and types of the state of all seeds."""
         return self.driver.template()
@@ -159,22 +156,20 @@ class Run:
         measured = None if self.returns.known else [self.returns.low, self.returns.high]
         return {**described_parts, "measured_returns": measured}
 
-    def _return_range(self, measured: list[float] | None) -> ReturnRange:
-        if measured:
-            low, high = measured
-            return ReturnRange(low, high, known=False)
-        return self.world.return_range(self.settings.discount)
-
     def start_returns(self, state: State) -> StartReturn:
-        """Mean and sd of the return where each seed's run starts."""
+        """Mean and standard deviation of the return where each seed's run starts."""
         networks = self.driver.gather(state, lambda run: run.learned.network)
-        return self._start(networks)
+        arguments = networks, self.driver.start_observations()
+        if self._start is None:
+            self._start = self.ledger.seconds.compiled(_start_moments, self.loop.agent.family, *arguments)
+        return StartReturn(*map(np.asarray, self._start(*arguments)))
 
-    @functools.cached_property
-    def _start(self) -> Callable[[Network], StartReturn]:
-        return start_moments(
-            self.loop.agent, self.template.learned.network, self.world.start_observations(), self.ledger.seconds
-        )
+
+def _start_moments(family: Any, network: Network, observation: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of the return of the action with the highest mean."""
+    z = network.returns(family, observation)
+    mean, std = (jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (family.mean, family.std))
+    return mean[jnp.argmax(mean)], std[jnp.argmax(mean)]
 
 
 def _reshaped(observation: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from uppertail.schema import MismatchError
-from uppertail.training import checkpoint, tensors
+from uppertail.training import checkpoint
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.drivers.base import State
@@ -62,10 +62,10 @@ class Saver:
             hardware=hardware(),
         )
         arrays = {
-            RUN: tensors.to_named(driver.gather(state)),
+            RUN: checkpoint.to_named(driver.gather(state)),
             EPISODES: ledger.arrays(),
             HOST: driver.saved(),
-            RECORDED: driver.recorder.saved() if driver.recorder else {},
+            RECORDED: self.run.recorder.saved() if self.run.recorder else {},
         }
         named = {prefix + name: array for prefix, under in arrays.items() for name, array in under.items()}
         self.checkpoints.save(header, named)
@@ -84,9 +84,8 @@ class Saver:
         if line:
             self.checkpoints.say(line)
         ledger.restore(_below(EPISODES, arrays), header.step, header.stopped, header.seconds)
-        if driver.recorder:
-            iteration = header.step // self.run.settings.steps_per_rollout
-            driver.recorder.restore(_below(RECORDED, arrays), iteration)
+        if self.run.recorder:
+            self.run.recorder.restore(_below(RECORDED, arrays), ledger.iteration)
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
             was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)
@@ -115,7 +114,7 @@ class Saver:
             self._require_host_arrays(_below(HOST, arrays))
         except MismatchError as error:
             raise UnusableCheckpointError(f"is damaged: {error}") from error
-        return header, tensors.from_named(self.run.template, _below(RUN, arrays)), arrays
+        return header, checkpoint.from_named(self.run.template, _below(RUN, arrays)), arrays
 
     def _with_later_limit(self, before: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """Parts and settings, with the new limit of steps if only that is later: up to the old one, both runs are one.
@@ -143,7 +142,7 @@ class Saver:
             raise MismatchError(f"its array {HOST}{odd[0]} is not that of an environment")
 
     def _environments(self) -> str:
-        return checkpoint.digest(tensors.to_named(self.run.world.identity()))
+        return checkpoint.digest(checkpoint.to_named(self.run.driver.identity()))
 
 
 def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from uppertail.errors import InputError
 from uppertail.schema import settle
@@ -10,8 +11,26 @@ from uppertail.schema import settle
 OnPolicy = Literal["fresh", "all", "none"]
 """The names of `Settings.on_policy`."""
 
-MOST = {"seeds": 2**16, "updates_per_rollout": 2**20, "loss_samples": 2**20}
-"""The most of each: more would fill any memory, or take for ever, before a run begins."""
+CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    *((name, lambda value: value >= 1, "use 1 or more") for name in ("seeds", "episodes", "num_envs")),
+    *(
+        (name, lambda value: value is None or value >= 1, "use 1 or more, or leave it out")
+        for name in ("steps", "width", "hidden_layers", "rollout_steps")
+    ),
+    *((name, lambda value: value > 0, "use a number above 0") for name in ("learning_rate", "gradient_clip")),
+    ("adam_epsilon", lambda value: value > 0, "use a number above 0"),
+    ("seeds", lambda value: value <= 2**16, f"use {2**16} at most"),  # more would fill any memory before a run begins
+    ("seed", lambda value: value >= 0, "use 0 or more"),
+    ("discount", lambda value: 0 <= value <= 1, "use a number in [0, 1]; the paper uses 0.995"),
+    ("learning_rate_end", lambda value: value is None or value >= 0, "use 0 or more"),
+    ("adam_betas", lambda value: 0 <= min(value) <= max(value) < 1, "use two numbers in [0, 1), such as 0.9 and 0.999"),
+    ("batch_size", lambda value: value >= 2, "use 2 or more: fresh data and replay"),
+    ("updates_per_rollout", lambda value: value >= 1, "use 1 or more"),
+    ("updates_per_rollout", lambda value: value <= 2**20, f"use {2**20} at most"),
+    ("loss_samples", lambda value: value >= 0, "use 0, the closed form, or more"),
+    ("loss_samples", lambda value: value <= 2**20, f"use {2**20} at most"),
+)
+"""For each setting, what has to hold, and the remedy if it does not."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,66 +101,29 @@ class Settings:
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("seeds", "episodes", "num_envs", "updates_per_rollout"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "use 1 or more")
-        for name in ("width", "hidden_layers", "rollout_steps"):
+        for name, holds, remedy in CHECKS:
+            self._require(holds(getattr(self, name)), name, remedy)
+        self._require(
+            self.seed + self.seeds <= 2**31, "seed", f"with {self.seeds} seeds, use {2**31 - self.seeds} at most"
+        )
+        goal = self.until in (None, "solved") or self.until_return is not None
+        self._require(goal, "until", "use solved, or return=NUMBER, for example return=-110")
+        falls = self.learning_rate_end is not None
+        after = "say after how many steps it is reached, with --steps"
+        self._require(not falls or self.steps is not None, "learning_rate_end", after)
+        steps, replay = self.rollout_steps or self.num_envs, self.replay_size
+        divisor = next(n for n in range(min(self.num_envs, steps), 0, -1) if steps % n == 0)
+        remedy = f"use a divisor of rollout_steps ({steps}), such as {divisor}"
+        self._require(steps % self.num_envs == 0, "num_envs", remedy)
+        needed = self.rollout_steps or 1
+        self._require(replay >= needed, "replay_size", f"use at least the {needed} steps of a rollout")
+        room = f"use 0 or more, at most the {replay} transitions that the replay buffer holds"
+        self._require(0 <= self.replay_start <= replay, "replay_start", room)
+
+    def _require(self, holds: bool, name: str, remedy: str) -> None:
+        if not holds:
             value = getattr(self, name)
-            _require(value is None or value >= 1, name, value, "use 1 or more, or leave it out")
-        _require(self.seed >= 0, "seed", self.seed, "use 0 or more")
-        for name, most in MOST.items():
-            _require(getattr(self, name) <= most, name, getattr(self, name), f"use {most} at most")
-        _require(
-            self.seed + self.seeds <= 2**31,
-            "seed",
-            self.seed,
-            f"with {self.seeds} seeds, use {2**31 - self.seeds} at most",
-        )
-        _require(self.steps is None or self.steps >= 1, "steps", self.steps, "use 1 or more, or leave it out")
-        _require(
-            self.until in (None, "solved") or self.until_return is not None,
-            "until",
-            self.until,
-            "use solved, or return=NUMBER, for example return=-110",
-        )
-        _require(
-            self.rollout_steps is None or self.rollout_steps % self.num_envs == 0,
-            "num_envs",
-            self.num_envs,
-            f"use a divisor of rollout_steps ({self.rollout_steps}), such as {self._largest_divisor()}",
-        )
-        _require(0 <= self.discount <= 1, "discount", self.discount, "use a number in [0, 1]; the paper uses 0.995")
-        _require(self.learning_rate > 0, "learning_rate", self.learning_rate, "use a number above 0")
-        if self.learning_rate_end is not None:
-            end = self.learning_rate_end
-            _require(end >= 0, "learning_rate_end", end, "use 0 or more")
-            _require(
-                self.steps is not None,
-                "learning_rate_end",
-                end,
-                "say after how many steps it is reached, with --steps",
-            )
-        _require(self.gradient_clip > 0, "gradient_clip", self.gradient_clip, "use a number above 0")
-        _require(
-            all(0 <= beta < 1 for beta in self.adam_betas),
-            "adam_betas",
-            list(self.adam_betas),
-            "use two numbers in [0, 1), such as 0.9 and 0.999",
-        )
-        _require(self.adam_epsilon > 0, "adam_epsilon", self.adam_epsilon, "use a number above 0")
-        _require(self.batch_size >= 2, "batch_size", self.batch_size, "use 2 or more: fresh data and replay")
-        _require(
-            self.replay_size >= (self.rollout_steps or 1),
-            "replay_size",
-            self.replay_size,
-            f"use at least the {self.rollout_steps} steps of a rollout",
-        )
-        _require(
-            0 <= self.replay_start <= self.replay_size,
-            "replay_start",
-            self.replay_start,
-            f"use 0 or more, at most the {self.replay_size} transitions that the replay buffer holds",
-        )
-        _require(self.loss_samples >= 0, "loss_samples", self.loss_samples, "use 0, the closed form, or more")
+            raise InputError(f"{name} is {list(value) if isinstance(value, tuple) else value}: {remedy}.")
 
     @property
     def until_return(self) -> float | None:
@@ -159,13 +141,3 @@ class Settings:
         if self.rollout_steps is None:
             raise InputError("rollout_steps is open until a run has chosen its learner: give it a number.")
         return self.rollout_steps
-
-    def _largest_divisor(self) -> int:
-        """The largest number of environments up to what was asked for that divides a rollout."""
-        steps = self.rollout_steps or 1
-        return next(n for n in range(min(self.num_envs, steps), 0, -1) if steps % n == 0)
-
-
-def _require(holds: bool, name: str, value: object, remedy: str) -> None:
-    if not holds:
-        raise InputError(f"{name} is {value}: {remedy}.")

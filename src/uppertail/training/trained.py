@@ -1,17 +1,20 @@
-"""The file of a run's learned networks: written at its end, read to play with them."""
+"""What a finished run left: the file of its networks, its record, and its return distributions at the end."""
 
 import dataclasses
 import math
 from pathlib import Path
 from typing import Self
 
+import jax
 import numpy as np
 
 from uppertail import records
 from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.training import checkpoint, tensors
+from uppertail.records.distributions import Distributions
+from uppertail.training import checkpoint
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
+from uppertail.training.drivers.recorder import Capture, fits_table, with_environment
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import Run
 
@@ -56,8 +59,8 @@ class LearnedFile:
             InputError: they are of another run.
         """
         try:
-            self.header.require_run(run.asked(), checkpoint.digest(tensors.to_named(run.world.environments)))
-            return tensors.from_named(run.template.at_limit, self.arrays)
+            self.header.require_run(run.asked(), checkpoint.digest(checkpoint.to_named(run.driver.environments)))
+            return checkpoint.from_named(run.template.at_limit, self.arrays)
         except UnusableCheckpointError as error:
             raise InputError(f"{self.path} {error}: {AGAIN}.") from error
 
@@ -93,9 +96,27 @@ def save(folder: Path, result: TrainingResult) -> None:
     header = Header(
         step=max(record.env_steps),
         asked=record.asked,
-        environments=checkpoint.digest(tensors.to_named(result.environments)),
+        environments=checkpoint.digest(checkpoint.to_named(result.environments)),
         stopped=record.stopped,
         seconds={name: getattr(record, f"{name}_seconds") for name in ("wall", "compile", "training")},
         hardware=record.hardware,
     )
-    checkpoint.write(folder / records.NETWORKS, header, tensors.to_named(result.networks))
+    checkpoint.write(folder / records.NETWORKS, header, checkpoint.to_named(result.networks))
+
+
+def at_the_end(run: Run, networks: Network, episodes: list[int], steps: int) -> Distributions:
+    """The distributions of a run that recorded none, as its networks give them: one moment.
+
+    Args:
+        run: the run, built again.
+        networks: the networks of all seeds.
+        episodes: finished episodes of each seed.
+        steps: environment steps of each seed.
+    """
+    tables, first = run.driver.environments, run.driver.start_observations()
+    fits = fits_table(tables)
+    capture = Capture(run.loop, fits, all_states=fits, count=tables.num_states if fits else 1)
+    found = jax.jit(jax.vmap(capture.of_network))((None, first), networks)
+    when = {"step": np.full((1, len(episodes)), steps), "episode": np.array([episodes])}
+    recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
+    return with_environment(recorded, tables, run.builder)

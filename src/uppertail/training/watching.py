@@ -53,7 +53,7 @@ def watch(
     agent, network, keys = run.loop.agent, jax.tree.map(lambda leaf: leaf[row], networks), run.keys.evaluation[row]
 
     actor = Actor(agent, policy)
-    nothing = actor.blank(network, run.world.start_observations()[row])
+    nothing = actor.blank(network, run.driver.start_observations()[row])
 
     @jax.jit
     def choose(episode: Array, step: Array, observation: Array, memory: PyTree) -> Choice:

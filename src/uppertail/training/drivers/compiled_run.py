@@ -13,7 +13,6 @@ from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import Actor
 from uppertail.training.drivers.base import EVALUATION_STEPS
-from uppertail.training.drivers.groups import over_seeds
 from uppertail.training.loop import Episode, Loop, RunState, StepRecord
 from uppertail.training.seeds import StepKeys, iteration_keys, play_keys, start_keys, step_keys
 from uppertail.types import POLICY_CHOICE, PyTree, TimeStep, Transition
@@ -34,33 +33,6 @@ class CompiledRun:
     loop: Loop
     policy: ExplorationPolicy | None = None
 
-    def begin(self, run_keys: Key[Array, " seeds"], environments: Environment) -> RunState:
-        """The runs of several seeds before their first step."""
-        return jax.vmap(self.init)(run_keys, environments)
-
-    def chunks(
-        self, iterations: int, run_keys: Key[Array, " seeds"], environments: Environment, runs: RunState
-    ) -> tuple[RunState, StepRecord, Metrics]:
-        """`chunk` of several seeds."""
-        return over_seeds(functools.partial(self.chunk, iterations), run_keys, environments, runs)
-
-    def parts_of_chunks(
-        self,
-        iterations: int,
-        count: Int[Array, ""],
-        run_keys: Key[Array, " seeds"],
-        environments: Environment,
-        runs: RunState,
-    ) -> tuple[RunState, StepRecord, Metrics]:
-        """`part_of_chunk` of several seeds."""
-        return over_seeds(functools.partial(self.part_of_chunk, iterations, count), run_keys, environments, runs)
-
-    def plays(
-        self, episodes: int, keys: Key[Array, " seeds"], environments: Environment, networks: Network
-    ) -> tuple[Float[Array, "seeds episodes"], Int[Array, "seeds episodes"]]:
-        """`play` of several seeds."""
-        return jax.vmap(functools.partial(self.play, episodes))(keys, environments, networks)
-
     def init(self, run_key: PRNGKeyArray, environment: Environment) -> RunState:
         """A run before its first step."""
         keys = start_keys(run_key)
@@ -72,26 +44,15 @@ class CompiledRun:
         return self.loop.begin(learned, episode)
 
     def chunk(
-        self, iterations: int, run_key: PRNGKeyArray, environment: Environment, run: RunState
-    ) -> tuple[RunState, StepRecord, Metrics]:
-        """Some iterations in a row; records and metrics have leading axes [iterations, steps or updates]."""
-
-        def body(run: RunState, _: None) -> tuple[RunState, tuple[StepRecord, Metrics]]:
-            run, records, metrics = self.iterate(run_key, environment, run)
-            return run, (records, metrics)
-
-        run, (records, metrics) = jax.lax.scan(body, run, length=iterations)
-        return run, records, metrics
-
-    def part_of_chunk(
         self, most: int, count: Int[Array, ""], run_key: PRNGKeyArray, environment: Environment, run: RunState
     ) -> tuple[RunState, StepRecord, Metrics]:
-        """The same for `count` iterations, known only when it runs; records beyond them, up to `most`, are 0."""
+        """`count` iterations in a row; records and metrics have leading axes [most, steps or updates], 0 at the end."""
 
         def body(number: Int[Array, ""], carry: tuple[RunState, PyTree]) -> tuple[RunState, PyTree]:
             run, rows = carry
             run, *now = self.iterate(run_key, environment, run)
-            return run, jax.tree.map(lambda every, one: every.at[number].set(one), rows, tuple(now))
+            put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=number, axis=0)
+            return run, jax.tree.map(put, rows, tuple(now))
 
         shapes = jax.eval_shape(lambda: self.iterate(run_key, environment, run)[1:])
         rows = jax.tree.map(lambda leaf: jnp.zeros((most, *leaf.shape), leaf.dtype), shapes)

@@ -42,7 +42,7 @@ def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
             shape or type than in training.
         InputError: the environments cannot be made.
     """
-    together, when = _side_by_side(builder, REHEARSED, training=len(first)), "at the first reset of its evaluation"
+    together, when = _side_by_side(builder, REHEARSED, len(first)), "at the first reset of its evaluation"
     host = builder.open(EVALUATION + seed, together, EVALUATION_STEPS)
     try:
         here = begin_all([host.reset], [seed], when)[0]
@@ -59,6 +59,7 @@ def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
 def play(
     builder: HostBuilder,
     seeds: list[int],
+    in_training: int,
     programs: HostPrograms,
     networks: Network,
     policy: ExplorationPolicy,
@@ -70,6 +71,7 @@ def play(
     Args:
         builder: opens the environments.
         seeds: the seeds.
+        in_training: environments of each seed while it trained.
         programs: the run's compiled parts.
         networks: the networks, every array with a leading axis of seeds.
         policy: chooses the actions.
@@ -80,17 +82,16 @@ def play(
         EnvironmentFailedError: an environment raised an exception, or gave a number that is not finite.
         InputError: the environments cannot be made.
     """
-    together = min(episodes, _side_by_side(builder, PLAYED_TOGETHER, training=programs.first.shape[1]))
+    together = min(episodes, _side_by_side(builder, PLAYED_TOGETHER, in_training))
     hosts: list[HostEnvironment] = []
     try:
         hosts += (builder.open(EVALUATION + seed, together, EVALUATION_STEPS) for seed in seeds)
         first = begin_all([host.reset for host in hosts], seeds, "at the first reset of its evaluation")
-        player = programs.playing(networks, policy, envs=first.shape[1])
-        memory = player.nothing
+        act, memory = programs.acting(networks, policy, first)
 
         def choose(step: int, where: np.ndarray, begins: np.ndarray) -> np.ndarray:
             nonlocal memory
-            actions, memory = player.choose(networks, keys, np.int32(step), where, memory, begins)
+            actions, memory = act(networks, keys, np.full(len(seeds), step, np.int32), where, memory, begins)
             return np.asarray(actions)
 
         return _play(hosts, seeds, first, choose, episodes)
@@ -99,9 +100,9 @@ def play(
             host.close()
 
 
-def _side_by_side(builder: HostBuilder, most: int, training: int) -> int:
+def _side_by_side(builder: HostBuilder, most: int, in_training: int) -> int:
     """How many environments of a seed to open; with processes no more than in training, as each imports JAX anew."""
-    return min(most, training) if builder.has_processes else most
+    return min(most, in_training) if builder.has_processes else most
 
 
 def _play(

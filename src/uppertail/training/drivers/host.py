@@ -1,28 +1,29 @@
 """The same agent in environments that Python steps: acting and learning are compiled, the steps are not."""
 
 import functools
-import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Key
+from jaxtyping import Array, Bool
 
-from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all
+from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all, measure_returns
+from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers import evaluation
-from uppertail.training.drivers.base import Driver, Played
-from uppertail.training.drivers.chunks import iterations_per_chunk
-from uppertail.training.drivers.groups import Group, Groups
+from uppertail.training.drivers.base import Driver, Played, Refit
 from uppertail.training.drivers.host_programs import HostPrograms
+from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.drivers.rollouts import Rollouts
+from uppertail.training.groups import Group, Groups
 from uppertail.training.loop import Episode, Loop, RunState, StepRecord
 from uppertail.training.programs import Stopwatch
 from uppertail.training.seeds import SeedKeys
-from uppertail.types import PyTree, Transition
+from uppertail.types import PyTree, ReturnRange, Transition
 
 CHUNK_STEPS = 512
 """Environment steps of each seed between two calls of the callback."""
@@ -32,34 +33,49 @@ class HostDriver(Driver):
     """Runs of all seeds in environments that Python steps: one compiled call acts for all, one learns for each group.
 
     Args:
-        loop: what a run does with its steps.
-        builder: opens environments for evaluation.
-        hosts: the environments of each seed.
-        first: their first observations, with leading axes [seeds, envs].
+        builder: opens the environments of each seed.
         keys: the keys of each seed.
         seeds: the seeds themselves.
-        seconds: the stopwatch of the run.
+        num_envs: environments of each seed, side by side.
+
+    Raises:
+        InputError: the environments cannot be made.
     """
 
-    def __init__(
-        self,
-        loop: Loop,
-        builder: HostBuilder,
-        hosts: list[HostEnvironment],
-        first: np.ndarray,
-        keys: SeedKeys,
-        seeds: list[int],
-        seconds: Stopwatch,
-    ) -> None:
-        self.loop, self.builder, self.hosts, self.keys = loop, builder, hosts, keys
-        self.seeds, self.seconds = seeds, seconds
-        self.iterations = iterations_per_chunk(loop, CHUNK_STEPS)
+    def __init__(self, builder: HostBuilder, keys: SeedKeys, seeds: list[int], num_envs: int) -> None:
+        self.builder, self.keys, self.seeds = builder, keys, seeds
+        self.observations, self.num_actions = builder.observations, builder.num_actions
         self.groups = Groups(len(seeds))
         self._keys = self.groups.split(keys.run)
-        self.first = first
-        self.programs = self._programs()
-        self.rollouts: list[Rollouts] = []
-        self.iteration = 0
+        self.hosts: list[HostEnvironment] = []
+        try:
+            self.hosts += (builder.open(seed, num_envs) for seed in seeds)
+            self.again, self.first = (
+                begin_all([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
+            )
+            evaluation.rehearse(builder, seeds[0], self.first[0])
+        except InputError:
+            self.close()
+            raise
+
+    def return_range(self, discount: float) -> ReturnRange:
+        return self.builder.known_returns or measure_returns(self.builder, discount)
+
+    def start_observations(self) -> Array:
+        return jnp.asarray(self.first[:, 0])
+
+    def identity(self) -> PyTree:
+        """First observations, where the same seed gives the same ones again."""
+        return {"first": np.where(self.first == self.again, self.first, 0)}
+
+    def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
+        self.seconds, self.refit = seconds, refit
+        self.iterations = loop.iterations_per_chunk(CHUNK_STEPS)
+        self._use(loop)
+
+    def _use(self, loop: Loop) -> None:
+        self.loop = loop
+        self.programs = HostPrograms(loop, self.num_actions, self.keys.run, self.first, self.seconds)
 
     def template(self) -> RunState:
         return self.programs.template
@@ -73,33 +89,32 @@ class HostDriver(Driver):
         return self.groups.join([part(run._replace(episode=self._episode(group))) for group, run in parts])
 
     def advance(
-        self, state: list[RunState], finished: Bool[np.ndarray, " seeds"] | None = None
+        self,
+        state: list[RunState],
+        finished: Bool[np.ndarray, " seeds"] | None = None,
+        recorder: Recorder | None = None,
     ) -> tuple[list[RunState], StepRecord, Metrics]:
         del finished  # environments of finished seeds go on with the others
-        programs = self.programs
-        _ = programs.begin_rollout, programs.view, programs.choose, programs.learn  # compiled before timing
-        began = time.perf_counter()
         done: list[tuple[StepRecord, Metrics]] = []
-        try:
-            for _ in range(self.iterations):
-                fresh, record = self._roll_out(self.groups.join([run.learned.network for run in state]))
-                self._reconsider(np.asarray(fresh.reward))
-                state, metrics = self._learn(state, fresh, record)
-                done.append((record, metrics))
-                self.iteration += 1
-                self._record(state)
-        except EnvironmentFailedError as error:
-            self.failure = error
-        records, metrics = (
-            jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *done)
-            if done
-            else self.loop.idle_records(len(self.seeds), 0)
-        )
-        self.seconds.training += time.perf_counter() - began
-        return state, records, metrics
+        with self.seconds.in_loop():
+            try:
+                for _ in range(self.iterations):
+                    fresh, record = self._roll_out(self.groups.join([run.learned.network for run in state]))
+                    self._refit(np.asarray(fresh.reward))
+                    state, metrics = self._learn(state, fresh, record)
+                    done.append((record, metrics))
+                    self.iteration += 1
+                    for place, run in enumerate(state if recorder else []):
+                        recorder.take(place, run, self.iteration)  # pyright: ignore[reportOptionalMemberAccess]
+            except EnvironmentFailedError as error:
+                self.failure = error
+        if not done:
+            return state, *self.loop.no_records(len(self.seeds))
+        return state, *jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *done)
 
-    def play(self, networks: Network, policy: ExplorationPolicy, keys: Key[Array, " seeds"], episodes: int) -> Played:
-        return evaluation.play(self.builder, self.seeds, self.programs, networks, policy, keys, episodes)
+    def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
+        keys, together = self.keys.evaluation, self.first.shape[1]
+        return evaluation.play(self.builder, self.seeds, together, self.programs, networks, policy, keys, episodes)
 
     def saved(self) -> dict[str, np.ndarray]:
         return {f"{row}/{name}": array for row, host in enumerate(self.hosts) for name, array in host.saved().items()}
@@ -128,10 +143,8 @@ class HostDriver(Driver):
 
     def close(self) -> None:
         self.groups.close()
-
-    def _record(self, state: list[RunState]) -> None:
-        for place, run in enumerate(state if self.recorder else []):
-            self.recorder.take(place, run, self.iteration)  # pyright: ignore[reportOptionalMemberAccess]
+        for host in self.hosts:
+            host.close()
 
     def _go_on(self, state: RunState, episode: Episode) -> list[RunState]:
         """The state to go on from, with these episodes in progress."""
@@ -140,7 +153,7 @@ class HostDriver(Driver):
         steps = self.iteration * self.loop.rollout_steps
         self.memory: PyTree = episode.memory
         self.rollouts = [
-            Rollouts(host, seed, _row(episode, row), int(ended[row]), steps)
+            Rollouts(host, seed, _rows(episode, row), int(ended[row]), steps)
             for row, (host, seed) in enumerate(zip(self.hosts, self.seeds, strict=True))
         ]
         return self.groups.split(state._replace(episode=()))
@@ -173,26 +186,23 @@ class HostDriver(Driver):
             lambda new, old: np.where(acts.reshape(-1, *[1] * (new.ndim - 1)), new, old), memory, self.memory
         )
 
-    def _reconsider(self, rewards: np.ndarray) -> None:
+    def _refit(self, rewards: np.ndarray) -> None:
         """Changes the scale of returns at the first reward that is not 0, if the scale was a guess until then."""
-        if self.reconsider is None or not rewards.any():
-            return
-        self.loop = self.reconsider(min(0.0, float(rewards.min())), max(0.0, float(rewards.max())))
-        self.programs, self.reconsider = self._programs(), None
-
-    def _programs(self) -> HostPrograms:
-        keys = self.keys.run
-        return HostPrograms(self.loop, self.builder.num_actions, keys, self.groups, self.first, self.seconds)
+        if self.refit is not None and rewards.any():
+            self._use(self.refit(min(0.0, float(rewards.min())), max(0.0, float(rewards.max()))))
+            self.refit = None
 
     def _learn(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
         """Updates each group's state by learning from its rollouts."""
+        fresh_of, ended_of = ([_rows(each, group.rows) for group in self.groups] for each in (fresh, record.ended))
+        arguments = self._keys, state, fresh_of, ended_of
+        self.programs.compile_learning(*arguments)
 
-        def learn_group(learn: Any, keys: Any, run: RunState, group: Group) -> tuple[RunState, Metrics]:
-            data, ended = jax.tree.map(lambda leaf: leaf[group.rows], (fresh, record.ended))
-            run, metrics = learn(keys, run, data, ended)
+        def learn_group(learn: Any, *of_group: Any) -> tuple[RunState, Metrics]:
+            run, metrics = learn(*of_group)
             return run, jax.tree.map(np.asarray, metrics)
 
-        done = self.groups.map(learn_group, self.programs.learn, self._keys, state, list(self.groups))
+        done = self.groups.map(learn_group, self.programs.learn, *arguments)
         return [run for run, _ in done], self.groups.join([metrics for _, metrics in done])
 
     def _episode(self, group: Group) -> Episode:
@@ -202,8 +212,8 @@ class HostDriver(Driver):
         return episodes._replace(memory=memory)
 
 
-def _row(tree: PyTree, row: int) -> PyTree:
-    return jax.tree.map(lambda leaf: leaf[row], tree)
+def _rows(tree: PyTree, rows: int | slice) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 
 def _stack(trees: list[PyTree]) -> PyTree:

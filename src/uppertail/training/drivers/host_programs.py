@@ -1,8 +1,8 @@
 """The compiled programs of a run whose environments Python steps: its beginning, acting for all seeds, learning."""
 
-import dataclasses
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,206 +12,106 @@ from jaxtyping import Array, Key, PRNGKeyArray
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.acting import Actor, Choice, View
-from uppertail.training.drivers.groups import Group, Groups, over_seeds
+from uppertail.training.acting import Actor, View
 from uppertail.training.loop import Episode, Loop, RunState
 from uppertail.training.programs import Stopwatch
 from uppertail.training.seeds import environment_keys, iteration_keys, start_keys, step_keys
 from uppertail.types import PyTree, Transition
 
 
-class Player(NamedTuple):
-    """Chooses the actions of an evaluation.
-
-    Args:
-        choose: actions and memory of all seeds, from networks, keys, step, observations, memory and where an episode
-            begins.
-        nothing: the memory before the first step.
-    """
-
-    choose: Any
-    nothing: PyTree
-
-
 class HostPrograms:
-    """The programs; each is compiled at its first use.
+    """The programs; each is compiled at its first call.
+
+    Two programs choose an action. XLA runs a program of at most eight operations, or one whose arrays have at most 512
+    bytes each, in the thread that calls it; it hands parts of larger ones to other threads, which takes longer.
 
     Args:
         loop: what a run does with its steps.
         num_actions: number of discrete actions.
         keys: the keys of each seed's run.
-        groups: which seeds share a program.
         first: the first observations of each seed's environments.
         seconds: compiles them, and counts the time.
+
+    Attributes:
+        template: shapes and types of the state of all seeds.
+        policy_remembers: whether the policy keeps anything.
+        begin_rollout: gives the key of each seed's rollout, and the number of its first step.
+        view: what the policy sees of the observations of all seeds. It takes the networks' leaves: to take a network
+            apart at every step would be a quarter of a step's time.
+        choose: one row of actions and one that says which are not greedy, the policy's memory, and the next step.
+        learn: stores the rollout of each group and learns from it; compiled by `compile_learning`.
     """
 
     def __init__(
-        self,
-        loop: Loop,
-        num_actions: int,
-        keys: Key[Array, " seeds"],
-        groups: Groups,
-        first: np.ndarray,
-        seconds: Stopwatch,
+        self, loop: Loop, num_actions: int, keys: Key[Array, " seeds"], first: np.ndarray, seconds: Stopwatch
     ) -> None:
-        self.loop, self.num_actions, self.keys = loop, num_actions, keys
-        self.groups, self.first, self.compiled = groups, first, seconds.compiled
-        self.actor = Actor(loop.agent, loop.agent.policy)
-
-    @functools.cached_property
-    def policy_remembers(self) -> bool:
-        """Whether the policy keeps anything."""
-        return bool(jax.tree.leaves(self.template.episode.memory))
-
-    @functools.cached_property
-    def template(self) -> RunState:
-        """Shapes and types of the state of all seeds."""
-        return jax.eval_shape(functools.partial(_init, self.loop, self.num_actions), self.keys, self.first)
+        self.loop, self.seconds, self._actions, self._start = loop, seconds, num_actions, (keys, first)
+        actor = Actor(loop.agent, loop.agent.policy)
+        self.template: RunState = jax.eval_shape(jax.vmap(functools.partial(_init, loop, num_actions)), keys, first)
+        self.policy_remembers = bool(jax.tree.leaves(self.template.episode.memory))
+        structure = jax.tree.structure(self.template.learned.network)
+        self.begin_rollout = seconds.compiled_later(_begin, None)
+        self.view = seconds.compiled_later(_view, actor, static=(structure,))
+        self.choose = seconds.compiled_later(_choose, actor)
+        self.learn: list[Callable[..., tuple[RunState, Metrics]]] = []
 
     def start(self) -> RunState:
         """The state of all seeds before the first step."""
-        arguments = self.keys, self.first
-        return self.compiled(_init, self.loop, *arguments, static=(self.num_actions,))(*arguments)
+        return self.seconds.compiled(_init, self.loop, *self._start, static=(self._actions,))(*self._start)
 
-    @functools.cached_property
-    def begin_rollout(self) -> Any:
-        """The key of each seed's rollout, and the number of its first step."""
-        return self.compiled(_begin, None, self.keys, np.zeros(len(self.first), np.int32))
+    def compile_learning(self, *arguments: list[Any]) -> None:
+        """Compiles `learn` for the keys, states, transitions and ends of each group."""
+        compiled = functools.partial(self.seconds.compiled, _learn, self.loop, donate=(1,))
+        self.learn = self.learn or [compiled(*of_group) for of_group in zip(*arguments, strict=True)]
 
-    # Two programs choose an action. XLA runs a program of at most eight operations, or one whose arrays have at most
-    # 512 bytes each, in the thread that calls it; it hands parts of larger ones to other threads, which takes longer.
-
-    @functools.cached_property
-    def view(self) -> Any:
-        """Computes what the policy sees of the observations of all seeds.
-
-        It takes the networks' leaves: to take a network apart at every step would be a quarter of a step's time.
-        """
-        leaves, structure = jax.tree.flatten(self.template.learned.network)
-        return self.compiled(_views, self.actor, leaves, self.first, static=(structure,))
-
-    @functools.cached_property
-    def choose(self) -> Any:
-        """Chooses the actions of all seeds at one step of a rollout.
-
-        It returns one row of actions and one that says which are not greedy, the policy's memory, and the next step.
-        `begins` says where an episode begins; it is () for a policy without memory.
-        """
-        leaves, structure = jax.tree.flatten(self.template.learned.network)
-        view: PyTree = jax.eval_shape(functools.partial(_views, self.actor, structure), leaves, self.first)
-        begins = np.zeros(self.first.shape[:2], bool) if self.policy_remembers else ()
-        step = np.zeros(len(self.first), np.int32)
-        arguments = (self.keys, step, view, self.first, self.template.episode.memory, begins)
-        return self.compiled(_choose, self.actor, *arguments)
-
-    @functools.cached_property
-    def learn(self) -> list[Any]:
-        """Stores the rollouts of each group and learns from them."""
-
-        def compiled(group: Group, keys: Any) -> Any:
-            state = group.part_of(self.template._replace(episode=()))
-            steps = (group.size, self.loop.rollout_steps)
-            ended = jax.ShapeDtypeStruct(steps, bool)
-            return self.compiled(_learn, self.loop, keys, state, self._fresh(steps), ended, donate=(1,))
-
-        return self.groups.programs(compiled, self.groups.split(self.keys))
-
-    def playing(self, networks: Network, policy: ExplorationPolicy, envs: int) -> Player:
-        """The player of an evaluation in this many environments of each seed."""
-        actor, (seeds, _, *shape) = dataclasses.replace(self.actor, policy=policy), self.first.shape
-        observations = jax.ShapeDtypeStruct((seeds, envs, *shape), self.first.dtype)
-        blank = jax.vmap(jax.vmap(actor.blank, in_axes=(None, 0)))
-        nothing = jax.tree.map(np.asarray, blank(networks, jnp.zeros(observations.shape, observations.dtype)))
-        arguments = (networks, self.keys, np.int32(0), observations, nothing, np.zeros((seeds, envs), bool))
-        return Player(self.compiled(_act, actor, *arguments), nothing)
-
-    def _fresh(self, steps: tuple[int, int]) -> Any:
-        """Shapes and types of the transitions of a rollout, with these leading axes [seeds, steps]."""
-        observation = jax.ShapeDtypeStruct((*steps, *self.first.shape[2:]), self.template.episode.observation.dtype)
-
-        def each(kind: Any) -> Any:
-            return jax.ShapeDtypeStruct(steps, kind)
-
-        kinds: Any = Transition  # of shapes instead of arrays
-        return kinds(observation, each(np.int32), each(np.float32), each(bool), observation, each(np.int32))
+    def acting(self, networks: Network, policy: ExplorationPolicy, first: np.ndarray) -> tuple[Any, PyTree]:
+        """The program that chooses the actions of an evaluation, and the policy's memory before its first step."""
+        actor = Actor(self.loop.agent, policy)
+        memory = jax.vmap(jax.vmap(actor.blank, in_axes=(None, 0)))(networks, jnp.asarray(first))
+        return self.seconds.compiled_later(_act, actor), jax.tree.map(np.asarray, memory)
 
 
-def _init(loop: Loop, num_actions: int, keys: Key[Array, " seeds"], observations: Array) -> RunState:
-    """Runs before their first step, with the first action of each environment."""
-    actor = Actor(loop.agent, loop.agent.policy)
-
-    def init(run_key: PRNGKeyArray, observations: Array) -> RunState:
-        keys = start_keys(run_key)
-        learned = loop.learner.init(keys.network, observations, num_actions)
-        first = jax.vmap(actor.first, in_axes=(0, None, 0))
-        choice = first(environment_keys(keys.action, observations.shape[0]), learned.network, observations)
-        zeros = jnp.zeros(observations.shape[0])
-        episode = Episode((), observations, choice.action, zeros, zeros.astype(jnp.int32), choice.memory)
-        return loop.begin(learned, episode)
-
-    return jax.vmap(init)(keys, observations)
+def _init(loop: Loop, num_actions: int, run_key: PRNGKeyArray, observations: Array) -> RunState:
+    """A run before its first step, with the first action of each environment."""
+    keys, actor = start_keys(run_key), Actor(loop.agent, loop.agent.policy)
+    learned = loop.learner.init(keys.network, observations, num_actions)
+    first = jax.vmap(actor.first, in_axes=(0, None, 0))
+    choice = first(environment_keys(keys.action, observations.shape[0]), learned.network, observations)
+    zeros = jnp.zeros(observations.shape[0])
+    episode = Episode((), observations, choice.action, zeros, zeros.astype(jnp.int32), choice.memory)
+    return loop.begin(learned, episode)
 
 
-def _begin(_: None, keys: Key[Array, " seeds"], iterations: Array) -> tuple[Key[Array, " seeds"], Array]:
-    def begin(run_key: PRNGKeyArray, iteration: Array) -> tuple[PRNGKeyArray, Array]:
-        return iteration_keys(run_key, iteration)[0], jnp.zeros((), jnp.int32)
-
-    return jax.vmap(begin)(keys, iterations)
+def _begin(_: None, run_key: PRNGKeyArray, iteration: Array) -> tuple[PRNGKeyArray, Array]:
+    return iteration_keys(run_key, iteration)[0], jnp.zeros((), jnp.int32)
 
 
-def _views(actor: Actor, structure: Any, leaves: list[Array], observations: Array) -> View:
-    def of_seed(network: Network, observations: Array) -> View:
-        return jax.vmap(actor.view, in_axes=(None, 0))(network, observations)
-
-    return over_seeds(of_seed, jax.tree.unflatten(structure, leaves), observations)
+def _view(actor: Actor, structure: Any, leaves: list[Array], observations: Array) -> View:
+    return jax.vmap(actor.view, in_axes=(None, 0))(jax.tree.unflatten(structure, leaves), observations)
 
 
 def _choose(
-    actor: Actor,
-    rollout_keys: Key[Array, " seeds"],
-    steps: Array,
-    views: View,
-    observations: Array,
-    memory: PyTree,
-    begins: PyTree,
+    actor: Actor, key: PRNGKeyArray, step: Array, view: View, observations: Array, memory: PyTree, begins: PyTree
 ) -> tuple[Array, PyTree, Array]:
-    envs = observations.shape[1]
-
-    def choose(
-        key: PRNGKeyArray, step: Array, view: View, where: Array, memory: PyTree, begins: PyTree
-    ) -> tuple[Array, PyTree, Array]:
-        keys = environment_keys(step_keys(key, step).action, envs)
-        starts = jnp.zeros(envs, bool) if isinstance(begins, tuple) else begins
-        choice = jax.vmap(actor.next_in)(keys, view, where, memory, starts)
-        explores = choice.exploratory.astype(choice.action.dtype)
-        return jnp.stack([choice.action, explores]), choice.memory, step + 1
-
-    return over_seeds(choose, rollout_keys, steps, views, observations, memory, begins)
+    """`begins` says where an episode begins; it is () for a policy without memory."""
+    envs = observations.shape[0]
+    keys = environment_keys(step_keys(key, step).action, envs)
+    starts = jnp.zeros(envs, bool) if isinstance(begins, tuple) else begins
+    choice = jax.vmap(actor.next_in)(keys, view, observations, memory, starts)
+    explores = choice.exploratory.astype(choice.action.dtype)
+    return jnp.stack([choice.action, explores]), choice.memory, step + 1
 
 
 def _learn(
-    loop: Loop, keys: Key[Array, " seeds"], runs: RunState, fresh: Transition, ended: Array
+    loop: Loop, run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array
 ) -> tuple[RunState, Metrics]:
-    def learn(run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array) -> tuple[RunState, Metrics]:
-        return loop.learn(iteration_keys(run_key, run.iteration)[1], run, (), fresh, ended)
-
-    return over_seeds(learn, keys, runs, fresh, ended)
+    return loop.learn(iteration_keys(run_key, run.iteration)[1], run, (), fresh, ended)
 
 
 def _act(
-    actor: Actor,
-    networks: Network,
-    keys: Key[Array, " seeds"],
-    step: Array,
-    observations: Array,
-    memory: PyTree,
-    begins: Array,
+    actor: Actor, network: Network, key: PRNGKeyArray, step: Array, *of_environments: PyTree
 ) -> tuple[Array, PyTree]:
-    envs = observations.shape[1]
-
-    def act(network: Network, key: PRNGKeyArray, *of_seed: Any) -> tuple[Array, PyTree]:
-        keys = environment_keys(jax.random.fold_in(key, step), envs)
-        choice: Choice = jax.vmap(actor.play, in_axes=(0, None, 0, 0, 0))(keys, network, *of_seed)
-        return choice.action, choice.memory
-
-    return jax.vmap(act)(networks, keys, observations, memory, begins)
+    """Actions and memory, from observations, memory and where an episode begins."""
+    keys = environment_keys(jax.random.fold_in(key, step), of_environments[0].shape[0])
+    choice = jax.vmap(actor.play, in_axes=(0, None, 0, 0, 0))(keys, network, *of_environments)
+    return choice.action, choice.memory

@@ -78,14 +78,6 @@ class Groups:
         """Joins the groups' trees into one of all seeds, on the first device or on the host."""
         return parts[0] if len(parts) == 1 else jax.tree.map(_end_to_end, *parts)
 
-    def programs(self, compiled: Callable[..., Any], *parts: list[Any]) -> list[Any]:
-        """The result of `compiled(group, *parts)` for each group; groups of one size on one device share it."""
-        programs: dict[Any, Any] = {}
-        for group, *own in zip(self.groups, *parts, strict=True):
-            if (group.size, group.device) not in programs:
-                programs[group.size, group.device] = compiled(group, *own)
-        return [programs[group.size, group.device] for group in self.groups]
-
     def map(self, function: Callable[..., Any], *parts: list[Any]) -> list[Any]:
         """Applies a function to each group's parts, to as many groups at a time as there are workers."""
         if len(self.groups) == 1:
@@ -102,12 +94,19 @@ class Groups:
         return ThreadPoolExecutor(self.workers)
 
 
-def over_seeds(function: Callable[..., Any], *arguments: PyTree) -> PyTree:
-    """Applies a function of one seed to arrays with a leading axis of seeds; a single seed on a CPU is not batched."""
-    seeds = jax.tree.leaves(arguments)[0].shape[0]
-    if seeds > 1 or jax.local_devices()[0].platform not in ALONE:
-        return jax.vmap(function)(*arguments)
-    results = function(*jax.tree.map(lambda leaf: leaf[0], arguments))
+def over_seeds(function: Callable[..., Any], *arguments: PyTree, shared: int = 0) -> PyTree:
+    """Applies a function of one seed to arrays with a leading axis of seeds; a single seed on a CPU is not batched.
+
+    Args:
+        function: the function.
+        arguments: its arguments.
+        shared: how many of them, from the first on, are the same for all seeds and have no such axis.
+    """
+    function = functools.partial(function, *arguments[:shared])
+    own = arguments[shared:]
+    if jax.tree.leaves(own)[0].shape[0] > 1 or jax.local_devices()[0].platform not in ALONE:
+        return jax.vmap(function)(*own)
+    results = function(*jax.tree.map(lambda leaf: leaf[0], own))
     return jax.tree.map(lambda leaf: leaf[None], results)
 
 
