@@ -2,9 +2,12 @@
 
 import functools
 import importlib.util
+import inspect
+import linecache
 import os
 import subprocess
 import sys
+import tokenize
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,6 +74,17 @@ def test_without_source_bytecode_counts() -> None:
     for names, program in ((first, PROGRAM), (again, PROGRAM), (other, PROGRAM.replace("+ SIZE", "- SIZE"))):
         exec(program, names)
     assert fingerprint(first["make"]) == fingerprint(again["make"]) != fingerprint(other["make"])
+
+
+def test_where_source_cannot_be_cut_out_bytecode_counts() -> None:
+    """As of a lambda on a line that begins a text of several lines."""
+    linecache.cache["cut"] = (14, None, ['made = """lambda'], "cut")
+    first, again, other = ({}, {}, {})
+    for names, program in ((first, "lambda: 1"), (again, "lambda: 1"), (other, "lambda: 2")):
+        exec(compile(f"made = {program}", "cut", "exec"), names)
+    with pytest.raises(tokenize.TokenError):
+        inspect.getsource(first["made"])
+    assert fingerprint(first["made"]) == fingerprint(again["made"]) != fingerprint(other["made"])
 
 
 def test_arguments_count_wherever_they_are_bound() -> None:

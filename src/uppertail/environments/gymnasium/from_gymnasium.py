@@ -6,6 +6,7 @@ import functools
 import hashlib
 import inspect
 import sys
+import tokenize
 import types
 import weakref
 from collections.abc import Callable
@@ -169,10 +170,10 @@ def _named(function: types.FunctionType) -> dict[str, Any]:
 
 
 def _source(value: Any) -> str:
-    """The source of a function or a class; where Python does not keep it, its bytecode."""
+    """The source of a function or a class; where Python does not keep it or cannot cut it out, its bytecode."""
     try:
         return inspect.getsource(value)
-    except (OSError, TypeError):
+    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
         if isinstance(value, type):
             return "".join(_source(each) for each in vars(value).values() if isinstance(each, types.FunctionType))
         codes = _codes(value)
