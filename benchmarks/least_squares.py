@@ -17,6 +17,7 @@ import numpy as np
 import uppertail as ut
 from common import options, write
 from uppertail.environments import EnvironmentBuilder
+from uppertail.learners.least_squares import VECTORS
 from uppertail.training.process import hardware
 
 OPTIMISTIC_START = 2.626
@@ -27,7 +28,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "gaussian": {"distribution": ut.Gaussian()},
     "categorical": {"distribution": ut.Categorical()},
     "optimistic_value": {"distribution": ut.PointMass(start=OPTIMISTIC_START)},
-    "optimistic_value_narrow": {"distribution": ut.PointMass(start=0.22 * OPTIMISTIC_START)},
+    "optimistic_value_narrow": {"distribution": ut.PointMass(start=VECTORS.start_width * OPTIMISTIC_START)},
     "value_epsilon_greedy": {"distribution": ut.PointMass(), "policy": ut.EpsilonGreedy()},
     "wide_start": {"learner": ut.LeastSquares(start_width=1.0)},
     "small_lambda": {"learner": ut.LeastSquares(spread_prior_count=1e-3)},

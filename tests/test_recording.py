@@ -105,7 +105,7 @@ def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
 
 
 def test_where_observations_are_no_states_the_first_one_is_recorded():
-    settings = ut.Settings(seeds=1, episodes=9999, steps=128)
+    settings = ut.Settings(seeds=1, episodes=9999, steps=128, rollout_steps=32)
     builder = ut.Gym("CartPole-v1", num_features=8)
     result = ut.train(builder, settings=settings, record="distributions", record_over=(2, 3))
     found = recorded(result)

@@ -21,11 +21,6 @@ class Encoding(abc.ABC):
         """Length of the network's input."""
 
     @property
-    def is_local(self) -> bool:
-        """Whether observations far from each other share almost no features; by default, if they are one-hot."""
-        return self.is_one_hot
-
-    @property
     def is_one_hot(self) -> bool:
         """Whether a state is a feature of its own, and every other feature is 0; False by default."""
         return False

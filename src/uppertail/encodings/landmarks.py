@@ -64,10 +64,6 @@ class Landmarks(Encoding):
     def num_features(self) -> int:
         return self.most
 
-    @property
-    def is_local(self) -> bool:
-        return True
-
     def init(self, key: PRNGKeyArray) -> Places:
         return Places(
             points=jnp.zeros((self.most, self.vector.num_features)),

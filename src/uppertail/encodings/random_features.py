@@ -65,10 +65,6 @@ class RandomFeatures(Encoding):
     def num_features(self) -> int:
         return self.count
 
-    @property
-    def is_local(self) -> bool:
-        return True
-
     def for_least_squares(self) -> Landmarks:
         """Two thirds as many landmarks: they explain what was observed with fewer features, and are 0 elsewhere."""
         return Landmarks(self.vector, max(1, self.count * 2 // 3), FINEST * self.length_scale)

@@ -14,7 +14,7 @@ from uppertail.schema import TRACED
 from uppertail.types import PyTree, Transition
 
 TINY = 1e-12
-"""The least square of the start, in squared units of return."""
+"""The least number that is divided by: the square of a start, or the c of a policy."""
 
 MOST = 1.0
 """The largest lambda of the spread that noise can lead to."""
@@ -98,15 +98,14 @@ class Regression:
         """y = r + discount * Z(s', a') in coordinates, for a batch of transitions.
 
         All states share the key: a policy that draws makes the same draws everywhere, so that sweeps can converge.
+        With a greedy mean, the spread's target is what is left between it and the policy's upper bound, in units of c:
+        a loop through known states would otherwise have the mean of the way to the goal and the spread of what is
+        unknown.
 
         Args:
             key: randomness of the policy's next action.
             next_values: coordinates at s'.
             transitions: rewards and terminations; a' is the policy's choice.
-
-        With a greedy mean, the spread's target is what is left between it and the policy's upper bound, in units of c:
-        a loop through known states would otherwise have the mean of the way to the goal and the spread of what is
-        unknown.
         """
         family = self.agent.family
         z_next: PyTree = jax.vmap(jax.vmap(self.distribution))(next_values)
