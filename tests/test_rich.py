@@ -27,7 +27,7 @@ def observations(world: RichMDP, state: int, count: int) -> np.ndarray:
         start_probability=jnp.ones(1),
         time_limit=10,
     )
-    rich = RichMDP(there, world.codes, world.std, world.bits)
+    rich = RichMDP(there, world.codes, world.std, world.rotation, world.bits)
     before = FiniteState(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
     step = jax.jit(jax.vmap(lambda key: rich.step(key, before, jnp.zeros((), jnp.int32))[1].observation))
     return np.asarray(step(keys))
@@ -47,8 +47,8 @@ def test_states_are_unit_vectors_and_the_noise_is_as_long_as_it_says() -> None:
 def test_without_noise_a_state_shows_its_vector_and_no_bounds_mislead() -> None:
     world = RichChain(length=3, dim=4, noise=0.0).build(KEY)
     assert (observations(world, 2, 3) == np.asarray(world.codes)[2]).all()
-    noisy = RichChain(length=3, dim=4).build(KEY).observations
-    assert noisy.low == (-math.inf,) * 4 and noisy.high == (math.inf,) * 4 and noisy.continuous
+    for shown in (world.observations, RichChain(length=3, dim=4).build(KEY).observations):
+        assert shown.low == (-math.inf,) * 4 and shown.high == (math.inf,) * 4 and shown.continuous
 
 
 def test_each_seed_has_vectors_and_actions_of_its_own() -> None:

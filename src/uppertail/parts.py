@@ -63,6 +63,7 @@ PARTS = {
             "DeepSea",
             "RichChain",
             "RichSea",
+            "RichLock",
             "Toy",
             "RiskyArm",
             "CartpoleSwingup",

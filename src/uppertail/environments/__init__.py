@@ -26,6 +26,7 @@ from uppertail.environments.host import (
 )
 from uppertail.environments.measured import measure_returns, returns_of
 from uppertail.environments.rich import RichChain, RichMDP, RichSea
+from uppertail.environments.rich_lock import RichLock
 from uppertail.environments.spaces import Interface, Reading
 from uppertail.environments.toy import RiskyArm, Toy
 
@@ -49,6 +50,7 @@ __all__ = [
     "Interface",
     "Reading",
     "RichChain",
+    "RichLock",
     "RichMDP",
     "RichSea",
     "RiskyArm",

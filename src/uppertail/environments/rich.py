@@ -24,15 +24,17 @@ class RichMDP(Environment):
 
     mdp: FiniteMDP
     codes: Float[Array, "states numbers"]  # the vector of each state
-    std: float = eqx.field(static=True, default=0.0)  # of the normal noise on each number; 0: there is none
+    std: Float[Array, " numbers"] | None = None  # of the normal noise on each number; None: there is none
+    rotation: Float[Array, "numbers numbers"] | None = None  # what vector and noise are multiplied by; None: nothing
     bits: int = eqx.field(static=True, default=0)  # how many random bits are appended
+    binary: bool = eqx.field(static=True, default=False)  # whether every number is 0 or 1
 
     @property
     def observations(self) -> Numbers:
         size = self.codes.shape[-1] + self.bits
-        if self.std:  # no bounds: they are taken from what was seen, since the numbers fill no bounds that are certain
-            return Numbers((-math.inf,) * size, (math.inf,) * size)
-        return Numbers((0.0,) * size, (1.0,) * size, continuous=False)
+        if self.binary:
+            return Numbers((0.0,) * size, (1.0,) * size, continuous=False)
+        return Numbers((-math.inf,) * size, (math.inf,) * size)  # bounds are taken from what was seen
 
     @property
     def num_actions(self) -> int:
@@ -54,8 +56,10 @@ class RichMDP(Environment):
     def _shown(self, key: PRNGKeyArray, state: Int[Array, ""]) -> Float[Array, " numbers"]:
         noise_key, bits_key = jax.random.split(key)
         code = self.codes[state]
-        if self.std:
+        if self.std is not None:
             code = code + self.std * jax.random.normal(noise_key, code.shape)
+        if self.rotation is not None:
+            code = code @ self.rotation
         return jnp.concatenate([code, jax.random.bernoulli(bits_key, 0.5, (self.bits,)).astype(code.dtype)])
 
 
@@ -119,7 +123,8 @@ class RichChain(RichBuilder):
         code_key, chain_key = jax.random.split(key)
         drawn = jax.random.normal(code_key, (self.length, self.dim))
         codes = drawn / jnp.linalg.norm(drawn, axis=1, keepdims=True)
-        return RichMDP(self.hidden.build(chain_key), codes, std=self.noise / math.sqrt(self.dim))
+        std = jnp.full(self.dim, self.noise / math.sqrt(self.dim)) if self.noise else None
+        return RichMDP(self.hidden.build(chain_key), codes, std)
 
     @property
     def hidden(self) -> Chain:
@@ -159,7 +164,7 @@ class RichSea(RichBuilder):
     def build(self, key: PRNGKeyArray) -> RichMDP:
         row, column = jnp.divmod(jnp.arange(self.size**2), self.size)
         codes = jnp.concatenate([jax.nn.one_hot(each, self.size) for each in (row, column)], axis=1)
-        return RichMDP(self.hidden.build(key), codes, bits=self.bits)
+        return RichMDP(self.hidden.build(key), codes, bits=self.bits, binary=True)
 
     @property
     def hidden(self) -> DeepSea:
