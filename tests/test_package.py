@@ -31,3 +31,8 @@ def test_every_extra_but_the_projects_own_is_in_all() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     own = {"all", "browser", "dev", "docs", "gymnax", "test"}  # gymnax holds other packages back
     assert extras["all"] == [f"uppertail[{','.join(sorted(set(extras) - own))}]"]
+
+
+def test_type_checkers_see_the_public_names() -> None:
+    lines = (ROOT / "src" / "uppertail" / "__init__.py").read_text().splitlines()
+    assert sorted(line.split()[-1] for line in lines if line.startswith("    from ")) == sorted(uppertail.__all__)

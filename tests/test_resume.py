@@ -146,7 +146,7 @@ def test_a_finished_run_goes_on_to_more_steps_as_if_they_had_been_asked_for(fini
     assert "steps: 3072" in (tmp_path / "run" / "config.yaml").read_text()
     before = contents(tmp_path / "run")
     assert main(["resume", "run", "--steps", "3072"]) == 2
-    assert "goes to 3072 already: use more" in capsys.readouterr().err
+    assert "already goes to step 3072: use more" in capsys.readouterr().err
     assert contents(tmp_path / "run") == before
 
 

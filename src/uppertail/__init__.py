@@ -5,170 +5,111 @@ from typing import TYPE_CHECKING, Any
 
 from uppertail.parts import PARTS
 
-if TYPE_CHECKING:
-    from uppertail import loggers
-    from uppertail.cli.trained import load
-    from uppertail.contrib import Dropout, Variational
-    from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, Quantile, ReturnDistribution
-    from uppertail.encodings import Numbers, ObservationSpace, Pixels, States
-    from uppertail.environments import (
-        CartpoleSwingup,
-        Chain,
-        DeepSea,
-        Environment,
-        EnvironmentBuilder,
-        FiniteMDP,
-        FromGymnasium,
-        FrozenLake,
-        Gym,
-        Gymnax,
-        HostBuilder,
-        RichChain,
-        RichLock,
-        RichSea,
-        RiskyArm,
-        Toy,
-        TreasureChain,
-        VectorBuilder,
-        XMiniGrid,
-    )
-    from uppertail.errors import InputError
-    from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
-    from uppertail.networks import EncodedNetwork, Ensemble, Network, NetworkBuilder, PerAction
-    from uppertail.policies import (
-        UCB,
-        Decision,
-        DoubleUCB,
-        EpsilonGreedy,
-        ExplorationPolicy,
-        Greedy,
-        MemberThompson,
-        Thompson,
-    )
-    from uppertail.replay import Prioritized, Replay, Sample, Uniform
-    from uppertail.targets import Online, Periodic, RunningMean, Target
-    from uppertail.training.checkpoints import Checkpoints
-    from uppertail.training.player import ActionReturns
-    from uppertail.training.progress import Progress, Stop
-    from uppertail.training.results import (
-        TrainingDivergedError,
-        TrainingFailedError,
-        TrainingInterrupted,
-        TrainingResult,
-    )
-    from uppertail.training.settings import Settings
-    from uppertail.training.train import train
-    from uppertail.types import TimeStep
+if TYPE_CHECKING:  # `as` makes a name public
+    from uppertail import loggers as loggers
+    from uppertail.cli.trained import load as load
+    from uppertail.contrib import Dropout as Dropout
+    from uppertail.contrib import Variational as Variational
+    from uppertail.distributions import Categorical as Categorical
+    from uppertail.distributions import Gaussian as Gaussian
+    from uppertail.distributions import GaussianMixture as GaussianMixture
+    from uppertail.distributions import PointMass as PointMass
+    from uppertail.distributions import Quantile as Quantile
+    from uppertail.distributions import ReturnDistribution as ReturnDistribution
+    from uppertail.encodings import Numbers as Numbers
+    from uppertail.encodings import ObservationSpace as ObservationSpace
+    from uppertail.encodings import Pixels as Pixels
+    from uppertail.encodings import States as States
+    from uppertail.environments import CartpoleSwingup as CartpoleSwingup
+    from uppertail.environments import Chain as Chain
+    from uppertail.environments import DeepSea as DeepSea
+    from uppertail.environments import Environment as Environment
+    from uppertail.environments import EnvironmentBuilder as EnvironmentBuilder
+    from uppertail.environments import FiniteMDP as FiniteMDP
+    from uppertail.environments import FromGymnasium as FromGymnasium
+    from uppertail.environments import FrozenLake as FrozenLake
+    from uppertail.environments import Gym as Gym
+    from uppertail.environments import Gymnax as Gymnax
+    from uppertail.environments import HostBuilder as HostBuilder
+    from uppertail.environments import RichChain as RichChain
+    from uppertail.environments import RichLock as RichLock
+    from uppertail.environments import RichSea as RichSea
+    from uppertail.environments import RiskyArm as RiskyArm
+    from uppertail.environments import Toy as Toy
+    from uppertail.environments import TreasureChain as TreasureChain
+    from uppertail.environments import VectorBuilder as VectorBuilder
+    from uppertail.environments import XMiniGrid as XMiniGrid
+    from uppertail.errors import InputError as InputError
+    from uppertail.learners import GradientDescent as GradientDescent
+    from uppertail.learners import LearnerBuilder as LearnerBuilder
+    from uppertail.learners import LeastSquares as LeastSquares
+    from uppertail.networks import EncodedNetwork as EncodedNetwork
+    from uppertail.networks import Ensemble as Ensemble
+    from uppertail.networks import Network as Network
+    from uppertail.networks import NetworkBuilder as NetworkBuilder
+    from uppertail.networks import PerAction as PerAction
+    from uppertail.policies import UCB as UCB
+    from uppertail.policies import Decision as Decision
+    from uppertail.policies import DoubleUCB as DoubleUCB
+    from uppertail.policies import EpsilonGreedy as EpsilonGreedy
+    from uppertail.policies import ExplorationPolicy as ExplorationPolicy
+    from uppertail.policies import Greedy as Greedy
+    from uppertail.policies import MemberThompson as MemberThompson
+    from uppertail.policies import Thompson as Thompson
+    from uppertail.replay import Prioritized as Prioritized
+    from uppertail.replay import Replay as Replay
+    from uppertail.replay import Sample as Sample
+    from uppertail.replay import Uniform as Uniform
+    from uppertail.targets import Online as Online
+    from uppertail.targets import Periodic as Periodic
+    from uppertail.targets import RunningMean as RunningMean
+    from uppertail.targets import Target as Target
+    from uppertail.training.checkpoints import Checkpoints as Checkpoints
+    from uppertail.training.player import ActionReturns as ActionReturns
+    from uppertail.training.progress import Progress as Progress
+    from uppertail.training.progress import Stop as Stop
+    from uppertail.training.results import TrainingDivergedError as TrainingDivergedError
+    from uppertail.training.results import TrainingFailedError as TrainingFailedError
+    from uppertail.training.results import TrainingInterrupted as TrainingInterrupted
+    from uppertail.training.results import TrainingResult as TrainingResult
+    from uppertail.training.settings import Settings as Settings
+    from uppertail.training.train import train as train
+    from uppertail.types import TimeStep as TimeStep
 
 _HOMES = {
-    "uppertail.environments": ("Environment", "FiniteMDP", "FromGymnasium", "HostBuilder", "VectorBuilder"),
-    "uppertail.encodings": ("Numbers", "ObservationSpace", "Pixels", "States"),
-    "uppertail.types": ("TimeStep",),
-    "uppertail.errors": ("InputError",),
-    "uppertail.networks": ("EncodedNetwork", "Network"),
-    "uppertail.policies": ("Decision", "Greedy"),
-    "uppertail.replay": ("Sample",),
-    "uppertail.training.settings": ("Settings",),
-    "uppertail.training.player": ("ActionReturns",),
-    "uppertail.training.checkpoints": ("Checkpoints",),
-    "uppertail.training.progress": ("Progress", "Stop"),
-    "uppertail.training.results": (
-        "TrainingDivergedError",
-        "TrainingFailedError",
-        "TrainingInterrupted",
-        "TrainingResult",
-    ),
-    "uppertail.training.train": ("train",),
-    "uppertail.cli.trained": ("load",),
+    "uppertail.cli.trained": "load",
+    "uppertail.encodings": "Numbers ObservationSpace Pixels States",
+    "uppertail.environments": "Environment FiniteMDP FromGymnasium HostBuilder VectorBuilder",
+    "uppertail.errors": "InputError",
+    "uppertail.networks": "EncodedNetwork Network",
+    "uppertail.policies": "Decision Greedy",
+    "uppertail.replay": "Sample",
+    "uppertail.training.checkpoints": "Checkpoints",
+    "uppertail.training.player": "ActionReturns",
+    "uppertail.training.progress": "Progress Stop",
+    "uppertail.training.results": "TrainingDivergedError TrainingFailedError TrainingInterrupted TrainingResult",
+    "uppertail.training.settings": "Settings",
+    "uppertail.training.train": "train",
+    "uppertail.types": "TimeStep",
 }
 """Where public names are, beside the parts' contracts and built-in kinds."""
 
 _HOME_OF = {
-    **{name: home for home, names in _HOMES.items() for name in names},
+    **{name: home for home, names in _HOMES.items() for name in names.split()},
     **{part.contract.rpartition(".")[2]: part.contract.rpartition(".")[0] for part in PARTS.values()},
     **{name: module for part in PARTS.values() for name, module in part.kinds.items()},
+    "loggers": "uppertail.loggers",
 }
 
-__all__ = [
-    "UCB",
-    "ActionReturns",
-    "CartpoleSwingup",
-    "Categorical",
-    "Chain",
-    "Checkpoints",
-    "Decision",
-    "DeepSea",
-    "DoubleUCB",
-    "Dropout",
-    "EncodedNetwork",
-    "Ensemble",
-    "Environment",
-    "EnvironmentBuilder",
-    "EpsilonGreedy",
-    "ExplorationPolicy",
-    "FiniteMDP",
-    "FromGymnasium",
-    "FrozenLake",
-    "Gaussian",
-    "GaussianMixture",
-    "GradientDescent",
-    "Greedy",
-    "Gym",
-    "Gymnax",
-    "HostBuilder",
-    "InputError",
-    "LearnerBuilder",
-    "LeastSquares",
-    "MemberThompson",
-    "Network",
-    "NetworkBuilder",
-    "Numbers",
-    "ObservationSpace",
-    "Online",
-    "PerAction",
-    "Periodic",
-    "Pixels",
-    "PointMass",
-    "Prioritized",
-    "Progress",
-    "Quantile",
-    "Replay",
-    "ReturnDistribution",
-    "RichChain",
-    "RichLock",
-    "RichSea",
-    "RiskyArm",
-    "RunningMean",
-    "Sample",
-    "Settings",
-    "States",
-    "Stop",
-    "Target",
-    "Thompson",
-    "TimeStep",
-    "Toy",
-    "TrainingDivergedError",
-    "TrainingFailedError",
-    "TrainingInterrupted",
-    "TrainingResult",
-    "TreasureChain",
-    "Uniform",
-    "Variational",
-    "VectorBuilder",
-    "XMiniGrid",
-    "load",
-    "loggers",
-    "train",
-]
+__all__ = list(_HOME_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "loggers":  # a package of names of its own
-        return importlib.import_module("uppertail.loggers")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'uppertail' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME_OF[name]), name)
+    module = importlib.import_module(_HOME_OF[name])
+    return module if name == "loggers" else getattr(module, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_HOME_OF})
+    return __all__

@@ -9,7 +9,7 @@ from uppertail.training.settings import Settings
 
 FOLDER = {"folder": Option(str, None, "the run's folder", nargs="?")}
 QUIET = {"quiet": flag("print nothing but errors")}
-TRUST = {"trust": flag("run the code that the folder names, also if you did not make it on this machine")}
+TRUST = {"trust": flag("run the code that the folder names, even if you did not make it on this machine")}
 PRESET = "a set of options: paper (the paper's own form) or minigrid (needs --env.id); options given beside it win"
 CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"

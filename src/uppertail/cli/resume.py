@@ -41,7 +41,7 @@ def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: Seq
             if not quiet:
                 print(
                     f"The run in {folder} is finished: nothing is left to compute, and nothing was changed. "
-                    "`--steps N` takes it further."
+                    "`--steps N` raises its limit of steps."
                 )
             return 0
         require_trust(folder, trust)
@@ -86,4 +86,4 @@ def _require_longer(before: int | None, steps: int, folder: Path) -> None:
             "with more of them."
         )
     if steps <= before:
-        raise InputError(f"steps is {steps}, but the run in {folder} goes to {before} already: use more.")
+        raise InputError(f"steps is {steps}, but the run in {folder} already goes to step {before}: use more.")

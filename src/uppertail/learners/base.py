@@ -102,15 +102,10 @@ class LearnerBuilder(abc.ABC):
         """
         return encoding
 
-    def rollout_steps(self, encoding: Encoding, num_envs: int) -> int:
-        """Environment steps between updates, where the user leaves them open: 16, or a few more for many environments.
-
-        Args:
-            encoding: how observations enter the network.
-            num_envs: environments of each seed side by side, of which it is a multiple.
-        """
+    def rollout_steps(self, encoding: Encoding) -> int:
+        """Environment steps between updates, where the user leaves them open; a run rounds up to whole environments."""
         del encoding
-        return -(-16 // num_envs) * num_envs
+        return 16
 
     @abc.abstractmethod
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:

@@ -93,10 +93,8 @@ class LeastSquares(LearnerBuilder):
     def encoding(self, encoding: Encoding) -> Encoding:
         return encoding.for_least_squares()
 
-    def rollout_steps(self, encoding: Encoding, num_envs: int) -> int:
-        """A table is cheap to solve, so it is solved after every few steps."""
-        steps = self._defaults(encoding).rollout_steps
-        return -(-steps // num_envs) * num_envs
+    def rollout_steps(self, encoding: Encoding) -> int:
+        return self._defaults(encoding).rollout_steps
 
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:
         del gradients

@@ -1,6 +1,7 @@
 """The parts that a run is made of, beside its environment and settings."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -121,7 +122,8 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
     if learner is None:
         can = method.distribution.is_linear and encoding.has_features and not method.policy.needs_members
         learner = LeastSquares() if can and not asked else GradientDescent()
-    rollout_steps = settings.rollout_steps or learner.rollout_steps(encoding, settings.num_envs)
+    envs = settings.num_envs
+    rollout_steps = settings.rollout_steps or math.ceil(learner.rollout_steps(encoding) / envs) * envs
     settings = dataclasses.replace(settings, rollout_steps=rollout_steps)
     method = dataclasses.replace(method, learner=learner)
     if learner.uses_gradients:
