@@ -131,9 +131,9 @@ def test_a_run_without_out_finds_a_folder(tmp_path):
 
 def test_the_command_line_counts_before_a_file_wherever_it_stands(tmp_path, capsys):
     (tmp_path / "file.yaml").write_text("seeds: 2\nepisodes: 7\nlogger: [wandb]\n")
-    assert main(["train", "--seeds", "3", "--config", "file.yaml", "--logger+", "mine.Log", "--print_config"]) == 0
+    assert main(["train", "--seeds", "3", "--config", "file.yaml", "--logger", "mine.Log", "--print_config"]) == 0
     printed = yaml.safe_load(capsys.readouterr().out)
-    assert (printed["seeds"], printed["episodes"], printed["logger"]) == (3, 7, ["wandb", "mine.Log"])
+    assert (printed["seeds"], printed["episodes"], printed["logger"]) == (3, 7, ["mine.Log"])
 
 
 def test_print_config_prints_every_setting(capsys):
@@ -170,7 +170,8 @@ BAD = {
         ["study", "a.yaml", "--compare", "a"],
         "--compare takes 2 values: write --compare VALUE",
     ),
-    "one dash": (["train", "-x", "1"], "There is no option --x"),
+    "one dash": (["train", "-x", "1"], "-x begins with one dash: write --NAME for an option, and --NAME=VALUE for a"),
+    "a value with one dash": (["train", "--seed", "-x"], "-x begins with one dash: write --NAME for an option"),
     "a function": (["train", "--env", "uppertail.cli.main"], "The class uppertail.cli.main given for --env cannot be"),
     "settings beside a class_path": (
         ["train", "--env", "{class_path: Toy, length: 3}"],

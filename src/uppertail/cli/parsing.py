@@ -1,6 +1,7 @@
 """From the arguments of a command to values: of presets, of files, of the command line; the last one counts."""
 
 import contextlib
+import re
 import sys
 import types
 import typing
@@ -19,10 +20,7 @@ from uppertail.yaml_files import read_options
 
 
 class Given(NamedTuple):
-    """What is given for an option: text of the command line, or a value of a file.
-
-    A name that ends in a plus, such as env.wrappers+, adds to a list.
-    """
+    """What is given for an option: text of the command line, or a value of a file."""
 
     name: str
     value: Any
@@ -37,16 +35,9 @@ class Values(dict[str, Any]):
 
 
 def parse(program: str, options: Mapping[str, Option], parts: Sequence[str], arguments: Sequence[str]) -> Values:
-    """Reads the arguments of a command.
+    """Reads the arguments of a command; InputError if an option is unknown or missing, or its value of another type.
 
-    Args:
-        program: the command, as it is called.
-        options: its options but for parts.
-        parts: the parts of a run that are among its options; so is each setting of their classes, such as env.length.
-        arguments: what the command is given.
-
-    Raises:
-        InputError: an option is unknown or missing, or its value is of another type.
+    Among its options are parts of a run, and each setting of their classes, such as env.length.
     """
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)  # as `python -m uppertail` does, so that classes in the current folder are found
@@ -84,14 +75,19 @@ def content_of(value: Any) -> Any:
 
 def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iterator[Given]:
     """What stands on the command line."""
-    unnamed, repeated = list[str](), set[str]()
+    if odd := next((each for each in rest if re.match(r"-(?!-|\.?\d)", each)), None):  # -1 and -.5 are values
+        raise InputError(
+            f"{printable(odd)} begins with one dash: write --NAME for an option, and --NAME=VALUE for a value that "
+            "begins with a dash."
+        )
+    unnamed, repeated = list[str](), dict[str, list[Any]]()
     while rest:
         argument = rest.pop(0)
-        if not argument.startswith("-"):
+        if not argument.startswith("--"):
             unnamed.append(argument)
             continue
-        name, equals, value = argument.lstrip("-").partition("=")
-        option = options.get(name.removesuffix("+"))
+        name, equals, value = argument.removeprefix("--").partition("=")
+        option = options.get(name)
         count = option.nargs if option and isinstance(option.nargs, int) else 1
         found = [value] if equals else [rest.pop(0) for _ in range(count) if rest and not rest[0].startswith("--")]
         if count != 1 and (equals or len(found) != count):
@@ -100,8 +96,8 @@ def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iter
         if count != 1:
             yield Given(name, found if count else True)
         elif option and option.repeats:
-            yield Given(f"{name}+" if name in repeated else name, _items("".join(found)))
-            repeated.add(name)
+            repeated[name] = [*repeated.get(name, []), *_items("".join(found))]
+            yield Given(name, repeated[name])
         else:
             yield Given(name, "".join(found), is_text=True)
     for name, option in options.items():
@@ -137,7 +133,6 @@ def _preset(typed: Sequence[Given]) -> Preset:
 def _split(given: Given, parts: Sequence[str]) -> Iterator[Given]:
     """An option; of a part, its class and each of its settings."""
     part, _, setting = given.name.partition(".")
-    setting = setting.removeprefix("init_args.")
     content = content_of(given.value) if given.is_text else given.value
     if part not in parts:
         yield given
@@ -172,11 +167,9 @@ def _values(
     """The values that are given."""
     values: dict[str, Any] = {}
     for each in given:
-        name = each.name.removesuffix("+")
-        if (option := options.get(name)) is None:
+        if (option := options.get(each.name)) is None:
             raise InputError(_unknown(program, options, classes, each))
-        before = values.get(name, option.default) or []
-        values[name] = _converted(each if name == each.name else Given(name, [*before, *_items(each.value)]), option)
+        values[each.name] = _converted(each, option)
     for name, option in options.items():
         if option.default is REQUIRED and name not in values:
             part, _, setting = name.partition(".")

@@ -58,7 +58,7 @@ def train(cell: Cell, place: Path, beside: Sequence[Callable[[Any], object]]) ->
     if (place / records.CONFIG).is_file() and any(checkpoints):
         code = resume.go_on(place, None, True, True, beside)
     else:
-        asked = request.parse_request([*cell.arguments, "--out", str(place), "--overwrite", "--quiet"])
+        asked = request.parse_request([*cell.arguments, f"--out={place}", "--overwrite", "--quiet"])
         code = begin(asked, beside)
     if code:
         raise KeyboardInterrupt(code - 128)
