@@ -9,9 +9,14 @@ const Charts = (() => {
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const to = ([low, high], from, until) => (v) => from + ((v - low) / (high - low || 1)) * (until - from);
   const symlog = (v) => Math.sign(v) * Math.log1p(Math.abs(v));
-  const show = (place, width, height, body) => {
-    place.innerHTML = `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">${body}</svg>`;
-  };
+
+  // A picture of several parts. Parts that are as they were stay: to parse and lay out a part is most of the work of a move.
+  function show(place, width, height, parts) {
+    const size = [width, height, parts.length].join(), { drawn } = place;
+    if (drawn?.size === size) parts.forEach((part, k) => { if (part !== drawn.parts[k]) place.firstElementChild.children[k].innerHTML = part; });
+    else place.innerHTML = `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">${parts.map((part) => `<g>${part}</g>`).join("")}</svg>`;
+    place.drawn = { size, parts };
+  }
 
   // Widths of charts as they were last laid out: to ask for one between two changes would lay out the whole page again.
   let widths = new WeakMap();
@@ -79,7 +84,7 @@ const Charts = (() => {
     }).join("");
     const inside = `<svg x="${left}" y="0" width="${right - left}" height="${base + 1}"
       viewBox="${left} 0 ${right - left} ${base + 1}">${drawn}<line class="now" y1="${top}" y2="${base}" visibility="hidden"/></svg>`;
-    show(place, width, height, `${axis}${below(domain, x, top, base, bottom, true)}${inside}`);
+    show(place, width, height, [axis + below(domain, x, top, base, bottom, true), inside]);
     place.previousElementSibling.textContent = title;
     return { x, left, right, back: to([left, right], ...domain) };
   }
@@ -100,11 +105,11 @@ const Charts = (() => {
           <line x1="${x(mean)}" x2="${x(mean)}" y1="${base - 7}" y2="${base + 7}" stroke="${color(a)}" stroke-width="2.5"/>
           <path d="M${x(upper) - 5} ${base - 5}h10l-5 9z" fill="${color(a)}"/>`;
       }).join("");
-      return `<text x="${left - 8}" y="${base}" text-anchor="end" class="${row.chosen ? "chosen" : ""}">${safe(row.label)}</text>
-        <line class="base" x1="${left}" x2="${width - 16}" y1="${base}" y2="${base}"/>
-        <svg x="${left}" width="${width - 16 - left}" y="0" height="${bottom}" viewBox="${left} 0 ${width - 16 - left} ${bottom}">${exact}${each}</svg>`;
-    }).join("");
-    show(place, width, bottom + 34, below(domain, x, HEAD, bottom, "return") + drawn);
+      return `<svg x="${left}" width="${width - 16 - left}" y="0" height="${bottom}" viewBox="${left} 0 ${width - 16 - left} ${bottom}">${exact}${each}</svg>`;
+    });
+    const labels = rows.map(({ label, chosen }, r) => `<text x="${left - 8}" y="${HEAD + ROW * (r + 1)}" text-anchor="end" class="${chosen ? "chosen" : ""}">${safe(label)}</text>
+      <line class="base" x1="${left}" x2="${width - 16}" y1="${HEAD + ROW * (r + 1)}" y2="${HEAD + ROW * (r + 1)}"/>`).join("");
+    show(place, width, bottom + 34, [below(domain, x, HEAD, bottom, "return") + labels, ...drawn]);
   }
 
   // How often each policy takes each action: a bar for each state and policy, divided from the first action to the last.
@@ -119,19 +124,19 @@ const Charts = (() => {
         const text = size > 7 * word.length + 4 ? `<text class="on" x="${from + size / 2}" y="${HEAD + ROW * (r + 1) - 7}" text-anchor="middle">${word}</text>` : "";
         return `<g><title>${word}: ${v.toFixed(2)}</title><rect x="${from}" y="${HEAD + ROW * (r + 1) - 22}" width="${size}" height="22" fill="${color(a)}" fill-opacity=".45" stroke="${color(a)}"/>${text}</g>`;
       }).join("");
-    }).join("")).join("");
-    show(place, width, HEAD + ROW * rows.length + 6, drawn + heads);
+    }).join(""));
+    show(place, width, HEAD + ROW * rows.length + 6, [heads, ...drawn]);
   }
 
   // The cells of a grid; `paint` colors them later.
   function map(place, { cells, columns, rows, click }) {
     const size = clamp(Math.floor((place.clientWidth - 4) / columns), 12, 64);
-    show(place, columns * size + 4, rows * size + 4, cells.map(({ s, row, column, label, kind, open }) =>
+    show(place, columns * size + 4, rows * size + 4, [cells.map(({ s, row, column, label, kind, open }) =>
       `<g data-state="${s}" class="${open ? "open" : ""} ${kind}" transform="translate(${2 + column * size} ${2 + row * size})">
         <title>${safe(label)}</title><rect width="${size - 1}" height="${size - 1}" rx="2"/>
-        <text x="${size / 2}" y="${size / 2 + 5}" text-anchor="middle" style="font-size:${clamp(size / 2.4, 9, 18)}px"></text></g>`).join(""));
+        <text x="${size / 2}" y="${size / 2 + 5}" text-anchor="middle" style="font-size:${clamp(size / 2.4, 9, 18)}px"></text></g>`).join("")]);
     place.onclick = (event) => { const cell = event.target.closest(".open"); if (cell) click(Number(cell.dataset.state)); };
-    return [...place.querySelectorAll("g")].map((cell, k) => ({ ...cells[k], cell, title: cell.children[0], box: cell.children[1], text: cell.children[2] }));
+    return [...place.querySelectorAll("[data-state]")].map((cell, k) => ({ ...cells[k], cell, title: cell.children[0], box: cell.children[1], text: cell.children[2] }));
   }
 
   // Numbers of 0 to 255 over two coordinates, row by row from below; `part` is their place within the picture's ranges.

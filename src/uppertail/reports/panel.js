@@ -114,12 +114,15 @@ const Panel = (() => {
     paint() {
       const { grid } = this.detail, name = role(this.element, "color").value, [low, high] = grid.ends[name], values = this.open.grid[name];
       const real = (v) => (name === "visits" ? Math.expm1 : Number)(low + (v / 255) * (high - low));
-      for (const { s, label, kind, sign, cell, title, box, text } of this.cells) {
-        const i = this.moment * grid.count + s;
+      for (const drawn of this.cells) {
+        const { s, label, kind, sign, cell, title, box, text } = drawn, i = this.moment * grid.count + s;
+        const arrow = sign || grid.arrows[this.open.grid.arrow[i]], chosen = s === this.detail.states[this.state], shown = [name, values[i], arrow, chosen].join();
+        if (drawn.shown === shown) continue;
+        drawn.shown = shown;
         if (kind !== "hole") box.setAttribute("fill-opacity", (0.03 + (0.72 * (kind === "goal" ? 0 : values[i])) / 255).toFixed(3));
-        say(text, sign || grid.arrows[this.open.grid.arrow[i]]);
-        cell.classList.toggle("chosen", s === this.detail.states[this.state]);
-        say(title, `${label}: ${name} ${short(real(values[i]))}`);
+        say(text, arrow);
+        cell.classList.toggle("chosen", chosen);
+        title.textContent = `${label}: ${name} ${short(real(values[i]))}`;
       }
       role(this.element, "scale").textContent = `from ${short(real(0))} (faint) to ${short(real(255))}`;
     }
