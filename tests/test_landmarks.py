@@ -112,6 +112,33 @@ def test_a_learner_goes_on_when_its_room_is_full() -> None:
     np.testing.assert_allclose(rewards, np.repeat(np.asarray(drawn[-1, 0, :, :1]), 2, axis=1), atol=0.1)
 
 
+def test_only_numbers_without_declared_bounds_change_the_scale() -> None:
+    encoding = Landmarks(Vector((-1.0, -math.inf), (1.0, math.inf)), 20, 0.3)
+    places = encoding.observe(encoding.init(jax.random.key(0)), jnp.array([[0.0, 0.0], [0.1, 1.0]]))
+    declared = encoding.observe(places, jnp.array([[0.9, 0.5]]))
+    assert int(declared.version) == int(places.version) and int(declared.used) > int(places.used)
+    assert int(encoding.observe(places, jnp.array([[0.0, 1.5]])).version) == int(places.version) + 1
+
+
+def test_features_that_are_0_change_no_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sweeps on the first half of the features, where the others are 0, against the sweeps on all of them."""
+    encoding, count = Landmarks(BOTH, 60, 0.3), 100
+    agent = Agent(ut.Gaussian(scale=1.0), ut.UCB(), encoding, 0.9)
+    points = jnp.asarray(np.random.default_rng(4).uniform(size=(2, count, 2)), jnp.float32)
+    action, ends = jnp.arange(count) % 2, jnp.arange(count) % 5 == 0
+    fresh = Transition(points[0], action, points[0, :, 0], ends, points[1], jnp.full(count, POLICY_CHOICE, jnp.int32))
+    learned = []
+    for parts in (1, 2):
+        monkeypatch.setattr("uppertail.learners.dense.PARTS", parts)
+        learner = ut.LeastSquares(transitions=1024, sweeps=5).build(agent, None)
+        state = learner.init(jax.random.key(0), points[0, :1], 2)
+        learned.append(jax.jit(learner.learn)(jax.random.key(1), state, fresh, jnp.asarray(0))[0])
+    assert int(learned[0].network.encoder.used) <= 30
+    whole, half = (np.asarray(state.network.weights) for state in learned)
+    np.testing.assert_allclose(half, whole, atol=1e-4 * np.abs(whole).max())
+    assert np.abs(whole).max() > 0.1
+
+
 def test_a_rollout_that_does_not_fit_is_a_sentence() -> None:
     learner = ut.LeastSquares(transitions=512)
     settings = ut.Settings(seeds=1, episodes=2, rollout_steps=256)

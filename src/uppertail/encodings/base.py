@@ -69,6 +69,11 @@ class Encoding(abc.ABC):
         del encoder
         return jnp.zeros((), jnp.int32)
 
+    def used(self, encoder: PyTree) -> Int[Array, ""]:
+        """All features from this one on are 0; by default none is."""
+        del encoder
+        return jnp.asarray(self.num_features)
+
     def for_least_squares(self) -> "Encoding":
         """The encoding of the same observations that least squares does best with; by default this one."""
         return self

@@ -76,7 +76,8 @@ class Landmarks(Encoding):
 
     def observe(self, encoder: Places, observations: Float[Array, "batch entries"]) -> Places:
         bounds = self.vector.observe(encoder.bounds, observations)
-        grew = jnp.any(bounds.low < encoder.bounds.low) | jnp.any(bounds.high > encoder.bounds.high)
+        beyond = (bounds.low < encoder.bounds.low) | (bounds.high > encoder.bounds.high)
+        grew = jnp.any(beyond & ~self.vector.bounded)
         places = self._chosen_again(encoder._replace(bounds=bounds), grew & (encoder.used > 0))
         places = jax.lax.fori_loop(
             0, observations.shape[0], lambda row, places: self._with(places, observations[row]), places
@@ -123,6 +124,9 @@ class Landmarks(Encoding):
 
     def seen_bounds(self, encoder: Places) -> tuple[Array, Array]:
         return self.vector.seen_bounds(encoder.bounds)
+
+    def used(self, encoder: Places) -> Int[Array, ""]:
+        return encoder.used
 
     def version(self, encoder: Places) -> Int[Array, ""]:
         return encoder.version

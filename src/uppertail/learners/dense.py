@@ -21,6 +21,10 @@ PRECISION = 4e-6
 """The smallest lambda for each transition that 32-bit floats can tell from rounding errors in A."""
 
 
+PARTS = 2
+"""Sweeps are compiled for so many numbers of features: half of them, and all."""
+
+
 class FeatureMemory(NamedTuple):
     """What least squares on shared features keeps beside its weights.
 
@@ -127,23 +131,42 @@ class FeatureLearner(Learner):
                 f"{4 * count} or more, or fewer --rollout_steps."
             )
 
-        def is_full(transitions: Transitions) -> Bool[Array, ""]:
-            return transitions.size + count > self.rows
+        def is_full(carry: tuple[PRNGKeyArray, Transitions]) -> Bool[Array, ""]:
+            return carry[1].size + count > self.rows
 
-        def thinned(transitions: Transitions) -> Transitions:
-            return transitions.thinned(key, jnp.asarray(self.regression.mean_prior_count))
+        def thinned(carry: tuple[PRNGKeyArray, Transitions]) -> tuple[PRNGKeyArray, Transitions]:
+            after, now = jax.random.split(
+                carry[0]
+            )  # XLA moves what does not change out of the loop, and always runs it
+            return after, carry[1].thinned(now, jnp.asarray(self.regression.mean_prior_count))
 
-        return jax.lax.while_loop(is_full, thinned, transitions)
+        return jax.lax.while_loop(is_full, thinned, (key, transitions))[1]
 
     def solve(self, key: PRNGKeyArray, before: Solution, transitions: Transitions, due: Bool[Array, ""]) -> Solution:
-        """Sweeps over all transitions until predictions no longer change; none if it is not due."""
+        """Sweeps over all transitions until predictions no longer change; none if it is not due.
+
+        Features that are 0 for all observations cost time, so sweeps are compiled for several numbers of features, and
+        the smallest number that is enough runs. The conditions are loops, because many seeds compute both branches of
+        a `cond`.
+        """
+        used, solution = transitions.used, before
+        widths = sorted({-(-transitions.num_features * part // PARTS) for part in range(1, PARTS + 1)})
+        for narrower, width in zip([-1, *widths], widths, strict=False):
+            solution = self._solve(key, solution, transitions, width, due & (used > narrower) & (used <= width))
+        return solution
+
+    def _solve(
+        self, key: PRNGKeyArray, before: Solution, transitions: Transitions, width: int, due: Bool[Array, ""]
+    ) -> Solution:
+        """The sweeps over the first features, if they are due."""
         most = self.regression.most_sweeps
 
         def swept(carry: tuple[Array, Solution]) -> tuple[Array, Solution]:
-            sweep = self.sweep(key, transitions, carry[1].noise)
-            begun = carry[1]._replace(change=jnp.full((), jnp.inf))
+            sweep = self.sweep(key, transitions.narrow(width), carry[1].noise)
+            begun = carry[1]._replace(weights=carry[1].weights[:, :width], change=jnp.full((), jnp.inf))
             after = jax.lax.while_loop(lambda each: (each.change > 1) & (each.sweeps < most), sweep, begun)
-            return jnp.zeros((), bool), after
+            weights = carry[1].weights.at[:, :width].set(after.weights)
+            return jnp.zeros((), bool), after._replace(weights=weights)
 
         return jax.lax.while_loop(lambda carry: carry[0], swept, (due, before))[1]
 

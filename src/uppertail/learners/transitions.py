@@ -26,6 +26,7 @@ class Transitions(NamedTuple):
         weight: how many transitions each stands for; 0: no transition.
         size: how many rows hold a transition.
         gram: sum of weight * phi phi' over the transitions of each action.
+        used: all features from this one on are 0.
     """
 
     observation: Float[Array, "rows entries"]
@@ -38,6 +39,7 @@ class Transitions(NamedTuple):
     weight: Float[Array, " rows"]
     size: Int[Array, ""]
     gram: Float[Array, "actions features features"]
+    used: Int[Array, ""]
 
     @classmethod
     def none(cls, rows: int, entries: int, features: int, actions: int) -> "Transitions":
@@ -53,12 +55,23 @@ class Transitions(NamedTuple):
             weight=jnp.zeros(rows),
             size=jnp.zeros((), jnp.int32),
             gram=jnp.zeros((actions, features, features)),
+            used=jnp.zeros((), jnp.int32),
         )
 
     @property
     def blocks(self) -> Int[Array, ""]:
         """How many blocks hold a transition."""
         return -(-self.size // BLOCK)
+
+    @property
+    def num_features(self) -> int:
+        """How many features there are."""
+        return self.gram.shape[1]
+
+    def narrow(self, width: int) -> "Transitions":
+        """The transitions with the first features only."""
+        features, next_features = self.features[:, :width], self.next_features[:, :width]
+        return self._replace(features=features, next_features=next_features, gram=self.gram[:, :width, :width])
 
     def added(self, encoding: Encoding, encoder: PyTree, fresh: Transition) -> "Transitions":
         """The transitions with those of a rollout behind them. There has to be room."""
@@ -72,7 +85,7 @@ class Transitions(NamedTuple):
             for old, value in zip(self[:8], new, strict=True)
         ]
         gram = self.gram + gram_of(features, ones, fresh.action, self.gram.shape[0])
-        return Transitions(*stored, size=self.size + ones.shape[0], gram=gram)
+        return Transitions(*stored, size=self.size + ones.shape[0], gram=gram, used=encoding.used(encoder))
 
     def encoded(self, encoding: Encoding, encoder: PyTree, changed: Bool[Array, ""]) -> "Transitions":
         """The transitions with the features of an encoder that has changed; nothing is computed if it has not."""
@@ -95,8 +108,8 @@ class Transitions(NamedTuple):
 
         A transition's leverage, weight * phi' A^-1 phi, is its share in its own prediction. Each is kept with a
         probability in proportion to it, at most 1, and its weight is divided by that probability, so that the
-        statistics of the regression stay the same on average (Cohen, Musco and Pachocki 2016). `encoded` has to bring
-        `gram` up to date.
+        statistics of the regression stay the same on average (Cohen, Musco and Pachocki 2016). `encoded` has to compute
+        `gram` again.
         """
         eye, rows = jnp.eye(self.gram.shape[1]), self.weight.shape[0]
         known = jax.lax.map(lambda gram: jnp.linalg.inv(gram + prior_count * eye), self.gram)
@@ -117,7 +130,13 @@ class Transitions(NamedTuple):
         size = jnp.minimum(jnp.sum(kept, dtype=jnp.int32), rows * 3 // 4)
         weight = jnp.where(kept, self.weight / jnp.maximum(probability, 1e-12), 0.0)[order]
         taken = [each[order] for each in self[:7]]
-        return Transitions(*taken, weight=jnp.where(jnp.arange(rows) < size, weight, 0.0), size=size, gram=self.gram)
+        return Transitions(
+            *taken,
+            weight=jnp.where(jnp.arange(rows) < size, weight, 0.0),
+            size=size,
+            gram=jnp.zeros_like(self.gram),
+            used=self.used,
+        )
 
 
 class Rows(NamedTuple):
