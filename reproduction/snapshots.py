@@ -124,7 +124,7 @@ def action_probabilities(
 
 def atoms(family: Any, z: PyTree) -> Shape:
     """The bins of a Categorical, with their probabilities."""
-    return Shape(family.centres.astype(np.float64), np.exp(np.asarray(z.log_probabilities, np.float64)), True)
+    return Shape(family.centers.astype(np.float64), np.exp(np.asarray(z.log_probabilities, np.float64)), True)
 
 
 def curve(family: ReturnDistribution[Any], z: PyTree) -> Shape:

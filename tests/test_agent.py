@@ -273,7 +273,7 @@ def surprise(
     """Mean and standard deviation of - log p(Z) under the target, in float64: a sum, or a trapezium rule."""
     q = {name: np.asarray(leaf, np.float64) for name, leaf in target._asdict().items()}
     if isinstance(family, Categorical):
-        points, mass = np.asarray(family.centres, np.float64), np.exp(q["log_probabilities"])
+        points, mass = np.asarray(family.centers, np.float64), np.exp(q["log_probabilities"])
     else:
         weights, means, stds = q.values() if len(q) == 3 else (np.ones(1), q["mean"][None], q["std"][None])
         points = np.linspace((means - 12 * stds).min(), (means + 12 * stds).max(), 200_001)

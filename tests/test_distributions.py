@@ -22,8 +22,8 @@ import scipy.stats
 from hypothesis import given
 
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, Quantile, ReturnDistribution
-from uppertail.distributions.gaussian_losses import GAUSSIAN_DISTANCES
-from uppertail.distributions.scaled import Scaled
+from uppertail.distributions.base import Scaled
+from uppertail.distributions.gaussian import GAUSSIAN_DISTANCES
 from uppertail.encodings import OneHot
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
@@ -621,7 +621,7 @@ def test_fit_reaches_beyond_the_returns() -> None:
     assert family.low is not None and family.high is not None
     assert (family.bins, family.printed_std) == (7, False)
     np.testing.assert_allclose([family.low, family.high], [-0.2, 1.2], rtol=1e-12)
-    np.testing.assert_allclose(family.centres, [-0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.1], atol=1e-6)
+    np.testing.assert_allclose(family.centers, [-0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.1], atol=1e-6)
     np.testing.assert_allclose(family.bin_width, 0.2, rtol=1e-12)
 
 
@@ -718,7 +718,7 @@ def test_categorical_log_density_of_a_centre(family: Categorical, data: st.DataO
     """What a draw has: log p_i - log(bin width), at exactly the centre."""
     do = compiled(family)
     z = do.from_outputs(outputs_of(family, data))
-    at_centres = do.log_density(z, jnp.asarray(family.centres))
+    at_centres = do.log_density(z, jnp.asarray(family.centers))
     np.testing.assert_allclose(
         at_centres, exact(z).log_probabilities - math.log(family.bin_width), rtol=1e-5, atol=1e-6
     )

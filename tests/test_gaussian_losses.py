@@ -15,7 +15,7 @@ import scipy.stats
 from hypothesis import given
 
 from uppertail.distributions import Gaussian
-from uppertail.distributions.gaussian_losses import GAUSSIAN_DISTANCES, GaussianDistance, GaussianReturn
+from uppertail.distributions.gaussian import GAUSSIAN_DISTANCES, GaussianDistance, GaussianReturn
 
 DISTANCES: dict[GaussianDistance, Callable[..., jax.Array]] = {
     name: jax.jit(distance) for name, distance in GAUSSIAN_DISTANCES.items()

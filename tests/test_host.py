@@ -419,8 +419,8 @@ def test_callbacks_see_finite_numbers_from_the_first_chunk_on() -> None:
     first = np.stack([DRAWN.open(seed, 1).reset()[0] for seed in range(2)])
     z = jax.vmap(result.agent.returns)(result.networks, jnp.asarray(first))
     probability = np.exp(np.asarray(z.log_probabilities, float))
-    mean = probability @ NARROW.centres
-    variance = probability @ NARROW.centres**2 - mean**2
+    mean = probability @ NARROW.centers
+    variance = probability @ NARROW.centers**2 - mean**2
     best = mean.argmax(axis=1)
     assert seen[-1].start_mean == pytest.approx(mean[[0, 1], best].mean(), rel=1e-4)
     assert seen[-1].start_std == pytest.approx(np.sqrt(variance[[0, 1], best]).mean(), rel=1e-3)

@@ -111,7 +111,7 @@ def moments(family: ReturnDistribution[Any], vector: np.ndarray, power: float) -
     if isinstance(family, ut.PointMass):
         return vector[..., 0], np.zeros(vector.shape[:-1])
     assert isinstance(family, ut.Categorical)
-    centres = np.asarray(family.centres, float)
+    centres = np.asarray(family.centers, float)
     mean = vector @ centres
     return mean, np.sqrt(np.maximum(vector @ centres**2 - mean**2, 0))
 
@@ -139,7 +139,7 @@ def backed_up(
         kernel = np.maximum(1 - np.abs(points[:, None] - centres) / (centres[1] - centres[0]), 0)
         return mass @ kernel
 
-    centres = np.asarray(family.centres, float)
+    centres = np.asarray(family.centers, float)
     mass = shared(np.zeros(1), np.ones(1)) if terminated else after[chosen]
     return shared(reward + DISCOUNT * centres, mass)
 

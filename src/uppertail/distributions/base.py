@@ -1,28 +1,29 @@
-"""The contract of a return distribution Z(s, a)."""
+"""The contract of a return distribution Z(s, a), and of families whose parameters are numbers times a scale."""
 
 import abc
+import dataclasses
 import math
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
 Params = TypeVar("Params")
 
-DRAWS = 4096
-"""How many draws stand for a distribution whose family gives no `cdf`."""
+DRAWS = 4096  # how many draws stand for a distribution whose family gives no `cdf`
 
 
 class ReturnDistribution(abc.ABC, Generic[Params]):
-    """A family of return distributions, and its configuration.
+    """A family of return distributions with its settings: a frozen dataclass.
 
-    A family is a frozen dataclass. The parameters of one distribution are a NamedTuple of arrays, made by
-    `from_outputs` or `terminal`. Every method sees one state-action pair; callers lift it with `jax.vmap`.
-    A family of your own is one class with the first eight of these methods, and with others where it has more to offer:
-    `--distribution my_package.Laplace` uses it.
+    The parameters of one distribution are a NamedTuple of arrays, made by `from_outputs` or `terminal`. Every method
+    sees one state-action pair; callers lift it with `jax.vmap`. A family of your own is one class with the first eight
+    of these methods, and with others where it has more to offer: `--distribution my_package.Laplace` uses it.
 
     Attributes:
         has_density: whether it has `log_density`: a draw of one distribution has a likelihood under another.
@@ -75,6 +76,11 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         """L(q, p) between the backed-up target q and the prediction p (appendix, Loss)."""
 
     @property
+    def centers(self) -> Float[Array | np.ndarray, " bins"] | None:
+        """The center of each bin, where the parameters are the bins' `log_probabilities`; None by default."""
+        return None
+
+    @property
     def support(self) -> tuple[float, float]:
         """The lowest and highest mean return that the family can represent; infinite by default."""
         return -math.inf, math.inf
@@ -113,3 +119,30 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
     def is_mean(self) -> tuple[bool, ...]:
         """Which coordinates are the mean return, apart from its spread; none by default."""
         return (False,) * self.num_outputs
+
+
+class Scaled(ReturnDistribution[Params]):
+    """A family with a setting `scale`; None: the range of the environment's returns, which `fit` fills in."""
+
+    scale: float | None
+
+    @property
+    def unit(self) -> Float[Array, ""] | float:
+        """Returns per unit of output: the scale, or 1 as long as it is open."""
+        return 1.0 if self.scale is None else self.scale
+
+    def fit(self, returns: ReturnRange) -> Self:
+        family: Any = self  # a dataclass, as every family is
+        return dataclasses.replace(family, scale=range_of(returns)) if self.scale is None else self
+
+    def require_scale(self) -> None:
+        """Raises InputError unless the scale is a finite number above 0, or open."""
+        if self.scale is not None and not 0 < self.scale < math.inf:
+            raise InputError(
+                f"scale is {self.scale}, but it must be finite and above 0: leave it out for the range of the returns."
+            )
+
+
+def range_of(returns: ReturnRange) -> float:
+    """How far apart the highest and the lowest return lie, or 1 where they are the same; in units of return."""
+    return (returns.high - returns.low) or 1.0

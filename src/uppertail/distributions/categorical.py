@@ -9,20 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.base import ReturnDistribution
-from uppertail.distributions.scaled import range_of
+from uppertail.distributions.base import ReturnDistribution, range_of
 from uppertail.errors import InputError
 from uppertail.schema import settle, traced
 from uppertail.types import ReturnRange
 
-MARGIN = 0.2
-"""How far the support reaches beyond the returns on each side, as a share of their range: [-0.2, 1.2] on the Chain."""
-
-TINY = 1e-12
-"""The least weight of a bin that regression has made negative."""
-
-MOST_BINS = 4096
-"""The most bins: the projection of each transition is a table of bins x bins."""
+MARGIN = 0.2  # how far the support reaches beyond the returns on each side, as a share of their range
+TINY = 1e-12  # the least weight of a bin that regression has made negative
+MOST_BINS = 4096  # the projection of each transition is a table of bins x bins
 
 
 class CategoricalReturn(NamedTuple):
@@ -33,9 +27,9 @@ class CategoricalReturn(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Categorical(ReturnDistribution[CategoricalReturn]):
-    """Categorical return distribution on the centres of equal bins (appendix, Distributional Details).
+    """Categorical return distribution on the centers of equal bins (appendix, Distributional Details).
 
-    Returns beyond the outermost centres are moved to them: leave half a bin on each side of the environment's returns.
+    Returns beyond the outermost centers are moved to them: leave half a bin on each side of the environment's returns.
 
     Args:
         bins: number of bins, at least 2. The paper uses 7 on the Chain, 31 elsewhere.
@@ -84,15 +78,15 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         return (high - low) / self.bins
 
     @property
-    def centres(self) -> Float[Array | np.ndarray, " bins"]:
-        """Centre z_i of each bin, in units of return."""
+    def centers(self) -> Float[Array | np.ndarray, " bins"]:
+        """Center z_i of each bin, in units of return."""
         low, _ = self._edges()
         return (low + self.bin_width * (np.arange(self.bins) + 0.5)).astype(np.float32)
 
     @property
     def support(self) -> tuple[Any, Any]:
-        """The outermost centres: returns beyond are moved to them."""
-        return self.centres[0], self.centres[-1]
+        """The outermost centers: returns beyond are moved to them."""
+        return self.centers[0], self.centers[-1]
 
     def fit(self, returns: ReturnRange) -> Self:
         """The support: the range of the returns and a margin.
@@ -100,7 +94,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         Raises:
             InputError: the support does not cover the returns, or it is open and the returns are not known.
         """
-        share = max(MARGIN, 0.5 / (self.bins - 1))  # at the least half a bin, so that the centres cover the returns
+        share = max(MARGIN, 0.5 / (self.bins - 1))  # at the least half a bin, so that the centers cover the returns
         margin = share * range_of(returns)
         suggested_low, suggested_high = returns.low - margin, returns.high + margin
         low = suggested_low if self.low is None else self.low
@@ -121,18 +115,18 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         return CategoricalReturn(jax.nn.log_softmax(outputs))
 
     def terminal(self) -> CategoricalReturn:
-        """All mass at 0, projected on the centres: shared by the two bins around it."""
+        """All mass at 0, projected on the centers: shared by the two bins around it."""
         return self._project(jnp.zeros((1,)), jnp.ones((1,)))
 
     def mean(self, z: CategoricalReturn) -> Float[Array, ""]:
-        return jnp.sum(jnp.exp(z.log_probabilities) * self.centres)
+        return jnp.sum(jnp.exp(z.log_probabilities) * self.centers)
 
     def std(self, z: CategoricalReturn) -> Float[Array, ""]:
-        variance = jnp.sum(jnp.exp(z.log_probabilities) * (self.centres - self.mean(z)) ** 2)
+        variance = jnp.sum(jnp.exp(z.log_probabilities) * (self.centers - self.mean(z)) ** 2)
         return variance if self.printed_std else jnp.sqrt(variance)
 
     def sample(self, key: PRNGKeyArray, z: CategoricalReturn) -> Float[Array, ""]:
-        return jnp.asarray(self.centres)[jax.random.categorical(key, z.log_probabilities)]
+        return jnp.asarray(self.centers)[jax.random.categorical(key, z.log_probabilities)]
 
     def log_density(self, z: CategoricalReturn, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
         """The bins as a histogram: constant within a bin, 0 outside the support."""
@@ -143,12 +137,12 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         return jnp.where(inside, log_mass - jnp.log(self.bin_width), -jnp.inf)
 
     def cdf(self, z: CategoricalReturn, returns: Float[Array, ""]) -> Float[Array, ""]:
-        """Each bin's mass lies at its centre."""
-        return jnp.sum(jnp.where(self.centres <= returns, jnp.exp(z.log_probabilities), 0.0))
+        """Each bin's mass lies at its center."""
+        return jnp.sum(jnp.where(self.centers <= returns, jnp.exp(z.log_probabilities), 0.0))
 
     def backup(self, z: CategoricalReturn, reward: Float[Array, ""], discount: Float[Array, ""]) -> CategoricalReturn:
-        """Moves each centre to reward + discount * centre, projects its mass back (appendix, Bellman Propagation)."""
-        return self._project(reward + discount * self.centres, jnp.exp(z.log_probabilities))
+        """Moves each center to reward + discount * center, projects its mass back (appendix, Bellman Propagation)."""
+        return self._project(reward + discount * self.centers, jnp.exp(z.log_probabilities))
 
     def loss(self, target: CategoricalReturn, prediction: CategoricalReturn) -> Float[Array, ""]:
         """H(q, p) = - sum_i q_i log p_i (appendix, Loss)."""
@@ -165,9 +159,9 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         return CategoricalReturn(jnp.log(mass / jnp.sum(mass)))
 
     def _project(self, points: Float[Array, " points"], mass: Float[Array, " points"]) -> CategoricalReturn:
-        """Shares the mass of each point between its neighbouring centres: the operator Psi, a triangular kernel."""
-        points = jnp.clip(points, self.centres[0], self.centres[-1])
-        distance = (points[:, None] - self.centres[None, :]) / self.bin_width
+        """Shares the mass of each point between its neighboring centers: the operator Psi, a triangular kernel."""
+        points = jnp.clip(points, self.centers[0], self.centers[-1])
+        distance = (points[:, None] - self.centers[None, :]) / self.bin_width
         kernel = jnp.clip(1.0 - (distance if self.printed_projection else jnp.abs(distance)), 0.0, 1.0)
         probabilities = mass @ kernel
         return CategoricalReturn(jnp.log(probabilities / jnp.sum(probabilities)))

@@ -1,29 +1,89 @@
-"""Gaussian mixture return distribution, learned by the Cramér distance or the L2 distance."""
+"""Gaussian mixture return distribution, and the distances from a target q to a prediction p by which it is learned.
+
+Both distances are least where the two are equal, and, over several targets of one state-action pair, where the
+prediction is the mixture of them. They differ in their gradients: see `GaussianMixture.distance`.
+"""
 
 import dataclasses
-from typing import ClassVar
+import math
+import operator
+from collections.abc import Callable
+from typing import ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from uppertail.distributions.base import Scaled
 from uppertail.distributions.gaussian import gaussian_log_density, require_terminal_std
-from uppertail.distributions.mixture_losses import (
-    MIXTURE_DISTANCES,
-    GaussianMixtureReturn,
-    MixtureDistance,
-    printed_l2,
-)
-from uppertail.distributions.scaled import Scaled
 from uppertail.errors import InputError
 from uppertail.schema import settle, traced
 
-LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
-"""Least weight whose logarithm is taken: a softmax can give a weight of 0, whose gradient would not be a number."""
+LEAST_WEIGHT = float(np.finfo(np.float32).tiny)  # a softmax can give a weight of 0, whose logarithm has no gradient
+MOST_COMPONENTS = 256  # each transition's loss is a table of components x components, which compiles slowly if large
+NARROWEST = 1e-6
+"""Narrowest overlap of two components, in units of the scale: two points (discount 0) would have none."""
 
-MOST_COMPONENTS = 256
-"""The most components: each transition's loss is a table of components x components, which compiles slowly if large."""
+
+class GaussianMixtureReturn(NamedTuple):
+    """sum_i weights_i N(means_i, stds_i); means and stds in units of return."""
+
+    weights: Float[Array, "*batch components"]
+    means: Float[Array, "*batch components"]
+    stds: Float[Array, "*batch components"]
+
+
+def difference_std(std_i: Array, std_j: Array) -> Array:
+    """The standard deviation of the difference of two components."""
+    return jnp.sqrt(std_i**2 + std_j**2)
+
+
+def cramer(target: GaussianMixtureReturn, prediction: GaussianMixtureReturn) -> Float[Array, ""]:
+    """The integral of 2 (F_q - F_p)^2, where F are the cumulative distribution functions.
+
+    It is 2 E|X - Y| - E|X - X'| - E|Y - Y'| with X, X' drawn from q and Y, Y' from p (Szekely and Rizzo 2013).
+    """
+    between, own = _mean_distance(target, prediction), _mean_distance(prediction, prediction)
+    return 2 * between - own - _mean_distance(target, target)
+
+
+def l2(
+    target: GaussianMixtureReturn,
+    prediction: GaussianMixtureReturn,
+    width: Callable[[Array, Array], Array] = difference_std,
+) -> Float[Array, ""]:
+    """The integral of (q - p)^2, where q and p are the densities (appendix, Loss).
+
+    Args:
+        target: q.
+        prediction: p.
+        width: the standard deviation of the kernel of two components, from theirs; the paper prints their sum.
+    """
+
+    def overlap(first: GaussianMixtureReturn, second: GaussianMixtureReturn) -> Float[Array, ""]:
+        """The integral of the product: sum_ij w_i w_j N(mean_i | mean_j, width_ij)."""
+        widths = jnp.maximum(width(first.stds[:, None], second.stds[None, :]), NARROWEST)
+        log_kernel = gaussian_log_density(first.means[:, None] - second.means[None, :], jnp.zeros(()), widths)
+        return jnp.sum(first.weights[:, None] * second.weights[None, :] * jnp.exp(log_kernel))
+
+    return overlap(target, target) + overlap(prediction, prediction) - 2 * overlap(target, prediction)
+
+
+def _mean_distance(first: GaussianMixtureReturn, second: GaussianMixtureReturn) -> Float[Array, ""]:
+    """E|X - Y|: for N(m, s) it is s sqrt(2 / pi) exp(-m^2 / (2 s^2)) + m erf(m / (s sqrt(2)))."""
+    apart = first.means[:, None] - second.means[None, :]
+    width = jnp.maximum(difference_std(first.stds[:, None], second.stds[None, :]), NARROWEST)
+    ratio = apart / width
+    folded = width * math.sqrt(2 / math.pi) * jnp.exp(-0.5 * ratio**2) + apart * jax.lax.erf(ratio / math.sqrt(2))
+    return jnp.sum(first.weights[:, None] * second.weights[None, :] * folded)
+
+
+MixtureDistance = Literal["cramer", "l2"]
+"""The names of `GaussianMixture.distance`."""
+
+MIXTURE_DISTANCES = {"cramer": cramer, "l2": l2}
+"""L(q, p) by name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,4 +189,4 @@ class GaussianMixture(Scaled[GaussianMixtureReturn]):
     def loss(self, target: GaussianMixtureReturn, prediction: GaussianMixtureReturn) -> Float[Array, ""]:
         """The distance, with returns in units of the scale: the same whatever number all rewards are multiplied by."""
         q, p = (GaussianMixtureReturn(z.weights, z.means / self.unit, z.stds / self.unit) for z in (target, prediction))
-        return printed_l2(q, p) if self.printed_loss else MIXTURE_DISTANCES[self.distance](q, p)
+        return l2(q, p, width=operator.add) if self.printed_loss else MIXTURE_DISTANCES[self.distance](q, p)

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.scaled import Scaled
+from uppertail.distributions.base import Scaled
 from uppertail.schema import settle, traced
 
 

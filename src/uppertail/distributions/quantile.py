@@ -10,12 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.scaled import Scaled
+from uppertail.distributions.base import Scaled
 from uppertail.errors import InputError
 from uppertail.schema import settle, traced
 
-MOST_QUANTILES = 4096
-"""The most quantiles: a table of states holds all of them for each action."""
+MOST_QUANTILES = 4096  # a table of states holds all of them for each action
 
 
 class QuantileReturn(NamedTuple):

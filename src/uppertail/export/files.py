@@ -12,8 +12,7 @@ from uppertail.errors import InputError
 from uppertail.export import loader
 from uppertail.export.operations import Program
 
-OPSET, IR_VERSION = 17, 8
-"""The versions of ONNX's operators and of its files: old ones, which every program reads."""
+OPSET, IR_VERSION = 17, 8  # the versions of ONNX's operators and of its files: old ones, which every program reads
 
 OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "add": ("Add", {}),
@@ -85,5 +84,4 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
     return model.SerializeToString(), policy
 
 
-KINDS = {".npz": numpy_file, ".onnx": onnx_file}
-"""How a file is made, by the ending of its name."""
+KINDS = {".npz": numpy_file, ".onnx": onnx_file}  # how a file is made, by the ending of its name

@@ -160,7 +160,7 @@ def points_of(family: Any, program: Program, outputs: str) -> tuple[str, Any, in
 @points_of.register
 def _(family: Categorical, program: Program, outputs: str) -> tuple[str, Any, int]:
     del program
-    return outputs, family.centres, family.bins
+    return outputs, family.centers, family.bins
 
 
 @points_of.register

@@ -17,10 +17,8 @@ from uppertail.reports.seeds import Seed
 from uppertail.types import PyTree
 
 POINTS = 33
-SPREAD = 3.5
-"""A density is drawn within this many standard deviations of its mean."""
-DECISIONS = 400
-"""How many decisions measure a policy's probabilities: their standard error is 0.025 at most."""
+SPREAD = 3.5  # a density is drawn within this many standard deviations of its mean
+DECISIONS = 400  # measure a policy's probabilities, whose standard error is 0.025 at most
 MOST_EXACT, MOST_ATOMS = 2600, 24
 
 
@@ -74,7 +72,7 @@ def densities(seed: Seed, taken: Any) -> dict[str, Any]:
     """Heights at points of each distribution's range, relative to the highest, at an index of moments and states."""
     family, z = seed.family, seed.parameters(taken)  # [moments, states, members, actions]
     mean, std = seed.mean[taken], seed.std[taken]
-    centers = getattr(family, "centres", None)  # of a family of bins
+    centers = family.centers
     if centers is not None:
         points = np.broadcast_to(np.asarray(centers, np.float32), (*mean.shape, len(centers)))
     else:

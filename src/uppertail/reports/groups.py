@@ -17,11 +17,8 @@ from uppertail.reports.seeds import Seed, kind_of
 MOST_DETAILS, MOST_DISTRIBUTIONS = 12, 100_000
 """The most seeds that are shown in detail, of all runs of an environment together, and their most distributions."""
 
-ALWAYS = ("length", "size", "map_name")
-"""Settings that an environment's name has, even if they are the usual ones."""
-
-SURVIVAL = {"first": outcomes.FIRST, "solved": outcomes.SOLVED, "kept": outcomes.KEPT}
-"""The charts of events."""
+ALWAYS = ("length", "size", "map_name")  # settings that an environment's name has, even if they are the usual ones
+SURVIVAL = {"first": outcomes.FIRST, "solved": outcomes.SOLVED, "kept": outcomes.KEPT}  # the charts of events
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,11 +11,8 @@ from uppertail.analysis.survival import Times, kaplan_meier, median
 from uppertail.records import Episodes, RunFolder
 
 WINDOW = 50
-POINTS, SEED_POINTS = 150, 80
-"""How many episodes a curve shows, of a method and of a seed."""
-
-FIRST, SOLVED, KEPT = "first success", "solved", "fell after it was solved"
-"""The events whose times are shown."""
+POINTS, SEED_POINTS = 150, 80  # how many episodes a curve shows, of a method and of a seed
+FIRST, SOLVED, KEPT = "first success", "solved", "fell after it was solved"  # the events whose times are shown
 
 
 def curve_rows(label: str, seeds: list[Episodes], points: int = POINTS) -> list[dict[str, Any]]:

@@ -14,8 +14,7 @@ from uppertail.parts import PARTS
 from uppertail.records import RunFolder
 from uppertail.reports.groups import Group
 
-MARK = "<!-- uppertail report -->"
-"""The first line of a report's file has this."""
+MARK = "<!-- uppertail report -->"  # in the first line of a report's file
 
 
 def page(title: str, groups: list[Group], command: str) -> str:

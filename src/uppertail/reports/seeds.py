@@ -42,11 +42,8 @@ def _plain(value: Any) -> Any:
     return tuple(map(_plain, value)) if isinstance(value, list) else value
 
 
-SHOWN = 8
-"""How many states are shown with their distributions, unless the user names some."""
-
-OPTIMISM = 2.0
-"""The upper bound is the mean plus this many standard deviations: the middle of UCB's range."""
+SHOWN = 8  # how many states are shown with their distributions, unless the user names some
+OPTIMISM = 2.0  # standard deviations from the mean to the upper bound: the middle of UCB's range
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

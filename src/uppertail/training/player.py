@@ -40,7 +40,7 @@ class ActionReturns:
         mean: mean return, [actions] or [batch, actions].
         std: its standard deviation, of the same shape.
         probabilities: with Categorical, the probability of each bin, the last axis; else None.
-        bins: with Categorical, the return at the centre of each bin; else None.
+        bins: with Categorical, the return at the center of each bin; else None.
         parameters: the family's own parameters by name, [actions, ...] or [members, actions, ...], a batch before it.
 
     Examples:
@@ -61,13 +61,13 @@ class ActionReturns:
     @classmethod
     def of(cls, agent: Agent, z: PyTree, mean: np.ndarray, std: np.ndarray, quantiles: Callable[..., Array]) -> Self:
         """What a user reads of the distributions `z`, whose axes are [members, actions], a batch before them."""
-        members, bins = mean.ndim - 1, getattr(agent.family, "centres", None)
+        members, centers = mean.ndim - 1, agent.family.centers
         arrays = {name: np.asarray(value) for name, value in z._asdict().items()}
         return cls(
             mean,
             std,
-            None if bins is None else np.exp(arrays["log_probabilities"]).mean(axis=members),
-            bins,
+            None if centers is None else np.exp(arrays["log_probabilities"]).mean(axis=members),
+            None if centers is None else np.asarray(centers),
             arrays if agent.members else {name: array.squeeze(members) for name, array in arrays.items()},
             lambda levels: quantiles(levels, z),
         )
