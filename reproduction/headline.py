@@ -14,7 +14,7 @@ from rich.console import Console
 
 from reproduction.rows import rows_table
 from uppertail import cli, records
-from uppertail.analysis.curves import learning_curves
+from uppertail.analysis.figures import learning_curves
 from uppertail.errors import InputError
 from uppertail.records import episode_text, median_episode
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from uppertail.analysis.curves import learning_curves
+from uppertail.analysis.figures import learning_curves
 from uppertail.analysis.statistics import bootstrap, learning_curve
 from uppertail.records import Episodes
 

@@ -15,7 +15,7 @@ import pytest
 
 from reproduction.drawing.curve_panels import curve_panels
 from uppertail import records
-from uppertail.analysis import curves, figures, return_figure
+from uppertail.analysis import figures
 from uppertail.cli import main, output
 from uppertail.cli.train import _log
 from uppertail.errors import InputError
@@ -47,7 +47,7 @@ def full(*_: Any, **__: Any) -> None:
 
 @pytest.mark.slow
 def test_a_picture_that_fails_is_a_line_after_the_results(monkeypatch: Any, capsys: Any) -> None:
-    monkeypatch.setattr(curves.Figure, "savefig", fails)
+    monkeypatch.setattr(figures.Figure, "savefig", fails)
     assert main(["train", *TINY, "--out", "run"]) == 0
     assert {path.name for path in Path("run").iterdir()} == RESULTS
     assert capsys.readouterr().err == "uppertail: The picture curve.png cannot be drawn (RuntimeError: no ink).\n"
@@ -62,7 +62,7 @@ def test_so_is_one_for_which_matplotlib_cannot_be_imported(capsys: Any) -> None:
 
 
 def test_an_exact_result_is_printed_before_it_is_drawn(monkeypatch: Any, capsys: Any) -> None:
-    monkeypatch.setattr(curves.Figure, "savefig", fails)
+    monkeypatch.setattr(figures.Figure, "savefig", fails)
     assert main(["exact", "--env", "Toy", "--discount", "1"]) == 0
     captured = capsys.readouterr()
     assert "enumeration" in captured.out and "Figure in" not in captured.out
@@ -80,8 +80,8 @@ def test_so_it_is_where_the_picture_is_too_large_a_file(monkeypatch: Any, capsys
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda path: curves.learning_curves(path, "Title", {"A": [SEED]}),
-        lambda path: return_figure.return_panels(path, "Title", RETURN),
+        lambda path: figures.learning_curves(path, "Title", {"A": [SEED]}),
+        lambda path: figures.return_panels(path, "Title", RETURN),
         lambda path: curve_panels(path.with_suffix(""), "Title", {"a": {"A": [SEED]}}),
     ],
 )
@@ -110,7 +110,7 @@ def program(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_a_backend_that_cannot_be_imported_does_not_matter(backend: str) -> None:
     Path("matplotlibrc").write_text("backend: nothing\ntext.usetex: true\n")
     draws = (
-        "import os, numpy as np; from pathlib import Path; from uppertail.analysis.curves import learning_curves;"
+        "import os, numpy as np; from pathlib import Path; from uppertail.analysis.figures import learning_curves;"
         "from uppertail.records import Episodes;"
         "two = np.ones(2, int); learning_curves(Path('a.png'), 'A', {'B': [Episodes(two + 0.5, two, two)]});"
         "assert os.environ['MPLBACKEND']"

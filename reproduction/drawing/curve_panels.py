@@ -10,8 +10,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
 
-from uppertail.analysis.curves import SMOOTHING_WINDOW, draw_curve, finished, return_label, seeds_text
-from uppertail.analysis.figures import Style, own_style, save, styles
+from uppertail.analysis.figures import (
+    SMOOTHING_WINDOW,
+    Style,
+    draw_curve,
+    finished,
+    own_style,
+    return_label,
+    save,
+    seeds_text,
+    styles,
+)
 from uppertail.errors import InputError
 from uppertail.records import Episodes
 

@@ -9,8 +9,7 @@ from jaxtyping import Float
 from uppertail.analysis.statistics import RESAMPLES, Interval, bootstrap, percentiles, resample
 from uppertail.analysis.survival import Times, restricted_means
 
-DEALS = 10_000
-"""Random deals of the permutation test."""
+DEALS = 10_000  # random deals of the permutation test
 
 
 class Scores(NamedTuple):

@@ -81,7 +81,7 @@ def _draw(out: str | None, env: str, title: str, returns: Returns, quiet: bool) 
     if out:
         records.claim_folder(folder)
     with records.output_errors(folder), picture(folder / FIGURE):
-        from uppertail.analysis.return_figure import return_panels
+        from uppertail.analysis.figures import return_panels
 
         return_panels(folder / FIGURE, title, returns)
         if not quiet:

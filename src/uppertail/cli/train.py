@@ -135,6 +135,6 @@ def _write(folder: Path, result: TrainingResult, label: str) -> None:
         if (later := folder / records.NEXT_CONFIG).is_file():
             later.replace(folder / records.CONFIG)
         with picture(folder / records.CURVE):
-            from uppertail.analysis.curves import learning_curves  # imported late: it takes a second
+            from uppertail.analysis.figures import learning_curves  # imported late: it takes a second
 
             learning_curves(folder / records.CURVE, result.record.environment, {label: result.record.episodes})

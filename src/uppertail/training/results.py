@@ -127,7 +127,7 @@ class TrainingResult:
 
     def plot(self) -> "Figure":
         """The mean return by episode with its 95% interval over seeds, as a matplotlib.figure.Figure."""
-        from uppertail.analysis.curves import curves_figure  # matplotlib takes a second
+        from uppertail.analysis.figures import curves_figure  # matplotlib takes a second
 
         return curves_figure(self.record.environment, {self.record.method: self.record.episodes})
 
