@@ -15,15 +15,9 @@ from uppertail.errors import InputError
 
 Table = Float[Array, "places 2"]
 
-TRIED = 16
-"""How many places an observation may have. In a table that is half full, it finds none free once in 65,000 times."""
-
-FULL = 0.9
-"""The share of places taken from which on the user is told: by then one observation in a hundred found none."""
-
-MOST = 2**31 - 1
-"""The largest hash of an observation: it is an integer of 32 bits, with a sign, as JAX has them."""
-
+TRIED = 16  # places that an observation may have: in a half-full table, it finds none free once in 65,000 times
+FULL = 0.9  # the share of places taken from which on the user is told: by then one observation in a hundred found none
+MOST = 2**31 - 1  # the largest hash of an observation: it is an integer of 32 bits, with a sign, as JAX has them
 TEXT_PLACES = 64
 """Places of the one-hot of a text. A new text takes the place of its hash, so that no list of texts has to be kept."""
 

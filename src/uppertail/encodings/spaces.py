@@ -14,11 +14,9 @@ from uppertail.encodings.states import StateEncoding, state_encoding
 from uppertail.encodings.vector import Vector
 from uppertail.errors import InputError
 
-Scaling = Literal["auto", "declared", "running"]
-"""The names of `--env.scaling`."""
+Scaling = Literal["auto", "declared", "running"]  # the names of `--env.scaling`
 
-Features = Literal["auto", "random", "scaled"]
-"""The names of `--env.features`."""
+Features = Literal["auto", "random", "scaled"]  # the names of `--env.features`
 
 
 @dataclasses.dataclass(frozen=True)

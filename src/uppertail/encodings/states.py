@@ -76,8 +76,7 @@ class Thermometer(OfStates):
         return (jnp.arange(self.num_states) <= observation).astype(jnp.float32) @ weight
 
 
-StateEncoding = Literal["one_hot", "scalar", "thermometer"]
-"""The names of `--env.encoding`."""
+StateEncoding = Literal["one_hot", "scalar", "thermometer"]  # the names of `--env.encoding`
 
 STATE_ENCODINGS: dict[str, type[OfStates]] = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}
 """Encodings of an integer state, by name."""

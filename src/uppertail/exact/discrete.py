@@ -6,8 +6,7 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Float, Int
 
-ROUNDING = 1e-12
-"""Atoms closer than this share of the largest one are the same return, reached by sums in another order."""
+ROUNDING = 1e-12  # atoms closer than this share of the largest are one return, summed in another order
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,8 +74,7 @@ class ExactReturn:
         return merge(grid, probabilities, self.error + float(grid[1] - grid[0]) / 2)
 
 
-NOTHING = ExactReturn(np.zeros(1), np.ones(1))
-"""The return of an episode that is over."""
+NOTHING = ExactReturn(np.zeros(1), np.ones(1))  # the return of an episode that is over
 
 
 def merge(

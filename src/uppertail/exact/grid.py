@@ -28,8 +28,7 @@ from jaxtyping import Float, Int
 from uppertail.exact.discrete import NOTHING, ExactReturn, merge, split
 from uppertail.exact.markov import MarkovReward
 
-TARGET = 0.9
-"""The share of the tolerance that the sweeps may use; the rest is for the last projection, in `exact_returns`."""
+TARGET = 0.9  # share of the tolerance that the sweeps may use; the rest is for the last projection, in `exact_returns`
 TOLERANCE = 1e-3
 TAIL = 20.0
 MAX_ENTRIES, MAX_WORK, MAX_SWEEPS = 8_000_000, 10_000_000_000, 100_000

@@ -22,8 +22,7 @@ from uppertail.exact.markov import MarkovReward
 
 MAX_ATOMS = 10_000
 
-WIDEST = 1e30
-"""The largest tolerance: the square of a much larger one overflows."""
+WIDEST = 1e30  # the largest tolerance: the square of a much larger one overflows
 
 
 def exact_returns(

@@ -10,8 +10,7 @@ from uppertail.errors import InputError
 from uppertail.policies.base import Decision, ExplorationPolicy
 from uppertail.schema import settle
 
-MOST_DRAWS = 2**16
-"""The most draws: all are drawn at once, for each action."""
+MOST_DRAWS = 2**16  # all are drawn at once, for each action
 
 
 @dataclasses.dataclass(frozen=True)

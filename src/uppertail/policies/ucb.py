@@ -12,8 +12,7 @@ from uppertail.policies.base import Decision, ExplorationPolicy
 from uppertail.schema import settle, traced
 from uppertail.types import PyTree
 
-Per = Literal["step", "episode"]
-"""The names of `UCB.per`."""
+Per = Literal["step", "episode"]  # the names of `UCB.per`
 
 
 @dataclasses.dataclass(frozen=True)
