@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from uppertail.environments.gymnasium import fingerprint
-from uppertail.environments.gymnax.builder import GymnaxBuilder, import_extra, make_registered, with_params
+from uppertail.environments.gymnax.builder import GymnaxBuilder, with_params
 from uppertail.environments.gymnax.world import Rules, rules_of
+from uppertail.environments.packages import import_extra, make_registered
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.schema import require_type
 

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.encodings import Numbers
-from uppertail.environments.gymnax.builder import GymnaxBuilder, import_extra, make_registered, with_params
+from uppertail.environments.gymnax.builder import GymnaxBuilder, with_params
 from uppertail.environments.gymnax.world import Rules
+from uppertail.environments.packages import import_extra, make_registered
 from uppertail.environments.spaces import Reading
 from uppertail.errors import InputError
 
