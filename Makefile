@@ -57,9 +57,9 @@ test-lowest: $(LOWEST_VENV)/.installed ## Run the same tests with the lowest ver
 	@echo "== pytest, lowest versions"
 	@$(LOWEST_VENV)/bin/$(PYTEST) -m "not slow" $(QUICK)
 
-test-gymnax: $(GYMNAX_VENV)/.installed ## Test environments of gymnax and XLand-MiniGrid, which hold other packages back.
-	@echo "== pytest, gymnax and XLand-MiniGrid"
-	@$(GYMNAX_VENV)/bin/pytest --quiet tests/test_gymnax.py
+test-gymnax: $(GYMNAX_VENV)/.installed ## Test environments of bsuite, gymnax and XLand-MiniGrid, some of which hold other packages back.
+	@echo "== pytest, bsuite, gymnax and XLand-MiniGrid"
+	@$(GYMNAX_VENV)/bin/pytest --quiet tests/test_bsuite.py tests/test_gymnax.py
 
 docs: $(DOCS_VENV)/.installed ## Build the documentation site in build/docs; its programs run, warnings are errors.
 	@echo "== sphinx"
@@ -131,7 +131,7 @@ $(LOWEST_VENV)/.installed: pyproject.toml .ci/lowest | $(BIN)/python
 $(GYMNAX_VENV)/.installed: pyproject.toml | $(BIN)/python
 	@echo "== creating $(GYMNAX_VENV)"
 	@$(PYTHON) -m venv $(GYMNAX_VENV)
-	@$(GYMNAX_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --editable ".[test,gymnax,xminigrid]"
+	@$(GYMNAX_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --editable ".[test,bsuite,gymnax,xminigrid]"
 	@touch $@
 
 $(DOCS_VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python

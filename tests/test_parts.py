@@ -36,7 +36,12 @@ def own(tmp_path, monkeypatch):
 
 # Defaults
 
-NEEDED = {"Gym": {"id": "CartPole-v1"}, "Gymnax": {"id": "CartPole-v1"}, "XMiniGrid": {"id": "MiniGrid-Empty-5x5"}}
+NEEDED = {
+    "Gym": {"id": "CartPole-v1"},
+    "Gymnax": {"id": "CartPole-v1"},
+    "XMiniGrid": {"id": "MiniGrid-Empty-5x5"},
+    "Bsuite": {"id": "catch/0"},
+}
 """Settings without a default."""
 
 

@@ -27,7 +27,7 @@ from uppertail.training.assembly import Adam
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.ledger import Ledger
 
-WITHOUT_DEFAULTS = {name: {"id": "CartPole-v1"} for name in ("Gym", "Gymnax", "XMiniGrid")}
+WITHOUT_DEFAULTS = {name: {"id": "CartPole-v1"} for name in ("Gym", "Gymnax", "XMiniGrid", "Bsuite")}
 """Settings that a kind needs."""
 
 

@@ -71,6 +71,7 @@ PARTS = {
             "Gym",
             "Gymnax",
             "XMiniGrid",
+            "Bsuite",
         ),
     ),
     "distribution": Part(

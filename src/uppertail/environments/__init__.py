@@ -13,7 +13,7 @@ from uppertail.environments.cartpole_swingup import CartpoleSwingup
 from uppertail.environments.chain import Chain, TreasureChain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import FromGymnasium, FrozenLake, Gym, builder_of
+from uppertail.environments.gymnasium import Bsuite, FromGymnasium, FrozenLake, Gym, builder_of
 from uppertail.environments.gymnax import Gymnax, XMiniGrid
 from uppertail.environments.host import (
     EnvironmentFailedError,
@@ -32,6 +32,7 @@ from uppertail.environments.toy import RiskyArm, Toy
 
 __all__ = [
     "EVALUATION",
+    "Bsuite",
     "CartpoleSwingup",
     "Chain",
     "DeepSea",

@@ -1,6 +1,7 @@
 """Environments from Gymnasium. The only folder that imports it."""
 
+from uppertail.environments.gymnasium.bsuite import Bsuite
 from uppertail.environments.gymnasium.from_gymnasium import FromGymnasium, builder_of, fingerprint
 from uppertail.environments.gymnasium.gym import FrozenLake, Gym
 
-__all__ = ["FromGymnasium", "FrozenLake", "Gym", "builder_of", "fingerprint"]
+__all__ = ["Bsuite", "FromGymnasium", "FrozenLake", "Gym", "builder_of", "fingerprint"]

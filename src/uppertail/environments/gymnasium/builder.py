@@ -17,7 +17,7 @@ from uppertail.environments.gymnasium import inspection, tables
 from uppertail.environments.gymnasium.adapter import AdapterMaker, VectorOfOne, close_quietly
 from uppertail.environments.gymnasium.vector import Vector
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
-from uppertail.environments.host import HostBuilder, HostEnvironment
+from uppertail.environments.host import HostBuilder
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError, message_of
 
@@ -150,7 +150,7 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
         finally:
             close_quietly(env)
 
-    def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
+    def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> Vector:
         seen, env, reset_seed = self.inspected, self.make(), self.seed_of_resets(seed)
         if isinstance(env, VectorEnv):
             return Vector(env, seen.interface, seed, reset_seed)

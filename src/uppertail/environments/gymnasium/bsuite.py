@@ -1,0 +1,180 @@
+"""bsuite (Osband et al. 2020): the environments of its sweep, by their ids, and its own log."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from uppertail.environments.builders import EVALUATION
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder
+from uppertail.environments.gymnasium.vector import Vector
+from uppertail.environments.packages import import_extra, make_registered
+from uppertail.errors import InputError
+from uppertail.types import ReturnRange
+
+REPEATING = ("bandit", "catch", "deep_sea", "discounting_chain")
+"""Experiments, and those whose names begin so, that show few different observations: each is a state of its own."""
+
+RETURNS = {
+    "bandit": (0.0, 1.0),
+    "cartpole_swingup": (-20.0, 200.0),
+    "cartpole": (0.0, 200.0),
+    "catch": (-1.0, 1.0),
+    "deep_sea": (-0.01, 1.0),
+    "discounting_chain": (0.0, 1.1),
+    "memory": (-1.0, 1.0),
+    "mountain_car": (-200.0, 0.0),
+    "umbrella": (-1.0, 1.0),
+}
+"""The range of mean returns of experiments whose names begin so, by the default discount, before rewards are scaled.
+
+An upright pole earns 1 a step for 200 steps at most, as the discount sees them. So many steps cost the car 1 each, and
+the pole to be swung up 0.1. Random rewards of mean 0, in the umbrella chain, are left out.
+"""
+
+
+class DmEnvironment(gymnasium.Env[Any, Any]):
+    """An environment of dm_env in Gymnasium's form: the last step's discount says whether an episode was cut short.
+
+    A reset's seed starts all of its random generators anew, so an episode depends on nothing before it.
+
+    Args:
+        env: the environment, or wrappers around it, as bsuite has them.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+        self.observation_space, self.action_space = _space(env.observation_spec()), _space(env.action_spec())
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        for layer in self.layers if seed is not None else ():
+            if isinstance(random := vars(layer).get("_rng"), np.random.RandomState):
+                random.seed(seed)
+        return self.env.reset().observation, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        now = self.env.step(action)
+        return now.observation, now.reward, now.last() and now.discount == 0, now.last() and now.discount != 0, {}
+
+    @property
+    def layers(self) -> Iterator[Any]:
+        """Its wrappers, the outermost first, and the environment itself."""
+        layer = self.env
+        while layer is not None:
+            yield layer
+            layer = vars(layer).get("_env")
+
+
+class Logged(Vector):
+    """One environment of bsuite's, in bsuite's own log; a checkpoint keeps what the log has counted."""
+
+    def saved(self) -> dict[str, np.ndarray]:
+        counts = [_numbers(layer) for layer in self._layers]
+        text = json.dumps({"counts": counts, "rows": self._logger._data}, default=float)
+        return {**super().saved(), "log": np.frombuffer(text.encode(), np.uint8)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
+        observation = super().restore({name: array for name, array in arrays.items() if name != "log"})
+        if "log" in arrays:
+            log = json.loads(arrays["log"].tobytes())
+            for layer, counts in zip(self._layers, log["counts"], strict=True):
+                vars(layer).update(counts)
+            self._logger._data = log["rows"]
+        return observation
+
+    @property
+    def _layers(self) -> list[Any]:
+        return [*self.env.envs[0].unwrapped.layers]  # pyright: ignore[reportAttributeAccessIssue]
+
+    @property
+    def _logger(self) -> Any:
+        return self._layers[0]._logger
+
+
+@dataclasses.dataclass(frozen=True)
+class Bsuite(GymnasiumBuilder):
+    """An environment of bsuite's sweep; bsuite asks for 1,000 or 10,000 episodes, which --episodes has to say.
+
+    Observations are numbers. In the experiments that show few different ones (bandit, catch, deep_sea and
+    discounting_chain) they are hashed instead, so each is a state of its own, unless `features` is not auto.
+
+    Args:
+        id: its id, for example deep_sea/0.
+        results_dir: where bsuite's own logger writes the episodes of training, for its own analysis; each seed has a
+            folder of its own, whose older file of this id is replaced. null: nowhere.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> sea = ut.Bsuite("deep_sea/0")
+        >>> sea.label, sea.encoding
+        ('deep_sea/0', 'hashed')
+    """
+
+    id: str
+    results_dir: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.features == "auto" and self.id.startswith(REPEATING):
+            object.__setattr__(self, "encoding", "hashed")
+
+    @property
+    def label(self) -> str:
+        return self.id
+
+    @property
+    def known_returns(self) -> ReturnRange | None:
+        found = [returns for name, returns in RETURNS.items() if self.id.startswith(name)]
+        if self.returns is not None or not found:
+            return super().known_returns
+        scale = import_extra("bsuite.sweep", "bsuite").SETTINGS[self.id].get("reward_scale", 1.0)
+        return ReturnRange(scale * found[0][0], scale * found[0][1])
+
+    @property
+    def may_go_on(self) -> bool:
+        return False  # each of its episodes ends
+
+    def bare_maker(self) -> functools.partial[DmEnvironment]:
+        return functools.partial(_make, self.id)
+
+    def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> Vector:
+        vector = super().open(seed, num_envs, time_limit)
+        if self.results_dir is None or seed >= EVALUATION:
+            return vector
+        if num_envs > 1:
+            raise InputError(
+                f"bsuite's log counts the episodes of one environment, not of {num_envs}: use --num_envs 1."
+            )
+        environment: Any = vector.env.envs[0].unwrapped  # pyright: ignore[reportAttributeAccessIssue]
+        logging, folder = import_extra("bsuite.logging.csv_logging", "bsuite"), Path(self.results_dir) / f"seed-{seed}"
+        environment.env = logging.wrap_environment(environment.env, self.id, str(folder), overwrite=True)
+        return Logged(vector.env, vector.interface, seed, vector.reset_seed, adapted=True)
+
+
+def _make(asked: str) -> DmEnvironment:
+    """The environment of an id."""
+    sweep, library = import_extra("bsuite.sweep", "bsuite"), import_extra("bsuite.bsuite", "bsuite")
+    settings = sweep.SETTINGS
+    name = asked.partition(sweep.SEPARATOR)[0]
+    return DmEnvironment(make_registered("bsuite", asked, list(settings), lambda: library.load(name, settings[asked])))
+
+
+def _space(spec: Any) -> spaces.Space[Any]:
+    """What a specification of dm_env is in Gymnasium."""
+    specs = import_extra("dm_env.specs", "bsuite")
+    if isinstance(spec, specs.DiscreteArray):
+        return spaces.Discrete(spec.num_values)
+    bounds = (spec.minimum, spec.maximum) if isinstance(spec, specs.BoundedArray) else (-np.inf, np.inf)
+    low, high = (np.broadcast_to(spec.dtype.type(bound), spec.shape) for bound in bounds)
+    return spaces.Box(low, high, dtype=spec.dtype)
+
+
+def _numbers(layer: Any) -> dict[str, float]:
+    """The attributes that are numbers, among them all that a layer counts."""
+    return {name: value for name, value in vars(layer).items() if isinstance(value, int | float)}
