@@ -135,9 +135,7 @@ class FeatureLearner(Learner):
             return carry[1].size + count > self.rows
 
         def thinned(carry: tuple[PRNGKeyArray, Transitions]) -> tuple[PRNGKeyArray, Transitions]:
-            after, now = jax.random.split(
-                carry[0]
-            )  # XLA moves what does not change out of the loop, and always runs it
+            after, now = jax.random.split(carry[0])  # XLA would move work that does not change out
             return after, carry[1].thinned(now, jnp.asarray(self.regression.mean_prior_count))
 
         return jax.lax.while_loop(is_full, thinned, (key, transitions))[1]
