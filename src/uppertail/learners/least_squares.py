@@ -35,7 +35,7 @@ class Defaults(NamedTuple):
     solve_after: float = 0.0
 
 
-TABLE = Defaults(1e-6, 1.0, False, 2.0, 1_000, 1e-4, rollout_steps=4)
+TABLE = Defaults(1e-6, 1.0, False, 2.0, 1_000, 1e-4, rollout_steps=4, solve_after=0.01)
 VECTORS = Defaults(0.1, 0.22, True, 1.0, 40, 1e-3, rollout_steps=8, solve_after=0.02)
 
 
@@ -122,7 +122,7 @@ class LeastSquares(LearnerBuilder):
             self.tolerance or defaults.tolerance,
         )
         if agent.encoding.is_one_hot:
-            return TableLearner(regression, self.outcomes_per_pair)
+            return TableLearner(regression, self.outcomes_per_pair, defaults.solve_after)
         return FeatureLearner(regression, self.transitions, defaults.solve_after)
 
     def _defaults(self, encoding: Encoding) -> Defaults:

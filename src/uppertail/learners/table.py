@@ -29,11 +29,13 @@ class TableMemory(NamedTuple):
         outcomes: all outcomes that were seen.
         noise: variance of the targets of the noisiest pair, in squared units of return.
         change: the largest change of a coordinate in the last sweep, over its tolerance; above 1, sweeps go on.
+        solved: how many transitions there were at the last sweep.
     """
 
     outcomes: Outcomes
     noise: Float[Array, ""]
     change: Float[Array, ""]
+    solved: Float[Array, ""]
 
 
 class Targets(NamedTuple):
@@ -75,10 +77,12 @@ class TableLearner(Learner):
     Args:
         regression: the targets, the start and how much it counts.
         outcomes_per_pair: room for distinct outcomes, as a mean over all pairs of states and actions.
+        solve_after: all pairs are swept when there is a new outcome, or when this share of all transitions is new.
     """
 
     regression: Regression
     outcomes_per_pair: int
+    solve_after: float = 0.0
 
     @property
     def agent(self) -> Agent:
@@ -98,7 +102,8 @@ class TableLearner(Learner):
             powers=regression.powers,
         )
         outcomes = Outcomes.none(pairs, self.outcomes_per_pair * pairs)
-        return LearnerState(network.observe(observations), TableMemory(outcomes, jnp.zeros(()), jnp.zeros(())))
+        zero = jnp.zeros(())
+        return LearnerState(network.observe(observations), TableMemory(outcomes, zero, zero, zero))
 
     def learn(
         self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]
@@ -114,21 +119,31 @@ class TableLearner(Learner):
 
         outcomes, _ = jax.lax.scan(add, state.memory.outcomes, (pairs, nexts, fresh.reward, fresh.terminated))
         counts = network.counts.at[states, fresh.action].add(1.0)
-        before = Sweep(network.values, state.memory.noise, state.memory.change, jnp.zeros((), jnp.int32))
-        swept = self.solve(key, before, outcomes, pairs[::-1])
+        memory, total = state.memory, jnp.sum(counts)
+        due = (outcomes.size > memory.outcomes.size) | (total - memory.solved >= self.solve_after * total)
+        before = Sweep(network.values, memory.noise, memory.change, jnp.zeros((), jnp.int32))
+        swept = self.solve(key, before, outcomes, pairs[::-1], due)
         network = dataclasses.replace(network, values=swept.values, counts=counts)
-        memory = TableMemory(outcomes, swept.noise, swept.change)
+        memory = TableMemory(outcomes, swept.noise, swept.change, jnp.where(due, total, memory.solved))
         report = swept.change[None]
         return LearnerState(network, memory), Metrics(report, swept.number[None].astype(jnp.float32), 0.0 * report)
 
-    def solve(self, key: PRNGKeyArray, before: Sweep, outcomes: Outcomes, fresh: Int[Array, " fresh"]) -> Sweep:
-        """Backs up the fresh pairs and, if one of them changes, sweeps over all pairs until none does.
+    def solve(
+        self,
+        key: PRNGKeyArray,
+        before: Sweep,
+        outcomes: Outcomes,
+        fresh: Int[Array, " fresh"],
+        due: Bool[Array, ""],
+    ) -> Sweep:
+        """Backs up the fresh pairs and, if it is due and one changes, sweeps over all pairs until none does.
 
         Args:
             key: randomness of the policy's next actions.
             before: the values before, and the change at which the last sweeps ended.
             outcomes: all outcomes that were seen.
             fresh: the pairs of the rollout, the newest first.
+            due: whether all pairs may be swept now; else it waits.
         """
         regression, blocks = self.regression, -(-outcomes.pairs // BLOCK)
 
@@ -142,7 +157,7 @@ class TableLearner(Learner):
             return jax.lax.fori_loop(0, blocks, block, nothing)
 
         def goes_on(sweep: Sweep) -> Bool[Array, ""]:
-            return (sweep.change > 1) & (sweep.number < regression.most_sweeps)
+            return due & (sweep.change > 1) & (sweep.number < regression.most_sweeps)
 
         return jax.lax.while_loop(goes_on, sweep, self.back_up(key, before, before.noise, outcomes, fresh))
 
