@@ -38,7 +38,6 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "reproduce-uncertainties": reproduction.uncertainties,
     "bench": speeds.contest,
     "speeds": speeds.speeds,
-    "breakdown": speeds.parts,
     "scaling": speeds.growth,
     "parts": parts.parts,
 }

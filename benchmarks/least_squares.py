@@ -1,6 +1,6 @@
 """What the default learner reaches, beside a plain optimistic value by the same least squares.
 
-    python benchmarks/least_squares.py --out results/least_squares                       # everything
+    python benchmarks/least_squares.py --out results/least_squares                       # all tasks, no ablation
     python benchmarks/least_squares.py --task chain_100 --method gaussian                # one of them
     python benchmarks/least_squares.py --task mountain_car --method one_sweep --seeds 3  # an ablation, fewer seeds
 
@@ -109,9 +109,9 @@ def _of_seeds(value: Any) -> list[Any]:
 
 def main() -> None:
     """Runs what is asked for."""
-    asked = options(__doc__, "runs/least_squares", task=TASKS, method=METHODS, seeds=0)
+    asked = options(__doc__, "runs/least_squares", {"method": MAIN}, task=TASKS, method=METHODS, seeds=0)
     for name in asked.task:
-        for method in asked.method if len(asked.method) < len(METHODS) else MAIN:
+        for method in asked.method:
             path = asked.out / f"{name}-{method}.json"
             if path.exists():
                 continue

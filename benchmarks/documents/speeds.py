@@ -1,4 +1,4 @@
-"""Speeds, by benchmarks/bench.py, benchmarks/scaling.py and benchmarks/breakdown.py."""
+"""Speeds, by benchmarks/bench.py and benchmarks/scaling.py."""
 
 from documents.cells import read
 
@@ -30,14 +30,6 @@ def speeds() -> list[list[str]]:
             told = (f"{peers[name, depth]:,.0f} ({times[name]:.1f} times)" for name in ("DQN", "QRDQN"))
             rows.append([str(depth), f"{row['steps_per_second']:,.0f} steps/s", *told])
     return rows
-
-
-def parts() -> list[list[str]]:
-    """Microseconds of each part of an iteration, by depth."""
-    by_depth = read("breakdown.json")["microseconds"]
-    first, *others = by_depth
-    heading = ["", f"{first} hidden layer", *others]
-    return [heading, *([part, *(f"{by_depth[depth][part]:,.0f}" for depth in by_depth)] for part in by_depth[first])]
 
 
 def growth() -> list[list[str]]:
