@@ -15,7 +15,8 @@ from uppertail.cli import resume, study_running
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.studies import folder as of_folder
-from uppertail.studies.cells import Cell
+from uppertail.studies.cells import LOSSES, LOST, Cell
+from uppertail.studies.definition import Definition
 from uppertail.studies.folder import STUDY, StudyFolder
 from uppertail.studies.work import Work
 
@@ -127,6 +128,40 @@ def test_ctrl_c_lets_go_of_the_cell(folder):
     with pytest.raises(KeyboardInterrupt):
         Work(folder.path, interrupted)(cells(1)[0])
     assert folder.outcome("cell-0") is None
+    assert Work(folder.path, leave_run)(cells(1)[0]).state == "done"
+
+
+def dies_at(folder):
+    def died(cell, place, beside):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Work(folder.path, died)(cells(1)[0])
+
+
+def test_a_cell_that_ends_its_process_again_and_again_has_failed(folder):
+    for _ in range(LOSSES):
+        dies_at(folder)
+    assert Work(folder.path, never)(cells(1)[0]) == LOST
+    assert Work(folder.path, leave_run)(cells(2)[1]).state == "done"
+    assert list((folder.path / "outcomes").glob("*.tries")) == []
+
+
+def test_processes_that_leave_a_checkpoint_may_end_as_often_as_they_like(folder):
+    checkpoints = folder.cell(cells(1)[0]) / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    for step in range(LOSSES + 1):
+        dies_at(folder)
+        file = checkpoints / f"step-{step:012d}.safetensors"
+        file.touch()
+        os.utime(file, (later := time.time() + step + 1, later))
+    assert Work(folder.path, leave_run)(cells(1)[0]).state == "done"
+
+
+def test_the_next_command_counts_anew(folder):
+    for _ in range(LOSSES):
+        dies_at(folder)
+    folder.make(Definition("", cells(1)))
     assert Work(folder.path, leave_run)(cells(1)[0]).state == "done"
 
 

@@ -15,7 +15,7 @@ from uppertail.studies import pool
 from uppertail.studies.cells import FINAL_RETURN, FIRST_SUCCESS, SOLVED, Cell, Outcome, text
 from uppertail.studies.comparison import verdict
 from uppertail.studies.definition import Definition
-from uppertail.studies.folder import SUMMARY, StudyFolder, finished_run
+from uppertail.studies.folder import SUMMARY, StudyFolder, checkpoints, finished_run
 from uppertail.studies.search import Search, open_study
 from uppertail.studies.summary import Settings, summary
 from uppertail.studies.work import Work
@@ -54,8 +54,7 @@ def train(cell: Cell, place: Path, beside: Sequence[Callable[[Any], object]]) ->
     from uppertail.cli.train import begin
 
     programs.keep()
-    checkpoints = (place / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN)
-    if (place / records.CONFIG).is_file() and any(checkpoints):
+    if (place / records.CONFIG).is_file() and checkpoints(place):
         code = resume.go_on(place, None, True, True, beside)
     else:
         asked = request.parse_request([*cell.arguments, f"--out={place}", "--overwrite", "--quiet"])

@@ -7,19 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-ENVIRONMENT = "env"
-SEEDS = ("seed", "seeds")
-WITHOUT_EFFECT = ("checkpoint_every", "logger", "record", "record_over")
-"""Options that leave a run's results as they are."""
-NAME = "name"
-"""The entry of one of a study's `cells` that names it, in place of its options."""
-LABELED_BY_VALUE = (NAME, "env", "distribution", "policy")
-"""Options that a label shows by their value alone."""
+ENVIRONMENT, SEEDS = "env", ("seed", "seeds")
+WITHOUT_EFFECT = ("checkpoint_every", "logger", "record", "record_over")  # options that do not change a run's results
+NAME = "name"  # the entry of one of a study's `cells` that names it, in place of its options
+LABELED_BY_VALUE = (NAME, "env", "distribution", "policy")  # options that a label shows by their value alone
 FIRST_SUCCESS, SOLVED, FINAL_RETURN = "first_success", "solved", "final_return"
-TIMES = {FIRST_SUCCESS: "first_success_episode", SOLVED: "solved_episode"}
-"""The metrics that are counted in episodes, and their entries in summary.json."""
-LONGEST = 120
-"""The most characters of a name, since it names a folder."""
+TIMES = {FIRST_SUCCESS: "first_success_episode", SOLVED: "solved_episode"}  # counted in episodes; in summary.json
+LONGEST = 120  # the most characters of a name, since it names a folder
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -56,17 +50,12 @@ def differences(was: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[st
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One run of a study.
+    """One run of a study."""
 
-    Args:
-        name: its name in tables, and that of its folder.
-        options: its options of `uppertail train`, option to value.
-        varying: the options in which the cells of its study may differ. In a cell with a name of its own, the name
-            stands for them, except for those of its environment.
-    """
-
-    name: str
-    options: Mapping[str, Any]
+    name: str  # its name in tables, and that of its folder
+    options: Mapping[str, Any]  # its options of `uppertail train`, option to value
+    # the options in which the cells of its study may differ. In a cell with a name of its own, the name stands for
+    # them, except for those of its environment
     varying: Mapping[str, Any]
 
     @property
@@ -88,26 +77,22 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The state of a cell, and how it ended if it has.
+    """The state of a cell, and how it ended if it has."""
 
-    Args:
-        state: pruned is a trial of a search that was ended early.
-        message: why it failed.
-        seconds: how long it took.
-        sha256: the checksums of its files.
-        value: how good a trial was; higher is better.
-    """
-
-    state: Literal["done", "failed", "pruned", "begun", "waiting"]
-    message: str = ""
-    seconds: float = 0.0
-    sha256: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    value: float | None = None
+    state: Literal["done", "failed", "pruned", "begun", "waiting"]  # pruned is a trial of a search that was ended early
+    message: str = ""  # why it failed
+    seconds: float = 0.0  # how long it took
+    sha256: Mapping[str, str] = dataclasses.field(default_factory=dict)  # the checksums of its files
+    value: float | None = None  # how good a trial was; higher is better
 
     @property
     def is_open(self) -> bool:
         """Whether the cell has not ended."""
         return self.state in ("begun", "waiting")
+
+
+LOSSES = 3  # a cell whose worker died this many times, without a new checkpoint, has failed
+LOST = Outcome("failed", f"its worker died {LOSSES} times without a message, killed or out of memory")
 
 
 def text(value: Any) -> str:

@@ -28,14 +28,11 @@ SIGNIFICANT = 0.05
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sample:
-    """The results of one method's seeds in one environment.
+    """The results of one method's seeds in one environment."""
 
-    Args:
-        times: first success and solved, in episodes; a seed that never got there is censored at its last one.
-        final_return: mean return of each seed's last 100 episodes; seeds that finished none are left out.
-    """
-
+    # first success and solved, in episodes; a seed that never got there is censored at its last one
     times: Mapping[str, Times]
+    # mean return of each seed's last 100 episodes; seeds that finished none are left out
     final_return: Float[np.ndarray, " seeds"]
 
     @classmethod

@@ -16,8 +16,7 @@ from uppertail.yaml_files import read_yaml
 
 CELLS = ("base", "grid", "cells", "search")
 KEYS = (*CELLS, "trials", "metric", "jobs")
-MOST_CELLS = 10_000
-"""More cells are a mistake in the grid, or the work of a search."""
+MOST_CELLS = 10_000  # more are a mistake in the grid, or the work of a search
 SETTLED_BY_STUDY = {
     "out": "every cell has a folder of its own within the study's",
     "overwrite": "a study does what is missing, and keeps what is there",
@@ -29,19 +28,12 @@ SETTLED_BY_STUDY = {
 
 @dataclasses.dataclass(frozen=True)
 class Definition:
-    """A study.
+    """A study."""
 
-    Args:
-        text: the text of the file.
-        cells: its cells, in order; no two have the same name.
-        jobs: the parameters of a cluster's jobs.
-        space: the space of a search, if the cells are its trials; else None.
-    """
-
-    text: str
-    cells: Sequence[Cell]
-    jobs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    space: Space | None = None
+    text: str  # the text of the file
+    cells: Sequence[Cell]  # its cells, in order; no two have the same name
+    jobs: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # the parameters of a cluster's jobs
+    space: Space | None = None  # the space of a search, if the cells are its trials; else None
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -10,26 +10,14 @@ from typing import Any
 
 from filelock import FileLock
 
+from uppertail import records
 from uppertail.errors import InputError
-from uppertail.records import (
-    CHECKPOINT_PATTERN,
-    CHECKPOINTS,
-    CONFIG,
-    EPISODES,
-    NETWORKS,
-    RunFolder,
-    output_errors,
-    write_json,
-    write_text,
-)
-from uppertail.records import SUMMARY as RUN_SUMMARY
+from uppertail.records import CONFIG, RunFolder, output_errors, write_json, write_text
 from uppertail.studies.cells import Cell, Outcome, flat
 from uppertail.studies.definition import Definition
 
 STUDY, SUMMARY, CELLS, OUTCOMES = "study.yaml", "study.json", "cells", "outcomes"
-
-CHECKSUMMED = (CONFIG, EPISODES, RUN_SUMMARY, NETWORKS)
-"""Files whose checksums are kept when a cell is done."""
+CHECKSUMMED = (CONFIG, records.EPISODES, records.SUMMARY, records.NETWORKS)  # the files of a cell that is done
 
 
 def finished_run(place: Path) -> RunFolder | None:
@@ -43,6 +31,11 @@ def settings_of(place: Path) -> dict[str, Any] | None:
     with contextlib.suppress(InputError):
         return flat(RunFolder(place).config or {}) or None
     return None
+
+
+def checkpoints(place: Path) -> list[Path]:
+    """The checkpoints of a run."""
+    return list((place / records.CHECKPOINTS).glob(records.CHECKPOINT_PATTERN))
 
 
 def checksums(place: Path) -> dict[str, str]:
@@ -78,10 +71,12 @@ class StudyFolder:
             return self.definition.is_file()
 
     def make(self, definition: Definition) -> None:
-        """Makes the folder, or updates the file in it."""
+        """Makes the folder, or updates the file in it; no cell has been begun in this call of the command."""
         with output_errors(self.path):
             for name in (CELLS, OUTCOMES):
                 (self.path / name).mkdir(parents=True, exist_ok=True)
+            for tries in (self.path / OUTCOMES).glob("*.tries"):
+                tries.unlink(missing_ok=True)
             write_text(self.definition, definition.text)
 
     def write(self, document: Mapping[str, Any]) -> None:
@@ -92,18 +87,13 @@ class StudyFolder:
     def outcome(self, name: str) -> Outcome | None:
         """How the cell of this name ended; None if it has not ended, or its file cannot be read."""
         with contextlib.suppress(OSError, ValueError, TypeError):
-            return Outcome(**json.loads(self._outcome(name).read_bytes()))
+            return Outcome(**json.loads(self._file(name, "json").read_bytes()))
         return None
-
-    def end(self, name: str, outcome: Outcome) -> None:
-        """Writes down how a cell ended."""
-        with output_errors(self.path):
-            write_json(self._outcome(name), dataclasses.asdict(outcome))
 
     @contextlib.contextmanager
     def working_on(self, name: str) -> Iterator[None]:
         """Waits until no other process works on a cell, then locks it for this one."""
-        lock = FileLock(self.path / OUTCOMES / f"{name}.lock", poll_interval=0.5)
+        lock = FileLock(self._file(name, "lock"), poll_interval=0.5)
         with output_errors(self.path):
             lock.acquire()
         try:
@@ -111,13 +101,29 @@ class StudyFolder:
         finally:
             lock.release()
 
+    def begin(self, cell: Cell) -> int:
+        """How many processes have begun a locked cell since its last checkpoint: all but this one died at it."""
+        path, saved = self._file(cell.name, "tries"), [file.stat().st_mtime for file in checkpoints(self.cell(cell))]
+        with output_errors(self.path):
+            if path.exists() and max(saved, default=0.0) > path.stat().st_mtime:
+                path.unlink()
+            with path.open("ab") as tries:
+                tries.write(b".")
+                return tries.tell()
+
+    def end(self, name: str, outcome: Outcome) -> None:
+        """Writes down how a cell ended."""
+        with output_errors(self.path):
+            write_json(self._file(name, "json"), dataclasses.asdict(outcome))
+            self._file(name, "tries").unlink(missing_ok=True)
+
     def outcomes(self, definition: Definition) -> dict[str, Outcome]:
         """The outcome of each cell; one that has not ended is begun (it runs, or was interrupted) or waiting."""
-        found: dict[str, Outcome] = {}
-        for cell in definition.cells:
-            begun = (self.cell(cell) / CONFIG).is_file()
-            found[cell.name] = self.outcome(cell.name) or Outcome("begun" if begun else "waiting")
-        return found
+        return {
+            cell.name: self.outcome(cell.name)
+            or Outcome("begun" if (self.cell(cell) / CONFIG).is_file() else "waiting")
+            for cell in definition.cells
+        }
 
     def compilations(self) -> int:
         """How many programs the finished cells compiled; those that differ only in numbers share theirs."""
@@ -134,12 +140,12 @@ class StudyFolder:
             if wrong or (outcome and outcome.state == "failed"):
                 with output_errors(self.path):
                     if wrong:  # its checkpoints go, and the file that makes it look finished
-                        for path in (place / RUN_SUMMARY, *(place / CHECKPOINTS).glob(CHECKPOINT_PATTERN)):
+                        for path in (place / records.SUMMARY, *checkpoints(place)):
                             path.unlink(missing_ok=True)
-                    self._outcome(cell.name).unlink(missing_ok=True)
+                    self._file(cell.name, "json").unlink(missing_ok=True)
 
-    def _outcome(self, name: str) -> Path:
-        return self.path / OUTCOMES / f"{name}.json"
+    def _file(self, name: str, kind: str) -> Path:
+        return self.path / OUTCOMES / f"{name}.{kind}"
 
 
 def _damage(place: Path, outcome: Outcome | None) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uppertail.errors import InputError, message_of
-from uppertail.studies.cells import Cell, Outcome
+from uppertail.studies.cells import LOST, Cell, Outcome
 
 SETTINGS = {
     "PJRT_NPROC": "1",
@@ -21,12 +21,9 @@ SETTINGS = {
     "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
 }
 """A worker has one thread of work, shares an accelerator, and may start processes, as some environments do."""
-JOBS = {"cores": 1, "memory": "4GB", "walltime": "04:00:00", "job_name": "uppertail"}
-"""The parameters of a job by default."""
-LOSSES = 3
-"""A cell whose worker died this many times has failed."""
-TIMEOUT = 10.0
-"""Seconds until a scheduler must answer."""
+JOBS = {"cores": 1, "memory": "4GB", "walltime": "04:00:00", "job_name": "uppertail"}  # a job's parameters by default
+DEATHS = 100  # Dask counts a worker's death against cells that only waited for it, too; see StudyFolder.begin
+TIMEOUT = 10.0  # seconds until a scheduler must answer
 
 
 def outcomes(work: Callable[[Cell], Outcome], cells: Iterator[Cell], client: Any) -> Iterator[tuple[Cell, Outcome]]:
@@ -55,7 +52,7 @@ def _outcome(future: Any) -> Outcome:
     try:
         return future.result()
     except KilledWorker:
-        return Outcome("failed", f"its worker died {LOSSES} times without a message, killed or out of memory")
+        return LOST
     except (InputError, CancelledError):
         raise
     except Exception as error:  # such as a package that it lacks
@@ -87,7 +84,7 @@ def connected(
             "use --workers 1."
         ) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # a worker that dies is Dask's to replace
-    asked = {"distributed.scheduler.allowed-failures": LOSSES - 1, "distributed.worker.daemon": False}
+    asked = {"distributed.scheduler.allowed-failures": DEATHS, "distributed.worker.daemon": False}
     with dask.config.set(asked), contextlib.ExitStack() as stack:
         try:
             if scheduler is not None:

@@ -16,25 +16,17 @@ METRICS = (FINAL_RETURN, *TIMES)
 RANGE = ("low", "high", "log", "step")
 MOST_TRIALS = 9_999
 JOURNAL, NAME = "search.journal", "uppertail"
-STATES = {"done": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
-"""Optuna's names of the states of outcomes."""
+STATES = {"done": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}  # Optuna's names of the states of outcomes
 
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """What is searched.
+    """What is searched."""
 
-    Args:
-        base: options of every trial.
-        options: option to the distribution of its values; choices are JSON.
-        trials: how many trials.
-        metric: what is better: a high final_return, or an early solved or first_success, by their means over seeds.
-    """
-
-    base: Mapping[str, Any]
-    options: Mapping[str, Any]
-    trials: int
-    metric: str
+    base: Mapping[str, Any]  # options of every trial
+    options: Mapping[str, Any]  # option to the distribution of its values; choices are JSON
+    trials: int  # how many trials
+    metric: str  # what is better: a high final_return, or an early solved or first_success, by their means over seeds
 
     @classmethod
     def of(cls, document: Mapping[str, Any], base: Mapping[str, Any], search: Mapping[str, Any]) -> "Space":

@@ -13,12 +13,10 @@ from uppertail.studies.cells import ENVIRONMENT, TIMES, Outcome, environment_of,
 from uppertail.studies.comparison import Sample, compare
 from uppertail.studies.definition import Definition
 
-SIZES = ("env.length", "env.size")
-"""Options over which the growth of episodes is fitted."""
+SIZES = ("env.length", "env.size")  # options over which the growth of episodes is fitted
 THRESHOLDS = 101
 
-Settings = Mapping[str, Mapping[str, Any]]
-"""The flat settings of each cell."""
+Settings = Mapping[str, Mapping[str, Any]]  # the flat settings of each cell
 
 
 def summary(

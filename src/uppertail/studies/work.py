@@ -8,28 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from uppertail.errors import InputError
-from uppertail.studies.cells import Cell, Outcome
+from uppertail.studies.cells import LOSSES, LOST, Cell, Outcome
 from uppertail.studies.folder import StudyFolder, checksums, finished_run
 from uppertail.studies.search import Pruner, Space, TrialPrunedError
 
 Train = Callable[[Cell, Path, Sequence[Callable[[Any], object]]], object]
-"""Trains a cell to its end, from its last checkpoint if there is one, in a folder. The functions are called with the
-progress after each chunk."""
+"""Trains a cell to its end in a folder, from its last checkpoint if there is one; calls the functions with progress."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """Runs cells of a study; what a worker is sent.
+    """Runs cells of a study; what a worker is sent."""
 
-    Args:
-        folder: the study's folder, under a name that every worker sees.
-        train: trains a cell.
-        space: the space of a search, if the cells are its trials.
-    """
-
-    folder: Path
+    folder: Path  # the study's, under a name that every worker sees
     train: Train
-    space: Space | None = None
+    space: Space | None = None  # of a search, if the cells are its trials
 
     def __call__(self, cell: Cell) -> Outcome:
         """Runs a cell, unless it has ended: each ends once, whoever works on it."""
@@ -41,7 +34,7 @@ class Work:
         with study.working_on(cell.name):
             outcome = study.outcome(cell.name)
             if outcome is None:
-                outcome = self._run(cell, study.cell(cell))
+                outcome = self._run(cell, study.cell(cell)) if study.begin(cell) <= LOSSES else LOST
                 study.end(cell.name, outcome)
         return outcome
 
