@@ -391,6 +391,6 @@ def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sweeps_end_where_the_start_is_0() -> None:
     learner: Any = ut.LeastSquares().build(agent_of(ut.PointMass(scale=1.0), OneHot(STATES)), None)
-    np.testing.assert_allclose(learner.regression.tolerances, 1e-4)
+    np.testing.assert_allclose(learner.regression.largest_change, 1e-4)
     state = learned(learner, transitions(80, reward_noise=0.0))
     assert np.isfinite(state.memory.change) and state.memory.change <= 1

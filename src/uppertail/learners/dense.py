@@ -171,7 +171,7 @@ class FeatureLearner(Learner):
     def sweep(self, key: PRNGKeyArray, transitions: Transitions, noise: Float[Array, ""]) -> PyTree:
         """The function that computes all targets and solves for the weights, once; A is factorized before."""
         regression, gram = self.regression, transitions.gram
-        is_mean, tolerances = np.array(self.agent.family.is_mean), regression.tolerances
+        is_mean = np.array(self.agent.family.is_mean)
         priors = regression.prior_counts(noise)
         least = jnp.max(jnp.where(is_mean, regression.spread_prior_count, priors))
         mean, spread = _factors(gram, jnp.asarray(regression.mean_prior_count)), _factors(gram, least)
@@ -191,7 +191,8 @@ class FeatureLearner(Learner):
             moved = weights - before.weights
             change = jnp.sqrt(jnp.maximum(jnp.einsum("afo,afg,ago->o", moved, gram, moved), 0.0) / total)
             noise = jnp.maximum(squares - explained, 0.0) / total
-            return Solution(weights, jnp.max(change / tolerances), noise, before.sweeps + 1)
+            change = jnp.max(regression.roots(change)) / regression.largest_change
+            return Solution(weights, change, noise, before.sweeps + 1)
 
         return once
 

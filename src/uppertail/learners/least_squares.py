@@ -35,7 +35,7 @@ class Defaults(NamedTuple):
     solve_after: float = 0.0
 
 
-TABLE = Defaults(1e-6, 1.0, False, 2.0, 1_000, 1e-4, rollout_steps=4, solve_after=0.01)
+TABLE = Defaults(1e-6, 1.0, False, 2.0, 200, 1e-4, rollout_steps=4, solve_after=0.01)
 VECTORS = Defaults(0.1, 0.22, True, 1.0, 40, 1e-3, rollout_steps=8, solve_after=0.02)
 
 
@@ -57,7 +57,7 @@ class LeastSquares(LearnerBuilder):
             policy's; else mean and spread are backed up with the policy's. null: false for tables, true for vectors.
         spread_power: what a spread beside a mean is raised to before it is averaged: 2 averages variances, 1 standard
             deviations; null: 2 for tables, 1 for vectors.
-        sweeps: the most sweeps over all data after each rollout; null: 1,000 for tables, 40 for vectors.
+        sweeps: the most sweeps over all data after each rollout; null: 200 for tables, 40 for vectors.
         tolerance: sweeps end when no coordinate changes by more than this share of the start; null: 1e-4 for
             tables, 1e-3 for vectors.
         outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average.

@@ -53,11 +53,10 @@ class Regression:
         return jnp.where(self.is_spread, jnp.asarray(self.start_width) ** powers, 1.0) * own
 
     @property
-    def tolerances(self) -> Float[Array, " outputs"]:
-        """The change of each coordinate below which sweeps end; that of a variance is the square of its root's."""
-        powers = np.array(self.powers, np.float32)
-        largest = jnp.max(jnp.abs(self.start) ** (1 / powers))
-        return (self.tolerance * jnp.where(largest > 0, largest, 1.0)) ** powers  # a point mass may start at 0
+    def largest_change(self) -> Float[Array, ""]:
+        """The change of a coordinate below which sweeps end, in units of return or of probability."""
+        largest = jnp.max(jnp.abs(self.roots(self.start)))
+        return self.tolerance * jnp.where(largest > 0, largest, 1.0)  # a point mass may start at 0
 
     @property
     def powers(self) -> tuple[float, ...]:
@@ -74,6 +73,11 @@ class Regression:
         """The coordinates of one distribution that are averaged."""
         plain = self.agent.family.coordinates(z)
         return plain ** np.array(self.powers, np.float32) if set(self.powers) != {1.0} else plain
+
+    def roots(self, vectors: Float[Array, "*batch outputs"]) -> Float[Array, "*batch outputs"]:
+        """The coordinates before they were raised to their powers."""
+        powers = np.broadcast_to(np.array(self.powers, np.float32), vectors.shape)
+        return jnp.where(powers == 1, vectors, jnp.maximum(vectors, 0.0) ** (1 / powers))
 
     def distribution(self, vector: Float[Array, " outputs"]) -> PyTree:
         """The valid distribution nearest to these coordinates."""

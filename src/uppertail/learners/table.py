@@ -177,7 +177,8 @@ class TableLearner(Learner):
         there, here = pairs != NONE, jnp.divmod(jnp.maximum(pairs, 0), values.shape[1])
         targets = self.summed(key, values, outcomes, jnp.maximum(pairs, 0))
         new = regression.start[None] + targets.deviations / (targets.visits[:, None] + self.prior(noise, targets))
-        moved = jnp.max(jnp.where(there[:, None], jnp.abs(new - values[here]) / regression.tolerances[None], 0.0))
+        change = jnp.abs(regression.roots(new) - regression.roots(values[here])) / regression.largest_change
+        moved = jnp.max(jnp.where(there[:, None], change, 0.0))
         noisiest = jnp.max(jnp.where(there, targets.squares / jnp.maximum(targets.visits, 1.0), 0.0))
         values = values.at[jnp.where(there, here[0], values.shape[0]), here[1]].set(new, mode="drop")
         return Sweep(values, jnp.maximum(sweep.noise, noisiest), jnp.maximum(sweep.change, moved), sweep.number)
