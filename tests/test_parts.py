@@ -144,7 +144,7 @@ BAD = {
     "choice": ("--network.activation gelu", "network.activation is gelu: use one of elu, relu, tanh or silu"),
     "an environment that is no builder": (
         "--env gymnasium.envs.classic_control.CartPoleEnv",
-        "is no builder of environments: register what makes it",
+        "is not an environment builder: register the function that makes it",
     ),
     "no list": (
         "--env Gym --env.id CartPole-v1 --env.wrappers HalfWrap",

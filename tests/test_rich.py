@@ -96,7 +96,7 @@ def test_a_sea_shows_row_and_column_and_bits_that_mean_nothing() -> None:
     ("make", "words"),
     [
         (lambda: RichChain(length=0), "length is 0, but a Chain needs at least 1 state"),
-        (lambda: RichChain(dim=1), "dim is 1, but unit vectors differ in 2 numbers or more: use 2 at least."),
+        (lambda: RichChain(dim=1), "dim is 1, but a unit vector needs at least 2 numbers: use 2 or more."),
         (lambda: RichChain(noise=-0.1), "noise is -0.1: use a finite number, 0 or more"),
         (lambda: RichSea(size=0), "size is 0, but a DeepSea needs at least 1 row"),
         (lambda: RichSea(bits=-1), "bits is -1: use 0 to 1024 random bits."),

@@ -10,11 +10,11 @@ from uppertail.training.settings import Settings
 FOLDER = {"folder": Option(str, None, "the run's folder", nargs="?")}
 QUIET = {"quiet": flag("print nothing but errors")}
 TRUST = {"trust": flag("run the code that the folder names, even if you did not make it on this machine")}
-PRESET = "a set of options: paper (the paper's own form) or minigrid (needs --env.id); options given beside it win"
+PRESET = "a set of options: paper (the paper's own form) or minigrid (needs --env.id); other options override it"
 CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
 RECORD_OVER = "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two"
-LOGGER = "beside log.jsonl: tensorboard, wandb, or the import path of your own class; may be given several times"
+LOGGER = "besides log.jsonl: tensorboard, wandb, or the import path of your own class; may be given several times"
 POLICY = {
     "policy": Option(
         str,
@@ -24,7 +24,7 @@ POLICY = {
     )
 }
 EXACT_POLICY = "uniform, optimal (of the highest expected return, ties shared), or a .npy file of [states, actions]"
-TOLERANCE = "largest Wasserstein-1 error wanted of a grid (default: 0.001 of the range of returns)"
+TOLERANCE = "largest acceptable Wasserstein-1 error of a grid (default: 0.001 of the range of returns)"
 WORKERS = (
     "cells side by side, each in a process of its own, or as many jobs (default: the cores that are usable); 1: one "
     "after another in this process"
@@ -152,13 +152,13 @@ runs with --record distributions), why a run got stuck, when seeds got there. It
             "exact",
             "compute the exact distribution of the return of a finite MDP under a fixed policy",
             """Computes the distribution of the return Z(s, a) of every state and action of a finite MDP under a
-stationary policy: by enumeration where no state comes back, else on a grid with a bound on its error. Prints a table
+stationary policy: by enumeration if no state can recur, else on a grid with a bound on its error. Prints a table
 and draws exact.png. A time limit is ignored.""",
             {
                 "policy": Option(str, "uniform", EXACT_POLICY),
                 "discount": Option(float, 0.995, "discount per step, in [0, 1]"),
                 "tolerance": Option(float | None, None, TOLERANCE),
-                "seed": Option(int, 0, "what the environment of this seed draws at random"),
+                "seed": Option(int, 0, "seed of the environment's random parts"),
                 "out": Option(str, None, "folder for the figure (default: runs/exact-ENV)"),
                 "json": flag("print all atoms and probabilities as JSON; draw only with --out"),
             },
@@ -170,14 +170,14 @@ and draws exact.png. A time limit is ignored.""",
             """Runs every cell of a study, each a run folder of `uppertail train`, and writes study.json. The file is
 YAML: base (options of `uppertail train`), grid (option: list of values; their product) and cells (a list of options).
 The same command again does what is missing. Exit code 1: some cells failed. Give the study's folder instead of the file
-to go on with the study in it.""",
+to continue the study in it.""",
             {
                 "study": Option(str, None, "the study's file, or its folder", nargs="?"),
                 "out": Option(str, None, "the study's folder (default: runs/NAME)"),
                 "workers": Option(int | None, None, WORKERS),
                 "scheduler": Option(str, None, "use the workers of a running Dask cluster: tcp://HOST:PORT"),
                 "launcher": Option(LAUNCHERS, "here", "where the workers are started: here, or as jobs of a cluster"),
-                "dry-run": flag("only say how many cells, and about how long"),
+                "dry-run": flag("only print the number of cells and about how long they take"),
                 "compare": Option(tuple[str, str] | None, None, COMPARE, nargs=2),
                 **QUIET,
             },
@@ -190,7 +190,7 @@ writes its numbers to summary.json. Called again with the same --out it continue
             {
                 "name": Option(str, None, "the figure", nargs="?"),
                 "out": Option(str, None, "folder for it (default: runs/reproduce-NAME)"),
-                "quick": flag("a version of a minute or two, not the paper's sizes"),
+                "quick": flag("a small version that takes a minute or two"),
                 **QUIET,
             },
             more=_figures,

@@ -65,8 +65,8 @@ def _show(found: Inspected, document: dict[str, Any]) -> None:
     ]
     if path:
         print_table(path, "Greedy path")
-    gap = " Gap: upper bound less the best of the other actions." if path else ""
-    print(f"Upper: the mean and two standard deviations. *: greedy.{gap}")
+    gap = " Gap: the upper bound minus that of the best other action." if path else ""
+    print(f"Upper: the mean plus two standard deviations. *: greedy.{gap}")
 
 
 def _action(row: dict[str, Any]) -> str:

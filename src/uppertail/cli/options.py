@@ -102,7 +102,7 @@ def class_named(part: str, name: Any) -> type:
     if name not in known.kinds and "." not in name:
         if part == "env" and "-v" in name:
             raise InputError(
-                f"{shown} is no class of ours: for an environment of Gymnasium, use --env Gym --env.id {shown}."
+                f"{shown} is not a class of UpperTail: for an environment of Gymnasium, use --env Gym --env.id {shown}."
             )
         raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, known.kinds, 1)}")
     why = ""
@@ -115,8 +115,8 @@ def class_named(part: str, name: Any) -> type:
     if not issubclass(kind, contract := known.load()):
         if part == "env":
             raise InputError(
-                f"{shown} is no builder of environments: register what makes it (gymnasium.register('My-v0', "
-                f"entry_point=...)), and use --env Gym --env.id MODULE:My-v0; or {use}"
+                f"{shown} is not an environment builder: register the function that makes it "
+                f"(gymnasium.register('My-v0', entry_point=...)), and use --env Gym --env.id MODULE:My-v0; or {use}"
             )
         raise InputError(f"The class {shown} given for --{part} is no subclass of {contract.__name__}: {use}")
     return kind

@@ -168,7 +168,7 @@ def show_comparison(a: str, b: str, document: Mapping[str, Any]) -> None:
         row = {"": name, "P(B is better)": better, "p": f"{numbers['p_value']:.2g}"}
         rows.append({**row, "effect": f"{effect} times" if is_ratio else effect})
     print_table(rows, texts=1)
-    print("Effects: how many times the episodes of A it takes B; final return of B less that of A.")
+    print("Effects: episodes of B divided by those of A; final return of B minus that of A.")
     print("95% bootstrap intervals over seeds, within each environment; p: permutation test.")
     for name, numbers in found.items():
         print(f"{name.capitalize()}: {verdict(numbers)}.")

@@ -149,7 +149,7 @@ class EnvironmentBuilder(abc.ABC):
             frames_per_second: None: as the environment says.
         """
         raise InputError(
-            f"{self.label} has no picture of itself, so there is nothing to watch: "
+            f"{self.label} draws no pictures, so there is nothing to watch: "
             "`uppertail reproduce chain-distributions` draws what is learned along a Chain."
         )
 

@@ -115,7 +115,7 @@ class RichChain(RichBuilder):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.dim >= 2:
-            raise InputError(f"dim is {self.dim}, but unit vectors differ in 2 numbers or more: use 2 at least.")
+            raise InputError(f"dim is {self.dim}, but a unit vector needs at least 2 numbers: use 2 or more.")
         if not 0 <= self.noise < math.inf:
             raise InputError(f"noise is {self.noise}: use a finite number, 0 or more, for example 0.1.")
 

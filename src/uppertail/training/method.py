@@ -172,6 +172,5 @@ def sanity_warnings(method: Method, encoding: Encoding) -> Iterator[str]:
         )
     if isinstance(encoding, Scalar) and getattr(method.network, "bias", None) is False:
         yield (
-            "Scalar states enter a network without biases, which gives them all but one function of the same sign: it "
-            "hardly tells them apart. Use --bias true, or --env.encoding one_hot."
+            "A network without biases can hardly tell scalar states apart: use --bias true, or --env.encoding one_hot."
         )

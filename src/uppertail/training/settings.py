@@ -47,12 +47,12 @@ class Settings:
         num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
         discount: discount per step, in [0, 1].
         learning_rate: step size of Adam, above 0.
-        learning_rate_end: step size at the end of `steps`, to which it falls linearly; null: it stays as it is.
+        learning_rate_end: step size at the end of `steps`, to which it decays linearly; null: it is constant.
         gradient_clip: largest size of any one entry of the gradient, above 0.
-        adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). Without a mean of
-            the gradient nothing moves on after its data are gone (docs/decisions/0011).
+        adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). With a first
+            rate of 0 a weight stops moving once its data have left the batch (docs/decisions/0011).
         adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it move the weights in
-            proportion to their size, so errors vanish instead of wavering (docs/decisions/0013).
+            proportion to their size, so small errors vanish (docs/decisions/0013).
         width: units in each hidden layer, short for --network.width; null: as the network has it.
         hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.

@@ -109,7 +109,7 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
             lines.append(f"{self.label} is stepped in Python: {self.inspected.table_error}.")
         lines += (
             f"The text {name!r} of {self.label} is left out: it never changed in {inspection.TRIED_EPISODES} random "
-            f"episodes of at most {inspection.TRIED_STEPS} steps. With --env.encoding hashed it counts."
+            f"episodes of at most {inspection.TRIED_STEPS} steps. Use --env.encoding hashed to keep it."
             for name in self.inspected.left_out
         )
         return " ".join(lines) or None
