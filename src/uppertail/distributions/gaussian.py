@@ -93,7 +93,7 @@ class Gaussian(Scaled[GaussianReturn]):
             about 1.3 of the scale (Implementation Details).
         terminal_std: standard deviation after the end of an episode, in units of the scale; above 0.
         beta: cross-entropy and KL are weighted by std_p^(2 beta), a constant (Seitzer et al. 2022, beta-NLL). 0 is the
-            paper's loss, whose gradient explodes as distributions narrow: a solved run falls. In [0, 1].
+            paper's loss, whose gradient explodes as distributions narrow, so a run can lose its solution. In [0, 1].
         distance: the loss, from the target to the prediction: wasserstein (squared, of order 2: its gradient vanishes
             with the error, so a solved run stays solved), cross_entropy (the paper's), kl, bhattacharyya or hellinger
             (squared); beta is for cross_entropy and kl only.

@@ -41,11 +41,12 @@ class VectorBuilder(EnvironmentBuilder):
     Args:
         scaling: by which bounds other observations are brought to [-1, 1]: auto (those seen so far for a Box, else
             those declared), declared or running (those seen so far).
-        features: how numbers enter the network: random (features that only near observations share), scaled (as they
+        features: how numbers enter the network: random (features that only nearby observations share), scaled (as they
             are; add --bias true) or auto (random where there is a Box; integers that have at most 4,096 values together
             are one state).
         num_features: how many random features.
-        length_scale: distance, as root mean square over the numbers in [-1, 1], at which observations begin to differ.
+        length_scale: distance between observations, as root mean square over the numbers in [-1, 1], beyond which they
+            share little.
         feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
             its own from them.
 
@@ -84,8 +85,8 @@ class PackageBuilder(VectorBuilder):
             episodes of a random policy.
         success: undiscounted return from which an episode counts as a success; null: as the environment declares, if
             it does.
-        reset_seed: what every episode is reset with, so that a layout that is drawn stays the same; run: each seed's
-            run with its own seed; null: every episode with another.
+        reset_seed: the seed of every reset, which keeps a random layout the same; run: each run's own seed; null: a
+            new one for each episode.
     """
 
     returns: tuple[float, float] | None = None

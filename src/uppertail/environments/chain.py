@@ -27,7 +27,7 @@ class Chain(StateBuilder):
         length: number of states, at least 1.
         ordered: the right action is always action 1, instead of drawn at random for each state and seed.
         time_limit: steps after which an episode is truncated, at least the length; null: 200 as in the paper, or the
-            length where that is more.
+            length if that is more.
         slip: probability that the right action fails, which ends the episode, in [0, 1]; 0 in the paper.
         actions: number of actions, one of which is right, at least 2; 2 in the paper.
         reward_std: standard deviation of the noise on every reward; 0 in the paper. With noise no return says whether
@@ -115,7 +115,7 @@ class TreasureChain(StateBuilder):
         distractors: number of states, from the first on, in which the wrong action pays; from 0 to the length.
         small_reward: what it pays, above 0 and below the treasure's 1.
         ordered: the right action is always action 1, instead of drawn at random for each state and seed.
-        time_limit: steps after which an episode is truncated, at least the length; null: 200, or the length where that
+        time_limit: steps after which an episode is truncated, at least the length; null: 200, or the length if that
             is more.
 
     Examples:

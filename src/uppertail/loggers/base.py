@@ -37,7 +37,7 @@ def metrics(progress: Progress) -> dict[str, float]:
 
 
 class Logger(abc.ABC):
-    """Writes down one run's numbers, chunk after chunk: `ut.train(..., on_chunk=logger)`.
+    """Records the numbers of a run after each chunk: `ut.train(..., on_chunk=logger)`.
 
     Steps are environment steps of each seed.
 

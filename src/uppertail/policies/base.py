@@ -85,7 +85,7 @@ class ExplorationPolicy(abc.ABC):
     """Scores the actions of one state; the highest score wins. A policy is a frozen dataclass.
 
     It may keep a memory, a tree of arrays: `init` makes it for a run, `begin` renews it for an episode, in full or in
-    part, `scores` reads it as `decision.memory`, and `advance` carries it on; `begin` and `advance` return the same
+    part, `scores` reads it as `decision.memory`, and `advance` updates it; `begin` and `advance` return the same
     shapes. Each environment of each seed has a memory of its own. In a backup, and in each episode of an evaluation, a
     policy remembers nothing of the run: its memory is what `begin` makes of that of `init`.
 

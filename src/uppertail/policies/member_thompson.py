@@ -17,9 +17,9 @@ from uppertail.schema import settle
 class MemberThompson(ExplorationPolicy):
     """Follows one member, or one draw of a network's weights, until the episode ends (Osband et al. 2016).
 
-    With draws of the return, both uncertainties are sampled: what is not known, once for each episode, and the chance
-    that this member predicts, at each decision (Moerland, Broekens, Jonker 2017). With `within`, what is not known is
-    sampled, and the spread that this member predicts attracts, as in `UCB`.
+    With draws of the return, both uncertainties are sampled: ignorance once for each episode, and the chance that
+    this member predicts at each decision (Moerland, Broekens, Jonker 2017). With `within`, ignorance is sampled,
+    and the spread that this member predicts is a bonus, as in `UCB`.
 
     Args:
         draws: 0: the action of the member's highest score; else the highest of this many draws from its return

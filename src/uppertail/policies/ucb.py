@@ -20,7 +20,7 @@ class UCB(ExplorationPolicy):
     """mean + c_a * std, with c_a drawn uniformly for each action (Section 5 and Fig. 2).
 
     The paper draws c from [1.7, 2.3] for each decision. A constant c, the default, commits to one plan: where many
-    steps have to go right, as on DeepSea, the drawn one dithers (docs/decisions/0012).
+    steps have to go right, as on DeepSea, a drawn one changes its plan on the way (docs/decisions/0012).
 
     Args:
         low: lowest c, at least 0.

@@ -35,13 +35,13 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
     """An environment of Gymnasium.
 
     Args:
-        compile: auto (an environment that shows its whole table is compiled, and trained on without Python) or never.
-        encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation,
-            whatever it holds, as a one-hot, where observations repeat exactly.
-        hash_size: with hashed, how many different observations that one-hot has a place for; it is rounded up to a
-            power of 2.
+        compile: auto (an environment that exposes its transition table is compiled) or never.
+        encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation
+            as a one-hot, for observations that repeat exactly.
+        hash_size: with hashed, slots of the hash table, one for each different observation; rounded up to a power
+            of 2.
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
-        wrappers: what is put around the environment, the innermost first, for example
+        wrappers: wrappers around the environment, the innermost first, for example
             '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
     """
 

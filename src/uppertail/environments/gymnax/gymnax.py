@@ -26,7 +26,7 @@ class Gymnax(GymnaxBuilder):
         id: its id in gymnax, for example MountainCar-v0, or module:Class of your own; from Python also an object.
         params: its parameters: those that differ from the default, for example '{max_steps_in_episode: 500}'; from
             Python also the parameters themselves.
-        kwargs: what its constructor is given, for example '{size: 20}'.
+        kwargs: arguments of its constructor, for example '{size: 20}'.
         images: whether a bounded Box of at least 8 x 8 is an image, read by convolutions; else its numbers are.
 
     Attributes:

@@ -70,7 +70,7 @@ class XMiniGrid(GymnaxBuilder):
     Args:
         id: its id, for example MiniGrid-DoorKey-8x8.
         params: parameters that differ from the environment's own, for example '{view_size: 5, max_steps: 200}'.
-        view: what is observed beside the agent's direction: partial (the fields in front of it) or whole (all of the
+        view: what is observed besides the agent's direction: partial (the fields in front of it) or whole (all of the
             grid, where it is and what it carries).
         max_reward: the highest reward of a step; a larger one is cut to it. The goal pays less when it comes late: with
             0.1 it pays the same at any time.
