@@ -10,7 +10,7 @@ import pytest
 import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.encodings import RandomFeatures, Vector
-from uppertail.encodings.landmarks import SCALES, UNEXPLAINED, Landmarks, Places
+from uppertail.encodings.landmarks import GROWTH, SCALES, UNEXPLAINED, Landmarks, Places
 from uppertail.errors import InputError
 from uppertail.learners.transitions import Transitions, gram_of
 from uppertail.types import POLICY_CHOICE, Transition
@@ -36,7 +36,8 @@ def test_products_of_features_are_the_kernel_where_landmarks_explain_it() -> Non
     places, features = seen(Landmarks(BOTH, 120, 0.3), points)
     count = int(places.used)
     assert 10 < count < 120 and float(places.length_scale) == np.float32(0.3)
-    expected = kernel(points, points, points.min(axis=0), points.max(axis=0), 0.3)
+    low, high = (np.asarray(bound, float) for bound in places.bounds)
+    expected = kernel(points, points, low, high, 0.3)
     left = 1 - (features**2).sum(axis=1)
     assert left.max() < 1.5 * UNEXPLAINED + 0.01  # bounds that grew after a point was seen change its share a little
     np.testing.assert_allclose(features @ features.T, expected, atol=1.6 * UNEXPLAINED + 0.01)
@@ -54,12 +55,13 @@ def test_length_scales_grow_where_there_is_no_room() -> None:
     encoding = Landmarks(BOTH, 12, 0.05)
     places, features = seen(encoding, points)
     assert float(places.length_scale) > 0.1 and int(places.version) > 0
-    expected = kernel(points, points, points.min(axis=0), points.max(axis=0), float(places.length_scale))
+    low, high = (np.asarray(bound, float) for bound in places.bounds)
+    expected = kernel(points, points, low, high, float(places.length_scale))
     assert (np.diag(expected) + 1e-3 >= (features**2).sum(axis=1)).all()
 
 
 def test_random_features_become_two_thirds_as_many_landmarks() -> None:
-    assert RandomFeatures(BOTH, 300, 2.0).for_least_squares() == Landmarks(BOTH, 200, 0.3)
+    assert RandomFeatures(BOTH, 300, 2.0).for_least_squares() == Landmarks(BOTH, 200, 0.6)
     assert BOTH.for_least_squares() is BOTH
 
 
@@ -118,6 +120,16 @@ def test_only_numbers_without_declared_bounds_change_the_scale() -> None:
     declared = encoding.observe(places, jnp.array([[0.9, 0.5]]))
     assert int(declared.version) == int(places.version) and int(declared.used) > int(places.used)
     assert int(encoding.observe(places, jnp.array([[0.0, 1.5]])).version) == int(places.version) + 1
+
+
+def test_bounds_that_are_exceeded_grow_by_a_share_of_their_span() -> None:
+    encoding, places = Landmarks(BOTH, 20, 0.3), None
+    low_to_high = []
+    for numbers in ([[0.0, 0.0], [1.0, 2.0]], [[1.01, 1.0], [0.5, -1.0]]):
+        places = encoding.observe(encoding.init(jax.random.key(0)) if places is None else places, jnp.array(numbers))
+        low_to_high.append(np.asarray(places.bounds))
+    np.testing.assert_allclose(low_to_high[0], [[0.0, 0.0], [1.0, 2.0]])
+    np.testing.assert_allclose(low_to_high[1], [[0.0, -1.0], [1.0 + GROWTH, 2.0]])
 
 
 def test_features_that_are_0_change_no_solution(monkeypatch: pytest.MonkeyPatch) -> None:

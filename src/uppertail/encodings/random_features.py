@@ -18,7 +18,7 @@ SCALES = (0.5, 1.0, 2.0)
 """The length scales of equally many features each, in units of the one that is asked for."""
 
 
-FINEST = 0.15  # the finest length scale of landmarks, in units of the one that is asked for
+FINEST = 0.3  # the finest length scale of landmarks, in units of the one that is asked for
 
 
 class Waves(NamedTuple):
