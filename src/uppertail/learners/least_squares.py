@@ -35,7 +35,7 @@ class Defaults(NamedTuple):
     solve_after: float = 0.0
 
 
-TABLE = Defaults(1e-6, 1.0, False, 2.0, 200, 1e-4, rollout_steps=4, solve_after=0.01)
+TABLE = Defaults(1e-6, 1.0, False, 2.0, 200, 1e-4, rollout_steps=4, solve_after=0.002)
 VECTORS = Defaults(0.1, 0.22, True, 1.0, 40, 1e-3, rollout_steps=8, solve_after=0.02)
 
 
