@@ -11,10 +11,10 @@ import re
 import sys
 from collections.abc import Callable
 
-from documents import grids, limits, older, parts, reproduction, solved, speeds, uncertainties
+from documents import bsuite, grids, limits, older, parts, reproduction, solved, speeds, uncertainties
 from documents.cells import ROOT
 
-PAGES = ("least-squares", "results", "uncertainties", "minigrid", "reproduction", "performance", "parts")
+PAGES = ("least-squares", "results", "uncertainties", "minigrid", "reproduction", "performance", "parts", "bsuite")
 DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in PAGES))
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
@@ -40,6 +40,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "speeds": speeds.speeds,
     "scaling": speeds.growth,
     "parts": parts.parts,
+    "bsuite": bsuite.scores,
 }
 """The tables by the names that documents have for them."""
 
