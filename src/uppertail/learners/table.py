@@ -1,6 +1,7 @@
 """Least squares on one-hot features: a table, whose A is a diagonal of counts."""
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 import jax
@@ -29,13 +30,11 @@ class TableMemory(NamedTuple):
         outcomes: all outcomes that were seen.
         noise: variance of the targets of the noisiest pair, in squared units of return.
         change: the largest change of a coordinate in the last sweep, over its tolerance; above 1, sweeps go on.
-        solved: how many transitions there were at the last sweep.
     """
 
     outcomes: Outcomes
     noise: Float[Array, ""]
     change: Float[Array, ""]
-    solved: Float[Array, ""]
 
 
 class Targets(NamedTuple):
@@ -82,7 +81,7 @@ class TableLearner(Learner):
 
     regression: Regression
     outcomes_per_pair: int
-    solve_after: float = 0.0
+    solve_after: float
 
     @property
     def agent(self) -> Agent:
@@ -102,8 +101,7 @@ class TableLearner(Learner):
             powers=regression.powers,
         )
         outcomes = Outcomes.none(pairs, self.outcomes_per_pair * pairs)
-        zero = jnp.zeros(())
-        return LearnerState(network.observe(observations), TableMemory(outcomes, zero, zero, zero))
+        return LearnerState(network.observe(observations), TableMemory(outcomes, jnp.zeros(()), jnp.zeros(())))
 
     def learn(
         self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]
@@ -120,13 +118,18 @@ class TableLearner(Learner):
         outcomes, _ = jax.lax.scan(add, state.memory.outcomes, (pairs, nexts, fresh.reward, fresh.terminated))
         counts = network.counts.at[states, fresh.action].add(1.0)
         memory, total = state.memory, jnp.sum(counts)
-        due = (outcomes.size > memory.outcomes.size) | (total - memory.solved >= self.solve_after * total)
+        due = (outcomes.size > memory.outcomes.size) | self.is_due(total - pairs.shape[0], total)
         before = Sweep(network.values, memory.noise, memory.change, jnp.zeros((), jnp.int32))
         swept = self.solve(key, before, outcomes, pairs[::-1], due)
         network = dataclasses.replace(network, values=swept.values, counts=counts)
-        memory = TableMemory(outcomes, swept.noise, swept.change, jnp.where(due, total, memory.solved))
+        memory = TableMemory(outcomes, swept.noise, swept.change)
         report = swept.change[None]
         return LearnerState(network, memory), Metrics(report, swept.number[None].astype(jnp.float32), 0.0 * report)
+
+    def is_due(self, before: Float[Array, ""], total: Float[Array, ""]) -> Bool[Array, ""]:
+        """Whether the number of transitions has passed a power of 1 + solve_after: all seeds sweep at the same time."""
+        growth = math.log1p(self.solve_after)
+        return jnp.floor(jnp.log(total) / growth) > jnp.floor(jnp.log(jnp.maximum(before, 0.5)) / growth)
 
     def solve(
         self,
