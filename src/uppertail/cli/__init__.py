@@ -93,5 +93,6 @@ def _command(command: str, *rest: str) -> int:
         return 0
     programs.keep()
     os.environ["JAX_ENABLE_X64"] = "0"  # results are computed in 32 bits, whatever the surroundings ask of JAX
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA reports slow compilation as an error
     values = COMMANDS[command].parse(rest)
     return importlib.import_module(f"uppertail.cli.{command}").main(values)
