@@ -353,7 +353,7 @@ def test_comparisons_say_who_is_better(made, capsys):
     assert "Left out, as only one of them was run there: Chain env.length=4" in capsys.readouterr().out
     one = made / "cells" / "env.length=2,policy=UCB"
     assert main(["study", "--compare", str(one), str(one)]) == 0
-    assert capsys.readouterr().out.count("not told apart") == 3
+    assert capsys.readouterr().out.count("no clear difference") == 3
     assert main(["study", "--compare", str(one), str(made / "cells" / "env.length=4,policy=UCB")]) == 2
     assert "only runs in the same environment can be compared" in capsys.readouterr().err
     assert main(["study", "made", "--compare", "policy=UCB", "policy=Tomson"]) == 2

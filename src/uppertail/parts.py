@@ -1,6 +1,6 @@
 """The parts that a run is made of, and their built-in kinds: a new one is one file and one line here.
 
-Nothing is imported until it is named: the command line shows help, and `import uppertail` ends, in a moment.
+Modules load lazily, so that `--help` and `import uppertail` are fast.
 """
 
 import importlib

@@ -98,7 +98,7 @@ def load(folder: Path | str, trust: bool = False) -> TrainingResult:
         trust: whether code that the folder names may run though you did not make it on this machine.
 
     Raises:
-        InputError: it is not the folder of a run, or one of its files is missing or of no use.
+        InputError: it is not the folder of a run, or one of its files is missing or damaged.
 
     Examples:
         >>> import tempfile

@@ -99,7 +99,7 @@ class FiniteMDP(Environment):
         return next_state, TimeStep(next_state.state, reward, terminated, truncated)
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """The range over all steps, each followed by the best policy; by value iteration over one episode's time limit.
+        """The lowest and highest return of any step that is followed by the best policy, within one time limit.
 
         Losses that take repeated mistakes are left out, since they would set the scale of all returns.
         """

@@ -128,12 +128,12 @@ class ExplorationPolicy(abc.ABC):
         return ()
 
     def begin(self, key: PRNGKeyArray, decision: Decision) -> PyTree:
-        """The memory as an episode begins in this state; as it was by default."""
+        """The memory as an episode begins in this state; unchanged by default."""
         del key
         return decision.memory
 
     def advance(self, key: PRNGKeyArray, decision: Decision, action: Int[Array, ""]) -> PyTree:
-        """The memory after an action was chosen; as it was by default."""
+        """The memory after an action was chosen; unchanged by default."""
         del key, action
         return decision.memory
 

@@ -59,7 +59,7 @@ class Replay(abc.ABC):
         """`count` transitions with replacement, from a buffer that holds at least one."""
 
     def update(self, state: PyTree, indices: Int[Array, " count"], losses: Float[Array, " count"]) -> PyTree:
-        """The buffer after transitions were learned from; as it was by default.
+        """The buffer after transitions were learned from; unchanged by default.
 
         Args:
             state: the buffer.

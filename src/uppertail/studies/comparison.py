@@ -105,7 +105,7 @@ def verdict(found: Mapping[str, float]) -> str:
     """The verdict of a metric, in a word or two: the interval and the permutation test must agree."""
     if found["p_value"] < SIGNIFICANT and not found["low"] <= 0.5 <= found["high"]:
         return "B is better" if found["probability"] > 0.5 else "A is better"
-    return "not told apart"
+    return "no clear difference"
 
 
 def _round(numbers: Mapping[str, float]) -> dict[str, float]:

@@ -30,12 +30,12 @@ class Target(abc.ABC):
         """The network that bootstraps."""
 
     def after_update(self, state: PyTree, online: Network) -> PyTree:
-        """The state after an update of the network that learns; as it was by default."""
+        """The state after an update of the network that learns; unchanged by default."""
         del online
         return state
 
     def after_rollout(self, state: PyTree, online: Network) -> PyTree:
-        """The state after a rollout and its updates; as it was by default."""
+        """The state after a rollout and its updates; unchanged by default."""
         del online
         return state
 

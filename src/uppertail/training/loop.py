@@ -62,7 +62,7 @@ class RunState(NamedTuple):
     """The whole state of one seed's run.
 
     A seed that has reached its limit may go on until its chunk ends, or until all have reached theirs. `at_limit` is
-    its network at the limit, and means nothing before: `Loop.result` gives the network that the seed has learned.
+    its network at the limit, and undefined before: `Loop.result` gives the network that the seed has learned.
     `visit_counts` is () if they are not recorded.
     """
 
