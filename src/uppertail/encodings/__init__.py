@@ -5,23 +5,13 @@ from uppertail.encodings.hashed import TEXT_PLACES, Hashed, hash_of, one_hot_tex
 from uppertail.encodings.image import Image
 from uppertail.encodings.landmarks import Landmarks
 from uppertail.encodings.random_features import RandomFeatures
-from uppertail.encodings.spaces import (
-    Features,
-    HashedStates,
-    Numbers,
-    ObservationSpace,
-    Pixels,
-    Preferences,
-    Scaling,
-    States,
-)
-from uppertail.encodings.states import OneHot, Scalar, StateEncoding, Thermometer, require_state, state_encoding
+from uppertail.encodings.spaces import HashedStates, Numbers, ObservationSpace, Pixels, Preferences, States
+from uppertail.encodings.states import OneHot, Scalar, Thermometer, require_state
 from uppertail.encodings.vector import Vector
 
 __all__ = [
     "TEXT_PLACES",
     "Encoding",
-    "Features",
     "Hashed",
     "HashedStates",
     "Image",
@@ -33,13 +23,10 @@ __all__ = [
     "Preferences",
     "RandomFeatures",
     "Scalar",
-    "Scaling",
-    "StateEncoding",
     "States",
     "Thermometer",
     "Vector",
     "hash_of",
     "one_hot_text",
     "require_state",
-    "state_encoding",
 ]

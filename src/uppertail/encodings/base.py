@@ -2,6 +2,7 @@
 
 import abc
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
@@ -11,8 +12,8 @@ from uppertail.types import PyTree
 class Encoding(abc.ABC):
     """Turns one observation into the network's input. Observations that share features learn together.
 
-    An encoding is a frozen dataclass. What it learns or observes in a run is its `encoder`, a tree of arrays that the
-    network carries: kernels, bounds of the observations, or nothing.
+    An encoding is a frozen dataclass with `features`, or with `is_one_hot` and `index`. What it learns or observes in a
+    run is its `encoder`, a tree of arrays that the network carries: kernels, bounds of the observations, or nothing.
     """
 
     @property
@@ -30,13 +31,21 @@ class Encoding(abc.ABC):
         raise TypeError(f"{type(self).__name__} has no index of {observation} with {encoder}.")
 
     def features(self, encoder: PyTree, observation: Array) -> Float[Array, " features"]:
-        """The features of one observation, whose squares sum to about 1; for least squares."""
-        return self.project(encoder, jnp.eye(self.num_features), observation)
+        """The features of one observation; by default the one at `index` is 1."""
+        return jax.nn.one_hot(self.index(encoder, observation), self.num_features)
 
     @property
     def gain(self) -> float:
         """What `project` multiplies `features` by; 1 by default."""
         return 1.0
+
+    def project(
+        self, encoder: PyTree, weight: Float[Array, "features outputs"], observation: Array
+    ) -> Float[Array, " outputs"]:
+        """The encoded observation times the weight of the first layer; that of a one-hot is a row."""
+        if self.is_one_hot:
+            return weight[self.index(encoder, observation)]
+        return self.gain * (self.features(encoder, observation) @ weight)
 
     @property
     def has_features(self) -> bool:
@@ -52,12 +61,6 @@ class Encoding(abc.ABC):
         """The encoder after a batch of observations, with one leading axis; by default it stays as it is."""
         del observations
         return encoder
-
-    @abc.abstractmethod
-    def project(
-        self, encoder: PyTree, weight: Float[Array, "features outputs"], observation: Array
-    ) -> Float[Array, " outputs"]:
-        """The encoded observation times the weight of the first layer."""
 
     def seen_bounds(self, encoder: PyTree) -> tuple[Array, Array] | None:
         """The lowest and highest value of each number that was observed; None: it does not keep them."""
@@ -79,10 +82,6 @@ class Encoding(abc.ABC):
         return self
 
     def remark(self, encoder: PyTree) -> str | None:
-        """A note for the user at a run's end, about what was observed; None: nothing to note.
-
-        Args:
-            encoder: the encoders of all seeds, every array with a leading axis of seeds.
-        """
+        """A note at a run's end, from the encoders of all seeds, whose arrays a seeds' axis leads; None by default."""
         del encoder
         return None

@@ -18,8 +18,7 @@ Table = Float[Array, "places 2"]
 TRIED = 16  # places that an observation may have: in a half-full table, it finds none free once in 65,000 times
 FULL = 0.9  # the share of places taken from which on the user is told: by then one observation in a hundred found none
 MOST = 2**31 - 1  # the largest hash of an observation: it is an integer of 32 bits, with a sign, as JAX has them
-TEXT_PLACES = 64
-"""Places of the one-hot of a text. A new text takes the place of its hash, so that no list of texts has to be kept."""
+TEXT_PLACES = 64  # of the one-hot of a text, which takes the place of its hash: no list of texts has to be kept
 
 
 def hash_of(observation: Any) -> np.ndarray:
@@ -35,12 +34,7 @@ def one_hot_text(text: str) -> Float[np.ndarray, " places"]:
 
 
 def place_of(observation: Any, places: int) -> int:
-    """The place of an observation, from 0; the same in every process, for observations that are exactly the same.
-
-    Args:
-        observation: what an environment shows: numbers, arrays, texts, and mappings or sequences of these.
-        places: how many there are.
-    """
+    """The place, from 0, of numbers, arrays, texts, or mappings or sequences of these; the same in every process."""
     total = hashlib.blake2b(digest_size=8)
     for part in _parts(observation):
         total.update(len(part).to_bytes(8) + part)
@@ -73,15 +67,9 @@ class Hashed(Encoding):
     Two observations share a place only if none was left for the later one, or if their hashes are the same. One that
     was never observed is shown in the place that it would get. The encoder is the table: the upper and lower 16 bits of
     the hash in each place, as numbers; both are 0 in a free one.
-
-    Args:
-        places: how many there are, a power of 2.
-
-    Raises:
-        InputError: the number of places is no power of 2.
     """
 
-    places: int
+    places: int  # how many there are, a power of 2
 
     def __post_init__(self) -> None:
         if self.places < 1 or self.places & (self.places - 1):
@@ -106,11 +94,6 @@ class Hashed(Encoding):
             return table.at[place].set(jnp.where(_free(before), _halves(observation), before)), None
 
         return jax.lax.scan(enter, encoder, observations)[0]  # one after another: two may want the same place
-
-    def project(
-        self, encoder: Table, weight: Float[Array, "features outputs"], observation: Int[Array, ""]
-    ) -> Float[Array, " outputs"]:
-        return weight[self.index(encoder, observation)]
 
     def remark(self, encoder: Float[Array, "seeds places 2"]) -> str | None:
         """A note if the table is so full that some observations found no place."""

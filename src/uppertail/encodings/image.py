@@ -10,31 +10,22 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
 
-CHANNELS = (16, 32, 64, 64)
-"""Kernels of each layer; layers are added, at most these, until the image is no larger than `SMALL` either way."""
+CHANNELS, SMALL = (16, 32, 64, 64), 8
+"""Kernels of each layer; layers are added, at most these, until the image is no larger than SMALL either way."""
 
-SMALL = 8
 
 Kernels = tuple[Float[Array, "3 3 _in _out"], ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Image(Encoding):
-    """An image through 3x3 convolutions of stride 2 with ELU, each of which halves it; then flat.
-
-    Args:
-        height: rows.
-        width: columns.
-        channels: numbers per pixel.
-        channels_first: whether an observation is [channels, height, width] instead of [height, width, channels].
-        peak: the largest declared number of a pixel, which becomes 1.
-    """
+    """An image through 3x3 convolutions of stride 2 with ELU, each of which halves it; then flat."""
 
     height: int
     width: int
     channels: int
-    channels_first: bool = False
-    peak: float = 255.0
+    channels_first: bool = False  # whether an observation is [channels, height, width], not [height, width, channels]
+    peak: float = 255.0  # the largest declared number of a pixel, which becomes 1
 
     @property
     def has_features(self) -> bool:
@@ -58,19 +49,14 @@ class Image(Encoding):
         glorot = jax.nn.initializers.glorot_uniform()
         return tuple(glorot(k, shape) for k, shape in zip(jax.random.split(key, len(shapes)), shapes, strict=True))
 
-    def project(
-        self, encoder: Kernels, weight: Float[Array, "features outputs"], observation: Array
-    ) -> Float[Array, " outputs"]:
-        pixels = observation.astype(jnp.float32) / self.peak
-        pixels = pixels.reshape((self.channels, self.height, self.width) if self.channels_first else self.shape)
-        image = (jnp.moveaxis(pixels, 0, -1) if self.channels_first else pixels)[None]
+    def features(self, encoder: Kernels, observation: Array) -> Float[Array, " features"]:
+        pixels, size = observation.astype(jnp.float32) / self.peak, (self.height, self.width)
+        if self.channels_first:
+            image = jnp.moveaxis(pixels.reshape(self.channels, *size), 0, -1)[None]
+        else:
+            image = pixels.reshape(1, *size, self.channels)
         for kernel in encoder:
             image = jax.nn.elu(
                 jax.lax.conv_general_dilated(image, kernel, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
             )
-        return image.reshape(-1) @ weight
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Height, width, channels."""
-        return self.height, self.width, self.channels
+        return image.reshape(-1)

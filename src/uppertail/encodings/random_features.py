@@ -14,11 +14,9 @@ from uppertail.encodings.vector import Bounds, Vector
 from uppertail.errors import InputError
 from uppertail.schema import settle
 
-SCALES = (0.5, 1.0, 2.0)
-"""The length scales of equally many features each, in units of the one that is asked for."""
-
-
-FINEST = 0.3  # the finest length scale of landmarks, in units of the one that is asked for
+# in units of the length scale that is asked for
+SCALES = (0.5, 1.0, 2.0)  # those of equally many features each
+FINEST = 0.3  # the finest of landmarks
 
 
 class Waves(NamedTuple):
@@ -38,18 +36,12 @@ class RandomFeatures(Encoding):
     them, so their returns stay wide. By default absolute values sum to about 1, as a one-hot's do, so that a step of
     Adam changes as much; hidden units then stay in the linear part of their ELU. With a larger norm they leave it, and
     the network learns features of its own: finer distinctions, but far observations share more (docs/decisions/0008).
-
-    Args:
-        vector: how the numbers are brought to a common scale first.
-        count: number of features.
-        length_scale: the distance, as root mean square over the scaled numbers, at which observations begin to differ.
-        norm: sum of the features' absolute values, about.
     """
 
-    vector: Vector
-    count: int = 300
-    length_scale: float = 1.0
-    norm: float = 1.0
+    vector: Vector  # how the numbers are brought to a common scale first
+    count: int = 300  # number of features
+    length_scale: float = 1.0  # root mean square of scaled numbers at which observations begin to differ
+    norm: float = 1.0  # sum of the features' absolute values, about
 
     def __post_init__(self) -> None:
         settle(self)
@@ -83,11 +75,6 @@ class RandomFeatures(Encoding):
 
     def seen_bounds(self, encoder: Waves) -> Bounds:
         return encoder.bounds
-
-    def project(
-        self, encoder: Waves, weight: Float[Array, "features outputs"], observation: Float[Array, " entries"]
-    ) -> Float[Array, " outputs"]:
-        return self.gain * (self.features(encoder, observation) @ weight)
 
     @property
     def gain(self) -> float:

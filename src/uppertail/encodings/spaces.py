@@ -21,24 +21,14 @@ Features = Literal["auto", "random", "scaled"]  # the names of `--env.features`
 
 @dataclasses.dataclass(frozen=True)
 class Preferences:
-    """The user's choices of how observations enter the network.
+    """The user's choices of how observations enter the network."""
 
-    Args:
-        states: how integer states enter the network.
-        scaling: the bounds by which numbers are brought to [-1, 1]: declared ones, those observed so far, or auto
-            (observed ones where numbers are continuous, else declared ones).
-        features: whether numbers become random features, stay scaled, or auto (random where they are continuous).
-        num_features: how many random features.
-        length_scale: distance at which observations begin to differ in their random features.
-        feature_norm: sum of the absolute values of the random features.
-    """
-
-    states: StateEncoding = "one_hot"
-    scaling: Scaling = "auto"
-    features: Features = "auto"
-    num_features: int = 300
-    length_scale: float = 1.0
-    feature_norm: float = 1.0
+    states: StateEncoding = "one_hot"  # how integer states enter the network
+    scaling: Scaling = "auto"  # numbers to [-1, 1] by bounds declared or observed; auto: observed if continuous
+    features: Features = "auto"  # numbers become random features or stay scaled; auto: random if continuous
+    num_features: int = 300  # how many random features
+    length_scale: float = 1.0  # distance at which observations begin to differ in their random features
+    feature_norm: float = 1.0  # sum of the absolute values of the random features
 
 
 class ObservationSpace(abc.ABC):
@@ -52,11 +42,7 @@ class ObservationSpace(abc.ABC):
 
     @abc.abstractmethod
     def encoding(self, preferences: Preferences) -> Encoding:
-        """How an observation enters the network.
-
-        Raises:
-            InputError: the preferences cannot be met.
-        """
+        """How an observation enters the network; InputError if the preferences cannot be met."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,13 +66,9 @@ class States(ObservationSpace):
 
 @dataclasses.dataclass(frozen=True)
 class HashedStates(ObservationSpace):
-    """A whole observation, as its hash: an integer of 1 or more.
+    """A whole observation, as its hash: an integer of 1 or more."""
 
-    Args:
-        places: number of places for different ones; a power of 2 that is not smaller is taken.
-    """
-
-    places: int
+    places: int  # number of places for different ones; a power of 2 that is not smaller is taken
 
     def encoding(self, preferences: Preferences) -> Encoding:
         del preferences  # hashes have no order

@@ -23,12 +23,9 @@ class OfStates(Encoding):
 
 
 def require_state(encoding: Encoding, observation: object) -> None:
-    """Checks that a number is one of the states, since JAX would take an index beyond the last state for the last.
+    """Raises InputError unless a number is one of the states: JAX would take an index beyond the last for the last.
 
     It does nothing for other observations, and within compiled programs, where the number is not known.
-
-    Raises:
-        InputError: there is no such state.
     """
     if not isinstance(encoding, OfStates) or isinstance(observation, Tracer):
         return
@@ -38,7 +35,7 @@ def require_state(encoding: Encoding, observation: object) -> None:
 
 
 class OneHot(OfStates):
-    """A state as a unit vector: two states share nothing but biases. The product is a row lookup."""
+    """A state as a unit vector: two states share nothing but biases."""
 
     @property
     def is_one_hot(self) -> bool:
@@ -48,11 +45,6 @@ class OneHot(OfStates):
         del encoder
         return observation
 
-    def project(
-        self, encoder: tuple[()], weight: Float[Array, "features outputs"], observation: Int[Array, ""]
-    ) -> Float[Array, " outputs"]:
-        return weight[observation]
-
 
 class Scalar(OfStates):
     """A state as one number from -1 (the first state) to 1 (the last)."""
@@ -61,32 +53,23 @@ class Scalar(OfStates):
     def num_features(self) -> int:
         return 1
 
-    def project(
-        self, encoder: tuple[()], weight: Float[Array, "features outputs"], observation: Int[Array, ""]
-    ) -> Float[Array, " outputs"]:
-        return (2.0 * observation.astype(jnp.float32) / max(self.num_states - 1, 1) - 1.0) * weight[0]
+    def features(self, encoder: tuple[()], observation: Int[Array, ""]) -> Float[Array, "1"]:
+        return (2.0 * observation.astype(jnp.float32) / max(self.num_states - 1, 1) - 1.0)[None]
 
 
 class Thermometer(OfStates):
     """State s as s + 1 ones, then zeros: neighbours share all features but one."""
 
-    def project(
-        self, encoder: tuple[()], weight: Float[Array, "features outputs"], observation: Int[Array, ""]
-    ) -> Float[Array, " outputs"]:
-        return (jnp.arange(self.num_states) <= observation).astype(jnp.float32) @ weight
+    def features(self, encoder: tuple[()], observation: Int[Array, ""]) -> Float[Array, " features"]:
+        return (jnp.arange(self.num_states) <= observation).astype(jnp.float32)
 
 
 StateEncoding = Literal["one_hot", "scalar", "thermometer"]  # the names of `--env.encoding`
 
 STATE_ENCODINGS: dict[str, type[OfStates]] = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}
-"""Encodings of an integer state, by name."""
 
 
 def state_encoding(name: StateEncoding, num_states: int) -> OfStates:
-    """The encoding of this name.
-
-    Raises:
-        InputError: there is no such encoding.
-    """
+    """The encoding of this name."""
     require_choice("encoding", name, list(STATE_ENCODINGS))
     return STATE_ENCODINGS[name](num_states)

@@ -24,14 +24,10 @@ class Vector(Encoding):
     """Each number from -1 at its lower bound to 1 at its upper one; where a bound is infinite, by the bounds so far.
 
     Numbers that are declared to lie between 0 and 1 stay as they are, so that one-hot numbers stay one-hot.
-
-    Args:
-        low: declared lower bound of each number; minus infinity: none.
-        high: declared upper bound of each number; infinity: none.
     """
 
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    low: tuple[float, ...]  # declared lower bound of each number; minus infinity: none
+    high: tuple[float, ...]  # declared upper bound of each number; infinity: none
 
     @property
     def num_features(self) -> int:
@@ -54,10 +50,8 @@ class Vector(Encoding):
     def seen_bounds(self, encoder: Bounds) -> Bounds:
         return encoder
 
-    def project(
-        self, encoder: Bounds, weight: Float[Array, "features outputs"], observation: Float[Array, " features"]
-    ) -> Float[Array, " outputs"]:
-        return self.scaled(encoder, observation) @ weight
+    def features(self, encoder: Bounds, observation: Float[Array, " features"]) -> Float[Array, " features"]:
+        return self.scaled(encoder, observation)
 
     def scaled(self, encoder: Bounds, observation: Float[Array, " features"]) -> Float[Array, " features"]:
         """The observation on the common scale; 0 where only one number was ever observed."""

@@ -3,7 +3,8 @@
 import dataclasses
 from typing import Literal
 
-from uppertail.encodings import Features, Preferences, Scaling, StateEncoding
+from uppertail.encodings import Preferences
+from uppertail.encodings.spaces import Features, Scaling, StateEncoding
 from uppertail.environments.base import EnvironmentBuilder
 from uppertail.errors import InputError
 from uppertail.schema import settle
