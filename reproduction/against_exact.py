@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from reproduction.calibration import cramer
 from reproduction.snapshots import Snapshot
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import FiniteMDP
@@ -37,7 +38,7 @@ def against_exact(at: Snapshot, seed: int, draws: int) -> list[dict[str, Any]]:
             "mean": float(mean[state, action]),
             "std": float(std[state, action]),
             "wasserstein": truth.wasserstein(drawn[state, action]),
-            "cramer": truth.cramer(drawn[state, action]),
+            "cramer": cramer(truth, drawn[state, action]),
         }
         for (state, action), truth in exact.items()
         if state in reachable

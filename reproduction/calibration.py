@@ -7,6 +7,7 @@ alike.
 from typing import NamedTuple
 
 import numpy as np
+import scipy.stats
 from jaxtyping import Float
 
 from uppertail.exact.discrete import ExactReturn
@@ -44,6 +45,11 @@ def coverage(exact: ExactReturn, draws: Draws, level: float, tolerance: float = 
     return float(exact.probabilities[inside].sum())
 
 
+def cramer(exact: ExactReturn, draws: Draws) -> float:
+    """Cramér distance, the square root of the integral of (F - G)^2, to the distribution that gave the draws."""
+    return float(scipy.stats.energy_distance(exact.atoms, draws, exact.probabilities) / np.sqrt(2.0))
+
+
 def crps(exact: ExactReturn, draws: Draws) -> Score:
     """E over exact returns y of the integral of (F(z) - 1{y <= z})^2, where F is the learned distribution function.
 
@@ -51,7 +57,7 @@ def crps(exact: ExactReturn, draws: Draws) -> Score:
     """
     below = np.cumsum(exact.probabilities)[:-1]
     best = float(np.sum(below * (1 - below) * np.diff(exact.atoms)))
-    return Score(exact.cramer(draws) ** 2 + best, best)
+    return Score(cramer(exact, draws) ** 2 + best, best)
 
 
 def reliability(exact: ExactReturn, draws: Draws, levels: Float[np.ndarray, " levels"]) -> Float[np.ndarray, " levels"]:

@@ -12,8 +12,7 @@ discounted, any two of which are uncorrelated. So its second moment D is the sum
     D_0 = variance + d^2 / 4,    D_{k+1} = d^2 / 4 + discount^2 P D_k,    W1 <= E|difference| <= sqrt(D_K)
 
 with P the probabilities of going on. With one spacing d everywhere this is at most d / (2 sqrt(1 - discount^2)) plus
-what discount^K leaves of the standard deviation, and it holds with discount 1 where episodes end. (Adding up how far
-each projection moves mass, d / 2 at most, would give d / (2 (1 - discount)): true, but many times larger.)
+what discount^K leaves of the standard deviation, and it holds with discount 1 where episodes end.
 
 **Returns without bound.** With discount 1 a loop that pays has no highest return. There the grid ends 20 standard
 deviations from the mean; what a sweep moves back to the end is measured and added: C_{k+1} = moved + discount P C_k.
@@ -25,14 +24,16 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
-from uppertail.exact.discrete import NOTHING, ExactReturn, merge, split
+from uppertail.exact.discrete import NOTHING, ExactReturn, Points, merge, split
 from uppertail.exact.markov import MarkovReward
 
+Open = Int[np.ndarray, " open"]  # the states that are not enumerated
+Edges = Float[np.ndarray, "edges 3"]  # from, to, reward
 TARGET = 0.9  # share of the tolerance that the sweeps may use; the rest is for the last projection, in `exact_returns`
 TOLERANCE = 1e-3
 TAIL = 20.0
-MAX_ENTRIES, MAX_WORK, MAX_SWEEPS = 8_000_000, 10_000_000_000, 100_000
-"""Entries of the backup's sparse matrix; entries times sweeps, about a minute; sweeps."""
+MAX_ENTRIES, MAX_SWEEPS = 8_000_000, 100_000  # of the backup's sparse matrix
+MAX_WORK = 10_000_000_000  # entries times sweeps: about a minute
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,9 +47,7 @@ class _Grids:
     def points(self, state: int) -> Float[np.ndarray, " size"]:
         return self.low[state] + self.spacing[state] * np.arange(self.size)
 
-    def project(
-        self, state: int, returns: Float[np.ndarray, " points"]
-    ) -> tuple[Int[np.ndarray, " points"], Float[np.ndarray, " points"], Float[np.ndarray, " points"]]:
+    def project(self, state: int, returns: Points) -> tuple[Int[np.ndarray, " points"], Points, Points]:
         """Index of the neighbour below among all grids' points, share of the one above, distance from the grid."""
         within = np.clip(returns, self.low[state], self.low[state] + self.spacing[state] * (self.size - 1))
         index, share = split((within - self.low[state]) / (self.spacing[state] or 1.0), self.size)
@@ -101,9 +100,7 @@ def grid_returns(
     }
 
 
-def _edges(
-    process: MarkovReward, open_states: Int[np.ndarray, " open"]
-) -> tuple[Float[np.ndarray, "edges 3"], Float[np.ndarray, " edges"]]:
+def _edges(process: MarkovReward, open_states: Open) -> tuple[Edges, Float[np.ndarray, " edges"]]:
     """Each way (from, to, reward) between open states, counted within them, and its probability."""
     place = np.full(len(process.policy), -1)
     place[open_states] = np.arange(open_states.size)
@@ -117,7 +114,7 @@ def _edges(
 
 
 def _operator(
-    process: MarkovReward, grids: _Grids, edges: Float[np.ndarray, "edges 3"], shares: Float[np.ndarray, " edges"]
+    process: MarkovReward, grids: _Grids, edges: Edges, shares: Float[np.ndarray, " edges"]
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
     """The projected backup between open states, and how far each atom that leaves its grid is moved back."""
     rows, columns, entries, far_rows, far_columns, far = [], [], [], [], [], []
@@ -138,8 +135,8 @@ def _operator(
 
 
 def _from_known(
-    process: MarkovReward, grids: _Grids, open_states: Int[np.ndarray, " open"], known: dict[int, ExactReturn]
-) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, " open"]]:
+    process: MarkovReward, grids: _Grids, open_states: Open, known: dict[int, ExactReturn]
+) -> tuple[Points, Float[np.ndarray, " open"]]:
     """What each sweep receives from ends and from states already known, and how far it is moved."""
     arrived, moved = np.zeros(len(grids.low) * grids.size), np.zeros(len(grids.low))
     for place, state in enumerate(open_states.tolist()):
@@ -156,7 +153,7 @@ def _from_known(
     return arrived, moved
 
 
-def _start(grids: _Grids, mean: Float[np.ndarray, " states"]) -> Float[np.ndarray, " points"]:
+def _start(grids: _Grids, mean: Float[np.ndarray, " states"]) -> Points:
     """All mass of each state at its mean."""
     probability = np.zeros(len(mean) * grids.size)
     for state in range(len(mean)):

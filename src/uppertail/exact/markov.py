@@ -131,11 +131,7 @@ def uniform_policy(mdp: FiniteMDP) -> Float[np.ndarray, "states actions"]:
 
 
 def optimal_policy(mdp: FiniteMDP, discount: float) -> Float[np.ndarray, "states actions"]:
-    """The actions of the highest expected return, by value iteration, equally often where several share it.
-
-    Raises:
-        InputError: with discount 1 the values grow for ever.
-    """
+    """The actions of the highest expected return, by value iteration, equally often where several share it."""
     process = MarkovReward.of(mdp, uniform_policy(mdp), discount)
     value, before = np.zeros(mdp.num_states), np.full(mdp.num_states, np.inf)
     q, sweeps = np.zeros_like(process.policy), 0

@@ -32,7 +32,7 @@ def exact_returns(
     tolerance: float | None = None,
     max_atoms: int = MAX_ATOMS,
 ) -> dict[tuple[int, int], ExactReturn]:
-    """The distribution of the return from every state and action.
+    """The distribution of the return from every (state, action).
 
     Args:
         mdp: tables of one environment; its time limit is ignored.
@@ -41,9 +41,6 @@ def exact_returns(
         tolerance: largest Wasserstein-1 error wanted where enumeration is not possible, above 0; None: 0.001 of the
             range of returns. A grid that would take too long is coarser, and `error` says what it reached.
         max_atoms: enumeration stops at states with more atoms than this.
-
-    Returns:
-        (state, action) to its distribution.
 
     Raises:
         InputError: an argument does not fit the MDP, or with discount 1 an episode never ends.
