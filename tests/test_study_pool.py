@@ -13,7 +13,7 @@ from test_study_work import cells, leave_run
 from uppertail.errors import InputError
 from uppertail.studies import pool
 from uppertail.studies.folder import STUDY, StudyFolder
-from uppertail.studies.work import Work
+from uppertail.studies.pool import Work
 
 pytest.importorskip("distributed", reason="Dask's distributed is not installed")
 CLIENT = """
@@ -23,7 +23,7 @@ sys.path.insert(0, {tests!r})
 from test_study_pool import begin, connected
 from test_study_work import cells
 from uppertail.studies import pool
-from uppertail.studies.work import Work
+from uppertail.studies.pool import Work
 if __name__ == "__main__":
     with connected(Path({folder!r}), 1) as client:
         list(pool.outcomes(Work(Path({folder!r}), begin), iter(cells(1)), client))
@@ -96,6 +96,12 @@ def test_two_workers_share_the_cells_and_do_each_once(folder):
     assert {outcome.state for outcome in found.values()} == {"done"}
     assert len(found) == 6
     assert len(list((folder.path / "cells").glob("pid-*"))) == 2
+
+
+@pytest.mark.slow
+def test_the_usual_port_of_a_dashboard_stays_free(folder):
+    with connected(folder.path, workers=1) as client:
+        assert client.scheduler_info()["services"]["dashboard"] != 8787
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from uppertail.studies import folder as of_folder
 from uppertail.studies.cells import LOSSES, LOST, Cell
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import STUDY, StudyFolder
-from uppertail.studies.work import Work
+from uppertail.studies.pool import Work
 
 HOLD = """
 import sys, time

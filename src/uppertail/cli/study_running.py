@@ -18,7 +18,6 @@ from uppertail.studies.definition import Definition
 from uppertail.studies.folder import SUMMARY, StudyFolder, checkpoints, finished_run
 from uppertail.studies.search import Search, open_study
 from uppertail.studies.summary import Settings, summary
-from uppertail.studies.work import Work
 
 
 def counts(outcomes: Mapping[str, Outcome]) -> str:
@@ -82,7 +81,7 @@ def run(
     outcomes = folder.outcomes(definition)
     search = None if definition.space is None else Search(open_study(folder.path), definition.space)
     cells = search.cells() if search else (cell for cell in definition.cells if outcomes[cell.name].is_open)
-    work = Work(folder.path.resolve(), train, definition.space)
+    work = pool.Work(folder.path.resolve(), train, definition.space)
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(connect()) if connect else None
         status = stack.enter_context(Console(stderr=True, quiet=quiet).status(line(outcomes, workers)))

@@ -1,16 +1,21 @@
-"""Dask's workers: on this machine, of a cluster that runs already, or as the jobs of Slurm, PBS, LSF or SGE."""
+"""Work on cells, in this process or by Dask's workers: of this machine, of a running cluster, or as its jobs."""
 
 import contextlib
+import dataclasses
 import itertools
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from uppertail.errors import InputError, message_of
-from uppertail.studies.cells import LOST, Cell, Outcome
+from uppertail.studies.cells import LOSSES, LOST, Cell, Outcome
+from uppertail.studies.folder import StudyFolder, checksums, finished_run
+from uppertail.studies.search import Pruner, Space, TrialPrunedError
 
 SETTINGS = {
     "PJRT_NPROC": "1",
@@ -22,11 +27,62 @@ SETTINGS = {
 }
 """A worker has one thread of work, shares an accelerator, and may start processes, as some environments do."""
 JOBS = {"cores": 1, "memory": "4GB", "walltime": "04:00:00", "job_name": "uppertail"}  # a job's parameters by default
-DEATHS = 100  # Dask counts a worker's death against cells that only waited for it, too; see StudyFolder.begin
+DEATHS = 30  # Dask counts a worker's death against cells that only waited for it, too; see StudyFolder.begin
 TIMEOUT = 10.0  # seconds until a scheduler must answer
+DASHBOARD = "127.0.0.1:0"  # on a free port: several studies may run at a time
+
+Train = Callable[[Cell, Path, Sequence[Callable[[Any], object]]], object]
+"""Trains a cell to its end in a folder, from its last checkpoint if there is one; calls the functions with progress."""
 
 
-def outcomes(work: Callable[[Cell], Outcome], cells: Iterator[Cell], client: Any) -> Iterator[tuple[Cell, Outcome]]:
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """Runs cells of a study; what a worker is sent."""
+
+    folder: Path  # the study's, under a name that every worker sees
+    train: Train
+    space: Space | None = None  # of a search, if the cells are its trials
+
+    def __call__(self, cell: Cell) -> Outcome:
+        """Runs a cell, unless it has ended: each ends once, whoever works on it."""
+        study = StudyFolder(self.folder)
+        if not study.definition.is_file():
+            raise InputError(
+                f"there is no study in {self.folder} on this machine: use a folder that all workers share."
+            )
+        with study.working_on(cell.name):
+            outcome = study.outcome(cell.name)
+            if outcome is None:
+                outcome = self._run(cell, study.cell(cell)) if study.begin(cell) <= LOSSES else LOST
+                study.end(cell.name, outcome)
+        return outcome
+
+    def _run(self, cell: Cell, place: Path) -> Outcome:
+        began, message = time.monotonic(), "it ended without results"
+        try:
+            if finished_run(place) is None:
+                self.train(cell, place, [] if self.space is None else [Pruner(self.folder, cell)])
+        except TrialPrunedError:
+            return Outcome("pruned", seconds=time.monotonic() - began)
+        except InputError as error:
+            message = str(error)
+        except Exception as error:  # the user's own code may raise anything
+            traceback.print_exc()
+            message = f"{type(error).__name__}: {error}"
+        run = finished_run(place)
+        if run is None:
+            return Outcome("failed", message)
+        if at := run.summary["diverged"]:
+            step = at["step"]
+            return Outcome("failed", f"the loss of seed {at['seed']} became NaN or infinite by environment step {step}")
+        seconds = round(max(time.monotonic() - began, run.summary["wall_seconds"]), 3)
+        value = None if self.space is None else self.space.value(run)
+        if self.space is not None and value is None:
+            return Outcome("failed", "it finished no episode")
+        return Outcome("done", "", seconds, checksums(place), value)
+
+
+def outcomes(work: Work, cells: Iterator[Cell], client: Any) -> Iterator[tuple[Cell, Outcome]]:
     """Runs cells, as many at a time as the workers have threads; yields each when it ends, and how it ended."""
     from distributed import CancelledError, wait
     from distributed.comm.core import CommClosedError
@@ -66,14 +122,10 @@ def _outcome(future: Any) -> Outcome:
 def connected(
     workers: int, scheduler: str | None, launcher: str, jobs: Mapping[str, Any], folder: Path
 ) -> Iterator[Any]:
-    """Yields a client of Dask whose workers are started here and ended again, or are those of a running cluster.
+    """Yields a client of Dask whose workers are started here and ended again, or are those of a running scheduler.
 
-    Args:
-        workers: how many to start.
-        scheduler: the address of a running cluster's scheduler; None: start a cluster.
-        launcher: here, for processes of this machine, or slurm, pbs, lsf or sge.
-        jobs: parameters of the jobs, for the class in dask_jobqueue.
-        folder: where the output of jobs goes.
+    The launcher is here, for processes of this machine, or slurm, pbs, lsf or sge, for jobs with these parameters of
+    the class in dask_jobqueue, whose output goes into a folder.
     """
     try:
         import dask.config
@@ -106,7 +158,7 @@ def _processes(workers: int) -> Any:
     """A cluster of processes on this machine; a worker whose process dies is replaced."""
     from distributed import LocalCluster
 
-    quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    quiet: dict[str, Any] = {"dashboard_address": DASHBOARD, "silence_logs": logging.CRITICAL}
     env = {name: os.environ.get(name, value) for name, value in SETTINGS.items()}
     return LocalCluster(n_workers=workers, threads_per_worker=1, memory_limit=0, env=env, **quiet)
 
@@ -124,7 +176,8 @@ def _jobs(launcher: str, workers: int, parameters: Mapping[str, Any], folder: Pa
     if shutil.which(command) is None:
         raise InputError(f"There is no {command} here: call the launcher {launcher} where it works, or use --workers.")
     exports = [f"export {name}={value}" for name, value in SETTINGS.items()]
-    asked = {**JOBS, "job_script_prologue": exports, "log_directory": str(folder / "jobs"), **parameters}
+    asked = {**JOBS, "job_script_prologue": exports, "log_directory": str(folder / "jobs")}
+    asked |= {"scheduler_options": {"dashboard_address": DASHBOARD}, **parameters}
     try:
         cluster = cluster_class(**asked)
     except (TypeError, ValueError) as error:
