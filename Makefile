@@ -14,10 +14,13 @@ NEWEST = $(shell .ci/newest-python)
 NEWEST_VENV := .venv-newest
 LOWEST_VENV := .venv-lowest
 DOCS_VENV := .venv-docs
+EXTRAS_VENV := .venv-extras
 GYMNAX_VENV := .venv-gymnax
 SITE := build/docs
 QUICK := $(patsubst %,tests/test_%.py,checkpoints cli exact figures gaussian_losses gymnasium networks package policies \
 	records replay report study_pool study_search study_work)
+# The tests of which some are skipped where a package is missing that `make test` does not install.
+EXTRAS := $(patsubst %,tests/test_%.py,browser export gymnasium minigrid pages study study_pool study_search study_slurm use)
 
 # Pyright runs as it was installed: it looks for no newer version and downloads nothing.
 export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := 1
@@ -25,7 +28,8 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run bench test test-slow browser-test test-newest test-lowest test-gymnax docs dist lint format install hooks clean
+.PHONY: help run bench test test-slow coverage browser-test test-newest test-lowest test-extras test-gymnax docs dist lint format \
+	install hooks clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +48,10 @@ test-slow: $(VENV)/.installed-dev ## Run the tests of more than two seconds, mos
 	@echo "== pytest, slow tests"
 	@$(BIN)/$(PYTEST) -m slow
 
+coverage: $(VENV)/.installed-dev ## Measure what share of the package's lines the fast tests run.
+	@echo "== pytest, coverage"
+	@$(BIN)/$(PYTEST) -m "not slow" --cov=uppertail --cov-report=term:skip-covered
+
 browser-test: $(VENV)/.installed-dev ## Look at a report in a real browser: needs Chromium (Debian: apt-get install chromium).
 	@$(PIP) install --constraint constraints.txt --editable ".[dev,browser]"
 	@UPPERTAIL_BROWSER=required $(BIN)/pytest --quiet tests/test_browser.py
@@ -57,9 +65,13 @@ test-lowest: $(LOWEST_VENV)/.installed ## Run the same tests with the lowest ver
 	@echo "== pytest, lowest versions"
 	@$(LOWEST_VENV)/bin/$(PYTEST) -m "not slow" $(QUICK)
 
+test-extras: $(EXTRAS_VENV)/.installed test-gymnax ## Install the optional packages, and run the tests that need one.
+	@echo "== pytest, optional packages"
+	@$(EXTRAS_VENV)/bin/$(PYTEST) $(EXTRAS)
+
 test-gymnax: $(GYMNAX_VENV)/.installed ## Test environments of bsuite, gymnax and XLand-MiniGrid, some of which hold other packages back.
 	@echo "== pytest, bsuite, gymnax and XLand-MiniGrid"
-	@$(GYMNAX_VENV)/bin/pytest --quiet tests/test_bsuite.py tests/test_gymnax.py
+	@$(GYMNAX_VENV)/bin/pytest --quiet $(patsubst %,tests/test_%.py,bsuite cartpole_swingup deep_sea gymnax)
 
 docs: $(DOCS_VENV)/.installed ## Build the documentation site in build/docs; its programs run, warnings are errors.
 	@echo "== sphinx"
@@ -97,7 +109,7 @@ hooks: $(VENV)/.installed-dev ## Run the checks of `make lint` before each commi
 	@$(BIN)/pre-commit install
 
 clean: ## Remove the virtual environment, the caches and the builds; results stay.
-	@rm -rf $(VENV) $(PEERS) $(NEWEST_VENV) $(LOWEST_VENV) $(DOCS_VENV) $(GYMNAX_VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(PEERS) $(NEWEST_VENV) $(LOWEST_VENV) $(DOCS_VENV) $(EXTRAS_VENV) $(GYMNAX_VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -126,6 +138,12 @@ $(LOWEST_VENV)/.installed: pyproject.toml .ci/lowest | $(BIN)/python
 	@$(PYTHON) -m venv --clear $(LOWEST_VENV)
 	@$(LOWEST_VENV)/bin/python .ci/lowest > $(LOWEST_VENV)/lowest.txt
 	@$(LOWEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --constraint $(LOWEST_VENV)/lowest.txt --editable ".[test,search,jobs]"
+	@touch $@
+
+$(EXTRAS_VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "== creating $(EXTRAS_VENV)"
+	@$(PYTHON) -m venv $(EXTRAS_VENV)
+	@$(EXTRAS_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt --editable ".[test-extras]"
 	@touch $@
 
 $(GYMNAX_VENV)/.installed: pyproject.toml | $(BIN)/python
