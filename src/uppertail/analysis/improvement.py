@@ -13,15 +13,10 @@ DEALS = 10_000  # random deals of the permutation test
 
 
 class Scores(NamedTuple):
-    """All runs of an environment against all, those of A first.
+    """All runs of an environment against all, those of A first."""
 
-    Args:
-        scores: for each pair of runs, 1 if the second is better, 0 if the first is, 1/2 if neither is known to be.
-        first: how many of them are A's.
-    """
-
-    scores: Float[np.ndarray, "runs runs"]
-    first: int
+    scores: Float[np.ndarray, "runs runs"]  # 1 if the second is better, 0 if the first, 1/2 if neither is known to be
+    first: int  # how many of them are A's
 
     @property
     def between(self) -> Float[np.ndarray, "first second"]:
@@ -30,18 +25,12 @@ class Scores(NamedTuple):
 
 
 class Improvement(NamedTuple):
-    """How B compares with A.
+    """How B compares with A."""
 
-    Args:
-        probability: that a run of B is better than one of A, in the same environment; mean over environments.
-        low, high: its 95% interval, by resampling seeds within each environment.
-        p_value: how often runs that are dealt to A and B at random, within each environment, differ as much.
-    """
-
-    probability: float
-    low: float
+    probability: float  # that a run of B is better than one of A, in the same environment; mean over environments
+    low: float  # its 95% interval, by resampling seeds within each environment
     high: float
-    p_value: float
+    p_value: float  # how often runs that are dealt to A and B at random, within each environment, differ as much
 
 
 def higher_is_better(a: Float[np.ndarray, " first"], b: Float[np.ndarray, " second"]) -> Scores:
@@ -86,9 +75,6 @@ def ratio_of_times(environments: Sequence[tuple[Times, Times]]) -> Interval:
     """Mean time of B over that of A, geometric mean over environments: below 1, B is faster.
 
     The means are restricted: each run counts until the last time at which both A and B were seen, at most.
-
-    Args:
-        environments: the times of A and B in each.
     """
     generator, logarithms = np.random.default_rng(0), np.zeros(1)
     for a, b in environments:
@@ -100,14 +86,8 @@ def ratio_of_times(environments: Sequence[tuple[Times, Times]]) -> Interval:
     return percentiles(np.exp(logarithms))
 
 
-def difference_of_means(
-    environments: Sequence[tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]],
-) -> Interval:
-    """Mean of B less that of A, mean over environments.
-
-    Args:
-        environments: the values of A and B in each, higher for better.
-    """
+def difference_of_means(environments: Sequence[tuple[np.ndarray, np.ndarray]]) -> Interval:
+    """Mean of B less that of A, mean over environments."""
 
     def difference(*values: np.ndarray, axis: int) -> Any:
         means = [each.mean(axis=axis) for each in values]

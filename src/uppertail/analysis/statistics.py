@@ -25,11 +25,8 @@ class Interval(NamedTuple):
 def bootstrap(samples: Sequence[np.ndarray], statistic: Callable[..., Any]) -> Interval:
     """A statistic and its percentile bootstrap interval (Efron, 1979), by SciPy; of one seed, three equal numbers.
 
-    With few seeds it is narrower than its name: five seeds cannot show what a sixth might do.
-
-    Args:
-        samples: values of the seeds of each group, seeds last; they are resampled within each group.
-        statistic: takes the samples and `axis`; copies of all seeds of a group do not change it.
+    Seeds, the last axis, are resampled within each sample. With few seeds the interval is narrower than its name: five
+    cannot show what a sixth might do. The statistic takes the samples and `axis`; copies of all seeds do not change it.
     """
     two = [sample.repeat(2, axis=-1) if sample.shape[-1] == 1 else sample for sample in samples]  # SciPy's least
     interval = scipy.stats.bootstrap(
@@ -62,13 +59,7 @@ def share_interval(holds: Sequence[bool]) -> list[float]:
 def learning_curve(
     seeds: list[Episodes], window: int, points: int = 200
 ) -> tuple[Float[np.ndarray, " points"], Interval]:
-    """Mean return of the last `window` episodes against the episode, as far as every seed got.
-
-    Args:
-        seeds: finished episodes of each seed; at least one each.
-        window: episodes to average over; fewer at the start of a curve.
-        points: how many episodes to show.
-    """
+    """Mean return of the last `window` episodes (fewer at the start) at some episodes, as far as every seed got."""
     count = min(seed.returns.size for seed in seeds)
     episodes = np.unique(np.linspace(1, count, min(points, count)).round().astype(int))
     totals = [np.concatenate([[0.0], np.cumsum(seed.returns[:count], dtype=np.float64)]) for seed in seeds]
@@ -80,12 +71,7 @@ def learning_curve(
 def performance_profile(
     scores: Sequence[Float[np.ndarray, " _"]], thresholds: Float[np.ndarray, " thresholds"]
 ) -> Interval:
-    """The share of a method's runs with a score of at least each threshold, mean over environments.
-
-    Args:
-        scores: of its runs in each environment; seeds are resampled within each.
-        thresholds: the scores to reach.
-    """
+    """The share of a method's runs with a score of at least each threshold, mean over environments."""
 
     def share(*reached: np.ndarray, axis: int) -> Any:
         return np.mean([each.mean(axis=axis) for each in reached], axis=0)

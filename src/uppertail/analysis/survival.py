@@ -10,19 +10,16 @@ from jaxtyping import Bool, Float, Int
 
 from uppertail.analysis.statistics import CONFIDENCE, QUANTILES, Interval, percentiles, resample
 
+Rows = Float[np.ndarray, "resamples seeds"]
+Picks = Int[np.ndarray, "resamples seeds"]  # the seeds of each resample
 GROWTH_ITERATIONS, GROWTH_TOLERANCE, LEAST_ERROR, GROWTH_RESAMPLES = 2000, 1e-7, 1e-6, 500
 
 
 class Times(NamedTuple):
-    """When something happened to each seed; a seed to which it had not happened is censored.
+    """When something happened to each seed; a seed to which it had not happened is censored."""
 
-    Args:
-        at: the time of each seed, such as an episode.
-        happened: whether it happened at that time; otherwise the seed was last seen then.
-    """
-
-    at: Float[np.ndarray, " seeds"]
-    happened: Bool[np.ndarray, " seeds"]
+    at: Float[np.ndarray, " seeds"]  # the time of each seed, such as an episode
+    happened: Bool[np.ndarray, " seeds"]  # whether it happened at that time; otherwise the seed was last seen then
 
     @classmethod
     def of(cls, found: Sequence[float | None], last: Sequence[int]) -> Self:
@@ -32,17 +29,11 @@ class Times(NamedTuple):
 
 
 class Survival(NamedTuple):
-    """The Kaplan-Meier estimate: for how many seeds it has not happened yet.
+    """The Kaplan-Meier estimate: for how many seeds it has not happened yet."""
 
-    Args:
-        times: the times at which it happened, in order.
-        share: share of the seeds to which it has not happened, from each time on.
-        low, high: its 95% interval (Greenwood's variance, on the log-log scale).
-    """
-
-    times: Float[np.ndarray, " events"]
-    share: Float[np.ndarray, " events"]
-    low: Float[np.ndarray, " events"]
+    times: Float[np.ndarray, " events"]  # the times at which it happened, in order
+    share: Float[np.ndarray, " events"]  # share of the seeds to which it has not happened, from each time on
+    low: Float[np.ndarray, " events"]  # its 95% interval: Greenwood's variance, on the log-log scale
     high: Float[np.ndarray, " events"]
 
 
@@ -68,7 +59,7 @@ def median(seen: Times) -> tuple[float | None, float | None, float | None]:
     return value, low, high
 
 
-def medians(seen: Times, picks: Int[np.ndarray, "resamples seeds"]) -> Float[np.ndarray, " resamples"]:
+def medians(seen: Times, picks: Picks) -> Float[np.ndarray, " resamples"]:
     """Median of each resample, by the seeds that it has. Infinite if it is never reached."""
     at, share = _shares(seen, picks)
     rows = np.arange(len(at))
@@ -79,18 +70,14 @@ def medians(seen: Times, picks: Int[np.ndarray, "resamples seeds"]) -> Float[np.
     return (bounds[0] + bounds[1]) / 2
 
 
-def restricted_means(
-    seen: Times, horizon: float, picks: Int[np.ndarray, "resamples seeds"]
-) -> Float[np.ndarray, " resamples"]:
+def restricted_means(seen: Times, horizon: float, picks: Picks) -> Float[np.ndarray, " resamples"]:
     """Mean of the time or the horizon, whichever comes first, in each resample: the area under its estimate."""
     at, share = _shares(seen, picks)
     edges = np.minimum(np.pad(at, ((0, 0), (0, 1)), constant_values=np.inf), horizon)
     return edges[:, 0] + (share * np.diff(edges, axis=1)).sum(axis=1)
 
 
-def _shares(
-    seen: Times, picks: Int[np.ndarray, "resamples seeds"]
-) -> tuple[Float[np.ndarray, "resamples seeds"], Float[np.ndarray, "resamples seeds"]]:
+def _shares(seen: Times, picks: Picks) -> tuple[Rows, Rows]:
     """The times of each resample in order, and after each of them the share to which it has not happened."""
     at, happened = seen.at[picks], seen.happened[picks]
     order = np.lexsort([~happened, at], axis=1)  # of equal times, those that happened come first
@@ -99,11 +86,7 @@ def _shares(
 
 
 def growth_exponent(sizes: dict[float, Times]) -> Interval | None:
-    """The exponent of a power law of time over size; None unless some seed got there in each of two sizes or more.
-
-    Args:
-        sizes: size to the times of its seeds, all above 0; seeds are resampled in each size.
-    """
+    """The exponent of a power law of time over size; None unless some seed got there in each of two sizes or more."""
     if sum(bool(seen.happened.any()) for seen in sizes.values()) < 2:
         return None
     generator = np.random.default_rng(0)
@@ -115,11 +98,7 @@ def growth_exponent(sizes: dict[float, Times]) -> Interval | None:
     return percentiles(np.where(enough, _slopes(x, y, happened), np.nan))
 
 
-def _slopes(
-    x: Float[np.ndarray, "resamples seeds"],
-    y: Float[np.ndarray, "resamples seeds"],
-    happened: Bool[np.ndarray, "resamples seeds"],
-) -> Float[np.ndarray, " resamples"]:
+def _slopes(x: Rows, y: Rows, happened: Bool[np.ndarray, "resamples seeds"]) -> Float[np.ndarray, " resamples"]:
     """Slope of the censored regression of each row (Tobin, 1958), by expectation and maximization.
 
     The logarithm of a time is a line over the logarithm of the size, plus a normal error. Times that were not seen are

@@ -86,11 +86,7 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         return -math.inf, math.inf
 
     def fit(self, returns: ReturnRange) -> Self:
-        """This family with its open settings filled in from the range of the environment's returns.
-
-        Raises:
-            InputError: the family cannot represent these returns as it is configured.
-        """
+        """This family with its open settings filled in; InputError if it cannot represent these returns."""
         del returns
         return self
 

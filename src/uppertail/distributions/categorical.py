@@ -89,25 +89,20 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         return self.centers[0], self.centers[-1]
 
     def fit(self, returns: ReturnRange) -> Self:
-        """The support: the range of the returns and a margin.
-
-        Raises:
-            InputError: the support does not cover the returns, or it is open and the returns are not known.
-        """
+        """The support: the range of the returns and a margin."""
         share = max(MARGIN, 0.5 / (self.bins - 1))  # at the least half a bin, so that the centers cover the returns
         margin = share * range_of(returns)
-        suggested_low, suggested_high = returns.low - margin, returns.high + margin
-        low = suggested_low if self.low is None else self.low
-        high = suggested_high if self.high is None else self.high
+        first, last = returns.low - margin, returns.high + margin
+        low, high = first if self.low is None else self.low, last if self.high is None else self.high
         if not returns.known and (self.low is None or self.high is None):
             raise InputError(
                 "The range of the environment's returns is not known, so Categorical needs the edges of its support: "
-                f"episodes of a random policy suggest low {suggested_low:.4g} and high {suggested_high:.4g}."
+                f"episodes of a random policy suggest low {first:.4g} and high {last:.4g}."
             )
         if returns.known and (low > returns.low or high < returns.high):
             raise InputError(
                 f"The support [{low:g}, {high:g}] does not cover the environment's returns, which run from "
-                f"{returns.low:g} to {returns.high:g}: use low {suggested_low:g} and high {suggested_high:g}."
+                f"{returns.low:g} to {returns.high:g}: use low {first:g} and high {last:g}."
             )
         return dataclasses.replace(self, low=float(low), high=float(high))
 

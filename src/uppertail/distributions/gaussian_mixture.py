@@ -55,10 +55,7 @@ def l2(
 ) -> Float[Array, ""]:
     """The integral of (q - p)^2, where q and p are the densities (appendix, Loss).
 
-    Args:
-        target: q.
-        prediction: p.
-        width: the standard deviation of the kernel of two components, from theirs; the paper prints their sum.
+    Two components have a kernel whose width is a function of their standard deviations; the paper prints their sum.
     """
 
     def overlap(first: GaussianMixtureReturn, second: GaussianMixtureReturn) -> Float[Array, ""]:

@@ -16,17 +16,11 @@ from uppertail.types import PyTree
 
 
 class Spread(NamedTuple):
-    """Mean of a return and its two spreads, in units of return.
+    """Mean of a return and its two spreads, in units of return."""
 
-    Args:
-        mean: mean over members of the mean.
-        between: standard deviation over members of the mean; 0 where there is one member.
-        within: root of the mean over members of the variance.
-    """
-
-    mean: Float[Array, "*pairs"]
-    between: Float[Array, "*pairs"]
-    within: Float[Array, "*pairs"]
+    mean: Float[Array, "*pairs"]  # mean over members of the mean
+    between: Float[Array, "*pairs"]  # standard deviation over members of the mean; 0 where there is one member
+    within: Float[Array, "*pairs"]  # root of the mean over members of the variance
 
     @property
     def total(self) -> Float[Array, "*pairs"]:
@@ -35,12 +29,7 @@ class Spread(NamedTuple):
 
 
 def spread(family: ReturnDistribution[Any], z: PyTree) -> Spread:
-    """The spreads of the return of each action.
-
-    Args:
-        family: the family that `z` belongs to.
-        z: its parameters; every array has leading axes [members, actions].
-    """
+    """The spreads of the return of each action; every array of `z` has leading axes [members, actions]."""
     mean, std = (jax.vmap(jax.vmap(moment))(z) for moment in (family.mean, family.std))
     within = jnp.sqrt(jnp.mean(jnp.square(std), axis=0))
     return Spread(jnp.mean(mean, axis=0), jnp.std(mean, axis=0), within)

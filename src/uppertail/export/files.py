@@ -33,8 +33,7 @@ OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """ONNX's operators and their attributes, by the names of the operations."""
 
-Policy = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Actions [n] and mean returns [n, actions] of observations."""
+Policy = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # actions [n], mean returns [n, actions]
 
 
 def numpy_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy]:
@@ -47,11 +46,7 @@ def numpy_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Polic
 
 
 def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy]:
-    """An ONNX model, and the policy as ONNX's reference computes it.
-
-    Raises:
-        InputError: the package onnx is not installed.
-    """
+    """An ONNX model, and the policy as ONNX's reference computes it."""
     try:
         from onnx import TensorProto, checker, helper, numpy_helper
         from onnx.reference import ReferenceEvaluator

@@ -12,19 +12,12 @@ from uppertail.networks.layers import TINY, Activation, Normalization
 
 @dataclasses.dataclass
 class Program:
-    """Operations on arrays; each result and each constant has a name.
+    """Operations on arrays; each result and each constant has a name."""
 
-    Args:
-        low: the lowest observation that the run saw, [] for states or [entries].
-        high: the highest, likewise.
-        arrays: the constants.
-        steps: result, operation and inputs of each operation.
-    """
-
-    low: np.ndarray
-    high: np.ndarray
-    arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    steps: list[tuple[str, ...]] = dataclasses.field(default_factory=list)
+    low: np.ndarray  # the lowest observation that the run saw, [] for states or [entries]
+    high: np.ndarray  # the highest, likewise
+    arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # the constants
+    steps: list[tuple[str, ...]] = dataclasses.field(default_factory=list)  # result, operation, inputs
 
     @property
     def type(self) -> Any:

@@ -24,15 +24,10 @@ from uppertail.networks.linear import FeatureReturns, from_powers
 from uppertail.training.player import Player
 
 NEEDED = "export needs integer states, or plain numbers with LeastSquares or the network PerAction"
-"""What can be exported."""
 
 
 def program_of(player: Player) -> Program:
-    """The policy: `action` [n] and `mean` [n, actions] of `observation`.
-
-    Raises:
-        InputError: its observations, network or family cannot be exported.
-    """
+    """The policy: `action` [n] and `mean` [n, actions] of `observation`; InputError if it cannot be exported."""
     encoding, interface, reading = player.agent.encoding, player.interface, player.interface.reading
     if reading.shape is None:
         raise InputError(f"The observations of this run are not arrays: {NEEDED}.")
@@ -96,17 +91,11 @@ def _(encoding: Landmarks, encoder: Any, program: Program) -> str:
 
 
 class Outputs(NamedTuple):
-    """What a network gives.
+    """What a network gives."""
 
-    Args:
-        value: the name of its outputs.
-        distribution: the return distribution, of a family, that one action's outputs stand for.
-        weights: adds the weights of bins or components, up to a factor.
-    """
-
-    value: str
-    distribution: Callable[[Any, Any], Any]
-    weights: Callable[[Program, str], str]
+    value: str  # the name of its outputs
+    distribution: Callable[[Any, Any], Any]  # the return distribution, of a family, that one action's outputs stand for
+    weights: Callable[[Program, str], str]  # adds the weights of bins or components, up to a factor
 
 
 @functools.singledispatch

@@ -1,10 +1,9 @@
 """Where a run's numbers go while it trains: a file of lines, TensorBoard, Weights & Biases, or a logger of your own.
 
 Examples:
-    >>> from pathlib import Path
     >>> import uppertail as ut
-    >>> isinstance(ut.loggers.named("tensorboard", Path("runs/mine")), ut.loggers.Logger)  # nothing is written yet
-    True
+    >>> list(ut.loggers.LOGGERS)
+    ['tensorboard', 'wandb']
 """
 
 import inspect
@@ -34,11 +33,8 @@ def named(name: str, folder: Path) -> Logger:
     Examples:
         >>> from pathlib import Path
         >>> import uppertail as ut
-        >>> try:
-        ...     ut.loggers.named("tensorbord", Path("runs/first"))
-        ... except ut.InputError as error:
-        ...     print(str(error)[-25:])
-        Did you mean tensorboard?
+        >>> isinstance(ut.loggers.named("tensorboard", Path("runs/mine")), ut.loggers.Logger)
+        True
     """
     if name in LOGGERS:
         return LOGGERS[name](folder)
@@ -50,9 +46,8 @@ def named(name: str, folder: Path) -> Logger:
         try:
             return found(folder)  # pyright: ignore[reportCallIssue]
         except TypeError as error:
-            raise InputError(
-                f"The logger {name} cannot be made with the run's folder ({message_of(error)})."
-            ) from error
+            why = message_of(error)
+            raise InputError(f"The logger {name} cannot be made with the run's folder ({why}).") from error
     raise InputError(
         f"Unknown logger {name!r}: use {', '.join(LOGGERS)}, or the import path of a class that is an "
         f"uppertail.loggers.Logger and takes the run's folder.{nearest(name, LOGGERS, 1)}"

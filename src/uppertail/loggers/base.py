@@ -66,19 +66,12 @@ class Logger(abc.ABC):
     def begin(self, step: int) -> None:
         """Opens the log just before the first chunk's numbers are written.
 
-        Args:
-            step: where the run was before that chunk: 0, or the step of the checkpoint that it goes on from. Later
-                steps that the log holds, from a process that was killed, must be dropped.
+        The run is at `step`: 0, or that of the checkpoint from which it goes on. Drop what the log has of later steps.
         """
 
     @abc.abstractmethod
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Writes down the numbers of one chunk; some may be NaN.
-
-        Args:
-            step: where the run is after the chunk.
-            numbers: what `metrics` names.
-        """
+        """Writes down the numbers of one chunk, which `metrics` names; some may be NaN. The chunk ends at `step`."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -113,12 +106,7 @@ class NotALogError(InputError):
 class JSONL(Logger):
     """Lines like `{"step": 1024, "return/mean": 0.5, ...}`, each written without a delay; NaN is null.
 
-    Args:
-        path: the file.
-
-    Raises:
-        NotALogError: the file holds something else than a log.
-        InputError: it cannot be read.
+    NotALogError if the file at this path holds something else than a log, InputError if it cannot be read.
     """
 
     def __init__(self, path: Path | str) -> None:

@@ -23,12 +23,7 @@ class TensorBoard(Logger):
     """Scalars in event files: `tensorboard --logdir FOLDER`. Numbers that are not finite are left out.
 
     A run that goes on begins a file of its own, which says that later steps in the files before it do not count.
-
-    Args:
-        folder: where the event files go.
-
-    Raises:
-        InputError: tensorboardX is not installed.
+    InputError if tensorboardX is not installed.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -67,14 +62,8 @@ class WandB(Logger):
     """A run of Weights & Biases. Numbers that are not finite are left out; WANDB_MODE=offline keeps it on this machine.
 
     A run that goes on from a checkpoint goes on there as well. Later steps that are there already are kept, and the
-    same numbers are ignored when they come again.
-
-    Args:
-        folder: where the run's id is kept, and its config.yaml is looked for.
-        options: for `wandb.init`, such as `project` and `name`; the project is uppertail by default.
-
-    Raises:
-        InputError: wandb is not installed, or nobody is logged in.
+    same numbers are ignored when they come again. The folder is the run's, where its id is kept; `wandb.init` gets the
+    options, with the project uppertail by default. InputError if wandb is not installed, or nobody is logged in.
     """
 
     def __init__(self, folder: Path | str, **options: Any) -> None:

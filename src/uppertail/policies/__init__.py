@@ -1,21 +1,10 @@
 """Exploration policies: one rule, one file."""
 
-from uppertail.policies.base import ADVANCE, Decision, ExplorationPolicy, highest
+from uppertail.policies.base import Decision, ExplorationPolicy
 from uppertail.policies.double_ucb import DoubleUCB
 from uppertail.policies.epsilon_greedy import EpsilonGreedy, Greedy
 from uppertail.policies.member_thompson import MemberThompson
 from uppertail.policies.thompson import Thompson
 from uppertail.policies.ucb import UCB
 
-__all__ = [
-    "ADVANCE",
-    "UCB",
-    "Decision",
-    "DoubleUCB",
-    "EpsilonGreedy",
-    "ExplorationPolicy",
-    "Greedy",
-    "MemberThompson",
-    "Thompson",
-    "highest",
-]
+__all__ = ["UCB", "Decision", "DoubleUCB", "EpsilonGreedy", "ExplorationPolicy", "Greedy", "MemberThompson", "Thompson"]

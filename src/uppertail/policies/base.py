@@ -11,8 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.types import PyTree
 
-BEGIN, ADVANCE = 2, 3
-"""Folded into a decision's key to draw the memory before it and after it; `select` splits the key itself."""
+BEGIN, ADVANCE = 2, 3  # folded into a decision's key to draw the memory before and after it; `select` splits the key
 
 
 @dataclasses.dataclass(frozen=True)

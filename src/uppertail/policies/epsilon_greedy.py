@@ -20,11 +20,10 @@ class EpsilonGreedy(ExplorationPolicy):
 
     Examples:
         >>> import jax
-        >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> from uppertail.distributions.gaussian import GaussianReturn
-        >>> z = GaussianReturn(mean=jnp.array([[1.0, 0.0]]), std=jnp.array([[0.0, 2.0]]))  # one member, two actions
-        >>> int(ut.EpsilonGreedy(epsilon=0.0).select(jax.random.key(0), ut.Decision(ut.Gaussian(), z)))
+        >>> from uppertail.distributions.point_mass import PointMassReturn
+        >>> z = PointMassReturn(mean=jax.numpy.array([[1.0, 0.0]]))  # one member, two actions
+        >>> int(ut.EpsilonGreedy(epsilon=0.0).select(jax.random.key(0), ut.Decision(ut.PointMass(), z)))
         0
     """
 
@@ -48,11 +47,10 @@ class Greedy(ExplorationPolicy):
 
     Examples:
         >>> import jax
-        >>> import jax.numpy as jnp
         >>> import uppertail as ut
-        >>> from uppertail.distributions.gaussian import GaussianReturn
-        >>> z = GaussianReturn(mean=jnp.array([[1.0, 0.0]]), std=jnp.array([[0.0, 2.0]]))  # one member, two actions
-        >>> int(ut.Greedy().select(jax.random.key(0), ut.Decision(ut.Gaussian(), z)))
+        >>> from uppertail.distributions.point_mass import PointMassReturn
+        >>> z = PointMassReturn(mean=jax.numpy.array([[1.0, 0.0]]))  # one member, two actions
+        >>> int(ut.Greedy().select(jax.random.key(0), ut.Decision(ut.PointMass(), z)))
         0
     """
 

@@ -25,14 +25,9 @@ MOST_EXACT, MOST_ATOMS = 2600, 24
 def detail(
     seed: Seed, label: str, asked: list[int], room: int | None = None, success: int | None = None
 ) -> dict[str, Any]:
-    """The data that the page needs about one seed.
+    """The data that the page needs about one seed, whose first success was in an episode, if it had one.
 
-    Args:
-        seed: the seed.
-        label: what it is called.
-        asked: states that were asked for; empty: all that there is room for, first those along the greedy path.
-        room: how many distributions there is room for; None: for all.
-        success: the episode of its first success; None: it had none.
+    They are of the states that were asked for; else of all that there is room for, first those along the greedy path.
     """
     recorded, (moments, _, actions) = seed.recorded, seed.mean.shape
     shown = seed.choose_states(asked)
@@ -52,9 +47,7 @@ def detail(
         "there": pack(places >= 0, np.uint8),
         "mean": pack(seed.mean[taken], np.float32),
         "upper": pack(seed.upper[taken], np.float32),
-        "policies": {
-            "arrays": {name: pack(255 * share, np.uint8) for name, share in action_shares(seed, taken).items()}
-        },
+        "policies": {"arrays": {name: pack(255 * p, np.uint8) for name, p in action_shares(seed, taken).items()}},
         "exact": exact(seed, states),
     }
     if seed.family is not None and seed.family.has_density:
@@ -107,7 +100,7 @@ def action_shares(seed: Seed, taken: Any) -> dict[str, Float[np.ndarray, "..."]]
     if family is None:
         return found
     z, count = seed.parameters(taken), mean.shape[-1]
-    policies = {type(own).__name__: own} if own is not None else {}
+    policies = {} if own is None else {type(own).__name__: own}
     if family.has_spread:
         policies = {**policies, "UCB": UCB(), "Thompson": Thompson(), **policies}
     return found | {name: np.asarray(_shares(policy, family, count)(z)) for name, policy in policies.items()}
@@ -133,11 +126,8 @@ def exact(seed: Seed, states: list[int]) -> list[list[Any]]:
     except InputError:  # noisy rewards, or episodes that never end
         return []
     rows: list[list[Any]] = []
-    for place, state in enumerate(states):
-        for action in range(seed.table.num_actions):
-            z = returns[state, action]
-            likeliest = np.sort(np.argsort(-z.probabilities)[:MOST_ATOMS])
-            rows += [
-                [place, action, round(float(z.atoms[k]), 5), round(float(z.probabilities[k]), 4)] for k in likeliest
-            ]
+    for place, action in np.ndindex(len(states), seed.table.num_actions):
+        z = returns[states[place], action]
+        likeliest = np.sort(np.argsort(-z.probabilities)[:MOST_ATOMS])
+        rows += [[place, action, round(float(z.atoms[k]), 5), round(float(z.probabilities[k]), 4)] for k in likeliest]
     return rows

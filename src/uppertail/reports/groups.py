@@ -14,9 +14,7 @@ from uppertail.reports import outcomes
 from uppertail.reports.details import detail
 from uppertail.reports.seeds import Seed, kind_of
 
-MOST_DETAILS, MOST_DISTRIBUTIONS = 12, 100_000
-"""The most seeds that are shown in detail, of all runs of an environment together, and their most distributions."""
-
+MOST_DETAILS, MOST_DISTRIBUTIONS = 12, 100_000  # of an environment's runs: seeds in detail, and their distributions
 ALWAYS = ("length", "size", "map_name")  # settings that an environment's name has, even if they are the usual ones
 SURVIVAL = {"first": outcomes.FIRST, "solved": outcomes.SOLVED, "kept": outcomes.KEPT}  # the charts of events
 
@@ -32,18 +30,9 @@ class Group:
     data: dict[str, list[dict[str, Any]]]
     details: list[dict[str, Any]]
 
-    @property
-    def episodes(self) -> int:
-        """The most episodes of a seed."""
-        return max((seed.returns.size for run in self.runs for seed in run.episodes), default=1) or 1
-
 
 def groups(runs: Sequence[RunFolder], states: list[int]) -> list[Group]:
-    """The runs by environment, with the distributions of these states, or of those along the greedy path.
-
-    Raises:
-        InputError: there is no such state, or a file of a run is damaged.
-    """
+    """The runs by environment, with the distributions of these states, or of those along the greedy path."""
     by_environment: dict[str, list[RunFolder]] = {}
     for run in runs:
         by_environment.setdefault(json.dumps(run.summary["env"], sort_keys=True), []).append(run)
@@ -95,9 +84,8 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
             )
     solved, success = run.summary["solved_episode"], run.summary["first_success_episode"]
     order = sorted(range(len(run.seeds)), key=lambda row: np.inf if solved[row] is None else solved[row])
-    chosen = sorted(order[place] for place in np.unique(np.linspace(0, len(order) - 1, most).round().astype(int)))
     found = []
-    for row in chosen:
+    for row in sorted(order[place] for place in np.unique(np.linspace(0, len(order) - 1, most).round().astype(int))):
         when = "not solved" if solved[row] is None else f"solved at {solved[row]:,}"
         seed, title = Seed.of(run, recorded, row), f"{label}: seed {run.seeds[row]}, {when}"
         found.append({"run": label, **detail(seed, title, states, MOST_DISTRIBUTIONS // MOST_DETAILS, success[row])})

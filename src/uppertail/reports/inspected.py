@@ -33,11 +33,7 @@ class Inspected:
 
     @classmethod
     def of(cls, run: RunFolder, recorded: Distributions, seed: int | None, step: int | None) -> Self:
-        """Looks at a seed, or the first one, at the last moment up to a step, or the end.
-
-        Raises:
-            InputError: there is no such seed.
-        """
+        """Looks at a seed, or the first one, at the last moment up to a step, or the end."""
         number = run.seeds[0] if seed is None else seed
         if number not in run.seeds:
             raise InputError(f"There is no seed {number} in this run: give one from {run.seeds[0]} to {run.seeds[-1]}.")
@@ -46,21 +42,18 @@ class Inspected:
         moment = len(steps) - 1 if step is None else max(0, int(np.searchsorted(steps, step, side="right")) - 1)
         return cls(run, Seed.of(run, recorded, row), moment)
 
-    @property
-    def places(self) -> dict[int, int]:
-        """The place of each recorded state, by the state."""
-        return self.seed.at(self.moment)
-
     def place(self, state: int | None) -> int:
-        """The position of a state; by default that of the path's first.
-
-        Raises:
-            InputError: there is no such state.
-        """
-        state = self.seed.start(self.moment) if state is None else state
-        if state not in self.places:
-            raise InputError(f"There is no state {state} to look at: give {self._known()}.")
-        return self.places[state]
+        """The position of a state; by default that of the path's first."""
+        places, state = self.seed.at(self.moment), self.seed.start(self.moment) if state is None else state
+        if state in places:
+            return places[state]
+        if not self.seed.recorded.of_states:
+            known = "0, the first observation"
+        elif len(places) == max(places, default=-1) + 1:
+            known = f"one from 0 to {max(places)}"
+        else:
+            known = f"one of those recorded, such as {', '.join(map(str, [*places][:10]))}"
+        raise InputError(f"There is no state {state} to look at: give {known}.")
 
     def action_name(self, action: int) -> str | None:
         """What the environment calls an action; None if it has no names for them."""
@@ -114,16 +107,8 @@ class Inspected:
         peaks = np.nan_to_num(np.asarray(density)[0, 0]).reshape(len(mean), points, 8).max(axis=2)
         return Drawn(low, high, peaks.tolist())
 
-    def _known(self) -> str:
-        """The states, for a sentence."""
-        if not self.seed.recorded.of_states:
-            return "0, the first observation"
-        if len(self.places) == max(self.places, default=-1) + 1:
-            return f"one from 0 to {max(self.places)}"
-        return f"one of those recorded, such as {', '.join(map(str, [*self.places][:10]))}"
-
     def _on_path(self, state: int) -> dict[str, Any]:
-        mean, upper = (each[self.moment, self.places[state]] for each in (self.seed.mean, self.seed.upper))
+        mean, upper = (each[self.moment, self.place(state)] for each in (self.seed.mean, self.seed.upper))
         action = int(mean.argmax())
         other = float(np.delete(upper, action).max()) if upper.size > 1 else math.nan
         return {

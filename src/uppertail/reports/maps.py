@@ -10,12 +10,8 @@ from uppertail.environments import FiniteMDP
 from uppertail.reports.seeds import Seed
 
 MOST_CELLS = 1024
-
-ARROWS = "·×★↑↓←→↖↗↙↘"
-"""The arrows by number: the action stays, ends without a reward, ends with one, or moves in a direction."""
-
+ARROWS = "·×★↑↓←→↖↗↙↘"  # the action stays, ends without a reward, ends with one, or moves in a direction
 WAYS = {(-1, 0): 3, (1, 0): 4, (0, -1): 5, (0, 1): 6, (-1, -1): 7, (-1, 1): 8, (1, -1): 9, (1, 1): 10, (0, 0): 0}
-
 SIGNS = {"goal": "★", "hole": "◯", "start": "", "": ""}
 
 
@@ -70,11 +66,7 @@ def grid(seed: Seed) -> dict[str, Any] | None:
 
 
 def cell_kinds(table: FiniteMDP) -> dict[int, str]:
-    """Start, goal, hole or nothing, of each state that can be reached.
-
-    A goal is where the episode ends with the highest reward of an end; a hole is another state that is entered only to
-    end there.
-    """
+    """Of each state that can be reached: start, goal (an end of the highest reward), hole (another end), or nothing."""
     arrays = (np.asarray(each) for each in (table.probability, table.next_state, table.terminated, table.reward))
     probability, after, over, reward = arrays
     possible = probability > 0

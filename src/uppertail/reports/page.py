@@ -19,10 +19,12 @@ MARK = "<!-- uppertail report -->"  # in the first line of a report's file
 
 def page(title: str, groups: list[Group], command: str) -> str:
     """The page about some runs, made by a command."""
-    documents = [
-        {"first": 0, "last": each.episodes, "data": each.data, "details": each.details, "methods": each.methods}
-        for each in groups
-    ]
+    documents = []
+    for each in groups:
+        last = max((seed.returns.size for run in each.runs for seed in run.episodes), default=1) or 1
+        documents.append(
+            {"first": 0, "last": last, "data": each.data, "details": each.details, "methods": each.methods}
+        )
     runs = sum(len(group.runs) for group in groups)
     parts = {
         "title": html.escape(title),

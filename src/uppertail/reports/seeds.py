@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import importlib
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -22,24 +21,16 @@ from uppertail.types import PyTree
 
 def kind_of(part: str, described: Mapping[str, Any]) -> Any:
     """The built-in class of a part; None if it is another one."""
-    name = described["name"]
-    module = PARTS[part].kinds.get(name)
-    return module and getattr(importlib.import_module(module), name)
+    return PARTS[part].classes.get(described["name"])
 
 
 def built_in(part: str, described: Mapping[str, Any]) -> Any:
     """A part with its settings, as a summary has them; None if its class is not built in, or refuses them."""
-    kind = kind_of(part, described)
-    settings = {name: _plain(value) for name, value in described.items() if name != "name"}
+    kind, settings = kind_of(part, described), {name: each for name, each in described.items() if name != "name"}
     try:
         return kind and kind(**settings)
     except (InputError, TypeError, ValueError):
         return None
-
-
-def _plain(value: Any) -> Any:
-    """JSON's lists as the tuples that settings are."""
-    return tuple(map(_plain, value)) if isinstance(value, list) else value
 
 
 SHOWN = 8  # how many states are shown with their distributions, unless the user names some
@@ -48,21 +39,13 @@ OPTIMISM = 2.0  # standard deviations from the mean to the upper bound: the midd
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Seed:
-    """One seed of a run that recorded.
+    """One seed of a run that recorded."""
 
-    Args:
-        recorded: the records of all seeds.
-        row: which of the seeds.
-        family: the return distributions; None if their class is not built in.
-        policy: the exploration policy; None likewise.
-        discount: discount per step.
-    """
-
-    recorded: Distributions
-    row: int
-    family: Any
-    policy: Any
-    discount: float
+    recorded: Distributions  # the records of all seeds
+    row: int  # which of the seeds
+    family: Any  # the return distributions; None if their class is not built in
+    policy: Any  # the exploration policy; None likewise
+    discount: float  # discount per step
 
     @classmethod
     def of(cls, run: RunFolder, recorded: Distributions, row: int) -> Self:
@@ -80,20 +63,20 @@ class Seed:
         arrays = {name: jnp.asarray(array[self.row]) for name, array in self.recorded.table.items()}
         return FiniteMDP(**arrays, time_limit=1) if arrays else None
 
-    @functools.cached_property
+    @property
     def mean(self) -> Float[np.ndarray, "moments states actions"]:
         """Mean of each action's return, over all members."""
         return self.recorded.mean[:, self.row]
+
+    @property
+    def std(self) -> Float[np.ndarray, "moments states actions"]:
+        """Its standard deviation, that of the mixture over members."""
+        return self.recorded.std[:, self.row]
 
     @functools.cached_property
     def upper(self) -> Float[np.ndarray, "moments states actions"]:
         """Its upper bound."""
         return self.mean + OPTIMISM * self.std
-
-    @functools.cached_property
-    def std(self) -> Float[np.ndarray, "moments states actions"]:
-        """Its standard deviation, that of the mixture over members."""
-        return self.recorded.std[:, self.row]
 
     @functools.cached_property
     def data(self) -> tuple[np.ndarray, np.ndarray] | None:

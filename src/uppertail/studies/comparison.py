@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.improvement import (
-    difference_of_means,
-    earlier_is_better,
-    higher_is_better,
-    improvement,
-    ratio_of_times,
-)
+from uppertail.analysis import improvement
 from uppertail.analysis.survival import Times
 from uppertail.errors import InputError
 from uppertail.records import CONFIG, RunFolder
@@ -51,9 +45,7 @@ class Sample:
 def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample], list[str]]:
     """The seeds of one side, by the key of the environment, and the unfinished runs, which are left out.
 
-    Args:
-        what: a folder, or `option=value,option=value`: the cells of the study in which that holds.
-        study: the study of these cells.
+    A side is a folder, or `option=value,option=value`: the cells of the study in which that holds.
     """
     environments: dict[str, list[RunFolder]] = {}
     left_out: list[str] = []
@@ -88,16 +80,12 @@ def compare(a: Mapping[str, Sample], b: Mapping[str, Sample]) -> dict[str, Any]:
     document: dict[str, Any] = {"environments": shared, "left_out": [name for name in {**a, **b} if name not in shared]}
     for metric in TIMES:
         pairs = [(a[name].times[metric], b[name].times[metric]) for name in shared]
-        document[metric] = {
-            **_round(improvement([earlier_is_better(*pair) for pair in pairs])._asdict()),
-            "ratio": _round(ratio_of_times(pairs)._asdict()),
-        }
+        found = improvement.improvement([improvement.earlier_is_better(*pair) for pair in pairs])
+        document[metric] = {**_round(found), "ratio": _round(improvement.ratio_of_times(pairs))}
     returns = [(a[name].final_return, b[name].final_return) for name in shared]
     if all(values.size for pair in returns for values in pair):
-        document[FINAL_RETURN] = {
-            **_round(improvement([higher_is_better(*pair) for pair in returns])._asdict()),
-            "difference": _round(difference_of_means(returns)._asdict()),
-        }
+        found = improvement.improvement([improvement.higher_is_better(*pair) for pair in returns])
+        document[FINAL_RETURN] = {**_round(found), "difference": _round(improvement.difference_of_means(returns))}
     return document
 
 
@@ -108,8 +96,8 @@ def verdict(found: Mapping[str, float]) -> str:
     return "no clear difference"
 
 
-def _round(numbers: Mapping[str, float]) -> dict[str, float]:
-    return {name: float(f"{value:.6g}") for name, value in numbers.items()}
+def _round(numbers: Any) -> dict[str, float]:
+    return {name: float(f"{value:.6g}") for name, value in numbers._asdict().items()}
 
 
 def _folders(what: str, study: StudyFolder | None) -> list[Path]:

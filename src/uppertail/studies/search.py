@@ -12,9 +12,7 @@ from uppertail.errors import InputError, message_of, require_choice
 from uppertail.records import RunFolder
 from uppertail.studies.cells import FINAL_RETURN, TIMES, Cell, Outcome
 
-METRICS = (FINAL_RETURN, *TIMES)
-RANGE = ("low", "high", "log", "step")
-MOST_TRIALS = 9_999
+METRICS, RANGE, MOST_TRIALS = (FINAL_RETURN, *TIMES), ("low", "high", "log", "step"), 9_999
 JOURNAL, NAME = "search.journal", "uppertail"
 STATES = {"done": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}  # Optuna's names of the states of outcomes
 

@@ -1,7 +1,7 @@
 """The results of a study, cell by cell and method by method: the contents of study.json."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,15 @@ def summary(
         for cell in definition.cells
     ]
     samples = _samples(environments, methods, results)
-    pairs = itertools.combinations(samples, 2)
-    together = [(a, b) for a, b in pairs if samples[a].keys() & samples[b].keys()]
     return {
         "cells": cells,
         "methods": [{"method": name, **_profile(each, samples)} for name, each in samples.items()],
         "growth": _growth(settings, methods, results),
-        "improvement": [{"a": a, "b": b, **compare(samples[a], samples[b])} for a, b in together],
+        "improvement": [
+            {"a": a, "b": b, **compare(samples[a], samples[b])}
+            for a, b in itertools.combinations(samples, 2)
+            if samples[a].keys() & samples[b].keys()
+        ],
     }
 
 
@@ -51,17 +53,13 @@ def _numbers(run: RunFolder) -> dict[str, Any]:
     sample = Sample.of([run])
     numbers: dict[str, Any] = {"seeds": len(run.episodes), "seconds": run.summary["wall_seconds"]}
     for metric, seen in sample.times.items():
-        value, low, high = median(seen)
-        curve = kaplan_meier(seen)
         numbers[metric] = {
-            "median": value,
-            "low": low,
-            "high": high,
+            **dict(zip(("median", "low", "high"), median(seen), strict=True)),
             "seeds": int(seen.happened.sum()),
             "share": share_interval(seen.happened.tolist()),
             "kaplan_meier": {
                 name: [None if np.isnan(number) else round(float(number), 6) for number in column]
-                for name, column in curve._asdict().items()
+                for name, column in kaplan_meier(seen)._asdict().items()
             },
         }
     values = sample.final_return.tolist()
@@ -96,12 +94,11 @@ def _samples(
 
 def _profile(each: Mapping[str, Sample], samples: Mapping[str, Mapping[str, Sample]]) -> dict[str, Any]:
     """Share of a method's runs with a final return of at least each of about a hundred thresholds."""
-    every = [sample.final_return for method in samples.values() for sample in method.values()]
+    every = np.concatenate([sample.final_return for method in samples.values() for sample in method.values()])
     own = [sample.final_return for sample in each.values() if sample.final_return.size]
-    pooled: Sequence[float] = np.concatenate(every).tolist() if every else []
     document: dict[str, Any] = {"environments": list(each)}
-    if own and pooled:
-        thresholds = np.unique(np.linspace(min(pooled), max(pooled), THRESHOLDS))
+    if own:
+        thresholds = np.unique(np.linspace(every.min(), every.max(), THRESHOLDS))
         share, low, high = performance_profile(own, thresholds)
         profile = {"thresholds": thresholds, "share": share, "low": low, "high": high}
         document["profile"] = {name: np.round(column, 6).tolist() for name, column in profile.items()}

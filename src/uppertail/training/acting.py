@@ -10,7 +10,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.agent import Agent
 from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.policies import ADVANCE, Decision, ExplorationPolicy
+from uppertail.policies import Decision, ExplorationPolicy
+from uppertail.policies.base import ADVANCE
 from uppertail.types import PyTree
 
 
