@@ -9,7 +9,10 @@ SHARE = 0.9
 """The share of the best return that counts as solved."""
 
 LAST = 20
-"""Training episodes whose mean return has to reach it."""
+"""Training episodes whose mean return has to reach it, of ours."""
+
+EVERY = 500
+"""Steps from one episode of a peer's greedy policy to the next; one such episode has to reach it."""
 
 
 def own_returns(rewards: np.ndarray, lengths: np.ndarray, limit: int) -> np.ndarray:

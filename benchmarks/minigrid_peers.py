@@ -1,15 +1,18 @@
 """MiniGrid by Stable-Baselines3's DQN and PPO and sb3-contrib's QR-DQN, in benchmarks/minigrid_runs.py's environments.
 
-Usage: python benchmarks/minigrid_peers.py [--out results/minigrid/peers.json] [--seeds 5] [--steps 200000] [--envs ...]
-[--algorithms DQN "DQN, shorter" QRDQN PPO] in an environment made from benchmarks/peers.txt.
+Usage: python benchmarks/minigrid_peers.py [--out results/minigrid/peers_greedy.json] [--seeds 5] [--steps 200000]
+[--envs ...] [--algorithms DQN "DQN, shorter" QRDQN PPO] in an environment made from benchmarks/peers.txt.
 
 They see the number of the observation, one-hot, so that they tell apart what UpperTail does. They are paid 1 for the
 goal at any time, as UpperTail is paid 0.1, in place of MiniGrid's reward, which falls with the steps. Discount and
 width are those of benchmarks/minigrid_runs.py. Minibatches (128; there 256) and, without PPO, updates (one in 8 steps;
 there one in 4) are not. Random actions of DQN and QR-DQN fall to 0.05 in half of the steps ("shorter": in a tenth).
-QR-DQN has 50 quantiles: its default of 200 compares 16 times as many pairs in an update. A run ends when it is solved,
-or at its limit. Cells that are in the file already are kept; those named "DQN, own reward", with MiniGrid's own reward
-and 1,024 numbers, are by this script at commit 890f142.
+QR-DQN has 50 quantiles: its default of 200 compares 16 times as many pairs in an update.
+
+Random actions do not count against a peer: every 500 steps its greedy policy (of PPO: the likeliest actions) plays one
+episode. The run ends once such an episode is near the best return, or at its limit. Cells that are in the file already
+are kept. results/minigrid/peers.json is by this script at commit 0fad840, which judged training episodes; its cells
+"DQN, own reward" are by commit 890f142.
 """
 
 import argparse
@@ -26,7 +29,7 @@ from sb3_contrib import QRDQN
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
 
-from minigrid_marks import LAST, SHARE, STEPS, own_returns, solved_at
+from minigrid_marks import EVERY, SHARE, STEPS, own_returns
 from minigrid_tasks import IDS, Numbered, best, made
 
 SHARED: dict[str, Any] = {"gamma": 0.95, "policy_kwargs": {"net_arch": [64]}}
@@ -51,48 +54,59 @@ ALGORITHMS: dict[str, tuple[type[DQN] | type[QRDQN] | type[PPO], dict[str, Any]]
 """Each one's class, and all that was chosen for it; the rest is its default."""
 
 
-class Returns(BaseCallback):
-    """Keeps the return and length of each episode, and stops a run that is solved.
+class Played(BaseCallback):
+    """Plays an episode of the greedy policy every few steps, and stops a run whose greedy policy is near the best.
+
+    One episode says all: neither the layout nor the policy draws anything.
 
     Args:
-        bound: what the last episodes have to reach, in the environment's own returns.
+        env: an environment for these episodes alone, with the numbers of training.
+        bound: the return that counts as solved, in the environment's own returns.
         limit: steps after which an episode is truncated.
     """
 
-    def __init__(self, bound: float, limit: int) -> None:
+    def __init__(self, env: Numbered, bound: float, limit: int) -> None:
         super().__init__()
-        self.bound, self.limit, self.returns, self.lengths = bound, limit, list[float](), list[int]()
+        self.env, self.bound, self.limit = env, bound, limit
+        self.returns, self.episodes = list[float](), 0
 
     def _on_step(self) -> bool:
-        for info in self.locals["infos"]:
-            if "episode" in info:
-                length = int(info["episode"]["l"])
-                self.returns.append(own_returns(np.array(info["episode"]["r"]), np.array(length), self.limit).item())
-                self.lengths.append(length)
-        return len(self.returns) < LAST or float(np.mean(self.returns[-LAST:])) < self.bound
+        self.episodes += sum("episode" in info for info in self.locals["infos"])
+        if self.num_timesteps % EVERY:
+            return True
+        self.returns.append(self.play())
+        return self.returns[-1] < self.bound
+
+    def play(self) -> float:
+        """The return of one episode."""
+        (observation, _), over, reward, steps = self.env.reset(), False, 0.0, 0
+        while not over:
+            action, _ = self.model.predict(np.array(observation), deterministic=True)
+            observation, reward, terminated, truncated, _ = self.env.step(int(action))
+            over, steps = terminated or truncated, steps + 1
+        return own_returns(np.array(reward), np.array(steps), self.limit).item()
 
 
 def train(algorithm: str, name: str, seed: int, steps: int) -> dict[str, Any]:
     """One agent."""
     reached, began = best(name, seed), time.perf_counter()
-    callback = Returns(SHARE * reached.ret, reached.limit)
-    env = TransformReward(Numbered(made(name, seed)), np.sign)
+    numbered = Numbered(made(name, seed))
+    played = Played(Numbered(made(name, seed), numbered.numbers), SHARE * reached.ret, reached.limit)
     make, settings = ALGORITHMS[algorithm]
     memory = {} if make is PPO else {"buffer_size": steps}
+    env = TransformReward(numbered, np.sign)
     agent = make("MlpPolicy", env, seed=seed, device="cpu", **memory, **copy.deepcopy(settings))  # it may change them
-    agent.learn(steps, callback=callback)
-    solved = solved_at(np.array(callback.returns), np.array(callback.lengths), reached.ret)
+    agent.learn(steps, callback=played)
+    solved = played.returns[-1] >= played.bound
     return {
         "algorithm": algorithm,
         "env": name,
         "seed": seed,
         "best_return": reached.ret,
-        "solved_episode": solved and solved[0],
-        "solved_step": solved and solved[1],
-        "env_steps": agent.num_timesteps,
+        "solved_episode": played.episodes if solved else None,
+        "solved_step": len(played.returns) * EVERY if solved else None,
         "limit": steps,
-        "returns": np.round(callback.returns, 4).tolist(),
-        "lengths": callback.lengths,
+        "greedy_returns": np.round(played.returns, 4).tolist(),
         "settings": settings,
         "wall_seconds": round(time.perf_counter() - began, 1),
     }
@@ -100,7 +114,7 @@ def train(algorithm: str, name: str, seed: int, steps: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="MiniGrid, by Stable-Baselines3 and sb3-contrib.")
-    parser.add_argument("--out", type=Path, default=Path("results/minigrid/peers.json"))
+    parser.add_argument("--out", type=Path, default=Path("results/minigrid/peers_greedy.json"))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--envs", nargs="+", choices=IDS, default=list(IDS))

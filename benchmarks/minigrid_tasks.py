@@ -43,14 +43,16 @@ class Layout(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class Numbered(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """Shows peers the number of the observation, in the order in which this environment first saw them: a one-hot.
+    """Shows peers the number of the observation, in the order in which they were first seen: a one-hot.
 
-    Another environment, of an evaluation or a resumed run, numbers them in its own order: it serves training alone.
+    Args:
+        env: the environment.
+        numbers: the numbers so far, which environments of training and of evaluation share.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], numbers: dict[bytes, int] | None = None) -> None:
         super().__init__(env)
-        self.observation_space, self.numbers = spaces.Discrete(PLACES), dict[bytes, int]()
+        self.observation_space, self.numbers = spaces.Discrete(PLACES), {} if numbers is None else numbers
 
     def observation(self, observation: Any) -> int:
         return self.numbers.setdefault(_told(observation), len(self.numbers) % PLACES)
