@@ -13,7 +13,7 @@ from uppertail.encodings.vector import Bounds, Vector
 SCALES = (1.0, 2.0, 4.0, 8.0)
 """The length scales of the kernel, in units of the finest one."""
 
-UNEXPLAINED = 0.02
+UNEXPLAINED = 0.005
 """An observation becomes a landmark if the landmarks so far leave more than this share of its kernel unexplained."""
 
 GROWTH = 0.15

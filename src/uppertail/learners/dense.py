@@ -17,7 +17,7 @@ from uppertail.learners.transitions import Rows, Transitions
 from uppertail.networks.linear import FeatureReturns
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
-PRECISION = 4e-6
+PRECISION = 1e-6
 """The smallest lambda for each transition that 32-bit floats can tell from rounding errors in A."""
 
 
