@@ -18,6 +18,7 @@ TASKS = {
     "deep_sea_100": ("DeepSea 100", None, "-"),
     "rich_chain_20": ("RichChain 20, 32 numbers", 20, "-"),
     "rich_chain_50": ("RichChain 50, 64 numbers", 50, "-"),
+    "rich_chain_100": ("RichChain 100, 128 numbers", 100, "-"),
 }
 """Name, first success of optimistic dynamic programming on the table behind it, and the first success of others."""
 
@@ -36,6 +37,7 @@ CHANCE = {
     "deep_sea_20": "stochastic DeepSea 20",
     "deep_sea_30": "stochastic DeepSea 30",
     "lake_4x4": "slippery FrozenLake 4x4",
+    "lake_8x8": "slippery FrozenLake 8x8",
 }
 
 BEFORE = {"least_squares": "least squares", "optimistic_value": "optimistic value", "boot_dqn": "bootstrapped DQN"}
