@@ -1,5 +1,6 @@
 """Least squares against plain Python and float64 NumPy."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -387,6 +388,23 @@ def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capacity, "free_memory", lambda: 2.0**20)
     with pytest.raises(InputError, match=r"need about \d+\.\d GiB of memory, and 0\.0 are free: "):
         ut.train(ut.Chain(10), settings=ut.Settings(seeds=2), learner=ut.LeastSquares(outcomes_per_pair=10**6))
+
+
+def test_a_table_waits_for_a_new_outcome_or_a_share_of_new_transitions() -> None:
+    built: Any = ut.LeastSquares().build(agent_of(GAUSSIAN, OneHot(STATES)), None)
+    learner = dataclasses.replace(built, solve_after=1.0)  # at 1, 2, 4, ... transitions
+    data = transitions(200)._replace(terminated=jnp.zeros(200, bool))
+    state, learn = learned(learner, jax.tree.map(lambda leaf: leaf[:80], data)), jax.jit(learner.learn)
+
+    def sweeps(state: Any, count: int, **changes: Any) -> tuple[float, Any]:
+        fresh = jax.tree.map(lambda leaf: leaf[:count], data)._replace(**changes)
+        after, metrics = learn(jax.random.key(2), state, fresh, jnp.asarray(9))
+        return float(np.asarray(metrics[1])[0]), after
+
+    known, after = sweeps(state, 1)
+    assert known == 0 and bool(jnp.any(after.network.values != state.network.values))
+    assert sweeps(state, 1, terminated=jnp.ones(1, bool))[0] > 0  # it ends there for the first time
+    assert sweeps(state, 60)[0] > 0  # 140 transitions: 128 is passed
 
 
 def test_sweeps_end_where_the_start_is_0() -> None:
