@@ -12,8 +12,6 @@ from pathlib import Path
 
 from playwright.sync_api import CDPSession, sync_playwright
 
-OPENINGS = 5
-
 SLIDE = """() => {
   const slider = document.querySelector("[data-role=moment]"), times = [];
   return new Promise((done) => {
@@ -45,11 +43,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("report", type=Path)
     options.add_argument("--out", type=Path, default=Path("results/report.json"))
+    options.add_argument("--openings", type=int, default=5)
     asked = options.parse_args()
     seconds, moves, busy = [], [], 0.0
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for _ in range(OPENINGS):
+        for _ in range(asked.openings):
             context = browser.new_context(
                 offline=True, reduced_motion="reduce", viewport={"width": 1280, "height": 900}
             )
