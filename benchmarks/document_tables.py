@@ -11,10 +11,20 @@ import re
 import sys
 from collections.abc import Callable
 
-from documents import bsuite, grids, limits, older, parts, reproduction, solved, speeds, uncertainties
+from documents import bsuite, grids, limits, older, parts, reproduction, rich, solved, speeds, uncertainties
 from documents.cells import ROOT
 
-PAGES = ("least-squares", "results", "uncertainties", "minigrid", "reproduction", "performance", "parts", "bsuite")
+PAGES = (
+    "least-squares",
+    "learned-features",
+    "results",
+    "uncertainties",
+    "minigrid",
+    "reproduction",
+    "performance",
+    "parts",
+    "bsuite",
+)
 DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in PAGES))
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
@@ -22,6 +32,8 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "solved-vectors": solved.vectors,
     "solved-ablations": solved.ablations,
     "solved-chance": solved.chance,
+    "rich": rich.rich,
+    "rich-torso": rich.torso,
     "limits-chain": limits.of_limits("chain", "depth", "long"),
     "limits-keeping": limits.of_limits("keeping"),
     "limits-lake": limits.lakes,

@@ -4,6 +4,7 @@ from uppertail.encodings.base import Encoding
 from uppertail.encodings.hashed import TEXT_PLACES, Hashed, hash_of, one_hot_text
 from uppertail.encodings.image import Image
 from uppertail.encodings.landmarks import Landmarks
+from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
 from uppertail.encodings.spaces import HashedStates, Numbers, ObservationSpace, Pixels, Preferences, States
 from uppertail.encodings.states import OneHot, Scalar, Thermometer, require_state
@@ -16,6 +17,7 @@ __all__ = [
     "HashedStates",
     "Image",
     "Landmarks",
+    "Nearest",
     "Numbers",
     "ObservationSpace",
     "OneHot",

@@ -9,6 +9,7 @@ import numpy as np
 from uppertail.encodings.base import Encoding
 from uppertail.encodings.hashed import Hashed
 from uppertail.encodings.image import Image
+from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
 from uppertail.encodings.states import StateEncoding, state_encoding
 from uppertail.encodings.vector import Vector
@@ -26,9 +27,10 @@ class Preferences:
     states: StateEncoding = "one_hot"  # how integer states enter the network
     scaling: Scaling = "auto"  # numbers to [-1, 1] by bounds declared or observed; auto: observed if continuous
     features: Features = "auto"  # numbers become random features or stay scaled; auto: random if continuous
-    num_features: int = 300  # how many random features
+    num_features: int = 300  # how many random features, or states within a radius
     length_scale: float = 1.0  # distance at which observations begin to differ in their random features
     feature_norm: float = 1.0  # sum of the absolute values of the random features
+    radius: float | None = None  # within it, two observations show one state; None: they stay numbers
 
 
 class ObservationSpace(abc.ABC):
@@ -96,6 +98,8 @@ class Numbers(ObservationSpace):
     continuous: bool = True
 
     def encoding(self, preferences: Preferences) -> Encoding:
+        if preferences.radius is not None:
+            return Nearest(len(self.low), preferences.num_features, preferences.radius)
         vector = self._vector(preferences.scaling)
         if preferences.features == "random" or (preferences.features == "auto" and self.continuous):
             return RandomFeatures(vector, preferences.num_features, preferences.length_scale, preferences.feature_norm)

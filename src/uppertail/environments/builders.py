@@ -45,11 +45,13 @@ class VectorBuilder(EnvironmentBuilder):
         features: how numbers enter the network: random (features that only nearby observations share), scaled (as they
             are; add --bias true) or auto (random where there is a Box; integers that have at most 4,096 values together
             are one state).
-        num_features: how many random features.
+        num_features: how many random features, or states where there is a radius.
         length_scale: distance between observations, as root mean square over the numbers in [-1, 1], beyond which they
             share little.
         feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
             its own from them.
+        radius: two observations within this distance, as root mean square over their numbers as they are, show one
+            state, and others are told apart, so that noise is averaged away; null: they stay numbers.
 
     Examples:
         >>> import uppertail as ut
@@ -62,6 +64,7 @@ class VectorBuilder(EnvironmentBuilder):
     num_features: int = 300
     length_scale: float = 1.0
     feature_norm: float = 1.0
+    radius: float | None = None
 
     def __post_init__(self) -> None:
         settle(self)
@@ -74,6 +77,7 @@ class VectorBuilder(EnvironmentBuilder):
             num_features=self.num_features,
             length_scale=self.length_scale,
             feature_norm=self.feature_norm,
+            radius=self.radius,
         )
 
 
