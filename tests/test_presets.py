@@ -60,12 +60,6 @@ def test_an_environment_beside_the_minigrid_preset_counts() -> None:
     assert type(parse_request(["--preset", "minigrid", "--env", "DeepSea"]).built.env).__name__ == "DeepSea"
 
 
-@pytest.mark.usefixtures("minigrid")
-def test_a_wrapper_is_added_to_those_of_the_preset() -> None:
-    env = parse_request(["--preset", "minigrid", "--env.id", "CartPole-v1", "--env.wrappers+", "TimeLimit"]).built.env
-    assert len(env.wrappers) == 3 and env.wrappers[2] == "TimeLimit"
-
-
 def test_a_file_beside_a_preset_is_refused(tmp_path: Path) -> None:
     (file := tmp_path / "config.yaml").write_text("policy: Thompson\n")
     with pytest.raises(InputError, match="--preset and --config each describe a whole run: give one of them"):

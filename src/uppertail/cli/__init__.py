@@ -44,37 +44,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str]) -> int:
     try:
-        _require_a_folder()
         code = _command(*(arguments or ["--help"]))
         print(end="", flush=True)  # a write that fails must fail here, where it is handled
         return code
-    except InputError as error:
-        output.complain(str(error))
-        return 2
-    except MemoryError as error:
-        output.complain(
-            f"There is not enough memory ({message_of(error) or 'none is left'}): ask for something smaller."
-        )
-        return 2
-    except RuntimeError as error:
-        if NO_DEVICE not in str(error):
-            raise
-        output.complain(f"JAX finds no device ({message_of(error)}): unset JAX_PLATFORMS, or set it to cpu.")
-        return 2
     except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as error:
         output.complain("interrupted.")
         return 128 + (error.args[0] if error.args else signal.SIGINT)
+    except (InputError, MemoryError, RuntimeError) as error:
+        output.complain(_sentence(error))
+        return 2
 
 
-def _require_a_folder() -> None:
-    """Refuses to work in a folder that was deleted."""
-    try:
-        os.getcwd()  # noqa: PTH109 - the path itself is not used
-    except OSError as error:
-        raise InputError("The folder that this command was called in is gone: change to another one.") from error
+def _sentence(error: Exception) -> str:
+    """What a user is told of an error; a defect of the program is raised again."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory ({message_of(error) or 'none is left'}): ask for something smaller."
+    if NO_DEVICE in str(error):
+        return f"JAX finds no device ({message_of(error)}): unset JAX_PLATFORMS, or set it to cpu."
+    raise error
 
 
 def _command(command: str, *rest: str) -> int:
@@ -91,6 +83,10 @@ def _command(command: str, *rest: str) -> int:
     if any(argument in ("-h", "--help") or argument.partition("=")[0].endswith(".help") for argument in rest):
         print(COMMANDS[command].help(rest))
         return 0
+    try:
+        os.getcwd()  # noqa: PTH109 - the path itself is not used
+    except OSError as error:
+        raise InputError("The folder that this command was called in is gone: change to another one.") from error
     programs.keep()
     os.environ["JAX_ENABLE_X64"] = "0"  # results are computed in 32 bits, whatever the surroundings ask of JAX
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA reports slow compilation as an error

@@ -17,38 +17,25 @@ from uppertail.parts import PARTS
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """A command; the module of its name has the function `main`, which runs it.
-
-    Args:
-        name: its name.
-        purpose: what it is for, in the list of all commands.
-        description: what its help says first.
-        options: its options by name.
-        parts: the parts of a run that are among them, with their settings.
-        settings: a dataclass whose fields are among them, too.
-        more: what its help says last.
-    """
+    """A command; the module of its name has the function `main`, which runs it."""
 
     name: str
-    purpose: str
-    description: str
+    purpose: str  # in the list of all commands
+    description: str  # what its help says first
     options: Mapping[str, Option]
-    parts: Sequence[str] = ()
-    settings: type | None = None
-    more: Callable[[], str] = str
+    parts: Sequence[str] = ()  # of a run, which are options, too, with their settings
+    settings: type | None = None  # a dataclass whose fields are options, too
+    more: Callable[[], str] = str  # what its help says last
 
     def parse(self, arguments: Sequence[str]) -> Values:
-        """The values of its options; the folder of a run must be among them.
-
-        Raises:
-            InputError: an option is unknown or missing, or its value is of another type.
-        """
+        """The values of its options; InputError if one is unknown or missing, or its value of another type."""
         settings = {} if self.settings is None else options_of(self.settings)
         values = parse(f"uppertail {self.name}", {**settings, **self.options}, self.parts, arguments)
         if "folder" in values:
             if values.folder is None:
-                command = f"`uppertail {self.name} DIR`"
-                raise InputError(f"Which run? {command}, with the folder that `uppertail train` wrote to.")
+                raise InputError(
+                    f"Which run? `uppertail {self.name} DIR`, with the folder that `uppertail train` wrote to."
+                )
             values["folder"] = Path(values.folder)
         return values
 
@@ -57,8 +44,13 @@ class Command:
         for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
             name, equals, value = argument.removeprefix("--").partition("=")
             if name.endswith(".help") and (part := name.removesuffix(".help")) in self.parts:
-                return self._help_of(part, class_named(part, value if equals else following))
-        parser = _parser(f"uppertail {self.name}", self.description)
+                kind = class_named(part, value if equals else following)
+                command, about = f"uppertail {self.name} --{part} {kind.__name__}", str(kind.__doc__)
+                parser = argparse.ArgumentParser(command, description=about.partition("\n\n")[0])
+                for setting, option in options_of(kind).items():
+                    _show(parser, f"{part}.{setting}", option)
+                return parser.format_help().rstrip()
+        parser = argparse.ArgumentParser(f"uppertail {self.name}", description=self.description)
         for name in self.parts:
             part = PARTS[name]
             own = f"or the import path of your own class; its settings: --{name}.NAME VALUE"
@@ -72,18 +64,6 @@ class Command:
             for name, option in options_of(self.settings).items():
                 _show(group, name, option)
         return f"{parser.format_help()}\n{self.more()}".rstrip()
-
-    def _help_of(self, part: str, kind: type) -> str:
-        """The settings of a class."""
-        parser = _parser(f"uppertail {self.name} --{part} {kind.__name__}", str(kind.__doc__).partition("\n\n")[0])
-        for name, option in options_of(kind).items():
-            _show(parser, f"{part}.{name}", option)
-        return parser.format_help().rstrip()
-
-
-def _parser(program: str, description: str) -> argparse.ArgumentParser:
-    """What formats help."""
-    return argparse.ArgumentParser(program, description=description)
 
 
 def _show(parser: argparse._ActionsContainer, name: str, option: Option) -> None:

@@ -18,21 +18,13 @@ REQUIRED = inspect.Parameter.empty
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """An option: `--NAME VALUE`.
+    """An option: `--NAME VALUE`."""
 
-    Args:
-        kind: the type of its value.
-        default: its value where it is not given, or `REQUIRED`.
-        text: what it means.
-        nargs: how many values it takes, as in argparse; "?" or "*": it is given without its name.
-        repeats: whether it may be given several times, where each time adds to a list.
-    """
-
-    kind: Any
-    default: Any
+    kind: Any  # the type of its value
+    default: Any  # or `REQUIRED`
     text: str
-    nargs: int | Literal["?", "*"] = 1
-    repeats: bool = False
+    nargs: int | Literal["?", "*"] = 1  # as in argparse; ? or *: it is given without its name
+    repeats: bool = False  # it may be given several times, and each time adds to a list
 
 
 def flag(text: str) -> Option:
@@ -58,22 +50,13 @@ def options_of(kind: Any) -> dict[str, Option]:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A class and its settings, before it is built.
-
-    Args:
-        kind: the class.
-        settings: what it is given.
-    """
+    """A class and its settings, before it is built."""
 
     kind: type
     settings: dict[str, Any]
 
     def build(self) -> Any:
-        """The part.
-
-        Raises:
-            InputError: the class refuses its settings.
-        """
+        """The part; InputError if the class refuses its settings."""
         try:
             return self.kind(**self.settings)
         except (ValueError, TypeError) as error:
@@ -89,11 +72,7 @@ class Choice:
 
 
 def class_named(part: str, name: Any) -> type:
-    """The class of a part that is built in, or at an import path.
-
-    Raises:
-        InputError: there is none, or it is of another kind.
-    """
+    """The class of a part that is built in, or at an import path; InputError if there is none of its kind."""
     known = PARTS[part]
     use = f"use {known.choices}, or the import path of your own class."
     if not isinstance(name, str):

@@ -4,7 +4,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,29 +45,21 @@ def forgiving() -> Iterator[list[str]]:
     Yields:
         A list; once the command is over, it holds a sentence for each output that was lost.
     """
-    names = ("stdout", "stderr")
-    before = {name: getattr(sys, name) for name in names}
-    streams = {name: _Forgiving(stream) for name, stream in before.items() if stream is not None}
     lost: list[str] = []
-    try:
-        for name, stream in streams.items():
-            setattr(sys, name, stream)
-        yield lost
-    finally:
-        for name, stream in streams.items():
-            stream.flush()
-            setattr(sys, name, before[name])
-            stream.restore()
-        if "stdout" in streams and (error := streams["stdout"].error):
-            lost.append(f"Standard output cannot be written ({message_of(error)}): its text is lost, but no file is.")
+    out, errors = (_Forgiving(stream or io.StringIO()) for stream in (sys.stdout, sys.stderr))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            yield lost
+        finally:
+            for stream in (out, errors):
+                stream.restore()
+            if out.error:
+                what = message_of(out.error)
+                lost.append(f"Standard output cannot be written ({what}): its text is lost, but no file is.")
 
 
 class _Forgiving:
-    """A text stream that goes silent when it cannot be written; a reader that has closed it is still an error.
-
-    Args:
-        stream: the stream to write to.
-    """
+    """A text stream that goes silent when it cannot be written; a reader that has closed it is still an error."""
 
     def __init__(self, stream: Any) -> None:
         self.stream, self.error = stream, None
@@ -76,29 +68,26 @@ class _Forgiving:
             stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
-        if self.error is None:
-            with self._silence_errors():
-                self.stream.write(text)
+        self._try(lambda: self.stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        if self.error is None:
-            with self._silence_errors():
-                self.stream.flush()
+        self._try(self.stream.flush)
 
     def restore(self) -> None:
         """Leaves the stream as it was."""
+        self.flush()
         if self._strict:
-            with self._silence_errors():
-                self.stream.reconfigure(errors="strict")
+            self._try(lambda: self.stream.reconfigure(errors="strict"))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
-    @contextlib.contextmanager
-    def _silence_errors(self) -> Iterator[None]:
+    def _try(self, act: Callable[[], object]) -> None:
+        if self.error is not None:
+            return
         try:
-            yield
+            act()
         except BrokenPipeError:
             raise
         except OSError as error:

@@ -23,7 +23,9 @@ def keep() -> None:
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     try:
-        folder = _user_cache() / "uppertail" / "programs" / hashlib.sha256(_processor().encode()).hexdigest()[:16]
+        named = Path(os.environ.get("XDG_CACHE_HOME", ""))  # as the XDG Base Directory Specification has it
+        cache = named if named.is_absolute() else Path.home() / ".cache"
+        folder = cache / "uppertail" / "programs" / hashlib.sha256(_processor().encode()).hexdigest()[:16]
         tidy(folder, LARGEST)
     except (OSError, RuntimeError):  # the folder cannot be read, or the user has no home
         return
@@ -54,12 +56,6 @@ def _whole(content: bytes) -> bool:
     except zlib.error:
         return False
     return True
-
-
-def _user_cache() -> Path:
-    """The user's cache folder, as the XDG Base Directory Specification has it."""
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return named if named.is_absolute() else Path.home() / ".cache"
 
 
 def _processor() -> str:

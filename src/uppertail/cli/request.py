@@ -30,15 +30,10 @@ SAVED = (*PARTS, *Settings.__dataclass_fields__, "checkpoint_every", "record", "
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Request:
-    """What was asked for, with its classes built.
+    """What was asked for, with its classes built."""
 
-    Args:
-        built: all options.
-        config: config.yaml of the run.
-    """
-
-    built: Values
-    config: str
+    built: Values  # all options
+    config: str  # config.yaml of the run
 
     @property
     def settings(self) -> Settings:
@@ -50,11 +45,7 @@ class Request:
         _ = self.settings, self.checkpoints(folder), self.loggers(folder)
 
     def run(self, before: Mapping[str, Any] | None = None) -> Run:
-        """The run before its first step.
-
-        Args:
-            before: the settings of the earlier run that it continues or plays.
-        """
+        """The run before its first step; `before` has the settings of the earlier run that it continues or plays."""
         method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
         return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over)
 
@@ -68,29 +59,25 @@ class Request:
         return [named(name, folder) for name in dict.fromkeys(names)]
 
     @property
-    def name(self) -> str:
+    def _name(self) -> str:
         """The name of its folder without --out."""
         environment = re.sub(r"[^\w.-]+", "-", self.built.env.label)
         return "-".join((environment, *(type(self.built[part]).__name__ for part in ("distribution", "policy"))))
 
     def folder(self) -> Path:
         """The folder that its results will go to."""
-        return Path(self.built.out) if self.built.out else records.unused_folder(RUNS, self.name)
+        return Path(self.built.out) if self.built.out else records.unused_folder(RUNS, self._name)
 
     def claim(self) -> Path:
         """Makes the folder of its results; without --out, another process may have taken `folder()` by now."""
         if not self.built.out:
-            return records.claim_unused(RUNS, self.name)
+            return records.claim_unused(RUNS, self._name)
         records.claim_folder(folder := Path(self.built.out), self.built.overwrite)
         return folder
 
 
 def request_of(values: Values) -> Request:
-    """What the options of `uppertail train` ask for.
-
-    Raises:
-        InputError: a part refuses its settings.
-    """
+    """What the options of `uppertail train` ask for; InputError if a part refuses its settings."""
     choices = {name: value for name, value in values.items() if isinstance(value, Choice)}
     saved = {name: choices[name].document() if name in choices else values[name] for name in SAVED}
     built = Values({**values, **{name: choice.build() for name, choice in choices.items()}})

@@ -20,14 +20,9 @@ def main(values: Values) -> int:
 
 
 def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: Sequence[OnChunk] = ()) -> int:
-    """Goes on with a run, and returns the exit code.
+    """Goes on with a run to its own limits, or to a later one of `steps`, and returns the exit code.
 
-    Args:
-        folder: the run's folder.
-        steps: a new limit of steps, beyond the run's own; None: to its own limits.
-        trust: whether code that the folder names may run.
-        quiet: whether only errors are printed.
-        beside: called with the progress after each chunk.
+    `trust` says whether code that its folder names may run; `beside` are called with the progress after each chunk.
     """
     config = records.config_of(folder)
     with records.locked(folder):
@@ -51,11 +46,7 @@ def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: Seq
 
 
 def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: Sequence[OnChunk]) -> int:
-    """Trains on.
-
-    With a new limit, the options are kept in a file of their own until results of the longer run are written: without
-    that file, the folder is the run to the old limit again.
-    """
+    """Trains on; without the file of a new limit, which lasts until results are written, the old limit counts again."""
     request = read_request(config)
     if steps is not None:
         _require_longer(request.settings.steps, steps, folder)

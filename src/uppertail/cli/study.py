@@ -3,8 +3,7 @@
 import dataclasses
 import functools
 import importlib.util
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,7 @@ def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
 
 
 def _workers(config: Values) -> int:
-    """How many workers: as many as cores by default, or one where Dask is not installed."""
+    """How many workers: by default as many as cores, or one where Dask is not installed."""
     if config.workers is not None:
         return config.workers
     return process.cores() if importlib.util.find_spec("distributed") or config.launcher != "here" else 1
@@ -122,19 +121,15 @@ def _check_all(definition: Definition, folder: StudyFolder) -> Settings:
 def _check_some(definition: Definition, folder: StudyFolder) -> None:
     """Checks one cell for each value of each option, up to a hundred."""
     if definition.space is None:
-        _check(list(itertools.islice(_with_new_values(definition.cells), SOME)), folder)
+        known: set[tuple[str, str]] = set()
+        some: list[Cell] = []
+        for cell in definition.cells:
+            values = {(option, text(value)) for option, value in cell.options.items()}
+            some += [] if values <= known else [cell]
+            known |= values
+        _check(some[:SOME], folder)
     else:
         _check_all(definition, folder)
-
-
-def _with_new_values(cells: Sequence[Cell]) -> Iterator[Cell]:
-    """The cells that have a value which none before them has."""
-    known: set[tuple[str, str]] = set()
-    for cell in cells:
-        values = {(option, text(value)) for option, value in cell.options.items()}
-        if not values <= known:
-            yield cell
-        known |= values
 
 
 def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, Any]]:

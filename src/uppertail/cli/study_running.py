@@ -69,15 +69,7 @@ def run(
     workers: int,
     quiet: bool,
 ) -> None:
-    """Runs the cells that have not ended.
-
-    Args:
-        definition: the study.
-        folder: its folder.
-        connect: connects to Dask's workers; None: cells run in this process, one after another.
-        workers: how many workers there are, to estimate the time left.
-        quiet: whether only errors are printed.
-    """
+    """Runs the cells that have not ended: by the workers that `connect` gives, or, without it, in this process."""
     outcomes = folder.outcomes(definition)
     search = None if definition.space is None else Search(open_study(folder.path), definition.space)
     cells = search.cells() if search else (cell for cell in definition.cells if outcomes[cell.name].is_open)

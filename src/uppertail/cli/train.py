@@ -33,12 +33,7 @@ def main(values: Values) -> int:
 
 
 def begin(request: Request, beside: Sequence[OnChunk] = ()) -> int:
-    """Trains what was asked for, and returns the exit code.
-
-    Args:
-        request: what was asked for.
-        beside: called with the progress after each chunk.
-    """
+    """Trains what was asked for, and returns the exit code; `beside` are called with the progress after each chunk."""
     process.limit_threads(request.settings.seeds)
     planned = request.folder()
     request.checkpoints(planned)
@@ -61,21 +56,7 @@ def train(
     quiet: bool,
     beside: Sequence[OnChunk] = (),
 ) -> int:
-    """Trains, and writes log.jsonl, episodes.npz, summary.json, networks.safetensors and curve.png to a locked folder.
-
-    If training fails, what was learned until then is written, too.
-
-    Args:
-        run: the run.
-        folder: the folder.
-        checkpoints: where its state is saved.
-        loggers: written to beside log.jsonl.
-        quiet: whether only errors are printed.
-        beside: called with the progress after each chunk, as loggers are.
-
-    Returns:
-        The exit code: 0, 130 after Ctrl-C, or 143 after SIGTERM.
-    """
+    """Trains, writes the files of the run to a locked folder, also if training fails, and returns the exit code."""
     env, label = run.builder.label, f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
     for note in run.notes:
         complain(note)
@@ -98,18 +79,14 @@ def train(
         )
     if remark := result.networks.remark():
         complain(remark)
-    if not quiet:
-        _show(result, folder, f"{env}, seeds: {len(result.record.episodes)}", label, can_resume=bool(checkpoints))
-    return asked_to_stop.exit_code if result.record.interrupted else 0
-
-
-def _show(result: TrainingResult, folder: Path, title: str, label: str, can_resume: bool) -> None:
-    if result.record.interrupted:
-        how = f"; `uppertail resume {folder}` continues the run" if can_resume else ""
+    if result.record.interrupted and not quiet:
+        how = f"; `uppertail resume {folder}` continues the run" if checkpoints else ""
         print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
-    console = Console()
-    console.print(results_table(title, label, result.record, console.width))
-    print(f"Results in {folder}; programs compiled: {result.record.compilations}")
+    if not quiet:
+        console, title = Console(), f"{env}, seeds: {len(result.record.episodes)}"
+        console.print(results_table(title, label, result.record, console.width))
+        print(f"Results in {folder}; programs compiled: {result.record.compilations}")
+    return asked_to_stop.exit_code if result.record.interrupted else 0
 
 
 def _log(folder: Path) -> JSONL:

@@ -30,19 +30,12 @@ NAMES = ("greedy", "ucb", "thompson", "trained")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainedRun:
-    """A run and its learned networks.
+    """A run and its learned networks."""
 
-    Args:
-        run: built again, before its first step.
-        file: the file of the networks.
-        networks: the networks of all seeds.
-        policy: the policy to play with.
-    """
-
-    run: Run
-    file: LearnedFile
-    networks: Network
-    policy: ExplorationPolicy
+    run: Run  # built again, before its first step
+    file: LearnedFile  # of the networks
+    networks: Network  # of all seeds
+    policy: ExplorationPolicy  # to play with
 
     def require_finite(self, rows: slice) -> None:
         """Refuses networks of these seeds that hold NaN or infinite numbers."""
@@ -56,13 +49,7 @@ class TrainedRun:
 
 @contextlib.contextmanager
 def open_run(folder: Path, trust: bool | None, policy: str = "trained") -> Iterator[TrainedRun]:
-    """The run in a folder, with its environments open.
-
-    Args:
-        folder: the folder.
-        trust: whether code that it names may run though the user did not make it here; None: never.
-        policy: one of `NAMES`, or another policy, as the help of --policy says.
-    """
+    """The run in a folder, with its environments open; `trust` as for `require_trust`, `policy` as help says."""
     other = None if policy in NAMES else _policy(policy)
     config = records.config_of(folder)
     require_trust(folder, trust)
@@ -126,12 +113,7 @@ PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_][\w.]*:\S+")
 
 
 def require_trust(folder: Path, trust: bool | None) -> None:
-    """Refuses to run code that a folder names, unless it is ours, the user's own, or wanted.
-
-    Args:
-        folder: the run's folder.
-        trust: whether the user wants it; None: the command never runs such code.
-    """
+    """Refuses to run code that a folder names, unless it is ours, the user's own, or wanted (None: it never is)."""
     named = sorted(set(foreign_names(records.RunFolder(folder).config or {})))
     if not named or trust or (trust is not None and records.made_here(folder)):
         return
