@@ -11,9 +11,9 @@ from uppertail.encodings.hashed import Hashed
 from uppertail.encodings.image import Image
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
-from uppertail.encodings.states import StateEncoding, state_encoding
+from uppertail.encodings.states import STATE_ENCODINGS, StateEncoding
 from uppertail.encodings.vector import Vector
-from uppertail.errors import InputError
+from uppertail.errors import InputError, require_choice
 
 Scaling = Literal["auto", "declared", "running"]  # the names of `--env.scaling`
 
@@ -63,7 +63,8 @@ class States(ObservationSpace):
     count: int
 
     def encoding(self, preferences: Preferences) -> Encoding:
-        return state_encoding(preferences.states, self.count)
+        require_choice("encoding", preferences.states, list(STATE_ENCODINGS))
+        return STATE_ENCODINGS[preferences.states](self.count)
 
 
 @dataclasses.dataclass(frozen=True)

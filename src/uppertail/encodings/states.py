@@ -8,7 +8,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from uppertail.encodings.base import Encoding
-from uppertail.errors import InputError, require_choice
+from uppertail.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,9 +67,3 @@ class Thermometer(OfStates):
 StateEncoding = Literal["one_hot", "scalar", "thermometer"]  # the names of `--env.encoding`
 
 STATE_ENCODINGS: dict[str, type[OfStates]] = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}
-
-
-def state_encoding(name: StateEncoding, num_states: int) -> OfStates:
-    """The encoding of this name."""
-    require_choice("encoding", name, list(STATE_ENCODINGS))
-    return STATE_ENCODINGS[name](num_states)

@@ -32,7 +32,8 @@ def detail(
     recorded, (moments, _, actions) = seed.recorded, seed.mean.shape
     shown = seed.choose_states(asked)
     most = recorded.states.shape[2] if room is None else room // (moments * actions)
-    states = shown if asked else seed.more_states(shown, most)
+    others = [] if asked else np.setdiff1d(recorded.states[:, seed.row], [-1, *shown]).tolist()
+    states = [*shown, *others[: max(0, most - len(shown))]]
     places = seed.places(states)
     taken = (np.arange(moments)[:, None], np.maximum(places, 0))
     document: dict[str, Any] = {

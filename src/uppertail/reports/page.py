@@ -6,7 +6,6 @@ import html
 import importlib.resources
 import json
 import string
-from typing import Any
 
 import yaml
 
@@ -25,6 +24,7 @@ def page(title: str, groups: list[Group], command: str) -> str:
         documents.append(
             {"first": 0, "last": last, "data": each.data, "details": each.details, "methods": each.methods}
         )
+    data = json.dumps({"groups": documents}, separators=(",", ":"), allow_nan=False)
     runs = sum(len(group.runs) for group in groups)
     parts = {
         "title": html.escape(title),
@@ -32,7 +32,7 @@ def page(title: str, groups: list[Group], command: str) -> str:
         "nothing in it comes from a network.",
         "css": _file("page.css"),
         "sections": "\n".join(_section(number, group) for number, group in enumerate(groups)),
-        "data": _embed({"groups": documents}),
+        "data": base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode(),
         "script": "".join(_file(name) for name in ("charts.js", "panel.js", "page.js")),
     }
     return string.Template(_file("page.html")).substitute(parts)
@@ -70,12 +70,6 @@ def _provenance(label: str, run: RunFolder) -> str:
         f"from {run.seeds[0]} to {run.seeds[-1]}. The command that makes it again:</p>"
         f"<pre>{html.escape(again)}</pre><pre>{html.escape(settings)}</pre></details>"
     )
-
-
-def _embed(document: Any) -> str:
-    """Compressed JSON in base 64."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
-    return base64.b64encode(gzip.compress(text, mtime=0)).decode()
 
 
 def _file(name: str) -> str:

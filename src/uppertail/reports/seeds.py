@@ -126,11 +126,6 @@ class Seed:
         along = {state: place for place, state in enumerate(path)}
         return sorted(dict.fromkeys(states[:SHOWN]), key=lambda state: (along.get(state, len(path)), state))
 
-    def more_states(self, shown: list[int], most: int) -> list[int]:
-        """These states, and others that were recorded, until there are as many as there is room for."""
-        others = np.setdiff1d(self.recorded.states[:, self.row], [-1, *shown])
-        return [*shown, *others[: max(0, most - len(shown))].tolist()]
-
     @property
     def columns(self) -> int:
         """In how many columns the states of a picture lie."""
