@@ -102,10 +102,8 @@ def builder_of(environment: object) -> EnvironmentBuilder:
 
 
 def _name(environment: Any) -> str:
-    if (spec := getattr(environment, "spec", None)) is not None:
-        return spec.id
     if isinstance(environment, gymnasium.Env | VectorEnv):
-        return type(environment.unwrapped).__name__
+        return environment.spec.id if environment.spec else type(environment.unwrapped).__name__
     return getattr(environment, "__name__", type(environment).__name__)
 
 
