@@ -46,7 +46,7 @@ def networks(count: int) -> list[Any]:
         bounds = (
             begun.encoder if step < 2 else begun.encoder.__class__(jnp.array([-1.0 * step]), jnp.array([2.0 * step]))
         )
-        sequence.append(type(network)(network.weights, network.biases, bounds, encoding))
+        sequence.append(type(network)(network.weights, network.biases, bounds, network.form))
     return sequence
 
 

@@ -11,8 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.base import EncodedNetwork
-from uppertail.networks.layers import Perceptron
-from uppertail.networks.perceptrons import Perceptrons
+from uppertail.networks.perceptrons import Perceptron, Perceptrons
 from uppertail.types import PyTree
 
 

@@ -13,8 +13,7 @@ from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.base import EncodedNetwork
 from uppertail.networks.ensemble import of_members
-from uppertail.networks.layers import Perceptron
-from uppertail.networks.perceptrons import Perceptrons
+from uppertail.networks.perceptrons import Perceptron, Perceptrons
 from uppertail.types import PyTree
 
 

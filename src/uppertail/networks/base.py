@@ -125,13 +125,9 @@ class NetworkBuilder(abc.ABC):
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> Network:
-        """A network that has learned nothing, its weights drawn from `key`.
+        """A network that has learned nothing: `num_outputs` numbers for each action, its weights drawn from `key`.
 
-        Args:
-            key: randomness of its weights.
-            encoding: turns an observation into the input of the first layer; the network keeps it.
-            num_actions: number of discrete actions.
-            num_outputs: numbers that it gives for each action.
+        It keeps the `encoding`, which turns an observation into the input of its first layer.
         """
 
     @property

@@ -1,8 +1,9 @@
-"""Multilayer perceptrons: their settings, and one of them per action (Implementation Details)."""
+"""Multilayer perceptrons: their settings, their layers, and one of them per action (Implementation Details)."""
 
 import dataclasses
 import itertools
-from typing import Self
+from collections.abc import Callable
+from typing import Literal, Self
 
 import equinox as eqx
 import jax
@@ -12,12 +13,70 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.base import EncodedNetwork, NetworkBuilder
-from uppertail.networks.layers import Activation, Normalization, Perceptron
 from uppertail.schema import settle
 from uppertail.types import PyTree
 
 MOST_LAYERS = 1_000
 """The most hidden layers: more would take minutes to compile, if they fit into memory."""
+
+Hidden = Float[Array, " units"]
+Weights = tuple[Float[Array, "_inputs _outputs"], ...]
+Biases = tuple[Float[Array, " _outputs"], ...]
+
+Activation = Literal["elu", "relu", "tanh", "silu"]
+"""The names of `--network.activation`."""
+
+Normalization = Literal["none", "layer", "rms"]
+"""The names of `--network.normalization`."""
+
+TINY = 1e-6
+"""Added to a variance before its root is taken."""
+
+
+def elu(x: Hidden) -> Hidden:
+    """x above 0, exp(x) - 1 below; as precise as sums of units need it, at a third of the price of expm1."""
+    return jnp.where(x > 0, x, jnp.exp(jnp.where(x > 0, 0.0, x)) - 1.0)
+
+
+def rms_normalized(x: Hidden) -> Hidden:
+    """Units with root mean square 1 (Zhang and Sennrich 2019), without learned scales."""
+    return x * jax.lax.rsqrt(jnp.mean(jnp.square(x)) + TINY)
+
+
+ACTIVATIONS: dict[Activation, Callable[[Hidden], Hidden]] = {
+    "elu": elu,
+    "relu": jax.nn.relu,
+    "tanh": jnp.tanh,
+    "silu": jax.nn.silu,
+}
+NORMALIZATIONS: dict[Normalization, Callable[[Hidden], Hidden]] = {
+    "none": lambda x: x,
+    "layer": lambda x: rms_normalized(x - jnp.mean(x)),  # mean 0 and variance 1 (Ba et al. 2016)
+    "rms": rms_normalized,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Perceptron:
+    """How the outputs of one perceptron follow from its arrays."""
+
+    encoding: Encoding
+    activation: Activation = "elu"
+    normalization: Normalization = "none"
+
+    def outputs(
+        self, encoder: PyTree, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
+    ) -> Float[Array, " outputs"]:
+        """The outputs for one observation; no `biases`: there are none; `masks` multiply the units of hidden layers."""
+        activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]
+        values = self.encoding.project(encoder, weights[0], observation)
+        for layer, weight in enumerate(weights):
+            values = values if layer == 0 else values @ weight
+            values = values + biases[layer] if biases else values
+            if layer < len(weights) - 1:
+                values = activate(normalize(values))
+                values = values * masks[layer] if masks else values
+        return values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +120,7 @@ class Perceptrons(NetworkBuilder):
         encoder = encoding.init(jax.random.fold_in(key, num_actions))
         sizes = (encoding.num_features, *(self.width,) * self.hidden_layers, outputs)
         network = PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder)
-        return dataclasses.replace(network, activation=self.activation, normalization=self.normalization)
+        return dataclasses.replace(network, form=Perceptron(encoding, self.activation, self.normalization))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,16 +146,13 @@ class PerAction(Perceptrons):
 class PerActionNetwork(EncodedNetwork):
     """A multilayer perceptron for each action; the leading axis of every weight and bias is the action.
 
-    `biases` is empty for a network without biases: then, with one-hot states, no parameter is shared by all states.
-    `encoder`, shared by all actions, holds the encoding's own arrays.
+    Without biases and with one-hot states, no parameter is shared by all states.
     """
 
     weights: tuple[Float[Array, "actions _inputs _outputs"], ...]
-    biases: tuple[Float[Array, "actions _outputs"], ...]
-    encoder: PyTree
-    encoding: Encoding = eqx.field(static=True)
-    activation: Activation = eqx.field(static=True, default="elu")
-    normalization: Normalization = eqx.field(static=True, default="none")
+    biases: tuple[Float[Array, "actions _outputs"], ...]  # or none
+    encoder: PyTree  # shared by all actions
+    form: Perceptron = eqx.field(static=True)
 
     @classmethod
     def init(
@@ -114,13 +170,12 @@ class PerActionNetwork(EncodedNetwork):
         shapes = list(itertools.pairwise(sizes))
         weights = tuple(glorot(k, (num_actions, *shape)) for k, shape in zip(keys, shapes, strict=True))
         biases = tuple(jnp.zeros((num_actions, outputs)) for _, outputs in shapes) if bias else ()
-        return cls(weights, biases, encoder, encoding)
+        return cls(weights, biases, encoder, Perceptron(encoding))
+
+    @property
+    def encoding(self) -> Encoding:
+        return self.form.encoding
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         perceptrons = jax.vmap(self.form.outputs, in_axes=(None, 0, 0, None))
         return perceptrons(self.encoder, self.weights, self.biases, observation)
-
-    @property
-    def form(self) -> Perceptron:
-        """How the outputs of one action follow from its arrays."""
-        return Perceptron(self.encoding, self.activation, self.normalization)
