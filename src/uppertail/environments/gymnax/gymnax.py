@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from uppertail.environments.gymnasium import fingerprint
-from uppertail.environments.gymnax.builder import GymnaxBuilder, with_params
-from uppertail.environments.gymnax.world import Rules, rules_of
+from uppertail.environments.gymnax.world import GymnaxBuilder, Rules, rules_of, with_params
 from uppertail.environments.packages import import_extra, make_registered
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.schema import require_type
