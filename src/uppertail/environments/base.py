@@ -142,11 +142,9 @@ class EnvironmentBuilder(abc.ABC):
         """The environment of one seed, its random parts drawn from `key`."""
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> WatchedEnvironment:
-        """The environment, to be watched; InputError if it cannot be shown in this way, or not at all, as by default.
+        """The environment, to be watched in `pictures`, or else in a window or as texts, by default at its own speed.
 
-        Args:
-            pictures: whether its frames are to be pictures; else it opens a window, or its frames are texts.
-            frames_per_second: None: as the environment says.
+        InputError if it cannot be shown in this way, or not at all, as by default.
         """
         raise InputError(
             f"{self.label} draws no pictures, so there is nothing to watch: "

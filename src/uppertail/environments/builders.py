@@ -71,14 +71,8 @@ class VectorBuilder(EnvironmentBuilder):
 
     @property
     def preferences(self) -> Preferences:
-        return Preferences(
-            scaling=self.scaling,
-            features=self.features,
-            num_features=self.num_features,
-            length_scale=self.length_scale,
-            feature_norm=self.feature_norm,
-            radius=self.radius,
-        )
+        settings = {name: getattr(self, name) for name in VectorBuilder.__dataclass_fields__}
+        return Preferences(**settings)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

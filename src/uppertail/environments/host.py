@@ -23,23 +23,14 @@ class EnvironmentFailedError(InputError):
 
 
 class HostStep(NamedTuple):
-    """One step of environments side by side.
+    """One step of environments side by side."""
 
-    Args:
-        next_observation: the observation after the step, also at an episode's end.
-        reward: the reward of the step.
-        terminated: whether the episode ended there.
-        truncated: whether it was cut short there.
-        observation: the observation for the next action: the first of a new episode, if one has ended.
-        real: False for a step that only reset the environment.
-    """
-
-    next_observation: np.ndarray
+    next_observation: np.ndarray  # after the step, also at an episode's end
     reward: Float[np.ndarray, " envs"]
     terminated: Bool[np.ndarray, " envs"]
     truncated: Bool[np.ndarray, " envs"]
-    observation: np.ndarray
-    real: Bool[np.ndarray, " envs"]
+    observation: np.ndarray  # for the next action: the first of a new episode, if one has ended
+    real: Bool[np.ndarray, " envs"]  # False for a step that only reset the environment
 
 
 class HostEnvironment(abc.ABC):
@@ -92,12 +83,9 @@ class HostBuilder(EnvironmentBuilder):
 
     @abc.abstractmethod
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironment:
-        """The environments of one seed; InputError if they cannot be made.
+        """The environments of one seed, from which the seeds of their episodes come; InputError if it cannot be done.
 
-        Args:
-            seed: the seed of the run, from which the seeds of their episodes come.
-            num_envs: how many.
-            time_limit: steps after which episodes are truncated where they have no limit of their own.
+        `time_limit`: steps after which episodes are truncated where they have no limit of their own.
         """
 
     def build(self, key: PRNGKeyArray) -> Environment:
@@ -142,11 +130,7 @@ def steps_in_python(builder: EnvironmentBuilder) -> TypeGuard[HostBuilder]:
 
 
 def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
-    """The result of `ask`, which calls an environment; `where` names it and the moment, if something goes wrong.
-
-    Raises:
-        EnvironmentFailedError: it raised an exception, or asked the process to end.
-    """
+    """The result of `ask`, which calls an environment; an exception becomes a sentence that begins with `where`."""
     try:
         return ask()
     except KeyboardInterrupt:
@@ -169,9 +153,7 @@ def step_host(host: HostEnvironment, actions: Int[np.ndarray, " envs"], where: C
 
 def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
     """The first observations of episodes that `ask` begins, as `call` makes it; they must be finite, too."""
-    observations = call(ask, where)
-    _require_finite(observations, where)
-    return observations
+    return _require_finite(call(ask, where), where)
 
 
 def begin_all(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str) -> np.ndarray:
@@ -180,6 +162,7 @@ def begin_all(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str
     return np.stack([begin_host(ask, lambda w=where: w) for ask, where in zip(asked, wheres, strict=True)])
 
 
-def _require_finite(observations: np.ndarray, where: Callable[[], str]) -> None:
+def _require_finite(observations: np.ndarray, where: Callable[[], str]) -> np.ndarray:
     if observations.dtype.kind == "f" and not np.isfinite(observations).all():
         raise EnvironmentFailedError(f"{where()} gave an observation that is not finite: all its numbers must be.")
+    return observations

@@ -28,13 +28,7 @@ WIDER = 2.0
 
 
 def returns_of(builder: EnvironmentBuilder, environments: Environment, discount: float) -> ReturnRange:
-    """The range of compiled environments' returns: the widest that one of them names, or an estimate.
-
-    Args:
-        builder: has built them.
-        environments: the environments, every array with a leading axis of seeds.
-        discount: the discount of the returns.
-    """
+    """The range of the returns of compiled environments [seeds]: the widest that one names, or an estimate."""
     named = _named(environments, discount)
     if named is None:
         return measure_returns(builder, discount)
@@ -51,23 +45,24 @@ def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange
     """An estimate from episodes of a random policy, the same for every run.
 
     It reaches to the returns of the lowest and of the highest reward at every step of the time limit, but at most
-    `WIDER` widths beyond the measured range.
-
-    Raises:
-        EnvironmentFailedError: one raised an exception, or a reward or an observation is not a finite number.
+    `WIDER` widths beyond the measured range. EnvironmentFailedError if an environment fails.
     """
     episodes, limit = _host_episodes(builder) if steps_in_python(builder) else _compiled_episodes(builder)
     returns = np.concatenate([[0.0], *(_discounted(rewards, discount) for rewards in episodes)])
     rewards = np.concatenate([[0.0], *episodes])
     horizon = discounted_steps(limit or math.inf, discount)
     width = returns.max() - returns.min()
-    low = max(_times(rewards.min(), horizon), returns.min() - WIDER * width)
-    high = min(_times(rewards.max(), horizon), returns.max() + WIDER * width)
+    lowest, highest = (each * horizon if each else 0.0 for each in (rewards.min(), rewards.max()))
+    low, high = max(lowest, returns.min() - WIDER * width), min(highest, returns.max() + WIDER * width)
     return ReturnRange(float(low), float(high), known=False)
 
 
 Episodes = tuple[list[np.ndarray], int | None]
 """The rewards of random episodes, the last of which may be incomplete, and their time limit, if there is one."""
+
+
+def _moment() -> str:
+    return "The environment, while its returns were measured by a random policy (--env.returns avoids this),"
 
 
 def _host_episodes(builder: HostBuilder) -> Episodes:
@@ -116,17 +111,7 @@ def _walk(environment: Environment, key: PRNGKeyArray, keys: Key[Array, " steps"
     return jax.lax.scan(step, environment.reset(key)[0], keys)[1]
 
 
-def _moment() -> str:
-    return "The environment, while its returns were measured by a random policy (--env.returns avoids this),"
-
-
 def _discounted(rewards: np.ndarray, discount: float) -> Float[np.ndarray, " steps"]:
     """The return from each step of an episode on."""
-    return np.array(
-        [*itertools.accumulate(rewards[::-1], lambda later, reward: reward + discount * later, initial=0.0)]
-    )
-
-
-def _times(reward: float, horizon: float) -> float:
-    """A reward earned over a horizon, which may be infinite."""
-    return reward * horizon if reward else 0.0
+    later = itertools.accumulate(rewards[::-1], lambda later, reward: reward + discount * later, initial=0.0)
+    return np.array([*later])

@@ -84,11 +84,7 @@ class FromGymnasium(GymnasiumBuilder):
 
 
 def builder_of(environment: object) -> EnvironmentBuilder:
-    """The builder of the environment that `train` is given.
-
-    Raises:
-        InputError: it is not an environment, a builder, or a function that makes one.
-    """
+    """The builder of the environment that `train` is given; InputError if it is none, and makes none."""
     if isinstance(environment, EnvironmentBuilder):
         return environment
     if isinstance(environment, str):

@@ -19,27 +19,23 @@ TRIED_EPISODES, TRIED_STEPS = 10, 200
 
 
 class Inspected(NamedTuple):
-    """What is read off one environment.
-
-    `example` is an observation as it is read, `left_out` names constant texts, and `limits_itself` says whether the
-    environment has a `max_steps` of its own, as MiniGrid's have.
-    """
+    """What is read off one environment."""
 
     interface: Interface
-    example: np.ndarray
+    example: np.ndarray  # an observation as it is read
     time_limit: int | None
     reward_threshold: float | None
     has_table: bool
     table_error: str | None
     rows: int
-    left_out: tuple[str, ...]
-    limits_itself: bool
+    left_out: tuple[str, ...]  # the names of constant texts
+    limits_itself: bool  # by a `max_steps` of its own, as MiniGrid's have
 
 
 def inspect_environment(
     label: str, env: Made, hash_size: int | None, states: bool, table_error: Callable[[Any], str | None] | None
 ) -> Inspected:
-    """Reads the facts off an environment that is made only for this.
+    """Reads the facts off an environment that is made only for this; InputError if it cannot be trained on.
 
     Args:
         label: what messages call it.
@@ -47,9 +43,6 @@ def inspect_environment(
         hash_size: places for its observations, which become hashes; None: they are read by their space.
         states: whether several integers become one state, if they have few values together.
         table_error: says why a table cannot replace the environment; None: its table is not checked.
-
-    Raises:
-        InputError: it is of no kind that can be trained on; EnvironmentFailedError: it raised an exception.
     """
     alone = not isinstance(env, VectorEnv)
     names = ("observation_space", "action_space") if alone else ("single_observation_space", "single_action_space")

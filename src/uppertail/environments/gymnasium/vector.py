@@ -17,13 +17,9 @@ NONE = -1
 
 
 def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = None) -> int:
-    """The seed that an episode is reset with, so that it can begin again without the episodes before it.
+    """The seed that an episode of an environment of a run is reset with, so that none before it is needed.
 
-    Args:
-        seed: the seed of the run.
-        environment: which of its environments, counted from 0.
-        episode: which of that one's episodes, counted from 0.
-        fixed: the seed of every episode instead.
+    `environment` and `episode` count from 0; `fixed`: the seed of every episode instead.
     """
     if fixed is not None:
         return fixed
@@ -33,19 +29,9 @@ def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = 
 class Vector(HostEnvironment):
     """Environments side by side. No step crosses an episode's end, in any of Gymnasium's autoreset modes.
 
-    In the mode `DISABLED` this class resets them: each episode has its own seed, and a checkpoint can restore it. To go
-    back to an episode, its seed and its actions are played again: an environment that keeps to Gymnasium's contract
-    then gives the same observations.
-
-    Args:
-        env: the vector environment.
-        interface: how its observations are read, and actions numbered.
-        seed: the seed of the run.
-        reset_seed: what every episode is reset with; None: each with a seed of its own.
-        adapted: whether each environment is adapted, so that its observations are arrays already.
-
-    Raises:
-        InputError: there is a reset_seed, but the environments reset themselves.
+    In the mode `DISABLED` this class resets them: each episode has its own seed, or `reset_seed`, and a checkpoint can
+    restore it. To go back to an episode, its seed and its actions are played again: an environment that keeps to
+    Gymnasium's contract then gives the same observations. Those of `adapted` environments are arrays already.
     """
 
     def __init__(
@@ -77,10 +63,6 @@ class Vector(HostEnvironment):
     def begin_another(self, episodes: int) -> np.ndarray:
         return self._all_at(max(int(self.episodes.max()), episodes) + 1)
 
-    def _numbers(self, actions: Int[np.ndarray, " envs"]) -> Int[np.ndarray, " envs"]:
-        """The actions as the environments count them, of the type that Gymnasium's own samples have."""
-        return actions.astype(np.int64) + self.interface.first_action
-
     def _all_at(self, episode: int) -> np.ndarray:
         """The first observations of the episode of this number."""
         self.episodes[:], self.resetting[:] = episode, False
@@ -91,12 +73,7 @@ class Vector(HostEnvironment):
         if self.mode is AutoresetMode.DISABLED:  # in other modes, episodes cannot be restored
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.append(action)
-        try:
-            after, reward, terminated, truncated, info = self.env.step(self._numbers(actions))
-        except (EOFError, ConnectionError) as error:
-            if not isinstance(self.env, AsyncVectorEnv):
-                raise
-            raise RuntimeError("the process of one of its environments has ended") from error
+        after, reward, terminated, truncated, info = self._stepped(actions)
         ended, real = terminated | truncated, ~self.resetting
         next_observation = observation = self._arrays(after)
         if self.mode is AutoresetMode.NEXT_STEP:
@@ -130,7 +107,7 @@ class Vector(HostEnvironment):
             idle = actions == NONE
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.extend([] if action == NONE else [action])
-            after, _, terminated, truncated, _ = self.env.step(self._numbers(np.where(idle, 0, actions)))
+            after, _, terminated, truncated, _ = self._stepped(np.where(idle, 0, actions))
             if ((terminated | truncated) & ~idle).any():  # none ended at first: the environments behave differently now
                 return self._begin(np.ones(self.num_envs, bool))
             observation = self._arrays(after)
@@ -140,6 +117,15 @@ class Vector(HostEnvironment):
 
     def close(self) -> None:
         close_quietly(self.env)
+
+    def _stepped(self, actions: Int[np.ndarray, " envs"]) -> Any:
+        """One step by actions as the environments count them, of the type that Gymnasium's own samples have."""
+        try:
+            return self.env.step(actions.astype(np.int64) + self.interface.first_action)
+        except (EOFError, ConnectionError) as error:
+            if not isinstance(self.env, AsyncVectorEnv):
+                raise
+            raise RuntimeError("the process of one of its environments has ended") from error
 
     def _begin(self, which: Bool[np.ndarray, " envs"]) -> np.ndarray:
         """All observations, after a new episode has begun in some of the environments."""

@@ -28,16 +28,7 @@ VIDEO_DRIVER = "SDL_VIDEODRIVER"
 
 
 class Watched(WatchedEnvironment):
-    """One environment, played to be watched, as `EnvironmentBuilder.watched` says.
-
-    Args:
-        label: what a message calls it.
-        make: makes it in a render mode; None: in none.
-        inspected: how its observations are read, and actions numbered.
-        pictures: whether its frames are to be pictures.
-        frames_per_second: None: as the environment says.
-        reset_seed: what every episode of a run of this seed is reset with; None: each with a seed of its own.
-    """
+    """One environment, played to be watched, as `EnvironmentBuilder.watched` says; `make` makes it in a render mode."""
 
     def __init__(
         self,
