@@ -226,6 +226,39 @@ def test_a_wrapped_environment_is_read_as_the_wrapper_shows_it_side_by_side_too(
         host.close()
 
 
+class Reused(gymnasium.Env[Any, Any]):
+    """Counts its steps in an array that it shows each time; its actions are 1, 2 and 3."""
+
+    observation_space, action_space = spaces.Box(0, 9, (1,), np.float32), spaces.Discrete(3, start=1)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.array = np.full(1, 5, np.float32)
+        return self.array, {}
+
+    def step(self, action: Any) -> Any:
+        self.array += 1
+        return self.array, 0.0, False, False, {}
+
+
+def test_a_stack_shows_the_last_observations_and_actions_also_after_a_checkpoint() -> None:
+    none = [0, 0, 0, 1]
+    builder = FromGymnasium(Reused, stack=3, returns=(0.0, 1.0))
+    for num_envs in (1, 2):
+        host = builder.open(0, num_envs)
+        shown = [host.reset(), *(host.step(np.full(num_envs, action)).observation for action in (0, 2, 1))]
+        assert [[*each] for each in shown[0]] == [[5, 5, 5, *none, *none]] * num_envs
+        assert [[*each] for each in shown[1]] == [[5, 5, 6, *none, 1, 0, 0, 0]] * num_envs
+        assert [[*each] for each in shown[3]] == [[6, 7, 8, 0, 0, 1, 0, 0, 1, 0, 0]] * num_envs
+        again = builder.open(0, num_envs)
+        assert (again.restore(host.saved()) == shown[3]).all()
+    assert FromGymnasium(lambda: gymnasium.make("Taxi-v4"), stack=2).compiles is False
+    with pytest.raises(InputError, match="stack is 0: use 1, the last observation alone, to 1,000"):
+        Gym("CartPole-v1", stack=0)
+    with pytest.raises(InputError, match="stack is 2, but a vector environment is used as it is"):
+        FromGymnasium(lambda: SyncVectorEnv([Reused]), stack=2).make()
+
+
 class Local:
     """Holds a wrapper that no path leads to."""
 

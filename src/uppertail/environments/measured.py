@@ -113,5 +113,5 @@ def _walk(environment: Environment, key: PRNGKeyArray, keys: Key[Array, " steps"
 
 def _discounted(rewards: np.ndarray, discount: float) -> Float[np.ndarray, " steps"]:
     """The return from each step of an episode on."""
-    later = itertools.accumulate(rewards[::-1], lambda later, reward: reward + discount * later, initial=0.0)
-    return np.array([*later])
+    returns = itertools.accumulate(rewards[::-1], lambda later, reward: reward + discount * later, initial=0.0)
+    return np.array([*returns])

@@ -24,6 +24,9 @@ from uppertail.errors import InputError, message_of
 MOST_PLACES = 2**30
 """The largest power of 2 that an integer of 32 bits can be."""
 
+MOST_STACKED = 1_000
+"""More observations would leave no memory for anything else."""
+
 VECTORS: dict[str, Callable[..., VectorEnv[Any, Any, Any]]] = {
     "sync": SyncVectorEnv,
     "async": functools.partial(AsyncVectorEnv, context="spawn"),
@@ -43,6 +46,7 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
         wrappers: wrappers around the environment, the innermost first, for example
             '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
+        stack: how many of the last observations are shown together, with the actions between them, oldest first.
     """
 
     compile: Literal["auto", "never"] = "auto"
@@ -50,6 +54,7 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
     hash_size: int = 4096
     vectorization: Literal["sync", "async"] = "sync"
     wrappers: list[str | dict[str, Any] | type[Any]] | None = None
+    stack: int = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.wrappers, str):
@@ -59,6 +64,8 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
         super().__post_init__()
         if not 2 <= self.hash_size <= MOST_PLACES:
             raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, at most 2^30.")
+        if not 1 <= self.stack <= MOST_STACKED:
+            raise InputError(f"stack is {self.stack}: use 1, the last observation alone, to {MOST_STACKED:,}.")
 
     @abc.abstractmethod
     def bare_maker(self) -> Callable[[], Made]:
@@ -73,7 +80,7 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
 
     def maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew, in its wrappers."""
-        return functools.partial(make_wrapped, self.bare_maker(), self.wrappers or [])
+        return functools.partial(make_wrapped, self.bare_maker(), self.wrappers or [], self.stack)
 
     def make(self) -> Made:
         """Makes the environment anew; InputError if it cannot be made."""
