@@ -22,9 +22,10 @@ called: list[str] = []
 
 
 def note(frame: types.FrameType, event: str, _: object) -> None:
-    """Notes the call of a function of the package; bodies of modules and classes are no functions."""
-    code = frame.f_code
-    if event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(PACKAGE):
+    """Notes the call of a function of the package by another function: bodies of modules and classes are none."""
+    code, caller = frame.f_code, frame.f_back
+    flags = code.co_flags & (caller.f_code.co_flags if caller else inspect.CO_OPTIMIZED)
+    if event == "call" and flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(PACKAGE):
         called.append(code.co_filename.removeprefix(PACKAGE))
 
 
