@@ -17,10 +17,10 @@ from typing import Any
 from common import options, write
 from uppertail import UCB, Chain, Checkpoints, Gaussian, Settings
 from uppertail.training import checkpoint
+from uppertail.training.checkpoints import Saver
 from uppertail.training.method import Method
 from uppertail.training.process import hardware
 from uppertail.training.run import Run
-from uppertail.training.saver import Saver
 
 REPETITIONS = 7
 SETTINGS = Settings(seeds=10, replay_size=50_000, width=256, hidden_layers=2)

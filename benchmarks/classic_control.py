@@ -16,9 +16,9 @@ import numpy as np
 import uppertail as ut
 from common import options, write
 from reproduction.form import PARTS, paper_gaussian, paper_settings, paper_ucb
-from uppertail.training.drive import drive
 from uppertail.training.method import Method
 from uppertail.training.run import Run
+from uppertail.training.train import drive
 
 EPISODES = 100
 

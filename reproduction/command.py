@@ -17,7 +17,7 @@ from uppertail import records
 from uppertail.console import progress_bar
 from uppertail.errors import InputError
 from uppertail.records import locked
-from uppertail.training.interrupt import interruptible
+from uppertail.training.process import interruptible
 
 ALL = "all"
 MARKER, CELLS, SUMMARY = "figure.json", "cells", "summary.json"

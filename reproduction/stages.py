@@ -8,8 +8,8 @@ import numpy as np
 from reproduction.cells import Report
 from reproduction.snapshots import Snapshot
 from uppertail.environments import EnvironmentBuilder
-from uppertail.training.interrupt import interruptible
 from uppertail.training.method import Method
+from uppertail.training.process import interruptible
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 from uppertail.types import PyTree

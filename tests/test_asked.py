@@ -97,11 +97,10 @@ def test_a_state_that_there_is_not_is_refused_where_it_is_known(encoding: Any) -
 def test_an_agent_refuses_it() -> None:
     from uppertail import Gaussian
     from uppertail.networks import PerAction
-    from uppertail.training.assembly import loop_of
     from uppertail.training.method import Method, resolved
 
     method, settings = resolved(Method(Gaussian(scale=1.0), network=PerAction(4, 1)), Settings(), OneHot(5))
-    learner = loop_of(method, OneHot(5), settings).learner
+    learner = method.learns(OneHot(5), settings)
     agent, network = learner.agent, learner.init(jax.random.key(0), jax.numpy.zeros(1, int), 2).network
     assert agent.returns(network, 4).mean.shape == (2,)
     with pytest.raises(InputError, match="observation is 99"):

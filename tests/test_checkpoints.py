@@ -21,13 +21,13 @@ from uppertail.records import arrays_of, locked
 from uppertail.records.folder import LOCK
 from uppertail.training import checkpoint
 from uppertail.training.checkpoint import UnusableCheckpointError
-from uppertail.training.drive import drive
+from uppertail.training.checkpoints import Saver
 from uppertail.training.drivers import compiled
 from uppertail.training.ledger import StartReturn
 from uppertail.training.loop import StepRecord
 from uppertail.training.method import Method
 from uppertail.training.run import Run
-from uppertail.training.saver import Saver
+from uppertail.training.train import drive
 
 CHAIN = Chain(length=5)
 SETTINGS = Settings(seeds=2, episodes=60, width=8, hidden_layers=1, replay_size=48, seed=2)
@@ -234,7 +234,7 @@ def damaged(path, position, bit):
 
 def test_what_is_saved_is_what_is_restored(folder):
     run, state = restore(folder)
-    assert (run.ledger.step, run.ledger.stopped) == (64, "enough")
+    assert state is not None and (run.ledger.step, run.ledger.stopped) == (64, "enough")
     header, arrays = checkpoint.read(newest_first(folder)[0])
     assert {name.partition("/")[0] for name in arrays} == {"run", "episodes"}
     jax.tree.map(

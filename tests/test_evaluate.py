@@ -19,8 +19,8 @@ from uppertail.cli import main
 from uppertail.cli import train as command
 from uppertail.errors import InputError
 from uppertail.training import checkpoint
-from uppertail.training.drive import drive
 from uppertail.training.drivers import host
+from uppertail.training.train import drive
 from uppertail.types import ReturnRange
 
 pytestmark = pytest.mark.slow

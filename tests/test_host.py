@@ -33,13 +33,13 @@ from uppertail.records import arrays_of
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
 from uppertail.training import checkpoint
+from uppertail.training.checkpoints import Saver
 from uppertail.training.drivers import compiled, host
 from uppertail.training.drivers.rollouts import Rollouts
 from uppertail.training.loop import Episode
 from uppertail.training.method import Method
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
-from uppertail.training.saver import Saver
 from uppertail.types import POLICY_CHOICE, Transition
 
 SMALL: dict[str, Any] = {

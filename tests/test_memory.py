@@ -26,11 +26,11 @@ from uppertail.policies import UCB, Decision, ExplorationPolicy, Thompson
 from uppertail.replay import Uniform
 from uppertail.targets import Online
 from uppertail.training.acting import Actor
-from uppertail.training.drivers.compiled_run import CompiledRun
+from uppertail.training.drivers.compiled import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.training.method import Method
 from uppertail.training.run import Run
-from uppertail.training.watching import watch
+from uppertail.training.trained import watch
 
 MANY = 64
 """Actions, so that two episodes hardly ever hold the same one."""

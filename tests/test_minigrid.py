@@ -7,7 +7,7 @@ import pytest
 
 from uppertail.cli.request import parse_request
 from uppertail.encodings import Hashed
-from uppertail.training.drive import drive
+from uppertail.training.train import drive
 
 pytest.importorskip("minigrid", reason="MiniGrid is not installed")
 pytestmark = [

@@ -14,7 +14,7 @@ from uppertail.cli import main
 from uppertail.cli.request import parse_request
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.parts import PARTS
-from uppertail.training.method import Method, with_short_forms
+from uppertail.training.gradients import with_short_forms
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,15 +97,15 @@ def test_however_a_kind_is_named_it_has_its_own_defaults(own, arguments) -> None
     ],
 )
 def test_a_short_form_is_the_networks_setting_and_both_are_recorded_alike(network, short, expected):
-    method, settings = with_short_forms(Method(network=PerAction(**network)), Settings(**short))
-    assert isinstance(method.network, PerAction)
-    assert (method.network.width, method.network.hidden_layers, method.network.bias) == expected
+    built, settings = with_short_forms(PerAction(**network), Settings(**short))
+    assert isinstance(built, PerAction)
+    assert (built.width, built.hidden_layers, built.bias) == expected
     assert (settings.width, settings.hidden_layers, settings.bias) == expected
 
 
 def test_the_short_forms_of_a_network_of_ones_own_are_those_that_it_has():
-    method, settings = with_short_forms(Method(network=Own()), Settings(bias=True))
-    assert method.network == Own(bias=True)
+    built, settings = with_short_forms(Own(), Settings(bias=True))
+    assert built == Own(bias=True)
     assert (settings.width, settings.hidden_layers, settings.bias) == (None, None, True)
 
 
@@ -119,7 +119,7 @@ def test_the_short_forms_of_a_network_of_ones_own_are_those_that_it_has():
 )
 def test_a_short_form_that_cannot_be_is_refused(network, short, sentence):
     with pytest.raises(InputError) as caught:
-        with_short_forms(Method(network=network), Settings(**short))
+        with_short_forms(network, Settings(**short))
     assert str(caught.value) == sentence
 
 

@@ -18,7 +18,7 @@ from uppertail.networks import EncodedNetwork, Network, NetworkBuilder, PerActio
 from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.replay import Replay, Sample, Uniform
 from uppertail.training.acting import Actor
-from uppertail.training.drivers.compiled_run import CompiledRun
+from uppertail.training.drivers.compiled import CompiledRun
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 from uppertail.types import PyTree, Transition

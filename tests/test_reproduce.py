@@ -31,7 +31,7 @@ from uppertail.environments import Chain
 from uppertail.errors import InputError
 from uppertail.policies import UCB
 from uppertail.records import locked
-from uppertail.training.interrupt import interruptible
+from uppertail.training.process import interruptible
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
 

@@ -16,8 +16,8 @@ from uppertail.cli import main
 from uppertail.cli import train as command
 from uppertail.records import locked
 from uppertail.training import checkpoint
-from uppertail.training.drive import drive
 from uppertail.training.drivers.compiled import CompiledDriver
+from uppertail.training.train import drive
 
 TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
 TINY += ["--batch_size", "16"]

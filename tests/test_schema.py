@@ -23,8 +23,8 @@ from uppertail.parts import PARTS
 from uppertail.records import describe
 from uppertail.schema import MismatchError, build_from, convert
 from uppertail.training import checkpoint as file
-from uppertail.training.assembly import Adam
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
+from uppertail.training.gradients import Adam
 from uppertail.training.ledger import Ledger
 
 WITHOUT_DEFAULTS = {name: {"id": "CartPole-v1"} for name in ("Gym", "Gymnax", "XMiniGrid", "Bsuite")}
@@ -205,28 +205,34 @@ def test_what_is_no_header_is_damaged(text: str, words: str, tmp_path: Path) -> 
 
 def ledger_arrays() -> dict[str, np.ndarray]:
     return {
-        "count": np.array([2, 1]),
         "targets": np.zeros(2),
-        "returns": np.zeros(3, np.float32),
-        "lengths": np.ones(3, np.int64),
-        "end_steps": np.arange(3),
+        "return": np.array([[1.0, 2.0], [3.0, np.nan]]),
+        "length": np.array([[1.0, 1.0], [1.0, np.nan]]),
+        "step": np.array([[1.0, 2.0], [1.0, np.nan]]),
     }
 
 
 @pytest.mark.parametrize(
-    ("name", "array"),
+    ("name", "array", "words"),
     [
-        ("count", np.array([2])), ("count", np.array([4, -1])), ("count", np.array([2.0, 1.0])),
-        ("targets", np.zeros(3)), ("targets", np.array([np.nan, 0])), ("returns", np.zeros(2)),
-        ("lengths", np.zeros((3, 1))), ("end_steps", np.array([True] * 3)), *((name, None) for name in ledger_arrays()),
+        ("targets", np.zeros(3), "its array targets does not hold two numbers"),
+        ("targets", np.array([np.nan, 0]), "its array targets does not hold two numbers"),
+        ("return", np.zeros(2), "its array return has another type or shape"),
+        ("length", np.ones((3, 1)), "its array length has another type or shape"),
+        ("step", np.array([[True, True]] * 2), "its array step has another type or shape"),
+        ("step", np.array([[2.0, 1.0], [1.0, np.nan]]), "its lengths or steps are impossible"),
+        ("targets", None, "its array targets does not hold two numbers"),
+        *((name, None, f"its array {name} is missing") for name in ("return", "length", "step")),
     ],
-)  # fmt: skip
-def test_the_episodes_of_a_checkpoint_are_those_of_its_seeds(name: str, array: np.ndarray | None) -> None:
+)
+def test_the_episodes_of_a_checkpoint_are_those_of_its_seeds(name: str, array: np.ndarray | None, words: str) -> None:
     ledger, arrays = Ledger(ut.Settings(seeds=2), 1.0), ledger_arrays()
-    ledger.require_sound(arrays)
+    assert [seed.returns.tolist() for seed in ledger.read(arrays)] == [[1, 2], [3]]
     changed = {key: each for key, each in {**arrays, name: array}.items() if each is not None}
-    with pytest.raises(MismatchError, match=f"its array {name} "):
-        ledger.require_sound(changed)
+    with pytest.raises(MismatchError, match=words):
+        ledger.read(changed)
+    with pytest.raises(MismatchError, match="its episodes are not of 3 seeds"):
+        Ledger(ut.Settings(seeds=3), 1.0).read(arrays)
 
 
 def test_types_that_are_composed() -> None:

@@ -26,10 +26,10 @@ from uppertail.policies import UCB, EpsilonGreedy, Thompson
 from uppertail.records import describe, write_run
 from uppertail.replay import Uniform
 from uppertail.targets import Online
-from uppertail.training import assembly
 from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.drivers import compiled
-from uppertail.training.drivers.compiled_run import CompiledRun
+from uppertail.training.drivers.compiled import CompiledRun
+from uppertail.training.gradients import optimizer_of
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, StepRecord
 from uppertail.training.results import TrainingDivergedError
@@ -481,13 +481,13 @@ def test_settings_refuse_an_end_of_the_learning_rate_that_cannot_be(end, steps):
 def test_the_learning_rate_falls_to_its_end_over_all_updates_of_a_run():
     """7 rollouts of 16 steps, with 3 updates each."""
     settings = Settings(steps=100, rollout_steps=16, updates_per_rollout=3, learning_rate=0.1, learning_rate_end=0.04)
-    rate = assembly.optimizer_of(settings).rate
+    rate = optimizer_of(settings).rate
     assert callable(rate)
     by_hand = {0: 0.1, 7: 0.08, 14: 0.06, 21: 0.04, 30: 0.04}
     np.testing.assert_allclose(
         [np.asarray(rate(update)).item() for update in by_hand], list(by_hand.values()), rtol=1e-5
     )
-    assert assembly.optimizer_of(dataclasses.replace(settings, learning_rate_end=None)).rate == 0.1
+    assert optimizer_of(dataclasses.replace(settings, learning_rate_end=None)).rate == 0.1
 
 
 def test_settings_refuse_an_unknown_choice_of_data():

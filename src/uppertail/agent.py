@@ -47,11 +47,7 @@ class Agent:
         self.require_members(self.policy)
 
     def require_members(self, policy: ExplorationPolicy) -> None:
-        """Checks that there are members that a policy needs.
-
-        Raises:
-            InputError: there are none.
-        """
+        """Refuses a policy that needs members where there are none."""
         if policy.needs_members and self.members is None:
             raise InputError(
                 f"The policy {type(policy).__name__} needs a network with members, and this run has none: use "
@@ -63,11 +59,7 @@ class Agent:
     ) -> tuple[Float[Array, " members"], Bool[Array, " members"]]:
         """L(q, p) of one transition by each member (Section 4), and whether q is beyond the family's support.
 
-        Args:
-            network: the network that learns.
-            bootstrapping: the network that gives Z(s', a').
-            keys: two keys: for the next action and for draws of the target.
-            transition: one transition.
+        `network` learns, and `bootstrapping` gives Z(s', a'). The keys are for the next action and for draws of q.
         """
 
         def of_member(z: PyTree, z_next: PyTree) -> tuple[Float[Array, ""], Bool[Array, ""]]:
@@ -81,13 +73,7 @@ class Agent:
         return jax.vmap(of_member)(z, self.returns_by_member(bootstrapping, transition.next_observation))
 
     def bootstrap(self, key: PRNGKeyArray, z_next: PyTree, transition: Transition) -> PyTree:
-        """Z(s', a') of one member; where a' is not known, it is the policy's choice from Z(s', .) alone.
-
-        Args:
-            key: randomness of the policy's choice.
-            z_next: Z(s', .), each array with a leading axis of actions.
-            transition: (s, a, r, s', a').
-        """
+        """Z(s', a') of one member, of Z(s', .); where a' is not known, it is the policy's choice from these alone."""
         alone = Decision(self.family, jax.tree.map(lambda leaf: leaf[None], z_next))
         chosen = self.policy.first_action(key, alone)
         return take(z_next, jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action))

@@ -14,16 +14,7 @@ GIB = 2**30
 
 
 def require_memory(needed: float, what: str, remedy: str) -> None:
-    """Checks that a request fits into memory; does nothing where free memory is not known.
-
-    Args:
-        needed: bytes, about.
-        what: what needs them, for the beginning of a sentence.
-        remedy: what helps.
-
-    Raises:
-        InputError: less memory is free.
-    """
+    """Refuses a request for more bytes than are free, in a sentence that begins with what needs them."""
     free = free_memory()
     if free is not None and needed > free:
         raise InputError(f"{what} about {needed / GIB:,.1f} GiB of memory, and {free / GIB:,.1f} are free: {remedy}.")
@@ -33,11 +24,8 @@ def size_of(tree: Any) -> float:
     """Bytes of a tree of arrays, or of the shapes that `jax.eval_shape` gives."""
     import jax
 
-    return sum(float(leaf.size) * _itemsize(leaf.dtype) for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype"))
-
-
-def _itemsize(dtype: Any) -> int:
-    return getattr(dtype, "itemsize", 8)  # a key is two words
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype")]
+    return sum(float(leaf.size) * getattr(leaf.dtype, "itemsize", 8) for leaf in leaves)  # a key is two words
 
 
 def free_memory() -> float | None:
@@ -50,10 +38,7 @@ def free_memory() -> float | None:
 
 
 def _free_in_container() -> float:
-    """What is left of the limit of a control group (version 2), of which psutil does not know; infinite without one.
-
-    Caches count as free, as the kernel frees them.
-    """
+    """What is left of the limit of a control group (version 2), where caches count as free; infinite without one."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         limit = (CONTAINER / "memory.max").read_text(encoding="ascii").strip()
         if limit != "max":

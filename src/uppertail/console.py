@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 LOOK: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": SIMPLE_HEAD, "pad_edge": False}
 """How every table looks."""
 
-NARROW = 60
-"""Columns of a terminal below which a table has a line for each number."""
+NARROW = 60  # columns of a terminal below which a table has a line for each number
 
 
 @contextlib.contextmanager
@@ -63,14 +62,7 @@ def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, tex
 
 
 def results_table(title: str, label: str, record: RunRecord, width: int) -> Table:
-    """The results of a run over its seeds, and its speed with all seeds together.
-
-    Args:
-        title: above the table.
-        label: the name of the method.
-        record: the run.
-        width: columns of the terminal: in a narrow one each number has a line of its own.
-    """
+    """The results of a run over its seeds; in a narrow terminal each number has a line of its own."""
     made = Table(title=title, show_edge=False, padding=(0, 1, 0, 0), show_header=width >= NARROW, **LOOK)
     told = {heading: value for heading, value in _results(record).items() if value is not None}
     if width < NARROW:

@@ -3,8 +3,7 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
-LONGEST = 200
-"""The most characters of a value that a sentence shows."""
+LONGEST = 200  # the most characters of a value that a sentence shows
 
 
 class InputError(ValueError):

@@ -16,11 +16,8 @@ from typing import Any, Literal, get_args, get_origin
 
 from uppertail.errors import InputError, join_names, short_text
 
-MOST_INT = 2**31 - 1
-"""The largest whole number of 32 bits."""
-
-MOST_FLOAT = 3.4e38
-"""The largest number of 32 bits, rounded down."""
+MOST_INT = 2**31 - 1  # the largest whole number of 32 bits
+MOST_FLOAT = 3.4e38  # the largest number of 32 bits, rounded down
 
 
 TRACED = {"traced": True}
@@ -43,9 +40,6 @@ class MismatchError(Exception):
 def settle(part: Any) -> None:
     """Brings every setting of a part to its declared type: numbers of NumPy and JAX become Python's, lists tuples.
 
-    Args:
-        part: a dataclass of settings, which may be frozen.
-
     Raises:
         InputError: a setting is of another type.
     """
@@ -57,11 +51,7 @@ def settle(part: Any) -> None:
 
 
 def require_type(name: str, value: Any, kind: Any) -> Any:
-    """Converts a value to its declared type.
-
-    Raises:
-        InputError: it is of another type.
-    """
+    """Converts a value to its declared type; one of another type is refused by the setting's name."""
     try:
         return convert(value, kind)
     except MismatchError as error:
@@ -69,15 +59,7 @@ def require_type(name: str, value: Any, kind: Any) -> Any:
 
 
 def build_from(kind: type[Any], fields: Any) -> Any:
-    """Makes a dataclass from its fields in a file.
-
-    Args:
-        kind: the dataclass.
-        fields: its fields by name, from JSON.
-
-    Raises:
-        MismatchError: one is missing, too many, or of another type; the text begins with the field's name.
-    """
+    """Makes a dataclass from fields in a file; the text of a MismatchError begins with the name of a wrong field."""
     if not isinstance(fields, Mapping):
         raise MismatchError("holds no fields")
     kinds = _kinds(kind)
@@ -93,11 +75,7 @@ def build_from(kind: type[Any], fields: Any) -> Any:
 
 
 def convert(value: Any, kind: Any) -> Any:
-    """Converts a value to its declared type; the value itself if it has that type.
-
-    Raises:
-        MismatchError: it is of another type.
-    """
+    """Converts a value to its declared type, by a MismatchError if it is of another; itself if it has that type."""
     if get_origin(kind) in (typing.Union, types.UnionType):
         return _of_union(value, get_args(kind))
     if get_origin(kind) is Literal:

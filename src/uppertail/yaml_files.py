@@ -7,20 +7,11 @@ import yaml
 
 from uppertail.errors import InputError, message_of
 
-MOST_VALUES = 100_000
-"""A file with more values than this, every alias written out, is not a configuration."""
+MOST_VALUES = 100_000  # a file with more values than this, every alias written out, is not a configuration
 
 
 def read_yaml(path: Path, what: str) -> Any:
-    """Reads a file.
-
-    Args:
-        path: the file.
-        what: what it is, for the beginning of a sentence.
-
-    Raises:
-        InputError: it cannot be read, is not YAML, or holds more than a configuration can.
-    """
+    """Reads a file; a sentence that says why one cannot be used begins with what it is."""
     name = f"{what} {str(path)!r}"
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -42,11 +33,7 @@ def read_yaml(path: Path, what: str) -> Any:
 
 
 def read_options(path: Path) -> dict[str, Any]:
-    """The options in a configuration file.
-
-    Raises:
-        InputError: as `read_yaml`, or it holds something else at its top level.
-    """
+    """The options in a configuration file; one with something else at its top level is refused."""
     options = read_yaml(path, "The config file")
     if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
         raise InputError(f"The config file {str(path)!r} holds no options: write them as `name: value` lines.")

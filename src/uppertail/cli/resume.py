@@ -10,8 +10,8 @@ from uppertail.cli.train import train
 from uppertail.cli.trained import require_trust
 from uppertail.errors import InputError
 from uppertail.training import process
-from uppertail.training.drive import OnChunk
-from uppertail.training.saver import Saver
+from uppertail.training.checkpoints import Saver
+from uppertail.training.train import OnChunk
 
 
 def main(values: Values) -> int:
@@ -63,7 +63,7 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: S
         print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
     run = request.run(checkpoints.asked())
     if steps is not None:
-        Saver(checkpoints, run).require_usable()
+        checkpoints.newest(Saver(checkpoints, run).use)
         with records.output_errors(folder):
             records.write_config(folder / records.NEXT_CONFIG, request.config)
     return train(run, folder, checkpoints, loggers, quiet, beside)

@@ -15,12 +15,12 @@ from uppertail.console import progress_bar, results_table
 from uppertail.environments import HostBuilder
 from uppertail.loggers import JSONL, Logger
 from uppertail.loggers.base import NotALogError
-from uppertail.training import process, trained
-from uppertail.training.checkpoints import Checkpoints
-from uppertail.training.drive import OnChunk, drive
-from uppertail.training.interrupt import interruptible
+from uppertail.training import process
+from uppertail.training.checkpoints import Checkpoints, save_networks
+from uppertail.training.process import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
+from uppertail.training.train import OnChunk, drive
 
 
 def main(values: Values) -> int:
@@ -108,7 +108,7 @@ def _write(folder: Path, result: TrainingResult, label: str) -> None:
             for path in folder.glob(name):  # left by earlier networks
                 path.unlink()
         records.write_run(folder, result.record, result.distributions)
-        trained.save(folder, result)
+        save_networks(folder, result)
         if (later := folder / records.NEXT_CONFIG).is_file():
             later.replace(folder / records.CONFIG)
         with picture(folder / records.CURVE):

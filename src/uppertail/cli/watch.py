@@ -16,7 +16,7 @@ from uppertail.environments import Frame
 from uppertail.errors import InputError
 from uppertail.records import write_bytes, write_errors
 from uppertail.training.run import Run
-from uppertail.training.watching import watch
+from uppertail.training.trained import watch
 
 MOST_PIXELS = 400_000_000
 """The most pixels of all frames of a GIF, which stay in memory: 1,666 frames of 600 x 400 take 400 MB."""

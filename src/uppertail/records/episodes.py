@@ -144,11 +144,7 @@ def episode_text(value: float | None, form: str = ",.0f") -> str:
 
 
 def table_of(seeds: Sequence[int], episodes: Sequence[Episodes]) -> Any:
-    """A row for each finished episode: seed, episode (counted from 1), return, length, step where it ended.
-
-    Returns:
-        A pandas.DataFrame where pandas is installed, else a structured NumPy array with the same columns.
-    """
+    """The table of `TrainingResult.episodes`."""
     counts = [each.returns.size for each in episodes]
     columns = {
         "seed": np.repeat(np.asarray(seeds, np.int64), counts),

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,8 +14,7 @@ import numpy as np
 from uppertail.errors import InputError
 from uppertail.schema import MismatchError
 
-LARGEST = 2**31
-"""The most bytes that the arrays of one file may take in memory."""
+LARGEST = 2**31  # the most bytes that the arrays of one file may take in memory
 
 
 @contextlib.contextmanager
@@ -26,14 +26,25 @@ def write_errors(what: str, remedy: str) -> Iterator[None]:
         raise InputError(f"{what} cannot be written ({error.strerror}): {remedy}.") from error
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file, whole or not at all."""
+def write_bytes(path: Path, content: bytes, durable: bool = False) -> None:
+    """Writes a file, whole or not at all; a durable one, and its name, are on the disk when this returns."""
     partial = path.with_name(f".{path.name}")
     try:
-        partial.write_bytes(content)
+        with partial.open("wb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+    if durable:
+        with contextlib.suppress(PermissionError):  # Windows opens no folders, so it cannot make the new name durable
+            descriptor = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -75,18 +86,10 @@ def read_errors(path: Path, remedy: str) -> Iterator[None]:
 
 
 def require_arrays(arrays: Mapping[str, np.ndarray], layout: Mapping[str, tuple[str, str]]) -> dict[str, int]:
-    """Refuses arrays that have another layout.
+    """Refuses arrays that have another layout, by a MismatchError; returns the length of each axis.
 
-    Args:
-        arrays: the arrays by their names.
-        layout: for each array NumPy's letter of its type (b, i, f or U) and the names of its axes, with "..." for any
-            further ones. Axes of one name have one length.
-
-    Returns:
-        The length of each axis.
-
-    Raises:
-        MismatchError: an array is missing, too many, or has another type or shape.
+    The layout has for each array NumPy's letter of its type (b, i, f or U) and the names of its axes, with "..." for
+    any further ones. Axes of one name have one length.
     """
     sizes: dict[str, int] = {}
     for name, (kind, axes) in layout.items():

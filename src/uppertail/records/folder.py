@@ -1,28 +1,30 @@
-"""The folder of a run: what its files are called, how it is claimed, and how it is locked."""
+"""The folder of a run: what its files are called, how it is claimed, locked, and sealed as made by this user."""
 
 import contextlib
 import fnmatch
+import hashlib
+import hmac
 import itertools
+import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from uppertail.errors import InputError
-from uppertail.records.files import write_errors
+from uppertail.records.files import write_errors, write_text
 
 CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json", "curve.png"
 NETWORKS = "networks.safetensors"
 NEXT_CONFIG = "config-next.yaml"
 """The config.yaml of a run that goes beyond its limit, until the longer run has written results."""
-EVALUATION = "evaluation-*.json"
-"""What `evaluate` writes: one file for each policy."""
+EVALUATION = "evaluation-*.json"  # what `evaluate` writes: one file for each policy
 DISTRIBUTIONS, REPORT = "distributions.npz", "report.html"
 """What `--record distributions` and `report` write."""
 LOG, WANDB_ID = "log.jsonl", "wandb-id.txt"
 """What loggers write: numbers chunk by chunk, and the id of the run at Weights & Biases."""
-DAMAGED_LOG = f"{LOG}.damaged"
-"""The new name of a log that cannot be read."""
+DAMAGED_LOG = f"{LOG}.damaged"  # the new name of a log that cannot be read
 CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
 TENSORBOARD = "tensorboard"
 LOCK = ".lock"
@@ -36,8 +38,9 @@ CONTENTS = {
     TENSORBOARD: ("events.out.tfevents.*",),
 }
 """What a run may leave in its folder and in the folders there; a killed process may leave each with a dot before it."""
-PATIENCE = 0.2
-"""Seconds until a folder counts as in use: a process that has just ended may be removing its lock."""
+PATIENCE = 0.2  # seconds until a folder counts as in use: a process that has just ended may be removing its lock
+SEAL = "# made here: "
+"""The beginning of the last line of config.yaml; the rest is the HMAC of all lines before, with the user's own key."""
 
 
 @contextlib.contextmanager
@@ -56,11 +59,7 @@ def output_errors(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Locks an existing folder for this process.
-
-    Raises:
-        InputError: another process has it, or it cannot be written.
-    """
+    """Locks an existing folder for this process; one that another process has or that cannot be written is refused."""
     lock = FileLock(folder / LOCK, timeout=PATIENCE)
     with write_errors(f"The folder {folder}", "make it writable"):
         try:
@@ -102,15 +101,7 @@ def claim_unused(parent: Path, name: str) -> Path:
 
 
 def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
-    """Makes the folder of a run, or empties one of its earlier results.
-
-    Args:
-        folder: where the results go.
-        overwrite: whether earlier results may be replaced; None where a command has no such option.
-
-    Raises:
-        InputError: it exists and may not be overwritten, is not the folder of a run, or cannot be written.
-    """
+    """Makes the folder of a run, or empties one of its earlier results; `overwrite` is None where that is no option."""
     with output_errors(folder):
         if not overwrite:
             require_unused(folder, "" if overwrite is None else ", or add --overwrite")
@@ -152,3 +143,42 @@ def _is_of_a_run(path: Path, folder: Path) -> bool:
     patterns = CONTENTS["" if path.parent == folder else path.parent.name]
     is_folder = path.is_dir() and not path.is_symlink()
     return not is_folder and any(fnmatch.fnmatchcase(path.name.removeprefix("."), pattern) for pattern in patterns)
+
+
+def write_config(path: Path, options: str) -> None:
+    """Writes a config.yaml with its seal, whole or not at all; without one where the user's key cannot be kept."""
+    seal = _seal(options)
+    write_text(path, options if seal is None else f"{options}{SEAL}{seal}\n")
+
+
+def made_here(folder: Path) -> bool:
+    """Whether this user made the run in a folder on this machine, and nobody has changed its config.yaml since."""
+    with contextlib.suppress(OSError, ValueError):
+        options, mark, seal = (folder / CONFIG).read_text(encoding="utf-8").rpartition(SEAL)
+        expected = _seal(options)
+        return bool(mark) and expected is not None and hmac.compare_digest(expected.encode(), seal.strip().encode())
+    return False
+
+
+def _seal(options: str) -> str | None:
+    """The HMAC of a text; None where there is no key."""
+    try:
+        return hmac.new(_key(), options.encode(), hashlib.sha256).hexdigest()
+    except (OSError, RuntimeError):  # the folder cannot be written, or the user has no home
+        return None
+
+
+def _key() -> bytes:
+    """The user's secret, made when it is first needed."""
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    folder = (named if named.is_absolute() else Path.home() / ".local" / "state") / "uppertail"
+    path = folder / "key"
+    if not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = folder / f".key-{os.getpid()}"
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(32))
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            os.link(partial, path)
+        partial.unlink()
+    return path.read_bytes()

@@ -12,8 +12,7 @@ from uppertail.parts import PARTS
 from uppertail.records.episodes import Episodes, median_episode
 from uppertail.schema import MOST_INT, MismatchError, convert
 
-SIZES = ("length", "size", "map_name")
-"""Settings of environments that say how large they are."""
+SIZES = ("length", "size", "map_name")  # settings of environments that say how large they are
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,8 +164,7 @@ ENTRIES: dict[str, tuple[Any, Callable[[RunRecord], Any]]] = {
 }
 """All other entries that every summary has: type and value. A list has a value for each seed."""
 
-WITH_FLOOR = ("floor_episodes", "first_success_over_floor")
-"""Entries of runs in environments that know their floor."""
+WITH_FLOOR = ("floor_episodes", "first_success_over_floor")  # entries of runs in environments that know their floor
 
 
 def require_summary(summary: Any) -> dict[str, Any]:

@@ -21,8 +21,7 @@ from uppertail.records.folder import CONFIG, CURVE, DISTRIBUTIONS, EPISODES, LOG
 from uppertail.records.record import RunRecord, require_summary
 from uppertail.yaml_files import read_options
 
-CELLS = "cells"
-"""The folder of a study's runs, within its own."""
+CELLS = "cells"  # the folder of a study's runs, within its own
 
 REMEDY = "train again, or leave its folder out"
 

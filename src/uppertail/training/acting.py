@@ -16,13 +16,7 @@ from uppertail.types import PyTree
 
 
 class Choice(NamedTuple):
-    """What a policy chose in one state.
-
-    Args:
-        action: the action.
-        memory: what the policy keeps from here on.
-        exploratory: whether the action is not the greedy one: its mean is below another's.
-    """
+    """What a policy chose in one state, what it keeps from there on, and whether another action has a higher mean."""
 
     action: Int[Array, "*envs"]
     memory: PyTree
@@ -30,12 +24,7 @@ class Choice(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a policy sees of one state, beside its memory.
-
-    Args:
-        z: return distributions, with leading axes [members, actions].
-        evidence: see `Decision`; None for policies that do without.
-    """
+    """What a policy sees of one state beside its memory, as `Decision` has it; no evidence if it needs none."""
 
     z: PyTree
     evidence: Float[Array, "*envs actions"] | None
@@ -43,11 +32,7 @@ class View(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Actor:
-    """Chooses the actions of one environment.
-
-    Args:
-        agent: the algorithm.
-        policy: the policy that acts; the agent's own in training.
+    """Chooses the actions of one environment by a policy, in training the agent's own.
 
     Raises:
         InputError: the policy needs members or evidence, and there are none.

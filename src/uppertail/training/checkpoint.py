@@ -1,10 +1,8 @@
 """One checkpoint: named arrays and a header in a safetensors file, whole or not at all, with its own checksum."""
 
-import contextlib
 import dataclasses
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -16,11 +14,11 @@ import safetensors
 import safetensors.numpy
 
 from uppertail.errors import short_text
+from uppertail.records import write_bytes
 from uppertail.schema import MismatchError, build_from, convert
 from uppertail.types import PyTree
 
-FORMAT = 1
-"""Number of the format; a reader refuses every other."""
+FORMAT = 1  # number of the format; a reader refuses every other
 
 HEADER, DIGEST = "uppertail", "sha256"
 """The entries of the file's metadata: the header as JSON, and the checksum of the header and all arrays."""
@@ -54,11 +52,6 @@ class Header:
     hardware: dict[str, Any]
 
     def __post_init__(self) -> None:
-        """Checks what its types do not say.
-
-        Raises:
-            MismatchError: a field is not valid.
-        """
         if self.step < 0:
             raise MismatchError(f"step is {self.step}")
         if self.seconds.keys() != {"wall", "compile", "training"} or min(self.seconds.values()) < 0:
@@ -69,11 +62,7 @@ class Header:
 
     @classmethod
     def of_json(cls, text: str) -> Self:
-        """The header of a file.
-
-        Raises:
-            UnusableCheckpointError: it has another format.
-        """
+        """The header of a file; one of another format is refused."""
         fields = json.loads(text)
         if not isinstance(fields, dict):
             raise UnusableCheckpointError("is damaged: its header is no mapping")
@@ -92,11 +81,7 @@ class Header:
         return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, allow_nan=False)
 
     def require_run(self, asked: dict[str, Any], environments: str) -> None:
-        """Refuses the checkpoint of another run.
-
-        Raises:
-            UnusableCheckpointError: its parts, settings or environments are others.
-        """
+        """Refuses the checkpoint of a run with other parts, settings or environments."""
         if different := next(_differences(self.asked, json.loads(json.dumps(asked))), None):
             raise UnusableCheckpointError(f"was made with {different}")
         if self.environments != environments:
@@ -104,7 +89,7 @@ class Header:
 
 
 def _is_range(measured: Any) -> bool:
-    """Whether this is a measured range, the lowest and the highest return, or None for a known one."""
+    """Whether this is the lowest and the highest return, or None, as a checkpoint has them."""
     try:
         low, high = convert(measured, tuple[float, float] | None) or (0.0, 0.0)
     except MismatchError:
@@ -113,7 +98,7 @@ def _is_range(measured: Any) -> bool:
 
 
 def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    """Each part and setting in which two runs differ, in words; for parts of different classes, only the classes."""
+    """Each part and setting in which two runs differ, in words; of parts of different classes, only the classes."""
     for name in sorted(was.keys() | now.keys()):
         before, after = was.get(name), now.get(name)
         if isinstance(before, dict) and isinstance(after, dict):
@@ -129,36 +114,13 @@ def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 
 
 def write(path: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a checkpoint to a file beside it, makes it durable on the disk, and only then gives it its name.
-
-    Raises:
-        OSError: the disk is full or the folder cannot be written; nothing is left behind.
-    """
+    """Writes a checkpoint, whole or not at all."""
     text = header.json()
-    content = safetensors.numpy.save(dict(arrays), {HEADER: text, DIGEST: digest(arrays, text)})
-    partial = path.with_name(f".{path.name}")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    with contextlib.suppress(PermissionError):  # Windows opens no folders, so it cannot make the new name durable
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    write_bytes(path, safetensors.numpy.save(dict(arrays), {HEADER: text, DIGEST: digest(arrays, text)}), durable=True)
 
 
 def read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
-    """Header and arrays of a checkpoint.
-
-    Raises:
-        UnusableCheckpointError: it is damaged, or has another format.
-    """
+    """Header and arrays of a checkpoint; one that is damaged or has another format is refused."""
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata()
@@ -187,11 +149,7 @@ def to_named(tree: PyTree) -> dict[str, np.ndarray]:
 
 
 def from_named(template: PyTree, arrays: Mapping[str, np.ndarray]) -> PyTree:
-    """A tree of the template's structure, with these arrays; the template may hold only shapes and types.
-
-    Raises:
-        UnusableCheckpointError: an array is missing, too many, or of another shape or type.
-    """
+    """A tree with these arrays; the template, which may hold only shapes and types, must have the same ones."""
     expected = dict(_leaves(template))
     if odd := sorted(expected.keys() ^ arrays.keys()):
         problem = "missing" if odd[0] in expected else "not expected"
@@ -206,22 +164,19 @@ def from_named(template: PyTree, arrays: Mapping[str, np.ndarray]) -> PyTree:
 
 
 def _leaves(tree: PyTree) -> list[tuple[str, Any]]:
-    paths, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return [(jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in paths]
-
-
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return [
+        (jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in jax.tree.leaves_with_path(tree)
+    ]
 
 
 def _plain(leaf: Any) -> Any:
     """The numbers of an array, or of a key."""
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
 
 
 def _as(leaf: Any, array: np.ndarray) -> Any:
     """A copy on the device, since the compiled loop overwrites what it is given."""
     copy = jnp.array(array, copy=True)
-    if not _is_key(leaf):
-        return copy
-    return jax.random.wrap_key_data(copy, impl=jax.random.key_impl(jnp.empty((), leaf.dtype)))
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(copy, impl=jax.random.key_impl(jnp.empty((), leaf.dtype)))
+    return copy

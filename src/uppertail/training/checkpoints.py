@@ -1,4 +1,4 @@
-"""The checkpoints of a run: when they are made, which are kept, and which one a run continues from."""
+"""The checkpoints of a run: when they are made, which are kept, and which one it continues from; its final networks."""
 
 import contextlib
 import dataclasses
@@ -10,20 +10,26 @@ from typing import Any, TypeVar
 import numpy as np
 
 from uppertail.errors import InputError
-from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS
-from uppertail.schema import settle
+from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS, NETWORKS
+from uppertail.schema import MismatchError, settle
 from uppertail.training import checkpoint
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
+from uppertail.training.drivers.base import State
+from uppertail.training.loop import RunState
+from uppertail.training.process import hardware
+from uppertail.training.results import TrainingResult
+from uppertail.training.run import Run
 
-KEPT = 2
-"""How many are kept: one is left if the other is damaged."""
+KEPT = 2  # how many are kept: one is left if the other is damaged
+
+RUN, EPISODES, HOST, RECORDED = "run/", "episodes/", "host/", "recorded/"
+"""Beginnings of the names of arrays: the device's, the ledger's, those of environments that Python steps, and those of
+the recorder."""
+
+SAME_RESULTS = ("device", "machine", "cpu_cores", "uppertail", "jax")
+"""Entries of `hardware` that must agree for bitwise equal results."""
 
 Restored = TypeVar("Restored")
-
-
-def warn(line: str) -> None:
-    """Gives a line as a Python warning."""
-    warnings.warn(line, stacklevel=2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Checkpoints:
 
     folder: Path | str
     every: int | None = None
-    say: Callable[[str], object] = warn
+    say: Callable[[str], object] = warnings.warn
 
     def __post_init__(self) -> None:
         settle(self)
@@ -54,11 +60,7 @@ class Checkpoints:
             raise InputError(f"checkpoint_every is {self.every}: use 1 or more, or leave it out for no checkpoints.")
 
     def make_folder(self) -> None:
-        """Makes the run's folder, if it does not exist.
-
-        Raises:
-            InputError: it cannot be made.
-        """
+        """Makes the run's folder, if it does not exist; an InputError says why it cannot be made."""
         try:
             Path(self.folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -73,7 +75,7 @@ class Checkpoints:
 
     def files(self) -> list[Path]:
         """The files of all checkpoints, the last one first."""
-        files = [path for path in self.place.glob(CHECKPOINT_PATTERN) if _number(path).isdecimal()]
+        files = [path for path in self.place.glob(CHECKPOINT_PATTERN) if path.stem.partition("-")[2].isdecimal()]
         return sorted(files, key=_step, reverse=True)
 
     def asked(self) -> dict[str, Any] | None:
@@ -83,16 +85,8 @@ class Checkpoints:
                 return checkpoint.read(path)[0].asked
         return None
 
-    def due(self, before: int, now: int) -> bool:
-        """Whether a checkpoint is due, given the number of steps before a chunk and after it."""
-        return self.every is not None and now // self.every > before // self.every
-
     def save(self, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
-        """Makes a checkpoint, and keeps the one before it.
-
-        Raises:
-            InputError: it cannot be written; earlier checkpoints stay as they are.
-        """
+        """Makes a checkpoint, and keeps the one before it; if it cannot be written, earlier ones stay as they are."""
         path = self.place / CHECKPOINT_PATTERN.replace("*", f"{header.step:09d}")
         try:
             self.place.mkdir(parents=True, exist_ok=True)
@@ -110,13 +104,10 @@ class Checkpoints:
             ) from error
 
     def newest(self, use: Callable[[Path], Restored]) -> Restored | None:
-        """The result of `use` for the last usable checkpoint; None if there is no checkpoint.
-
-        Args:
-            use: reads a checkpoint; raises UnusableCheckpointError for one that is not usable.
+        """What `use` makes of the last checkpoint that it can use; None if there is no checkpoint.
 
         Raises:
-            InputError: there are checkpoints, but none is usable.
+            InputError: there are checkpoints, but `use` raises UnusableCheckpointError for each.
         """
         refused: list[str] = []
         for path in self.files():
@@ -136,9 +127,112 @@ class Checkpoints:
         return None
 
 
-def _number(path: Path) -> str:
-    return path.stem.removeprefix("step-")
-
-
 def _step(path: Path) -> int:
-    return int(_number(path))
+    return int(path.stem.partition("-")[2])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Saver:
+    """Saves the state of a run, and restores it; a checkpoint of another run is not used."""
+
+    checkpoints: Checkpoints
+    run: Run
+
+    def after_chunk(self, state: State, steps_before: int, over: bool) -> None:
+        """Makes a checkpoint if one is due or the run is over, but none of a run that diverged or failed."""
+        ledger, every = self.run.ledger, self.checkpoints.every
+        due = over or (every is not None and ledger.step // every > steps_before // every)
+        if due and ledger.diverged is None and ledger.failed is None:
+            self.save(state)
+
+    def save(self, state: State) -> None:
+        """Makes a checkpoint."""
+        ledger, driver = self.run.ledger, self.run.driver
+        header = Header(
+            step=ledger.step,
+            asked=self.run.asked(),
+            environments=self._environments(),
+            stopped=ledger.stopped,
+            seconds=ledger.seconds.state(),
+            hardware=hardware(),
+        )
+        arrays = {
+            RUN: checkpoint.to_named(driver.gather(state)),
+            EPISODES: ledger.arrays(),
+            HOST: driver.saved(),
+            RECORDED: self.run.recorder.saved() if self.run.recorder else {},
+        }
+        named = {prefix + name: array for prefix, under in arrays.items() for name, array in under.items()}
+        self.checkpoints.save(header, named)
+
+    def restore(self) -> State | None:
+        """Restores the ledger and returns the state of the last usable checkpoint; None if there is no checkpoint."""
+        restored = self.checkpoints.newest(self.use)
+        if restored is None:
+            return None
+        (header, state, arrays), ledger, driver = restored, self.run.ledger, self.run.driver
+        state, line = driver.restore(_below(HOST, arrays), state)
+        if line:
+            self.checkpoints.say(line)
+        ledger.restore(_below(EPISODES, arrays), header.step, header.stopped, header.seconds)
+        if self.run.recorder:
+            self.run.recorder.restore(_below(RECORDED, arrays), ledger.iteration)
+        here = hardware()
+        if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
+            was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)
+            self.checkpoints.say(f"The run began elsewhere ({was}): it continues here, but its bits may differ.")
+        return state
+
+    def use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
+        """Header, state and arrays of a checkpoint of this run."""
+        header, arrays = checkpoint.read(path)
+        episodes = np.atleast_1d(arrays.get(f"{EPISODES}return", ())).shape[-1]  # of the seed that has most
+        asked = self._with_later_limit(header.asked, episodes)
+        dataclasses.replace(header, asked=asked).require_run(self.run.asked(), self._environments())
+        try:
+            self.run.ledger.read(_below(EPISODES, arrays))
+            self._require_host_arrays(_below(HOST, arrays))
+        except MismatchError as error:
+            raise UnusableCheckpointError(f"is damaged: {error}") from error
+        return header, checkpoint.from_named(self.run.driver.template, _below(RUN, arrays)), arrays
+
+    def _with_later_limit(self, before: dict[str, Any], episodes: int) -> dict[str, Any]:
+        """Parts and settings, with the new limit of steps if nothing else differs: up to the old one, both are one run.
+
+        That does not hold if the step size falls towards the limit, or if a seed had stopped at its limit of episodes.
+        """
+        was, now = before["settings"].get("steps"), self.run.settings
+        longer = now.steps is not None and isinstance(was, int) and was < now.steps
+        if not longer or now.learning_rate_end is not None or episodes >= now.episodes:
+            return before
+        return {**before, "settings": {**before["settings"], "steps": now.steps}}
+
+    def _require_host_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Refuses arrays that do not fit the environments that Python steps, by a MismatchError."""
+        kinds, expected = (
+            {name: (array.dtype, array.ndim) for name, array in each.items()}
+            for each in (arrays, self.run.driver.saved())
+        )
+        if odd := [name for name in sorted(kinds.keys() | expected.keys()) if kinds.get(name) != expected.get(name)]:
+            raise MismatchError(f"its array {HOST}{odd[0]} is not that of an environment")
+
+    def _environments(self) -> str:
+        return checkpoint.digest(checkpoint.to_named(self.run.driver.identity))
+
+
+def save_networks(folder: Path, result: TrainingResult) -> None:
+    """Writes the networks of all seeds to a run's folder, whole or not at all."""
+    record = result.record
+    header = Header(
+        step=max(record.env_steps),
+        asked=record.asked,
+        environments=checkpoint.digest(checkpoint.to_named(result.environments)),
+        stopped=record.stopped,
+        seconds={name: getattr(record, f"{name}_seconds") for name in ("wall", "compile", "training")},
+        hardware=record.hardware,
+    )
+    checkpoint.write(folder / NETWORKS, header, checkpoint.to_named(result.networks))
+
+
+def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -18,41 +18,26 @@ import numpy as np
 from uppertail.training.process import cores
 from uppertail.types import PyTree
 
-ALONE = ("cpu",)
-"""Platforms on which each seed runs alone."""
+ALONE = ("cpu",)  # platforms on which each seed runs alone
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Some seeds and their device.
-
-    Args:
-        rows: which seeds, as a slice of all of them.
-        device: where they run.
-    """
+    """Some seeds, as a slice of all of them, and the device where they run."""
 
     rows: slice
     device: Any
 
-    @property
-    def size(self) -> int:
-        """How many seeds it has."""
-        return self.rows.stop - self.rows.start
-
     def part_of(self, template: PyTree) -> PyTree:
         """Shapes and types of its part of a tree, whose arrays have a leading axis of all seeds."""
-        here = jax.sharding.SingleDeviceSharding(self.device)
+        here, size = jax.sharding.SingleDeviceSharding(self.device), self.rows.stop - self.rows.start
         return jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct((self.size, *leaf.shape[1:]), leaf.dtype, sharding=here), template
+            lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype, sharding=here), template
         )
 
 
 class Groups:
-    """All seeds of a run, in groups; as many run at a time as there are cores or accelerators.
-
-    Args:
-        seeds: how many seeds.
-    """
+    """This many seeds of a run, in groups; as many run at a time as there are cores or accelerators."""
 
     def __init__(self, seeds: int) -> None:
         devices = jax.local_devices()
@@ -97,10 +82,7 @@ class Groups:
 def over_seeds(function: Callable[..., Any], *arguments: PyTree, shared: int = 0) -> PyTree:
     """Applies a function of one seed to arrays with a leading axis of seeds; a single seed on a CPU is not batched.
 
-    Args:
-        function: the function.
-        arguments: its arguments.
-        shared: how many of them, from the first on, are the same for all seeds and have no such axis.
+    The first `shared` arguments are the same for all seeds, and have no such axis.
     """
     function = functools.partial(function, *arguments[:shared])
     own = arguments[shared:]

@@ -10,19 +10,14 @@ from jaxtyping import Bool, Float
 
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
-from uppertail.records import FINAL_WINDOW, Episodes
+from uppertail.records import FINAL_WINDOW, Episodes, arrays_of
 from uppertail.schema import MismatchError
 from uppertail.training.loop import StepRecord
 from uppertail.training.programs import Stopwatch
 from uppertail.training.progress import Progress
 from uppertail.training.settings import Settings
 
-COUNT, TARGETS = "count", "targets"
-COLUMNS = ("returns", "lengths", "end_steps")
-"""The arrays that the episodes of all seeds are saved as: how many each seed has, and their columns end to end.
-
-`TARGETS` holds the number of targets, and the number of those outside the support.
-"""
+TARGETS = "targets"  # the array of a checkpoint with the number of targets, and of those outside the support
 
 
 class StartReturn(NamedTuple):
@@ -33,15 +28,7 @@ class StartReturn(NamedTuple):
 
 
 class Ledger:
-    """The host's account of a run, kept after each compiled chunk.
-
-    Args:
-        settings: the run's limits and seeds.
-        success_return: return from which an episode counts as a success.
-
-    Raises:
-        InputError: the run is to end when it is solved, but its environment defines no success return.
-    """
+    """The host's account of a run, kept after each compiled chunk."""
 
     def __init__(self, settings: Settings, success_return: float) -> None:
         if settings.until == "solved" and not math.isfinite(success_return):
@@ -76,8 +63,9 @@ class Ledger:
     @property
     def finished(self) -> Bool[np.ndarray, " seeds"]:
         """Which seeds have reached a limit."""
-        out_of_steps = self.settings.steps is not None and self.step >= self.settings.steps
-        return np.array([out_of_steps or self._complete(seed) for seed in self.episodes])
+        steps, most = self.settings.steps, self.settings.episodes
+        out_of_steps = steps is not None and self.step >= steps
+        return np.array([out_of_steps or seed.returns.size >= most for seed in self.episodes])
 
     @property
     def done(self) -> Bool[np.ndarray, " seeds"]:
@@ -96,7 +84,8 @@ class Ledger:
     @property
     def env_steps(self) -> list[int]:
         """Environment steps of each seed within its limits."""
-        return list(map(self._steps_of, self.episodes))
+        most, now = self.settings.episodes, min(self.step, self.settings.steps or self.step)
+        return [int(seed.end_steps[-1]) if seed.returns.size >= most else now for seed in self.episodes]
 
     def extend(self, records: StepRecord, metrics: Metrics, at_start: StartReturn) -> Progress:
         """Adds the records of a chunk, with leading axes [seeds, iterations, steps or updates]."""
@@ -115,53 +104,29 @@ class Ledger:
         return self._progress(metrics, np.asarray(records.exploratory), at_start, running, counted)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The episodes, in the form of a checkpoint."""
-        columns = {name: np.concatenate([getattr(seed, name) for seed in self.seen]) for name in COLUMNS}
-        counts = np.array([seed.returns.size for seed in self.seen])
-        return {COUNT: counts, TARGETS: np.array([self.targets, self.targets_outside]), **columns}
+        """The episodes and targets, in the form of a checkpoint."""
+        return {**arrays_of(self.seen), TARGETS: np.array([self.targets, self.targets_outside])}
 
-    def require_sound(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Refuses arrays that are not the episodes of this run's seeds.
-
-        Raises:
-            MismatchError: one is missing, or of another shape or type.
-        """
-        for name in (COUNT, TARGETS, *COLUMNS):
-            if name not in arrays:
-                raise MismatchError(f"its array {name} is missing")
-        counts = arrays[COUNT]
-        if counts.shape != (self.settings.seeds,) or counts.dtype.kind != "i" or (counts < 0).any():
-            raise MismatchError(f"its array {COUNT} is not that of {self.settings.seeds} seeds")
-        if arrays[TARGETS].shape != (2,) or not np.isfinite(arrays[TARGETS]).all():
+    def read(self, arrays: Mapping[str, np.ndarray]) -> list[Episodes]:
+        """The episodes in such arrays; a MismatchError says what is wrong with those of other seeds or of no run."""
+        targets = arrays.get(TARGETS, np.zeros(0))
+        if targets.shape != (2,) or not np.isfinite(targets).all():
             raise MismatchError(f"its array {TARGETS} does not hold two numbers")
-        for name in COLUMNS:
-            if arrays[name].shape != (counts.sum(),) or arrays[name].dtype.kind not in "if":
-                raise MismatchError(f"its array {name} does not hold {counts.sum()} numbers")
+        episodes = Episodes.of_arrays({name: array for name, array in arrays.items() if name != TARGETS})
+        if len(episodes) != self.settings.seeds:
+            raise MismatchError(f"its episodes are not of {self.settings.seeds} seeds")
+        return episodes
 
     def restore(
         self, arrays: Mapping[str, np.ndarray], step: int, stopped: str | None, seconds: Mapping[str, float]
     ) -> None:
         """Goes back to the account in a checkpoint."""
-        ends = np.cumsum(arrays[COUNT])[:-1]
-        columns = [np.split(arrays[name], ends) for name in COLUMNS]
-        self.seen = [Episodes(*seed) for seed in zip(*columns, strict=True)]
+        self.seen, self.step, self.stopped = self.read(arrays), step, stopped
         self.targets, self.targets_outside = arrays[TARGETS].tolist()
-        self.step, self.stopped = step, stopped
         self.seconds.add(seconds)
 
-    def _complete(self, seed: Episodes) -> bool:
-        return seed.returns.size >= self.settings.episodes
-
-    def _steps_of(self, seed: Episodes) -> int:
-        if self._complete(seed):
-            return int(seed.end_steps[-1])
-        return self.step if self.settings.steps is None else min(self.step, self.settings.steps)
-
     def _counted(self, ended: Bool[np.ndarray, "seeds iterations steps"]) -> Bool[np.ndarray, "seeds iterations"]:
-        """Which iterations each seed began before its limit; the last of them gives the network that it keeps.
-
-        A chunk may go on beyond the limits of its seeds, but that is no part of the run.
-        """
+        """Which iterations each seed began before its limit; what a chunk does beyond it is no part of the run."""
         settings, (_, iterations, steps) = self.settings, ended.shape
         here = np.array([seed.returns.size for seed in self.episodes])[:, None]
         of_each = ended.sum(axis=2)
@@ -187,17 +152,16 @@ class Ledger:
         running: Bool[np.ndarray, " seeds"],
         counted: Bool[np.ndarray, "seeds iterations"],
     ) -> Progress:
-        steps = sum(self.env_steps)
-        fractions = [seed.returns.size / self.settings.episodes for seed in self.episodes]
+        steps, episodes = sum(self.env_steps), self.episodes
+        fraction = min(seed.returns.size for seed in episodes) / self.settings.episodes
         by_steps = 0.0 if self.settings.steps is None else self.step / self.settings.steps
-        episodes = self.episodes
         rates = [seed.final_success_rate(self.success_return) or 0.0 for seed in episodes]
         begun = [seed for seed in episodes if seed.returns.size]
         return Progress(
-            episodes=[seed.returns.size for seed in self.episodes],
-            solved=sum(seed.solved(self.success_return) is not None for seed in self.episodes),
+            episodes=[seed.returns.size for seed in episodes],
+            solved=sum(seed.solved(self.success_return) is not None for seed in episodes),
             success_rate=float(np.mean(rates)) if math.isfinite(self.success_return) else math.nan,
-            fraction=min(1.0, max(min(fractions), by_steps)),
+            fraction=min(1.0, max(fraction, by_steps)),
             env_steps=steps,
             steps_per_second=steps / max(self.seconds.training, 1e-9),
             loss=_mean(metrics.loss, counted),

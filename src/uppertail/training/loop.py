@@ -2,11 +2,10 @@
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
@@ -28,42 +27,17 @@ class Episode(NamedTuple):
 
 
 class VisitCounts(NamedTuple):
-    """How often each action of each state was taken in a run; counted only if distributions are recorded.
-
-    Args:
-        visits: how often the action was taken there.
-        last: the environment step of the run at which it was last taken, counted from 1; 0: never.
-    """
+    """How often each action of each state was taken, and at which environment step last, counted from 1; 0: never."""
 
     visits: Int[Array, "states actions"]
     last: Int[Array, "states actions"]
-
-    @classmethod
-    def zeros(cls, states: int, actions: int) -> "VisitCounts":
-        """The visits before the first step."""
-        return cls(*(jnp.zeros((states, actions), jnp.int32) for _ in cls._fields))
-
-    def after(
-        self,
-        states: Int[Array, " steps"],
-        actions: Int[Array, " steps"],
-        before: Int[Array, ""],
-        counts: Bool[Array, ""],
-    ) -> "VisitCounts":
-        """The visits after a rollout, which `before` steps precede; `counts` says whether it is a part of the run."""
-        rows = jnp.where(counts, states.astype(jnp.int32), self.visits.shape[0])  # a row beyond the last is not written
-        step = before + 1 + jnp.arange(states.shape[0], dtype=jnp.int32)
-        return VisitCounts(
-            self.visits.at[rows, actions].add(1, mode="drop"), self.last.at[rows, actions].max(step, mode="drop")
-        )
 
 
 class RunState(NamedTuple):
     """The whole state of one seed's run.
 
     A seed that has reached its limit may go on until its chunk ends, or until all have reached theirs. `at_limit` is
-    its network at the limit, and undefined before: `Loop.result` gives the network that the seed has learned.
-    `visit_counts` is () if they are not recorded.
+    its network at the limit, undefined before. `visit_counts` is () if they are not recorded.
     """
 
     learned: LearnerState
@@ -110,10 +84,7 @@ class Loop:
         return self.learner.agent
 
     def iterations_per_chunk(self, steps: int) -> int:
-        """Iterations of about this many steps; the chunks of a run with a limit of steps are equal and end close to it.
-
-        A chunk is what a driver makes between two calls of the run's callback.
-        """
+        """Iterations of about this many steps; those of a run with a limit of steps are equal and end close to it."""
         most = max(1, steps // self.rollout_steps)
         if self.steps is None:
             return most
@@ -123,7 +94,7 @@ class Loop:
     def begin(self, learned: LearnerState, episode: PyTree) -> RunState:
         """A run before its first step."""
         zero, at_limit = jnp.zeros((), jnp.int32), jax.tree.map(jnp.copy, learned.network)
-        visit_counts = VisitCounts.zeros(*self.counted) if self.counted else ()
+        visit_counts = VisitCounts(*(jnp.zeros(self.counted, jnp.int32) for _ in range(2))) if self.counted else ()
         return RunState(learned, episode, zero, zero, at_limit, visit_counts)
 
     def learn(
@@ -137,13 +108,6 @@ class Loop:
         at_limit = jax.lax.cond(reached, lambda: learned.network, lambda: run.at_limit)  # a `where` would copy it
         return after._replace(at_limit=at_limit), metrics
 
-    def no_records(self, seeds: int) -> tuple[StepRecord, Metrics]:
-        """The records of no iteration."""
-        steps: Any = np.zeros((seeds, 0, self.rollout_steps), np.float32)
-        updates: Any = np.zeros((seeds, 0, self.learner.updates), np.float32)
-        no, count = steps.astype(bool), steps.astype(np.int32)
-        return StepRecord(no, steps, count, no), Metrics(updates, updates, updates)
-
     def result(self, run: RunState) -> Network:
         """The network at the seed's limit, or the one it has if it has not reached it."""
         over = self._reached_limit(run)
@@ -152,8 +116,12 @@ class Loop:
     def _visit_counts(self, run: RunState, fresh: Transition) -> PyTree:
         if self.counted is None:
             return ()
-        before, counts = run.iteration * self.rollout_steps, ~self._reached_limit(run)
-        return run.visit_counts.after(fresh.observation, fresh.action, before, counts)
+        visits, last = run.visit_counts
+        beyond = visits.shape[0]  # a row that is not written
+        rows = jnp.where(self._reached_limit(run), beyond, fresh.observation.astype(jnp.int32))
+        steps = run.iteration * self.rollout_steps + 1 + jnp.arange(self.rollout_steps, dtype=jnp.int32)
+        where = rows, fresh.action
+        return VisitCounts(visits.at[where].add(1, mode="drop"), last.at[where].max(steps, mode="drop"))
 
     def _reached_limit(self, run: RunState) -> Bool[Array, ""]:
         reached = jnp.zeros((), bool)

@@ -5,50 +5,21 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
+from uppertail.agent import Agent
 from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.encodings import Encoding, Scalar
 from uppertail.errors import InputError
-from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
-from uppertail.networks import NetworkBuilder, PerAction
+from uppertail.learners import GradientDescent, Learner, LearnerBuilder, LeastSquares
+from uppertail.networks import NetworkBuilder
+from uppertail.parts import PARTS
 from uppertail.policies import UCB, ExplorationPolicy
-from uppertail.replay import Replay, Uniform
-from uppertail.targets import Online, Target
+from uppertail.replay import Replay
+from uppertail.targets import Target
+from uppertail.training.gradients import DEFAULTS, gradients_of, with_short_forms
 from uppertail.training.settings import Settings
-from uppertail.types import ReturnRange
 
-OF_GRADIENTS = {"network": PerAction, "replay": Uniform, "target": Online}
-"""The parts of gradient descent, with their defaults."""
-
-GRADIENT_SETTINGS = (
-    "learning_rate",
-    "learning_rate_end",
-    "gradient_clip",
-    "adam_betas",
-    "adam_epsilon",
-    "width",
-    "hidden_layers",
-    "bias",
-    "batch_size",
-    "replay_size",
-    "updates_per_rollout",
-    "on_policy",
-    "replay_start",
-    "loss_samples",
-)
-"""The settings of a run that belong to gradient descent."""
-
-SHORT_FORMS = ("width", "hidden_layers", "bias")
-"""Settings of the network that `Settings` also has."""
-
-KINDS: dict[str, type] = {
-    "distribution": ReturnDistribution,
-    "policy": ExplorationPolicy,
-    "learner": LearnerBuilder,
-    "network": NetworkBuilder,
-    "replay": Replay,
-    "target": Target,
-}
-"""The contract of each part."""
+OF_EVERY_RUN = ("seeds", "seed", "episodes", "steps", "until", "num_envs", "discount", "rollout_steps")
+"""The settings of a run that mean something to every learner; the others belong to gradient descent."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,16 +45,11 @@ class Method:
 
     @classmethod
     def of(cls, **parts: Any) -> Self:
-        """The method of these parts; None stands for the default.
-
-        Raises:
-            InputError: one is of another kind.
-        """
+        """The method of these parts; None stands for the default, and one of another kind is refused."""
         given = {name: part for name, part in parts.items() if part is not None}
         for name, part in given.items():
-            if not isinstance(part, KINDS[name]):
-                kind = KINDS[name].__name__
-                raise InputError(f"{name} is {part!r}: give an object of class {kind}, or leave it out.")
+            if not isinstance(part, contract := PARTS[name].load()):
+                raise InputError(f"{name} is {part!r}: give an object of class {contract.__name__}, or leave it out.")
         return cls(**given)
 
     @property
@@ -98,13 +64,13 @@ class Method:
             raise InputError("The learner is open until a run has chosen it: give one, for example LeastSquares.")
         return self.learner
 
-    def fitted(self, returns: ReturnRange) -> Self:
-        """The method with its distribution fitted to these returns.
-
-        Raises:
-            InputError: the distribution cannot represent them.
-        """
-        return dataclasses.replace(self, distribution=self.distribution.fit(returns))
+    def learns(self, encoding: Encoding, settings: Settings) -> Learner:
+        """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns."""
+        network, replay, target = self.network, self.replay, self.target
+        members = network.members if network else self.chosen_learner.members
+        agent = Agent(self.distribution, self.policy, encoding, settings.discount, members, settings.loss_samples)
+        gradients = gradients_of(network, replay, target, settings) if network and replay and target else None
+        return self.chosen_learner.build(agent, gradients)
 
 
 def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Method, Settings]:
@@ -112,12 +78,10 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
 
     Least squares learns wherever it can: from states and vectors, with a family whose parameters can be averaged. A
     part or setting of gradient descent that is given asks for gradient descent.
-
-    Raises:
-        InputError: a part or setting is given that means nothing to the learner.
     """
-    parts = [name for name in OF_GRADIENTS if getattr(method, name) is not None]
-    asked = [*parts, *(name for name in GRADIENT_SETTINGS if getattr(settings, name) != getattr(Settings(), name))]
+    usual = dataclasses.asdict(Settings())
+    own = [name for name in usual if name not in OF_EVERY_RUN and getattr(settings, name) != usual[name]]
+    asked = [*(name for name in DEFAULTS if getattr(method, name) is not None), *own]
     learner = method.learner
     if learner is None:
         can = method.distribution.is_linear and encoding.has_features and not method.policy.needs_members
@@ -127,8 +91,9 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
     settings = dataclasses.replace(settings, rollout_steps=rollout_steps)
     method = dataclasses.replace(method, learner=learner)
     if learner.uses_gradients:
-        filled = {name: getattr(method, name) or default() for name, default in OF_GRADIENTS.items()}
-        return with_short_forms(dataclasses.replace(method, **filled), settings)
+        filled = {name: getattr(method, name) or default() for name, default in DEFAULTS.items()}
+        filled["network"], settings = with_short_forms(filled["network"], settings)
+        return dataclasses.replace(method, **filled), settings
     if asked:
         raise InputError(
             f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does without: leave "
@@ -137,33 +102,8 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
     return method, settings
 
 
-def with_short_forms(method: Method, settings: Settings) -> tuple[Method, Settings]:
-    """The method whose network has the settings' width, depth and biases, and the settings with the network's.
-
-    Raises:
-        InputError: the network has no such setting, or another value was given for it.
-    """
-    network, kind = method.network, type(method.network).__name__
-    assert network is not None
-    fields = {field.name: field.default for field in dataclasses.fields(network)}  # pyright: ignore[reportArgumentType]
-    asked = {name: value for name in SHORT_FORMS if (value := getattr(settings, name)) is not None}
-    for name, value in asked.items():
-        if name not in fields:
-            raise InputError(f"{name} is {value}, but the network {kind} has no such setting: leave it out.")
-        if (own := getattr(network, name)) not in (fields[name], value):
-            raise InputError(f"{name} is {value}, but network.{name} is {own}: give it once.")
-    network = dataclasses.replace(network, **asked)  # pyright: ignore[reportArgumentType]
-    settled = {name: getattr(network, name, None) for name in SHORT_FORMS}
-    return dataclasses.replace(method, network=network), dataclasses.replace(settings, **settled)
-
-
 def sanity_warnings(method: Method, encoding: Encoding) -> Iterator[str]:
-    """A sentence for each thing that keeps this method from learning or exploring.
-
-    Args:
-        method: the parts of a run.
-        encoding: how observations enter its network.
-    """
+    """A sentence for each thing that keeps a method from learning or exploring, given its network's encoding."""
     family, policy = type(method.distribution).__name__, type(method.policy).__name__
     if method.policy.explores_by_spread and not method.distribution.has_spread:
         yield (

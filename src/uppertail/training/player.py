@@ -23,18 +23,12 @@ from uppertail.types import PyTree
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
 """What reading an observation raises that is not one of the environment's."""
 
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""The quantiles that are given if none are asked for."""
-
-HALVINGS = 50
-"""How often a quantile's bracket is halved: beyond what a float32 tells apart."""
+HALVINGS = 50  # how often a quantile's bracket is halved: beyond what a float32 tells apart
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ActionReturns:
-    """The return distribution of each action, of one observation or of a batch.
-
-    The distribution of an ensemble is the mixture over its members.
+    """The return distribution of each action, of one observation or of a batch; of an ensemble, its members' mixture.
 
     Args:
         mean: mean return, [actions] or [batch, actions].
@@ -60,7 +54,7 @@ class ActionReturns:
 
     @classmethod
     def of(cls, agent: Agent, z: PyTree, mean: np.ndarray, std: np.ndarray, quantiles: Callable[..., Array]) -> Self:
-        """What a user reads of the distributions `z`, whose axes are [members, actions], a batch before them."""
+        """What a user reads of `z`, whose axes are [members, actions], a batch before them."""
         members, centers = mean.ndim - 1, agent.family.centers
         arrays = {name: np.asarray(value) for name, value in z._asdict().items()}
         return cls(
@@ -78,14 +72,11 @@ class ActionReturns:
         best = self.mean.argmax(axis=-1)
         return int(best) if best.ndim == 0 else best
 
-    def quantiles(self, levels: Sequence[float] = LEVELS) -> np.ndarray:
+    def quantiles(self, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)) -> np.ndarray:
         """The returns below which these shares of each distribution lie, [actions, levels] after a batch.
 
-        Args:
-            levels: the shares, each above 0 and below 1.
-
         Raises:
-            InputError: a level is not such a share.
+            InputError: a level is not above 0 and below 1.
         """
         asked = np.asarray(levels, np.float32)
         if asked.ndim != 1 or not ((asked > 0) & (asked < 1)).all():
@@ -122,17 +113,12 @@ def quantiles(family: ReturnDistribution[Any], z: PyTree, levels: Float[Array, "
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Player:
-    """What one seed learned.
-
-    Args:
-        agent: the algorithm.
-        network: the learned network.
-        interface: how observations are read, and how actions are numbered.
-    """
+    """What one seed learned, for observations and actions as its environment has them."""
 
     agent: Agent
     network: Network
     interface: Interface
+    _programs: dict[Any, Callable[..., Any]] = dataclasses.field(default_factory=dict)
 
     def act(self, observation: Any) -> int | Int[np.ndarray, " batch"]:
         """The greedy action of an observation, or of each of a batch."""
@@ -156,11 +142,7 @@ class Player:
         return self._program(_moments, True)(self.network, observations)[1]
 
     def read(self, observation: Any) -> tuple[np.ndarray, bool]:
-        """An observation as the network takes it, or a batch, and which of them it is.
-
-        Raises:
-            InputError: it is neither.
-        """
+        """An observation as the network takes it, or a batch, and whether it is one; what is neither is refused."""
         try:
             if self.interface.is_batch(observation):
                 return np.stack([self._one(each) for each in observation]), True
@@ -168,9 +150,12 @@ class Player:
         except InputError:
             raise
         except UNREADABLE as error:
+            shape, wanted = self.interface.reading.shape, "one as the environment gives it, or a list of such"
+            if shape is not None:
+                wanted = f"one of shape {shape}, or a batch of shape {('n', *shape)}".replace("'", "")
             raise InputError(
                 f"observation is {short_text(observation)}, which is not of this environment ({message_of(error)}): "
-                f"give {self._wanted}."
+                f"give {wanted}."
             ) from error
 
     def _one(self, observation: Any) -> np.ndarray:
@@ -180,13 +165,6 @@ class Player:
         array = self.interface.reading.array(observation)
         require_state(self.agent.encoding, array)
         return array
-
-    @property
-    def _wanted(self) -> str:
-        shape = self.interface.reading.shape
-        if shape is None:
-            return "one as the environment gives it, or a list of such"
-        return f"one of shape {shape}, or a batch of shape {('n', *shape)}".replace("'", "")
 
     def _numbered(self, action: Array) -> int | np.ndarray:
         return (np.asarray(action) if action.ndim else int(action)) + self.interface.first_action
@@ -199,10 +177,6 @@ class Player:
             program = (lambda shared, *rows: of_each(shared, rows)) if batch else of_one
             self._programs[function, batch] = jax.jit(program)
         return self._programs[function, batch]
-
-    @functools.cached_property
-    def _programs(self) -> dict[Any, Callable[..., Any]]:
-        return {}
 
 
 def _moments(agent: Agent, network: Network, seen: Array) -> tuple[PyTree, Array, Array]:

@@ -1,4 +1,4 @@
-"""The process that a run lives in: its machine, threads and memory, and what JAX has to be set to.
+"""The process that a run lives in: its machine, threads, memory and signals, and what JAX has to be set to.
 
 XLA has a pool of threads on a CPU, and reads its settings once, as JAX starts. It shares the operations of a program
 among its threads. Those of a single seed are mostly too small for that: handing them over takes longer than computing
@@ -9,6 +9,8 @@ import contextlib
 import importlib.metadata
 import os
 import platform
+import signal
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +24,9 @@ SMALLER = (
     "--env.encoding scalar"
 )
 """The remedy if the state of all seeds does not fit into memory."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C, and the signal that schedulers, containers and `timeout` send before they kill."""
 
 
 def hardware() -> dict[str, Any]:
@@ -41,10 +46,7 @@ def cores() -> int:
 
 
 def limit_threads(seeds: int) -> None:
-    """Limits XLA to as many threads as seeds or cores, whichever are fewer; the variable PJRT_NPROC wins, if set.
-
-    It is a setting of the process, so it is for programs that run these seeds and no others.
-    """
+    """Limits this process's XLA to as many threads as seeds or cores, whichever are fewer, unless PJRT_NPROC is set."""
     os.environ.setdefault("PJRT_NPROC", str(min(seeds, cores())))
 
 
@@ -71,11 +73,7 @@ def in_32_bits() -> contextlib.AbstractContextManager[None]:
 
 
 def require_working_jax() -> None:
-    """Checks that JAX can train here.
-
-    Raises:
-        InputError: JAX is told not to compile, or finds no device.
-    """
+    """Refuses to train where JAX is told not to compile, or finds no device."""
     if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue] - made when JAX is imported
         raise InputError("JAX is told not to compile (JAX_DISABLE_JIT), but a run is a compiled program: unset it.")
     try:
@@ -87,14 +85,54 @@ def require_working_jax() -> None:
 
 @contextlib.contextmanager
 def memory_errors() -> Iterator[None]:
-    """Turns JAX's errors of missing memory into a sentence.
-
-    Raises:
-        InputError: the code within asks JAX for more memory than there is.
-    """
+    """Turns JAX's errors of missing memory into a sentence."""
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
         if not any(sign in str(error) for sign in ("RESOURCE_EXHAUSTED", "Out of memory")):
             raise
         raise InputError(f"The networks and replay buffers of all seeds do not fit into memory: {SMALLER}.") from error
+
+
+class StopRequest(threading.Event):
+    """Set when a signal, whose number it keeps, asks the run to stop."""
+
+    signal_number: int = signal.SIGINT
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code by a shell's convention: 130 after Ctrl-C, 143 after SIGTERM."""
+        return 128 + self.signal_number
+
+
+_stoppable: list[StopRequest] = []
+
+
+def _ask_to_stop(signal_number: int, _: object) -> None:
+    for request in _stoppable:
+        request.signal_number = signal_number
+        request.set()
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[StopRequest]:
+    """Yields an event that Ctrl-C and SIGTERM set, instead of KeyboardInterrupt and the end of the process.
+
+    If one is nested in another, a signal sets the events of both. Outside the main thread, where no signal arrives, the
+    event is never set. A program's own handler of SIGTERM stays.
+    """
+    asked = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
+    for number, handler in previous.items():
+        if number == signal.SIGINT or handler in (signal.SIG_DFL, _ask_to_stop):
+            signal.signal(number, _ask_to_stop)
+    _stoppable.append(asked)
+    try:
+        yield asked
+    finally:
+        _stoppable.remove(asked)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -19,23 +19,17 @@ from uppertail.capacity import require_memory
 from uppertail.training.groups import over_seeds
 from uppertail.types import PyTree
 
-MOST = 64
-"""Programs that a process keeps; the one used longest ago goes first."""
-
-NUMBERS = {float: np.float32, int: np.int32}
-"""The types of numbers that can be arguments, and their types in a program."""
+MOST = 64  # programs that a process keeps; the one used longest ago goes first
+NUMBERS = {float: np.float32, int: np.int32}  # the types of numbers that can be arguments, and their types in a program
 
 LESS = "use fewer seeds, a smaller width, batch_size or rollout_steps, or fewer bins or components"
 """The remedy if a program needs too much memory."""
 
 
 class Program(NamedTuple):
-    """A compiled program.
+    """A compiled program, of numbers and arguments; the same of its arguments alone; whether XLA compiled it just now.
 
-    Args:
-        compiled: the program, of numbers and arguments.
-        call: the program of its arguments alone.
-        is_new: whether XLA compiled it just now; else it was in this process or on disk.
+    If it is not new, it was in this process or on disk.
     """
 
     compiled: Any
@@ -62,12 +56,11 @@ def compile_program(
         donate: which of `arguments` the program may overwrite.
     """
     skeleton, numbers = split(parts)
-    key = (function, skeleton, static, _kinds(arguments), shared, donate)
+    key, found, is_new = (function, skeleton, static, _kinds(arguments), shared, donate), _found_on_disk[0], False
     try:
-        compiled, found = _programs.pop(key, None), _found_on_disk[0]
+        compiled = _programs.pop(key, None)
     except TypeError:  # a user's part cannot be hashed: nothing is shared
-        compiled, found, key = None, _found_on_disk[0], object()
-    is_new = compiled is None
+        compiled, key = None, object()
     if compiled is None:
 
         def program(numbers: list[Any], *arguments: PyTree) -> Any:
@@ -177,11 +170,7 @@ class Stopwatch:
         shared: int = 0,
         donate: tuple[int, ...] = (),
     ) -> Callable[..., Any]:
-        """Compiles a function, as `compile_program` does, for these arguments, and counts the time it takes.
-
-        Raises:
-            InputError: the program needs more memory than there is.
-        """
+        """As `compile_program`, and counts the time; a program that needs more memory than there is is refused."""
         began = time.perf_counter()
         program = compile_program(function, parts, arguments, static, shared, donate)
         self.compile += time.perf_counter() - began
@@ -199,8 +188,7 @@ class Stopwatch:
 
         def call(*arguments: Any) -> Any:
             nonlocal program
-            if program is None:
-                program = self.compiled(function, parts, *arguments, static=static)
+            program = program or self.compiled(function, parts, *arguments, static=static)
             return program(*arguments)
 
         return call

@@ -7,8 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-PAUSE = 0.2
-"""The fewest seconds between two lines."""
+PAUSE = 0.2  # the fewest seconds between two lines
 
 
 @dataclasses.dataclass(frozen=True)

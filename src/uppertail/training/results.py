@@ -20,8 +20,7 @@ from uppertail.training.player import ActionReturns, Player
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_SHOWN = 10
-"""How many seeds' returns a result's text shows."""
+MOST_SHOWN = 10  # how many seeds' returns a result's text shows
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +57,7 @@ class TrainingResult:
     interface: Interface
     environments: Environment | None
     distributions: Distributions | None = None
+    _players: dict[int, Player] = dataclasses.field(default_factory=dict, init=False)  # each has compiled programs
 
     @property
     def seeds(self) -> list[int]:
@@ -73,7 +73,7 @@ class TrainingResult:
 
     @property
     def episodes(self) -> Any:
-        """All finished episodes: a row for each, with seed, episode (from 1), return, length and step where it ended.
+        """A row for each finished episode: seed, episode (from 1), return, length, step where it ended.
 
         A pandas.DataFrame where pandas is installed, else a structured NumPy array with the same columns.
         """
@@ -114,11 +114,7 @@ class TrainingResult:
         return player.explore(observation, jax.random.key(key) if isinstance(key, int) else key)
 
     def distribution(self, observation: Any, seed: int | None = None) -> ActionReturns:
-        """The return distribution of each action.
-
-        Args:
-            observation: one observation or a batch.
-            seed: whose network is asked.
+        """The return distribution of each action, for one observation or a batch.
 
         Raises:
             InputError: it is no observation of this environment, or there is no such seed.
@@ -132,11 +128,7 @@ class TrainingResult:
         return curves_figure(self.record.environment, {self.record.method: self.record.episodes})
 
     def network(self, index: int) -> Network:
-        """The learned network of one seed, counted from 0.
-
-        Raises:
-            InputError: there is no such seed.
-        """
+        """The learned network of one seed, counted from 0; an InputError says if there is no such seed."""
         count = len(self.record.episodes)
         index = require_type("The index of a network", index, int)
         if not 0 <= index < count:
@@ -164,11 +156,7 @@ class TrainingResult:
         )
 
     def player(self, seed: int | None = None) -> Player:
-        """What plays with the network of a seed.
-
-        Raises:
-            InputError: there is no such seed.
-        """
+        """What plays with the network of a seed; an InputError says if there is no such seed."""
         number = self.best_seed if seed is None else require_type("seed", seed, int)
         if number not in self._players:
             if number not in self.seeds:
@@ -176,11 +164,6 @@ class TrainingResult:
             network = self.network(number - self.seeds[0])
             self._players[number] = Player(self.agent, network, self.interface)
         return self._players[number]
-
-    @functools.cached_property
-    def _players(self) -> dict[int, Player]:
-        """Players that were used, by their seeds: each has compiled programs."""
-        return {}
 
 
 class TrainingInterrupted(KeyboardInterrupt):

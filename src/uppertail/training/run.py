@@ -1,7 +1,8 @@
 """A run of all seeds at once: its parts, environments, driver and ledger, put together."""
 
+import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -10,24 +11,25 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.environments import EnvironmentBuilder, FiniteMDP, HostBuilder, Interface, Reading, steps_in_python
+from uppertail.encodings import States
+from uppertail.environments import EnvironmentBuilder, HostBuilder, Interface, Reading, steps_in_python
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records import describe
-from uppertail.training.assembly import driver_of, loop_of
-from uppertail.training.drivers.base import State
-from uppertail.training.drivers.plane import Plane
-from uppertail.training.drivers.recorder import MOMENTS, NUMBERS, Capture, Recorder, table_shape
+from uppertail.training.drivers.base import Driver, State
+from uppertail.training.drivers.capture import Plane
+from uppertail.training.drivers.compiled import CompiledDriver
+from uppertail.training.drivers.host import HostDriver
+from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.ledger import Ledger, StartReturn
-from uppertail.training.loop import Loop, RunState
+from uppertail.training.loop import Loop
 from uppertail.training.method import Method, resolved, sanity_warnings
 from uppertail.training.process import SMALLER, require_working_jax, run_inline
-from uppertail.training.seeds import all_seed_keys
+from uppertail.training.seeds import SeedKeys, all_seed_keys
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
-DISTRIBUTIONS = "distributions"
-"""The name of the only recording."""
+DISTRIBUTIONS = "distributions"  # the name of the only recording
 
 
 class Run:
@@ -43,9 +45,6 @@ class Run:
 
     Attributes:
         notes: notes for the user, in sentences.
-
-    Raises:
-        InputError: an argument cannot be met.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class Run:
         record_over: tuple[int, int] | None = None,
     ) -> None:
         if steps_in_python(builder):
-            run_inline()  # too late once `require_working` has started JAX
+            run_inline()  # too late once `require_working_jax` has started JAX
         require_working_jax()
         require_record(record, record_over)
         self.builder = builder
@@ -79,43 +78,34 @@ class Run:
         records: bool,
         over: tuple[int, int] | None,
     ) -> None:
-        """Chooses what is open, fits the distribution, and hands the driver what to do.
-
-        Raises:
-            InputError: an argument cannot be met.
-        """
+        """Chooses what is open, fits the distribution, and tells the driver what to do."""
         driver, pairs = self.driver, settings.seeds * self.driver.num_actions
-        self._table = table_shape(driver.observations, driver.num_actions) if records else None
-        plane = Plane.of(driver.observations, over, NUMBERS // (2 * MOMENTS * settings.seeds)) if records else None
+        plane = Plane.of(driver.observations, over, settings.seeds) if records else None
         encoding = driver.observations.encoding(self.builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)
-        self.ledger, self.recorder = Ledger(self.settings, self.builder.success_return), None
+        self.ledger = Ledger(self.settings, self.builder.success_return)
+        states = driver.observations.count if records and isinstance(driver.observations, States) else None
+        self._counted = None if states is None else (states, driver.num_actions)
         self._fit(ReturnRange(*measured, known=False) if measured else driver.return_range(self.settings.discount))
         self.notes = [*filter(None, [self.builder.note]), *sanity_warnings(self.method, self._encoding)]
         guessed = not self.returns.known and self.returns.low == self.returns.high
         driver.use(self.loop, self.ledger.seconds, self._refit if guessed else None)
-        require_memory(size_of(self.template), "The networks and replay buffers of all seeds need", SMALLER)
-        if records:
-            tables, first = driver.environments, driver.start_observations()
-            self.recorder = Recorder(driver.groups, tables, first, self.ledger.seconds)
-            self._capture = lambda: Capture.of(self.loop, isinstance(tables, FiniteMDP), pairs, plane)
+        require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
+        self.recorder = Recorder(driver.groups, driver.environments, driver.first, pairs, plane) if records else None
 
     def _fit(self, returns: ReturnRange) -> None:
-        """Fits the distribution to the range of returns, and makes the loop.
-
-        Raises:
-            InputError: the distribution cannot represent these returns.
-        """
-        self.returns, self.method = returns, self._asked_method.fitted(returns)
-        self.loop = loop_of(self.method, self._encoding, self.settings, self._table)
-        self._start: Callable[..., Any] | None = None  # it is compiled for a distribution
+        """Fits the distribution to the range of returns, and makes the loop."""
+        self.returns, settings = returns, self.settings
+        self.method = dataclasses.replace(self._asked_method, distribution=self._asked_method.distribution.fit(returns))
+        learner = self.method.learns(self._encoding, settings)
+        self.loop = Loop(learner, settings.steps_per_rollout, settings.episodes, settings.steps, self._counted)
+        self._start_moments = self.ledger.seconds.compiled_later(_start_moments, self.loop.agent.family)
 
     def _refit(self, low: float, high: float) -> Loop:
-        """Fits the distribution to the first rewards that are not 0.
+        """Fits the distribution to the first rewards that are not 0, if a random policy saw none.
 
-        If a random policy saw no other, the range was guessed to be 1. Only zeros were learned until then, and they are
-        the same in every unit.
+        The range was guessed to be 1. Only zeros were learned until then, and they are the same in every unit.
         """
         self._fit(ReturnRange(low, high, known=False))
         self.compile_recording()
@@ -124,14 +114,14 @@ class Run:
     def compile_recording(self) -> None:
         """Compiles what is recorded, if anything is."""
         if self.recorder:
-            self.recorder.use(self._capture(), self.template)
+            self.recorder.use(self.loop, self.driver.template, self.ledger.seconds)
 
     @property
     def interface(self) -> Interface:
         """How a program talks to what was learned."""
         if isinstance(self.builder, HostBuilder):
             return self.builder.interface
-        first = self.driver.start_observations()[0]
+        first = self.driver.first[0]
         read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
         return Interface(Reading(read, self.driver.observations, first.shape), self.driver.num_actions)
 
@@ -139,30 +129,30 @@ class Run:
         """Ends threads, and frees the resources of the environments."""
         self.driver.close()
 
-    @property
-    def template(self) -> RunState:
-        """Shapes and types of the state of all seeds."""
-        return self.driver.template()
-
-    @property
-    def parts(self) -> dict[str, Any]:
-        """The parts of the run and its settings, by the names that `asked` has."""
-        return {"environment": self.builder, **self.method.parts, "settings": self.settings}
-
     def asked(self) -> dict[str, Any]:
         """The parts and settings of the run: the distribution as it is fitted, and the returns it was fitted to."""
-        described_parts = {name: part and describe(part) for name, part in self.parts.items()}
-        described_parts["settings"].pop("name")
-        measured = None if self.returns.known else [self.returns.low, self.returns.high]
-        return {**described_parts, "measured_returns": measured}
+        parts = {"environment": self.builder, **self.method.parts, "settings": self.settings}
+        described = {name: part and describe(part) for name, part in parts.items()}
+        described["settings"].pop("name")
+        return {**described, "measured_returns": None if self.returns.known else [self.returns.low, self.returns.high]}
 
     def start_returns(self, state: State) -> StartReturn:
         """Mean and standard deviation of the return where each seed's run starts."""
         networks = self.driver.gather(state, lambda run: run.learned.network)
-        arguments = networks, self.driver.start_observations()
-        if self._start is None:
-            self._start = self.ledger.seconds.compiled(_start_moments, self.loop.agent.family, *arguments)
-        return StartReturn(*map(np.asarray, self._start(*arguments)))
+        return StartReturn(*map(np.asarray, self._start_moments(networks, self.driver.first)))
+
+
+def driver_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings) -> Driver:
+    """The driver of the environments of all seeds, compiled or stepped by Python."""
+    if steps_in_python(builder):
+        return HostDriver(builder, keys, seeds, settings.num_envs)
+    if settings.num_envs > 1:
+        never = ", or use --env.compile never" if isinstance(builder, HostBuilder) else ""
+        raise InputError(
+            f"num_envs is {settings.num_envs}, but this environment is compiled, where more seeds side by side do the "
+            f"same: leave it out{never}."
+        )
+    return CompiledDriver(builder, keys)
 
 
 def _start_moments(family: Any, network: Network, observation: Array) -> tuple[Array, Array]:
@@ -177,11 +167,7 @@ def _reshaped(observation: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarra
 
 
 def require_record(record: str | None, over: tuple[int, int] | None) -> None:
-    """Refuses an unknown recording, and numbers without one.
-
-    Raises:
-        InputError: there is no such recording.
-    """
+    """Refuses an unknown recording, and numbers without one."""
     if over is not None and record is None:
         raise InputError(f"record_over is {list(over)}, but nothing is recorded: use --record {DISTRIBUTIONS}, too.")
     if record not in (None, DISTRIBUTIONS):

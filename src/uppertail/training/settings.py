@@ -8,9 +8,6 @@ from typing import Any, Literal
 from uppertail.errors import InputError
 from uppertail.schema import settle
 
-OnPolicy = Literal["fresh", "all", "none"]
-"""The names of `Settings.on_policy`."""
-
 CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     *((name, lambda value: value >= 1, "use 1 or more") for name in ("seeds", "episodes", "num_envs")),
     *(
@@ -95,7 +92,7 @@ class Settings:
     replay_size: int = 50_000
     rollout_steps: int | None = None
     updates_per_rollout: int = 4
-    on_policy: OnPolicy = "none"
+    on_policy: Literal["fresh", "all", "none"] = "none"
     replay_start: int = 0
     loss_samples: int = 0
 

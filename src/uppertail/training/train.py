@@ -1,29 +1,49 @@
-"""Trains from Python, in one call."""
+"""Trains from Python in one call; drives a run chunk after chunk until its end."""
 
 import contextlib
+import math
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import jax
 
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, builder_of
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder
-from uppertail.networks import NetworkBuilder
-from uppertail.policies import ExplorationPolicy
-from uppertail.records import locked
+from uppertail.networks import Network, NetworkBuilder
+from uppertail.policies import ExplorationPolicy, Greedy
+from uppertail.records import RunRecord, locked
 from uppertail.replay import Replay
 from uppertail.schema import require_type
 from uppertail.targets import Target
-from uppertail.training.checkpoints import Checkpoints
-from uppertail.training.drive import OnChunk, drive
-from uppertail.training.interrupt import interruptible
+from uppertail.training.checkpoints import Checkpoints, Saver
+from uppertail.training.drivers.recorder import with_environment
 from uppertail.training.method import Method
-from uppertail.training.process import in_32_bits
-from uppertail.training.progress import updating_line
-from uppertail.training.results import TrainingInterrupted, TrainingResult
+from uppertail.training.process import (
+    StopRequest,
+    hardware,
+    in_32_bits,
+    interruptible,
+    memory_errors,
+    one_thread_for_linear_algebra,
+)
+from uppertail.training.progress import Progress, Stop, updating_line
+from uppertail.training.results import (
+    TrainingDivergedError,
+    TrainingFailedError,
+    TrainingInterrupted,
+    TrainingResult,
+)
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
+
+GREEDY_EPISODES = 20
+
+OnChunk = Callable[[Progress], object]
+"""Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
 
 
 def train(
@@ -92,3 +112,82 @@ def train(
     if remark := result.networks.remark():
         warnings.warn(remark, stacklevel=2)
     return result
+
+
+def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
+    """Trains chunk after chunk until every seed has reached a limit, the user stops it, or it fails.
+
+    If there are checkpoints, it continues from the last. In the end the run is closed. It raises what `train` raises.
+    """
+    try:
+        with memory_errors(), one_thread_for_linear_algebra(), interruptible() as asked_to_stop:
+            networks = _train(run, on_chunk, Saver(checkpoints, run) if checkpoints else None, asked_to_stop)
+            result = _result(run, networks)
+    finally:
+        run.close()
+    if run.ledger.diverged:
+        raise TrainingDivergedError(*run.ledger.diverged, result)
+    if run.ledger.failed:
+        raise TrainingFailedError(run.ledger.failed, result)
+    return result
+
+
+def _train(run: Run, on_chunk: OnChunk, saver: Saver | None, asked_to_stop: StopRequest) -> Network:
+    """The networks that all seeds have learned."""
+    ledger, driver, recorder = run.ledger, run.driver, run.recorder
+    run.compile_recording()
+    state = saver.restore() if saver else None
+    if state is None:
+        state = driver.start()
+        if recorder:
+            recorder.take_all(state, 0)
+    over = ledger.over
+    while not over:
+        steps_before = ledger.step
+        state, records, metrics = driver.advance(state, ledger.finished, recorder)
+        ledger.failed = None if driver.failure is None else str(driver.failure)
+        answer = on_chunk(ledger.extend(records, metrics, run.start_returns(state)))
+        if isinstance(answer, Stop) and not ledger.over:
+            ledger.stopped = answer.reason
+        over = ledger.over or asked_to_stop.is_set()
+        if over and recorder:
+            recorder.take_all(state, ledger.iteration)
+        if saver:
+            saver.after_chunk(state, steps_before, over)
+    return driver.gather(state, jax.vmap(run.loop.result))
+
+
+def _result(run: Run, networks: Network) -> TrainingResult:
+    """The result of a run; greedy episodes are played for its record."""
+    ledger = run.ledger
+    interrupted = not ledger.over or ledger.failed is not None  # what fails from here on does not interrupt it
+    greedy_returns = _greedy_returns(run, networks)
+    record = RunRecord(
+        asked=run.asked(),
+        success_return=run.builder.success_return,
+        floor_episodes=run.builder.floor_episodes,
+        episodes=ledger.episodes,
+        env_steps=ledger.env_steps,
+        greedy_returns=greedy_returns,
+        **{f"{name}_seconds": seconds for name, seconds in ledger.seconds.state().items()},
+        interrupted=interrupted,
+        diverged=None if ledger.diverged is None else dict(zip(("seed", "step"), ledger.diverged, strict=True)),
+        failed=ledger.failed,
+        hardware=hardware(),
+        stopped=ledger.stopped,
+        outside_share=ledger.outside_share,
+        compilations=ledger.seconds.compilations,
+    )
+    recorded = run.recorder.distributions(ledger.env_steps) if run.recorder else None
+    if recorded:
+        recorded = with_environment(recorded, run.driver.environments, run.builder)
+    return TrainingResult(record, run.loop.agent, networks, run.interface, run.driver.environments, recorded)
+
+
+def _greedy_returns(run: Run, networks: Network) -> list[float]:
+    """Mean return of greedy episodes of each seed; NaN if an environment fails in them."""
+    try:
+        return run.driver.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
+    except InputError as error:  # an environment cannot be made again, or fails
+        run.ledger.failed = run.ledger.failed or str(error)
+        return [math.nan] * run.settings.seeds

@@ -1,25 +1,31 @@
-"""What a finished run left: the file of its networks, its record, and its return distributions at the end."""
+"""What a finished run left: its networks, its record, its return distributions at the end, and how it plays."""
 
 import dataclasses
 import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from uppertail import records
+from uppertail.environments import EVALUATION, Frame, WatchedEnvironment
 from uppertail.errors import InputError
 from uppertail.networks import Network
+from uppertail.policies import ExplorationPolicy
 from uppertail.records.distributions import Distributions
 from uppertail.training import checkpoint
+from uppertail.training.acting import Actor, Choice
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
-from uppertail.training.drivers.recorder import Capture, fits_table, with_environment
-from uppertail.training.results import TrainingResult
+from uppertail.training.drivers.base import EVALUATION_STEPS
+from uppertail.training.drivers.capture import Capture
+from uppertail.training.drivers.recorder import fits_table, with_environment
 from uppertail.training.run import Run
+from uppertail.types import PyTree
 
-AGAIN = "delete it and resume the run, or train it again"
-"""The remedy if the file cannot be used."""
+AGAIN = "delete it and resume the run, or train it again"  # the remedy if the file cannot be used
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +38,7 @@ class LearnedFile:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The file in a run's folder.
-
-        Raises:
-            InputError: there is none, or it is damaged or has another format.
-        """
+        """The file in a run's folder; an InputError says why it cannot be used."""
         path = folder / records.NETWORKS
         if not path.is_file():
             raise InputError(
@@ -53,24 +55,16 @@ class LearnedFile:
         return checkpoint.digest(self.arrays)
 
     def networks(self, run: Run) -> Network:
-        """The networks of a run that was built again.
-
-        Raises:
-            InputError: they are of another run.
-        """
+        """The networks of a run that was built again; those of another run are refused."""
         try:
             self.header.require_run(run.asked(), checkpoint.digest(checkpoint.to_named(run.driver.environments)))
-            return checkpoint.from_named(run.template.at_limit, self.arrays)
+            return checkpoint.from_named(run.driver.template.at_limit, self.arrays)
         except UnusableCheckpointError as error:
             raise InputError(f"{self.path} {error}: {AGAIN}.") from error
 
 
 def record_of(folder: records.RunFolder, header: Header) -> records.RunRecord:
-    """The record of a run, from its folder and the header of its networks.
-
-    Raises:
-        InputError: a file is missing or damaged.
-    """
+    """The record of a run, from its folder and the header of its networks."""
     summary, most = folder.summary, header.asked["settings"]["episodes"]
     return records.RunRecord(
         asked=header.asked,
@@ -86,37 +80,65 @@ def record_of(folder: records.RunFolder, header: Header) -> records.RunRecord:
     )
 
 
-def save(folder: Path, result: TrainingResult) -> None:
-    """Writes the networks of all seeds to a run's folder, whole or not at all.
-
-    Raises:
-        OSError: the disk is full or the folder cannot be written; nothing is left behind.
-    """
-    record = result.record
-    header = Header(
-        step=max(record.env_steps),
-        asked=record.asked,
-        environments=checkpoint.digest(checkpoint.to_named(result.environments)),
-        stopped=record.stopped,
-        seconds={name: getattr(record, f"{name}_seconds") for name in ("wall", "compile", "training")},
-        hardware=record.hardware,
-    )
-    checkpoint.write(folder / records.NETWORKS, header, checkpoint.to_named(result.networks))
-
-
 def at_the_end(run: Run, networks: Network, episodes: list[int], steps: int) -> Distributions:
-    """The distributions of a run that recorded none, as its networks give them: one moment.
-
-    Args:
-        run: the run, built again.
-        networks: the networks of all seeds.
-        episodes: finished episodes of each seed.
-        steps: environment steps of each seed.
-    """
-    tables, first = run.driver.environments, run.driver.start_observations()
+    """The distributions of a run that recorded none: one moment, after each seed's episodes and so many steps."""
+    tables, first = run.driver.environments, run.driver.first
     fits = fits_table(tables)
     capture = Capture(run.loop, fits, all_states=fits, count=tables.num_states if fits else 1)
     found = jax.jit(jax.vmap(capture.of_network))((None, first), networks)
     when = {"step": np.full((1, len(episodes)), steps), "episode": np.array([episodes])}
     recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
     return with_environment(recorded, tables, run.builder)
+
+
+class WatchedEpisode(NamedTuple):
+    """The undiscounted return and the environment steps of an episode that was watched."""
+
+    ret: float
+    length: int
+
+
+def watch(
+    run: Run,
+    networks: Network,
+    policy: ExplorationPolicy,
+    row: int,
+    environment: WatchedEnvironment,
+    episodes: int,
+    show: Callable[[Frame, bool], object],
+) -> Iterator[WatchedEpisode]:
+    """Plays episodes of one seed, without further learning.
+
+    Where Python steps a run's environments, they begin as the first ones of an evaluation do.
+
+    Args:
+        run: the run that learned.
+        networks: the networks of all its seeds.
+        policy: chooses the actions.
+        row: which of its seeds, counted from 0.
+        environment: the environment to play in.
+        episodes: how many.
+        show: called before the first and after each step with the current frame, and whether the episode is over.
+    """
+    agent, network, keys = run.loop.agent, jax.tree.map(lambda leaf: leaf[row], networks), run.keys.evaluation[row]
+
+    actor = Actor(agent, policy)
+    nothing = actor.blank(network, run.driver.first[row])
+
+    @jax.jit
+    def choose(episode: Array, step: Array, observation: Array, memory: PyTree) -> Choice:
+        key = jax.random.fold_in(jax.random.fold_in(keys, episode), step)
+        return actor.play(key, network, observation, memory, step == 0)
+
+    for episode in range(episodes):
+        observation = environment.reset(EVALUATION + run.settings.seed + row, episode)
+        ended, ret, length, memory = False, 0.0, 0, nothing
+        show(environment.frame(), ended)
+        while not ended:
+            choice = choose(np.int32(episode), np.int32(length), observation, memory)
+            memory = choice.memory
+            observation, reward, ended = environment.step(int(choice.action))
+            ret, length = ret + reward, length + 1
+            ended = ended or length == EVALUATION_STEPS
+            show(environment.frame(), ended)
+        yield WatchedEpisode(ret, length)

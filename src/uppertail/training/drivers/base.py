@@ -18,11 +18,10 @@ from uppertail.training.loop import Loop, RunState, StepRecord
 from uppertail.training.programs import Stopwatch
 from uppertail.types import PyTree, ReturnRange
 
-EVALUATION_STEPS = 10_000
-"""An episode that is played with a learned network ends after this many steps at the latest."""
+EVALUATION_STEPS = 10_000  # an episode that is played with a learned network ends after this many steps at the latest
 
-State = PyTree
-"""The state of all seeds in the driver's own form; others read it through `Driver.gather`."""
+State = list[RunState]
+"""The state of all seeds, of each group its own; others read it through `Driver.gather`."""
 
 Refit = Callable[[float, float], Loop]
 """Takes the range of the first rewards that are not 0; returns the loop whose distribution is fitted to it."""
@@ -42,27 +41,25 @@ class Driver(abc.ABC):
         observations: the space of the observations.
         num_actions: number of discrete actions.
         environments: the compiled environments, every array with a leading axis of seeds; None if there are none.
+        first: the first observation of each seed's run.
+        identity: arrays that are equal if the environments are.
         groups: the seeds in groups, each with a state of its own.
         failure: why an environment could not go on; None if none failed.
+        template: shapes and types of the state of all seeds, after `use`.
     """
 
     observations: ObservationSpace
     num_actions: int
     environments: PyTree = None
+    first: Array
+    identity: PyTree
     groups: Groups
     failure: InputError | None = None
+    template: RunState
 
     @abc.abstractmethod
     def return_range(self, discount: float) -> ReturnRange:
         """The range of returns that the run has to tell apart, over all seeds."""
-
-    @abc.abstractmethod
-    def start_observations(self) -> Array:
-        """The first observation of each seed's run."""
-
-    @abc.abstractmethod
-    def identity(self) -> PyTree:
-        """Arrays that are equal if the environments are."""
 
     @abc.abstractmethod
     def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
@@ -70,10 +67,6 @@ class Driver(abc.ABC):
 
         `refit` is called once, before anything is learned from a reward that is not 0; None: it is not called.
         """
-
-    @abc.abstractmethod
-    def template(self) -> RunState:
-        """Shapes and types of the state of all seeds."""
 
     @abc.abstractmethod
     def start(self) -> State:

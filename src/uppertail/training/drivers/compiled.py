@@ -1,91 +1,183 @@
-"""Compiled environments: chunks of a run that are compiled once and run for each group of seeds."""
+"""Compiled environments: whole chunks of a run are one program, which is run for each group of seeds."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.environments import Environment, EnvironmentBuilder, require_tables_fit, returns_of
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.drivers.base import Driver, Played, Refit
-from uppertail.training.drivers.compiled_run import CompiledRun
+from uppertail.training.acting import Actor
+from uppertail.training.drivers.base import EVALUATION_STEPS, Driver, Played, Refit, State
 from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.groups import Group, Groups
-from uppertail.training.loop import Loop, RunState, StepRecord
+from uppertail.training.loop import Episode, Loop, RunState, StepRecord
 from uppertail.training.programs import Stopwatch, compile_program
-from uppertail.training.seeds import SeedKeys, start_keys
-from uppertail.types import PyTree, ReturnRange
+from uppertail.training.seeds import SeedKeys, StepKeys, iteration_keys, play_keys, start_keys, step_keys
+from uppertail.types import POLICY_CHOICE, PyTree, ReturnRange, TimeStep, Transition
 
-CHUNK_STEPS = 1024
-"""Environment steps of each seed between two calls of the callback."""
+CHUNK_STEPS = 1024  # environment steps of each seed between two calls of the callback
+
+Carry = tuple[PyTree, TimeStep, PyTree, Float[Array, ""], Int[Array, ""]]
+"""State of an episode that is played: environment, time step, the policy's memory, return and length so far."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledRun:
+    """One seed's run in a compiled environment; the policy, in training the agent's own, chooses the actions."""
+
+    loop: Loop
+    policy: ExplorationPolicy | None = None
+
+    def init(self, run_key: PRNGKeyArray, environment: Environment) -> RunState:
+        """A run before its first step."""
+        keys = start_keys(run_key)
+        environment_state, first = environment.reset(keys.reset)
+        learned = self.loop.learner.init(keys.network, first.observation[None], environment.num_actions)
+        choice = self._actor.first(keys.action, learned.network, first.observation)
+        zero = jnp.zeros((), jnp.int32)
+        episode = Episode(environment_state, first.observation, choice.action, jnp.zeros(()), zero, choice.memory)
+        return self.loop.begin(learned, episode)
+
+    def chunk(
+        self, most: int, count: Int[Array, ""], run_key: PRNGKeyArray, environment: Environment, run: RunState
+    ) -> tuple[RunState, StepRecord, Metrics]:
+        """`count` iterations in a row; records and metrics have leading axes [most, steps or updates], 0 at the end."""
+
+        def body(number: Int[Array, ""], carry: tuple[RunState, PyTree]) -> tuple[RunState, PyTree]:
+            run, rows = carry
+            run, *now = self.iterate(run_key, environment, run)
+            put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=number, axis=0)
+            return run, jax.tree.map(put, rows, tuple(now))
+
+        shapes = jax.eval_shape(lambda: self.iterate(run_key, environment, run)[1:])
+        rows = jax.tree.map(lambda leaf: jnp.zeros((most, *leaf.shape), leaf.dtype), shapes)
+        run, (records, metrics) = jax.lax.fori_loop(0, count, body, (run, rows))
+        return run, records, metrics
+
+    def iterate(
+        self, run_key: PRNGKeyArray, environment: Environment, run: RunState
+    ) -> tuple[RunState, StepRecord, Metrics]:
+        """One rollout and its updates."""
+        act_key, learn_key = iteration_keys(run_key, run.iteration)
+        episode, fresh, records = self.rollout(act_key, environment, run.learned.network, run.episode)
+        run, metrics = self.loop.learn(learn_key, run, episode, fresh, records.ended)
+        return run, records, metrics
+
+    def rollout(
+        self, key: PRNGKeyArray, environment: Environment, network: Network, episode: Episode
+    ) -> tuple[Episode, Transition, StepRecord]:
+        """Makes environment steps with a fixed policy; the action at s' is chosen at once: on-policy data."""
+        actor = self._actor
+
+        def step(episode: Episode, keys: StepKeys) -> tuple[Episode, tuple[Transition, StepRecord]]:
+            environment_state, now = environment.step(keys.step, episode.environment_state, episode.action)
+            ended = now.terminated | now.truncated
+            start_state, first = environment.reset(keys.reset)
+            environment_state, observation = jax.tree.map(
+                lambda at_start, going_on: jnp.where(ended, at_start, going_on),
+                (start_state, first.observation),
+                (environment_state, now.observation),
+            )
+            choice = actor.next(keys.action, network, observation, episode.memory, ended)
+            next_action = jnp.where(ended, POLICY_CHOICE, choice.action)  # after an end it is another episode's
+            ret, length = episode.ret + now.reward, episode.length + 1
+            going_on = Episode(
+                environment_state,
+                observation,
+                choice.action,
+                jnp.where(ended, 0.0, ret),
+                jnp.where(ended, 0, length),
+                choice.memory,
+            )
+            transition = Transition(
+                episode.observation, episode.action, now.reward, now.terminated, now.observation, next_action
+            )
+            return going_on, (transition, StepRecord(ended, ret, length, choice.exploratory))
+
+        keys = jax.vmap(step_keys, in_axes=(None, 0))(key, jnp.arange(self.loop.rollout_steps))
+        episode, (transitions, records) = jax.lax.scan(step, episode, keys)
+        return episode, transitions, records
+
+    def play(
+        self, episodes: int, key: PRNGKeyArray, environment: Environment, network: Network
+    ) -> tuple[Float[Array, " episodes"], Int[Array, " episodes"]]:
+        """Undiscounted returns and lengths of episodes that are played without further learning."""
+        actor = self._actor
+
+        def one(key: Key[Array, ""]) -> tuple[Float[Array, ""], Int[Array, ""]]:
+            reset_key, play_key = jax.random.split(key)
+            state, first = environment.reset(reset_key)
+
+            def step(carry: Carry) -> Carry:
+                state, now, memory, ret, steps = carry
+                action_key, step_key = play_keys(play_key, steps)
+                choice = actor.play(action_key, network, now.observation, memory, steps == 0)
+                state, now = environment.step(step_key, state, choice.action)
+                return state, now, choice.memory, ret + now.reward, steps + 1
+
+            def going_on(carry: Carry) -> Bool[Array, ""]:
+                return ~(carry[1].terminated | carry[1].truncated) & (carry[4] < EVALUATION_STEPS)
+
+            carry = (state, first, actor.blank(network, first.observation), jnp.zeros(()), jnp.zeros((), jnp.int32))
+            *_, ret, steps = jax.lax.while_loop(going_on, step, carry)
+            return ret, steps
+
+        return jax.vmap(one)(jax.random.split(key, episodes))
+
+    @property
+    def _actor(self) -> Actor:
+        return Actor(self.loop.agent, self.policy or self.loop.agent.policy)
 
 
 class CompiledDriver(Driver):
-    """Runs of all seeds in compiled environments, one program for each group of them.
-
-    Args:
-        builder: builds the environment of each seed.
-        keys: the keys of each seed.
-
-    Raises:
-        InputError: the environments' tables do not fit into memory.
-    """
+    """Runs of all seeds in compiled environments, one program for each group of them."""
 
     def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys) -> None:
         require_tables_fit(builder, keys.environment)
-        self.builder, self.keys = builder, keys
-        environments = compile_program(_build, builder, (keys.environment,)).call(keys.environment)
-        one = jax.tree.map(lambda leaf: leaf[0], environments)
+        self.builder, self.keys, self.groups = builder, keys, Groups(keys.run.shape[0])
+        self.environments = compile_program(_build, builder, (keys.environment,)).call(keys.environment)
+        self.identity, arguments = self.environments, (keys.run, self.environments)
+        self.first = compile_program(_first_observation, None, arguments).call(*arguments)
+        one = jax.tree.map(lambda leaf: leaf[0], self.environments)
         self.observations, self.num_actions = one.observations, one.num_actions
-        self.groups = Groups(keys.run.shape[0])
-        self.environments = environments
-        self._keys, self._environments = self.groups.split(keys.run), self.groups.split(environments)
+        self._keys, self._environments = map(self.groups.split, arguments)
 
     def return_range(self, discount: float) -> ReturnRange:
         return self.builder.known_returns or returns_of(self.builder, self.environments, discount)
 
-    def start_observations(self) -> Array:
-        arguments = (self.keys.run, self.environments)
-        return compile_program(_first_observation, None, arguments).call(*arguments)
-
-    def identity(self) -> PyTree:
-        return self.environments
-
     def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run
         self.run, self.seconds, self.iterations = CompiledRun(loop), seconds, loop.iterations_per_chunk(CHUNK_STEPS)
-        self._template = jax.eval_shape(jax.vmap(self.run.init), self.keys.run, self.environments)
+        self.template = jax.eval_shape(jax.vmap(self.run.init), self.keys.run, self.environments)
         self._chunks: list[Any] = []
 
-    def template(self) -> RunState:
-        return self._template
-
-    def start(self) -> list[RunState]:
+    def start(self) -> State:
         arguments = (self.keys.run, self.environments)
         return self.groups.split(self.seconds.compiled(CompiledRun.init, self.run, *arguments)(*arguments))
 
-    def gather(self, state: list[RunState], part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
+    def gather(self, state: State, part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
         return self.groups.join([part(each) for each in state])
 
     def advance(
-        self,
-        state: list[RunState],
-        finished: Bool[np.ndarray, " seeds"] | None = None,
-        recorder: Recorder | None = None,
-    ) -> tuple[list[RunState], StepRecord, Metrics]:
+        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None, recorder: Recorder | None = None
+    ) -> tuple[State, StepRecord, Metrics]:
         if not self._chunks:
             self._chunks = [*map(self._compiled, self.groups, self._keys, self._environments)]
         with self.seconds.in_loop():
             still = [finished is not None and bool(finished[group.rows].all()) for group in self.groups]
-            places = [*range(len(still))]
-            parts = places, still, self._keys, self._environments, state
+            parts = [*range(len(still))], still, self._keys, self._environments, state
             done = self.groups.map(functools.partial(self._advance, recorder), *parts)
             records, metrics = self.groups.join([rows for _, rows in done])
+        if recorder:
+            recorder.iteration += self.iterations
         return [state for state, _ in done], records, metrics
 
     def _advance(
@@ -103,7 +195,7 @@ class CompiledDriver(Driver):
 
     def _compiled(self, group: Group, keys: Any, environments: Environment) -> Any:
         """The program of a group's chunk; a run that begins and one that goes on use the same."""
-        arguments = (np.int32(0), keys, environments, group.part_of(self._template))
+        arguments = (np.int32(0), keys, environments, group.part_of(self.template))
         static = (self.iterations,)
         return self.seconds.compiled(CompiledRun.chunk, self.run, *arguments, static=static, shared=1, donate=(3,))
 
@@ -115,7 +207,7 @@ class CompiledDriver(Driver):
     def saved(self) -> dict[str, np.ndarray]:
         return {}
 
-    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[list[RunState], str | None]:
+    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
         del arrays  # the state is complete without them
         return self.groups.split(state), None
 

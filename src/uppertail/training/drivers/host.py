@@ -7,16 +7,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Bool
 
 from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all, measure_returns
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.drivers import evaluation
-from uppertail.training.drivers.base import Driver, Played, Refit
-from uppertail.training.drivers.host_programs import HostPrograms
+from uppertail.training.acting import Actor
+from uppertail.training.drivers import evaluation, host_functions
+from uppertail.training.drivers.base import Driver, Played, Refit, State
 from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.drivers.rollouts import Rollouts
 from uppertail.training.groups import Group, Groups
@@ -25,22 +25,11 @@ from uppertail.training.programs import Stopwatch
 from uppertail.training.seeds import SeedKeys
 from uppertail.types import PyTree, ReturnRange, Transition
 
-CHUNK_STEPS = 512
-"""Environment steps of each seed between two calls of the callback."""
+CHUNK_STEPS = 512  # environment steps of each seed between two calls of the callback
 
 
 class HostDriver(Driver):
-    """Runs of all seeds in environments that Python steps: one compiled call acts for all, one learns for each group.
-
-    Args:
-        builder: opens the environments of each seed.
-        keys: the keys of each seed.
-        seeds: the seeds themselves.
-        num_envs: environments of each seed, side by side.
-
-    Raises:
-        InputError: the environments cannot be made.
-    """
+    """Runs of all seeds in environments that Python steps: one program acts for all, and one learns for each group."""
 
     def __init__(self, builder: HostBuilder, keys: SeedKeys, seeds: list[int], num_envs: int) -> None:
         self.builder, self.keys, self.seeds = builder, keys, seeds
@@ -50,23 +39,18 @@ class HostDriver(Driver):
         self.hosts: list[HostEnvironment] = []
         try:
             self.hosts += (builder.open(seed, num_envs) for seed in seeds)
-            self.again, self.first = (
+            again, first = (
                 begin_all([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
             )
-            evaluation.rehearse(builder, seeds[0], self.first[0])
+            evaluation.rehearse(builder, seeds[0], first[0])
         except InputError:
             self.close()
             raise
+        self._begun, self.first = first, jnp.asarray(first[:, 0])
+        self.identity = {"first": np.where(first == again, first, 0)}  # where the same seed gives the same ones again
 
     def return_range(self, discount: float) -> ReturnRange:
         return self.builder.known_returns or measure_returns(self.builder, discount)
-
-    def start_observations(self) -> Array:
-        return jnp.asarray(self.first[:, 0])
-
-    def identity(self) -> PyTree:
-        """First observations, where the same seed gives the same ones again."""
-        return {"first": np.where(self.first == self.again, self.first, 0)}
 
     def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
         self.seconds, self.refit = seconds, refit
@@ -74,26 +58,28 @@ class HostDriver(Driver):
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
-        self.loop = loop
-        self.programs = HostPrograms(loop, self.num_actions, self.keys.run, self.first, self.seconds)
+        """Takes a loop, whose programs are compiled at their first calls."""
+        self.loop, compiled, actor = loop, self.seconds.compiled_later, Actor(loop.agent, loop.agent.policy)
+        init = functools.partial(host_functions.init, loop, self.num_actions)
+        self.template = jax.eval_shape(jax.vmap(init), self.keys.run, self._begun)
+        structure = jax.tree.structure(self.template.learned.network)
+        self._begin_rollout = compiled(host_functions.begin_rollout, None)
+        self._view = compiled(host_functions.view, actor, static=(structure,))
+        self._choose = compiled(host_functions.choose, actor)
+        self._learning: list[Callable[..., tuple[RunState, Metrics]]] = []
 
-    def template(self) -> RunState:
-        return self.programs.template
-
-    def start(self) -> list[RunState]:
-        state = self.programs.start()
+    def start(self) -> State:
+        init, arguments = host_functions.init, (self.keys.run, self._begun)
+        state = self.seconds.compiled(init, self.loop, *arguments, static=(self.num_actions,))(*arguments)
         return self._go_on(state, state.episode)
 
-    def gather(self, state: list[RunState], part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
+    def gather(self, state: State, part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
         parts = zip(self.groups, state, strict=True)
         return self.groups.join([part(run._replace(episode=self._episode(group))) for group, run in parts])
 
     def advance(
-        self,
-        state: list[RunState],
-        finished: Bool[np.ndarray, " seeds"] | None = None,
-        recorder: Recorder | None = None,
-    ) -> tuple[list[RunState], StepRecord, Metrics]:
+        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None, recorder: Recorder | None = None
+    ) -> tuple[State, StepRecord, Metrics]:
         del finished  # environments of finished seeds go on with the others
         done: list[tuple[StepRecord, Metrics]] = []
         with self.seconds.in_loop():
@@ -104,22 +90,30 @@ class HostDriver(Driver):
                     state, metrics = self._learn(state, fresh, record)
                     done.append((record, metrics))
                     self.iteration += 1
-                    for place, run in enumerate(state if recorder else []):
-                        recorder.take(place, run, self.iteration)  # pyright: ignore[reportOptionalMemberAccess]
+                    if recorder:
+                        for place, run in enumerate(state):
+                            recorder.take(place, run, self.iteration)
             except EnvironmentFailedError as error:
                 self.failure = error
         if not done:
-            return state, *self.loop.no_records(len(self.seeds))
+            return state, *self._no_records()
         return state, *jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *done)
 
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
-        keys, together = self.keys.evaluation, self.first.shape[1]
-        return evaluation.play(self.builder, self.seeds, together, self.programs, networks, policy, keys, episodes)
+        actor = Actor(self.loop.agent, policy)
+        program = self.seconds.compiled_later(host_functions.play, actor)
+        act = functools.partial(program, networks, self.keys.evaluation)
+
+        def memory_of(first: np.ndarray) -> PyTree:
+            blank = jax.vmap(jax.vmap(actor.blank, in_axes=(None, 0)))(networks, jnp.asarray(first))
+            return jax.tree.map(np.asarray, blank)
+
+        return evaluation.play(self.builder, self.seeds, self._begun.shape[1], act, memory_of, episodes)
 
     def saved(self) -> dict[str, np.ndarray]:
         return {f"{row}/{name}": array for row, host in enumerate(self.hosts) for name, array in host.saved().items()}
 
-    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[list[RunState], str | None]:
+    def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
         """Goes back to the episodes in progress; where that is not possible, new ones begin."""
         episode = jax.tree.map(np.asarray, state.episode)
         kept = [_of_row(arrays, row) for row in range(len(self.hosts))]
@@ -146,7 +140,7 @@ class HostDriver(Driver):
         for host in self.hosts:
             host.close()
 
-    def _go_on(self, state: RunState, episode: Episode) -> list[RunState]:
+    def _go_on(self, state: RunState, episode: Episode) -> State:
         """The state to go on from, with these episodes in progress."""
         episode = jax.tree.map(np.asarray, episode)
         ended, self.iteration = np.asarray(state.episodes), int(np.asarray(state.iteration)[0])
@@ -161,30 +155,24 @@ class HostDriver(Driver):
     def _roll_out(self, networks: Network) -> tuple[Transition, StepRecord]:
         """Makes a rollout of all seeds; its arrays have a leading axis of seeds."""
         count, leaves = self.loop.rollout_steps, jax.tree.leaves(networks)
-        programs = self.programs
-        key, step = programs.begin_rollout(self.keys.run, np.full(len(self.seeds), self.iteration, np.int32))
+        remembers = bool(jax.tree.leaves(self.memory))
+        key, step = self._begin_rollout(self.keys.run, np.full(len(self.seeds), self.iteration, np.int32))
         while short := [rollouts for rollouts in self.rollouts if rollouts.waiting < count]:
             for rollouts in short:
                 rollouts.step()
             where = np.stack([rollouts.where for rollouts in self.rollouts])
-            begins = np.stack([rollouts.begins for rollouts in self.rollouts]) if programs.policy_remembers else ()
-            view = programs.view(leaves, where)
-            choice, memory, step = programs.choose(key, step, view, where, self.memory, begins)
-            self.memory = self._keep_memory(memory, short)
+            begins = np.stack([rollouts.begins for rollouts in self.rollouts]) if remembers else ()
+            view = self._view(leaves, where)
+            choice, memory, step = self._choose(key, step, view, where, self.memory, begins)
             actions, exploratory = np.asarray(choice).swapaxes(0, 1)
             for row, rollouts in enumerate(self.rollouts):
                 if rollouts.waiting < count:
                     rollouts.continue_with(actions[row], exploratory[row].astype(bool))
+            if len(short) < len(self.rollouts):  # seeds that wait for others keep their memory
+                waits = [row for row, rollouts in enumerate(self.rollouts) if rollouts not in short]
+                memory = jax.tree.map(lambda new, old, rows=waits: _with_rows(new, old, rows), memory, self.memory)
+            self.memory = memory
         return _stack([rollouts.take(count) for rollouts in self.rollouts])
-
-    def _keep_memory(self, memory: PyTree, short: list[Rollouts]) -> PyTree:
-        """The policy's memory after a decision; seeds that wait for others keep their old one."""
-        if len(short) == len(self.rollouts) or not self.programs.policy_remembers:
-            return memory
-        acts = np.array([rollouts in short for rollouts in self.rollouts])
-        return jax.tree.map(
-            lambda new, old: np.where(acts.reshape(-1, *[1] * (new.ndim - 1)), new, old), memory, self.memory
-        )
 
     def _refit(self, rewards: np.ndarray) -> None:
         """Changes the scale of returns at the first reward that is not 0, if the scale was a guess until then."""
@@ -192,18 +180,27 @@ class HostDriver(Driver):
             self._use(self.refit(min(0.0, float(rewards.min())), max(0.0, float(rewards.max()))))
             self.refit = None
 
-    def _learn(self, state: list[RunState], fresh: Transition, record: StepRecord) -> tuple[list[RunState], Metrics]:
+    def _learn(self, state: State, fresh: Transition, record: StepRecord) -> tuple[State, Metrics]:
         """Updates each group's state by learning from its rollouts."""
         fresh_of, ended_of = ([_rows(each, group.rows) for group in self.groups] for each in (fresh, record.ended))
         arguments = self._keys, state, fresh_of, ended_of
-        self.programs.compile_learning(*arguments)
+        if not self._learning:
+            compiled = functools.partial(self.seconds.compiled, host_functions.learn, self.loop, donate=(1,))
+            self._learning = [compiled(*of_group) for of_group in zip(*arguments, strict=True)]
 
         def learn_group(learn: Any, *of_group: Any) -> tuple[RunState, Metrics]:
             run, metrics = learn(*of_group)
             return run, jax.tree.map(np.asarray, metrics)
 
-        done = self.groups.map(learn_group, self.programs.learn, *arguments)
+        done = self.groups.map(learn_group, self._learning, *arguments)
         return [run for run, _ in done], self.groups.join([metrics for _, metrics in done])
+
+    def _no_records(self) -> tuple[StepRecord, Metrics]:
+        """The records of no iteration."""
+        counts = self.loop.rollout_steps, self.loop.learner.updates
+        steps, updates = (jnp.zeros((len(self.seeds), 0, count)) for count in counts)
+        no = steps.astype(bool)
+        return StepRecord(no, steps, steps.astype(jnp.int32), no), Metrics(updates, updates, updates)
 
     def _episode(self, group: Group) -> Episode:
         """The episodes in progress of a group."""
@@ -214,6 +211,13 @@ class HostDriver(Driver):
 
 def _rows(tree: PyTree, rows: int | slice) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[rows], tree)
+
+
+def _with_rows(new: Any, old: Any, rows: list[int]) -> np.ndarray:
+    """An array with some rows of an older one."""
+    mixed = np.array(new)
+    mixed[rows] = np.asarray(old)[rows]
+    return mixed
 
 
 def _stack(trees: list[PyTree]) -> PyTree:

@@ -17,13 +17,7 @@ class Rollouts:
     """The episodes in progress of one seed, and the transitions that have not been learned from yet.
 
     A step does as little as possible: transitions, returns and lengths are computed later, for many steps at once.
-
-    Args:
-        host: the environments.
-        seed: the seed.
-        episode: the episodes in progress, with the action already chosen in each.
-        episodes: how many have ended before.
-        steps: how many steps were made before.
+    In each episode in progress the next action is already chosen; `episodes` ended and `steps` were made before.
     """
 
     def __init__(self, host: HostEnvironment, seed: int, episode: Episode, episodes: int, steps: int) -> None:
@@ -58,11 +52,7 @@ class Rollouts:
         return Episode((), *now)
 
     def step(self) -> None:
-        """Takes the chosen actions.
-
-        Raises:
-            EnvironmentFailedError: an environment raised an exception, or a reward is not a finite number.
-        """
+        """Takes the chosen actions."""
         self._latest = step_host(self.host, self._action, self._moment)
 
     def continue_with(self, actions: Int[np.ndarray, " envs"], exploratory: Bool[np.ndarray, " envs"]) -> None:
