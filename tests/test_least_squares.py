@@ -18,6 +18,7 @@ from uppertail.agent import Agent
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Image, OneHot, RandomFeatures, Vector
 from uppertail.errors import InputError
+from uppertail.learners.dense import Solution
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.regression import MOST
 from uppertail.learners.table import NOISE_COUNT
@@ -209,12 +210,14 @@ def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribu
     network, start = state.network, np.asarray(learner.regression.start, float)
     here, after = (np.asarray(jax.vmap(lambda x: encoding.features(network.encoder, x))(p), float) for p in points)
     weights = np.asarray(network.weights, float)
-    low, high = (np.asarray(bound, float) for bound in learner.bounds(state.memory.transitions))
+    low, high = (np.asarray(bound, float) for bound in (state.memory.low, state.memory.high))
     values = np.clip(start + np.einsum("if,afo->iao", after, weights), low, high)
     if isinstance(family, ut.Categorical):
         values /= values.sum(axis=-1, keepdims=True)
     rewards, ends = np.asarray(data.reward), np.asarray(data.terminated)
     y = np.stack([backed_up(family, values[i], rewards[i], ends[i], 1.0, True) for i in range(len(rewards))])
+    np.testing.assert_allclose(low, np.minimum(y.min(axis=0), start), atol=1e-4)
+    np.testing.assert_allclose(high, np.maximum(y.max(axis=0), start), atol=1e-4)
     prior = np.where(np.array(family.is_mean), 0.5, spread)
     sample = random.uniform(size=3).astype(np.float32)
     phi = np.asarray(encoding.features(network.encoder, jnp.asarray(sample)), float)
@@ -260,12 +263,19 @@ def test_a_start_width_narrows_only_a_spread_beside_a_mean(
     np.testing.assert_allclose(narrow.regression.start, expected, rtol=1e-5)
 
 
-def test_probabilities_rise_above_those_of_the_start_where_no_reward_is_above_0() -> None:
-    learner: Any = ut.LeastSquares().build(agent_of(CATEGORICAL, Vector((0.0,), (1.0,))), None)
-    data = learner.init(jax.random.key(0), jnp.zeros((1, 1)), ACTIONS).memory.transitions
-    low, high = learner.bounds(data._replace(reward=data.reward - 1.0))
-    np.testing.assert_array_equal(low, 0.0)
-    np.testing.assert_array_equal(high, 1.0)
+def test_predictions_are_believed_only_within_the_targets_of_the_sweep_before() -> None:
+    """Rewards of 0 or 1, and weights that extrapolate far beyond: targets of 1 + discount at most."""
+    encoding = RandomFeatures(Vector((0.0,) * 3, (1.0,) * 3), 12, 0.5)
+    learner: Any = ut.LeastSquares(greedy_mean=False, transitions=512).build(agent_of(GAUSSIAN, encoding), None)
+    points = jnp.asarray(np.random.default_rng(2).uniform(size=(2, 120, 3)), jnp.float32)
+    data = transitions(120)._replace(observation=points[0], next_observation=points[1])
+    state = learned(learner, data._replace(reward=(data.reward > 0.5).astype(jnp.float32)))
+    wild = jnp.where(state.network.weights > 0, 1e3, -1e3)
+    one, zero = jnp.ones(2), jnp.zeros(())
+    for bound, highest in ((one, 1.0 + DISCOUNT), (1e9 * one, 100.0)):
+        before = Solution(wild, zero, zero, -bound, bound, jnp.zeros((), jnp.int32))
+        found = learner.sums(jax.random.key(3), before, state.memory.transitions)
+        assert (float(found.high[0]) > 1.0 + DISCOUNT + 1e-4) == (highest > 2) and float(found.high[0]) > 1.0
 
 
 class Slope(gymnasium.Env[Any, Any]):

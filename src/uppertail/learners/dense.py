@@ -31,6 +31,7 @@ class FeatureMemory(NamedTuple):
     Args:
         transitions: all transitions, or those that stand for all.
         noise: variance of the targets about their predictions.
+        low, high: the least and largest coordinates among the targets of the last sweep and the start.
         change: how far the last sweep moved the predictions, over the tolerance; reported until the next sweep.
         total: how many transitions there ever were.
         solved: how many there were when the weights were last solved for.
@@ -38,6 +39,8 @@ class FeatureMemory(NamedTuple):
 
     transitions: Transitions
     noise: Float[Array, ""]
+    low: Float[Array, " outputs"]
+    high: Float[Array, " outputs"]
     change: Float[Array, ""]
     total: Int[Array, ""]
     solved: Int[Array, ""]
@@ -50,13 +53,31 @@ class Solution(NamedTuple):
         weights: theta of each action.
         change: how far the last sweep moved the predictions, over the tolerance; sweeps go on while it is above 1.
         noise: variance of the targets about their predictions.
+        low, high: the least and largest coordinates among the targets of the last sweep and the start.
         sweeps: sweeps so far.
     """
 
     weights: Float[Array, "actions features outputs"]
     change: Float[Array, ""]
     noise: Float[Array, ""]
+    low: Float[Array, " outputs"]
+    high: Float[Array, " outputs"]
     sweeps: Int[Array, ""]
+
+
+class Sums(NamedTuple):
+    """What the targets of all transitions add up to.
+
+    Args:
+        features: b: sum of weight * phi (y - y0) over the transitions of each action, y0 the start.
+        squares: sum of weight * (y - y0)^2 of the first coordinate.
+        low, high: the least and largest coordinates among the targets and the start.
+    """
+
+    features: Float[Array, "features outputs_of_actions"]
+    squares: Float[Array, ""]
+    low: Float[Array, " outputs"]
+    high: Float[Array, " outputs"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +111,9 @@ class FeatureLearner(Learner):
             powers=self.regression.powers,
         )
         zero, none = jnp.zeros(()), jnp.zeros((), jnp.int32)
-        return LearnerState(network.observe(observations), FeatureMemory(transitions, zero, zero, none, none))
+        return LearnerState(
+            network.observe(observations), FeatureMemory(transitions, zero, start, start, zero, none, none)
+        )
 
     def learn(
         self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]
@@ -109,13 +132,12 @@ class FeatureLearner(Learner):
             (total - memory.solved).astype(jnp.float32) >= self.solve_after * total.astype(jnp.float32)
         )
         is_new = encoding.version(before) != encoding.version(network.encoder)
-        unsolved = Solution(
-            jnp.where(is_new, 0.0, network.weights), memory.change, memory.noise, jnp.zeros((), jnp.int32)
-        )
+        weights = jnp.where(is_new, 0.0, network.weights)
+        unsolved = Solution(weights, memory.change, memory.noise, memory.low, memory.high, jnp.zeros((), jnp.int32))
         solution = self.solve(solve_key, unsolved, transitions, due | is_new)
         network = dataclasses.replace(network, weights=solution.weights, gram=transitions.gram)
         solved = jnp.where(solution.sweeps > 0, total, memory.solved)
-        after = FeatureMemory(transitions, solution.noise, solution.change, total, solved)
+        after = FeatureMemory(transitions, solution.noise, solution.low, solution.high, solution.change, total, solved)
         report = solution.change[None]
         return LearnerState(network, after), Metrics(report, solution.sweeps[None].astype(jnp.float32), 0.0 * report)
 
@@ -184,32 +206,33 @@ class FeatureLearner(Learner):
             return jax.lax.map(lambda each: of_action(*each), (mean, spread, sums))
 
         def once(before: Solution) -> Solution:
-            sums, squares = self.sums(key, before.weights, transitions)
+            found = self.sums(key, before, transitions)
+            sums = jnp.moveaxis(found.features.reshape(before.weights.shape[1], len(gram), -1), 1, 0)
             weights = solved(sums)
             fit = weights[..., 0]
             explained = 2 * jnp.sum(fit * sums[..., 0]) - jnp.einsum("af,afg,ag->", fit, gram, fit)
             moved = weights - before.weights
             change = jnp.sqrt(jnp.maximum(jnp.einsum("afo,afg,ago->o", moved, gram, moved), 0.0) / total)
-            noise = jnp.maximum(squares - explained, 0.0) / total
+            noise = jnp.maximum(found.squares - explained, 0.0) / total
             change = jnp.max(regression.roots(change)) / regression.largest_change
-            return Solution(weights, change, noise, before.sweeps + 1)
+            return Solution(weights, change, noise, found.low, found.high, before.sweeps + 1)
 
         return once
 
-    def sums(
-        self, key: PRNGKeyArray, weights: Float[Array, "actions features outputs"], transitions: Transitions
-    ) -> tuple[Float[Array, "actions features outputs"], Float[Array, ""]]:
-        """b: sum of weight * phi (y - y0) over the transitions of each action; and the targets' squared deviations."""
-        regression, (actions, count, outputs) = self.regression, weights.shape
-        flat = jnp.moveaxis(weights, 0, 1).reshape(count, actions * outputs)
-        low, high = self.bounds(transitions)
+    def sums(self, key: PRNGKeyArray, before: Solution, transitions: Transitions) -> Sums:
+        """The targets of all transitions, by predictions that stay within the targets of the sweep before.
 
-        def block(number: Int[Array, ""], carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            sums, squares = carry
+        A linear function extrapolates, and what is above all it was fitted to would be believed, fitted and
+        extrapolated again: values of 20 where the only reward is 1.
+        """
+        regression, (actions, count, outputs) = self.regression, before.weights.shape
+        flat = jnp.moveaxis(before.weights, 0, 1).reshape(count, actions * outputs)
+
+        def block(number: Int[Array, ""], sums: Sums) -> Sums:
             rows = Rows(number, self.rows)
             weight, action = rows.new(transitions.weight), rows.of(transitions.action)
             after = (rows.of(transitions.next_features) @ flat).reshape(-1, actions, outputs)
-            after = jnp.clip(regression.start[None, None] + after, low[None, None], high[None, None])
+            after = jnp.clip(regression.start[None, None] + after, before.low[None, None], before.high[None, None])
             row = Transition(
                 action,
                 action,
@@ -218,28 +241,21 @@ class FeatureLearner(Learner):
                 action,
                 jnp.full_like(action, POLICY_CHOICE),
             )
-            deviations = regression.targets(key, after, row) - regression.start[None]
+            targets = regression.targets(key, after, row)
+            deviations = targets - regression.start[None]
             one_hot = jax.nn.one_hot(action, actions) * weight[:, None]
             spread = (one_hot[:, :, None] * deviations[:, None, :]).reshape(-1, actions * outputs)
-            return sums + rows.of(transitions.features).T @ spread, squares + jnp.sum(weight * deviations[:, 0] ** 2)
+            there = jnp.where(weight[:, None] > 0, targets, regression.start[None])
+            return Sums(
+                sums.features + rows.of(transitions.features).T @ spread,
+                sums.squares + jnp.sum(weight * deviations[:, 0] ** 2),
+                jnp.minimum(sums.low, jnp.min(there, axis=0)),
+                jnp.maximum(sums.high, jnp.max(there, axis=0)),
+            )
 
-        zero = (jnp.zeros((count, actions * outputs)), jnp.zeros(()))
-        sums, squares = jax.lax.fori_loop(0, transitions.blocks, block, zero)
-        return jnp.moveaxis(sums.reshape(count, actions, outputs), 1, 0), squares
-
-    def bounds(self, transitions: Transitions) -> tuple[Float[Array, " outputs"], Float[Array, " outputs"]]:
-        """The lowest and highest coordinates that are possible: a linear function extrapolates beyond them.
-
-        No return is beyond what the rewards so far would add up to for ever, no spread wider than the start's. Where
-        none of several coordinates is a mean return, they are probabilities.
-        """
-        start, horizon = self.regression.start, 1.0 / jnp.maximum(1.0 - self.agent.discount, 1e-6)
-        worst = jnp.minimum(horizon * jnp.minimum(jnp.min(transitions.reward), 0.0), start)
-        best = jnp.maximum(horizon * jnp.maximum(jnp.max(transitions.reward), 0.0), start)
-        if start.shape[0] > 1 and not any(self.agent.family.is_mean):
-            return jnp.zeros_like(start), jnp.ones_like(start)
-        is_spread = jnp.array(self.regression.is_spread)
-        return jnp.where(is_spread, 0.0, worst), jnp.where(is_spread, start, best)
+        start = regression.start
+        nothing = Sums(jnp.zeros((count, actions * outputs)), jnp.zeros(()), start, start)
+        return jax.lax.fori_loop(0, transitions.blocks, block, nothing)
 
 
 def _factors(
