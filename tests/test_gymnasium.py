@@ -897,7 +897,8 @@ def test_an_environment_at_hand_is_copied_for_each_seed_and_left_alone() -> None
 def test_the_label_of_what_is_given() -> None:
     assert FromGymnasium(gymnasium.make("CartPole-v1")).id == "CartPole-v1"
     assert FromGymnasium(Counting).id == "Counting"
-    assert FromGymnasium(gymnasium.Wrapper).id == "Wrapper"  # whose `spec` is a property
+    wrapper: Any = gymnasium.Wrapper  # whose `spec` is a property
+    assert FromGymnasium(wrapper).id == "Wrapper"
     assert FromGymnasium(Counting, id="Mine").id == "Mine"
     assert builder_of(TABLES[TAXI]) is TABLES[TAXI]
     assert builder_of("CartPole-v1") == Gym("CartPole-v1")
