@@ -343,7 +343,7 @@ def test_a_folder_that_cannot_be_written_still_gives_its_table(toy, monkeypatch,
 
     before = {path: path.read_bytes() for path in toy.iterdir()}
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", read_only)
+        patch.setattr(Path, "replace", read_only)
         assert main(["evaluate", str(toy), "--episodes", "2"]) == 2
     printed = capsys.readouterr()
     assert "Mean return" in printed.out

@@ -295,7 +295,7 @@ def test_a_full_disk_is_a_sentence(there, capsys, monkeypatch):
     def full(self, *_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     assert main(["study", "study"]) == 2
     assert capsys.readouterr().err == (
         "uppertail: The output study cannot be written (No space left on device): choose another --out.\n"
