@@ -217,12 +217,12 @@ def test_without_pygame_there_is_a_sentence(arguments, cart, monkeypatch, tmp_pa
 def test_an_environment_without_a_picture_gets_a_sentence(capsys):
     assert main(["train", "--env", "Toy", "--steps", "16", *SMALL, "--out", "run"]) == 0
     assert main(["watch", "run"]) == 2
-    assert "Toy has no picture of itself" in (error := capsys.readouterr().err)
+    assert "Toy draws no pictures" in (error := capsys.readouterr().err)
     assert "`uppertail reproduce chain-distributions`" in error
 
 
 def test_so_does_the_chain():
-    with pytest.raises(ut.InputError, match="Chain has no picture of itself"):
+    with pytest.raises(ut.InputError, match="Chain draws no pictures"):
         ut.Chain(4).watched(pictures=True)
 
 

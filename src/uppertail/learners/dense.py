@@ -20,6 +20,8 @@ from uppertail.types import POLICY_CHOICE, PyTree, Transition
 PRECISION = 1e-6
 """The smallest lambda for each transition that 32-bit floats can tell from rounding errors in A."""
 
+UNSURE = 100.0
+"""What that lambda is multiplied by where A has no factor: rounding adds up where one state comes again and again."""
 
 PARTS = 2
 """Sweeps are compiled for so many numbers of features: half of them, and all."""
@@ -132,8 +134,9 @@ class FeatureLearner(Learner):
             (total - memory.solved).astype(jnp.float32) >= self.solve_after * total.astype(jnp.float32)
         )
         is_new = encoding.version(before) != encoding.version(network.encoder)
-        weights = jnp.where(is_new, 0.0, network.weights)
-        unsolved = Solution(weights, memory.change, memory.noise, memory.low, memory.high, jnp.zeros((), jnp.int32))
+        weights, start = jnp.where(is_new, 0.0, network.weights), self.regression.start
+        low, high = (jnp.where(is_new, start, bound) for bound in (memory.low, memory.high))
+        unsolved = Solution(weights, memory.change, memory.noise, low, high, jnp.zeros((), jnp.int32))
         solution = self.solve(solve_key, unsolved, transitions, due | is_new)
         network = dataclasses.replace(network, weights=solution.weights, gram=transitions.gram)
         solved = jnp.where(solution.sweeps > 0, total, memory.solved)
@@ -183,7 +186,8 @@ class FeatureLearner(Learner):
 
         def swept(carry: tuple[Array, Solution]) -> tuple[Array, Solution]:
             sweep = self.sweep(key, transitions.narrow(width), carry[1].noise)
-            begun = carry[1]._replace(weights=carry[1].weights[:, :width], change=jnp.full((), jnp.inf))
+            change = jnp.where(carry[0], jnp.inf, 0.0)  # of many seeds, those that are not due do not sweep
+            begun = carry[1]._replace(weights=carry[1].weights[:, :width], change=change)
             after = jax.lax.while_loop(lambda each: (each.change > 1) & (each.sweeps < most), sweep, begun)
             weights = carry[1].weights.at[:, :width].set(after.weights)
             return jnp.zeros((), bool), after._replace(weights=weights)
@@ -213,7 +217,7 @@ class FeatureLearner(Learner):
             explained = 2 * jnp.sum(fit * sums[..., 0]) - jnp.einsum("af,afg,ag->", fit, gram, fit)
             moved = weights - before.weights
             change = jnp.sqrt(jnp.maximum(jnp.einsum("afo,afg,ago->o", moved, gram, moved), 0.0) / total)
-            noise = jnp.maximum(found.squares - explained, 0.0) / total
+            noise = jnp.maximum(found.squares - explained, 0.0) / total * float(is_mean.any())  # 0 for probabilities
             change = jnp.max(regression.roots(change)) / regression.largest_change
             return Solution(weights, change, noise, found.low, found.high, before.sweeps + 1)
 
@@ -265,6 +269,9 @@ def _factors(
     eye = jnp.eye(gram.shape[1])
 
     def of_action(gram: Array) -> Array:
-        return cho_factor(gram + jnp.maximum(prior, PRECISION * jnp.trace(gram)) * eye, lower=True)[0]
+        least = PRECISION * jnp.trace(gram)
+        factor = cho_factor(gram + jnp.maximum(prior, least) * eye, lower=True)[0]
+        safe = cho_factor(gram + jnp.maximum(prior, UNSURE * least) * eye, lower=True)[0]
+        return jnp.where(jnp.all(jnp.isfinite(factor)), factor, safe)
 
     return jax.lax.map(of_action, gram)

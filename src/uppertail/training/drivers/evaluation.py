@@ -53,14 +53,15 @@ def play(
         memory_of: the policy's memory before the first step, from the first observations.
         episodes: how many of each seed.
     """
-    count, envs = len(seeds), min(episodes, _side_by_side(builder, PLAYED_TOGETHER, in_training))
-    quota = math.ceil(episodes / envs)
-    returns, lengths = np.zeros((count, quota, envs)), np.zeros((count, quota, envs), np.int64)
-    played = np.zeros((count, envs), np.int64)
-    step, begins = 0, np.ones((count, envs), bool)
+    count, asked = len(seeds), min(episodes, _side_by_side(builder, PLAYED_TOGETHER, in_training))
     with contextlib.ExitStack() as opened:
-        open_host = (contextlib.closing(builder.open(EVALUATION + seed, envs, EVALUATION_STEPS)) for seed in seeds)
+        open_host = (contextlib.closing(builder.open(EVALUATION + seed, asked, EVALUATION_STEPS)) for seed in seeds)
         hosts = [*map(opened.enter_context, open_host)]
+        envs = hosts[0].num_envs  # a user's vector environment has its own number
+        quota = math.ceil(episodes / envs)
+        returns, lengths = np.zeros((count, quota, envs)), np.zeros((count, quota, envs), np.int64)
+        played = np.zeros((count, envs), np.int64)
+        step, begins = 0, np.ones((count, envs), bool)
         observations = begin_all([host.reset for host in hosts], seeds, AT_FIRST)
         memory = memory_of(observations)
         while (played < quota).any():
