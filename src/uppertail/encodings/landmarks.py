@@ -121,11 +121,6 @@ class Landmarks(Encoding):
         candidates = jnp.where(again, places.used, 0)
         return jax.lax.fori_loop(0, candidates, lambda row, begun: self._with(begun, places.points[row]), begun)
 
-    def project(
-        self, encoder: Places, weight: Float[Array, "features outputs"], observation: Float[Array, " entries"]
-    ) -> Float[Array, " outputs"]:
-        return self.features(encoder, observation) @ weight
-
     def features(self, encoder: Places, observation: Float[Array, " entries"]) -> Float[Array, " features"]:
         """The inverse Cholesky factor times the kernel of the observation and each landmark."""
         scaled = jax.vmap(self.vector.scaled, in_axes=(None, 0))(encoder.bounds, encoder.points)

@@ -137,7 +137,7 @@ class FeatureLearner(Learner):
         weights, start = jnp.where(is_new, 0.0, network.weights), self.regression.start
         low, high = (jnp.where(is_new, start, bound) for bound in (memory.low, memory.high))
         unsolved = Solution(weights, memory.change, memory.noise, low, high, jnp.zeros((), jnp.int32))
-        solution = self.solve(solve_key, unsolved, transitions, due | is_new)
+        solution = self.solve(solve_key, unsolved, transitions, encoding.used(network.encoder), due | is_new)
         network = dataclasses.replace(network, weights=solution.weights, gram=transitions.gram)
         solved = jnp.where(solution.sweeps > 0, total, memory.solved)
         after = FeatureMemory(transitions, solution.noise, solution.low, solution.high, solution.change, total, solved)
@@ -165,15 +165,22 @@ class FeatureLearner(Learner):
 
         return jax.lax.while_loop(is_full, thinned, (key, transitions))[1]
 
-    def solve(self, key: PRNGKeyArray, before: Solution, transitions: Transitions, due: Bool[Array, ""]) -> Solution:
+    def solve(
+        self,
+        key: PRNGKeyArray,
+        before: Solution,
+        transitions: Transitions,
+        used: Int[Array, ""],
+        due: Bool[Array, ""],
+    ) -> Solution:
         """Sweeps over all transitions until predictions no longer change; none if it is not due.
 
         Features that are 0 for all observations cost time, so sweeps are compiled for several numbers of features, and
         the smallest number that is enough runs. The conditions are loops, because many seeds compute both branches of
         a `cond`.
         """
-        used, solution = transitions.used, before
-        widths = sorted({-(-transitions.num_features * part // PARTS) for part in range(1, PARTS + 1)})
+        solution, features = before, before.weights.shape[1]
+        widths = sorted({-(-features * part // PARTS) for part in range(1, PARTS + 1)})
         for narrower, width in zip([-1, *widths], widths, strict=False):
             solution = self._solve(key, solution, transitions, width, due & (used > narrower) & (used <= width))
         return solution
@@ -269,9 +276,17 @@ def _factors(
     eye = jnp.eye(gram.shape[1])
 
     def of_action(gram: Array) -> Array:
-        least = PRECISION * jnp.trace(gram)
-        factor = cho_factor(gram + jnp.maximum(prior, least) * eye, lower=True)[0]
-        safe = cho_factor(gram + jnp.maximum(prior, UNSURE * least) * eye, lower=True)[0]
-        return jnp.where(jnp.all(jnp.isfinite(factor)), factor, safe)
+        def factor(least: Array) -> Array:
+            return cho_factor(gram + jnp.maximum(prior, least) * eye, lower=True)[0]
+
+        def again(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            least = UNSURE * carry[1]
+            return factor(least), least
+
+        def failed(carry: tuple[Array, Array]) -> Bool[Array, ""]:
+            return ~jnp.all(jnp.isfinite(carry[0])) & (carry[1] <= first)
+
+        first = PRECISION * jnp.trace(gram)
+        return jax.lax.while_loop(failed, again, (factor(first), first))[0]
 
     return jax.lax.map(of_action, gram)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from uppertail.agent import Agent, where
-from uppertail.networks.linear import from_powers
+from uppertail.networks.linear import from_powers, roots
 from uppertail.policies import Greedy
 from uppertail.schema import TRACED
 from uppertail.types import PyTree, Transition
@@ -76,8 +76,7 @@ class Regression:
 
     def roots(self, vectors: Float[Array, "*batch outputs"]) -> Float[Array, "*batch outputs"]:
         """The coordinates before they were raised to their powers."""
-        powers = np.broadcast_to(np.array(self.powers, np.float32), vectors.shape)
-        return jnp.where(powers == 1, vectors, jnp.maximum(vectors, 0.0) ** (1 / powers))
+        return roots(self.powers, vectors)
 
     def distribution(self, vector: Float[Array, " outputs"]) -> PyTree:
         """The valid distribution nearest to these coordinates."""

@@ -26,7 +26,6 @@ class Transitions(NamedTuple):
         weight: how many transitions each stands for; 0: no transition.
         size: how many rows hold a transition.
         gram: sum of weight * phi phi' over the transitions of each action.
-        used: all features from this one on are 0.
     """
 
     observation: Float[Array, "rows entries"]
@@ -39,7 +38,6 @@ class Transitions(NamedTuple):
     weight: Float[Array, " rows"]
     size: Int[Array, ""]
     gram: Float[Array, "actions features features"]
-    used: Int[Array, ""]
 
     @classmethod
     def none(cls, rows: int, entries: int, features: int, actions: int) -> "Transitions":
@@ -55,18 +53,12 @@ class Transitions(NamedTuple):
             weight=jnp.zeros(rows),
             size=jnp.zeros((), jnp.int32),
             gram=jnp.zeros((actions, features, features)),
-            used=jnp.zeros((), jnp.int32),
         )
 
     @property
     def blocks(self) -> Int[Array, ""]:
         """How many blocks hold a transition."""
         return -(-self.size // BLOCK)
-
-    @property
-    def num_features(self) -> int:
-        """How many features there are."""
-        return self.gram.shape[1]
 
     def narrow(self, width: int) -> "Transitions":
         """The transitions with the first features only."""
@@ -85,7 +77,7 @@ class Transitions(NamedTuple):
             for old, value in zip(self[:8], new, strict=True)
         ]
         gram = self.gram + gram_of(features, ones, fresh.action, self.gram.shape[0])
-        return Transitions(*stored, size=self.size + ones.shape[0], gram=gram, used=encoding.used(encoder))
+        return Transitions(*stored, size=self.size + ones.shape[0], gram=gram)
 
     def encoded(self, encoding: Encoding, encoder: PyTree, changed: Bool[Array, ""]) -> "Transitions":
         """The transitions with the features of an encoder that has changed; nothing is computed if it has not."""
@@ -130,13 +122,8 @@ class Transitions(NamedTuple):
         size = jnp.minimum(jnp.sum(kept, dtype=jnp.int32), rows * 3 // 4)
         weight = jnp.where(kept, self.weight / jnp.maximum(probability, 1e-12), 0.0)[order]
         taken = [each[order] for each in self[:7]]
-        return Transitions(
-            *taken,
-            weight=jnp.where(jnp.arange(rows) < size, weight, 0.0),
-            size=size,
-            gram=jnp.zeros_like(self.gram),
-            used=self.used,
-        )
+        weight = jnp.where(jnp.arange(rows) < size, weight, 0.0)
+        return Transitions(*taken, weight=weight, size=size, gram=jnp.zeros_like(self.gram))
 
 
 class Rows(NamedTuple):

@@ -32,13 +32,17 @@ class LinearReturns(EncodedNetwork):
         """lambda phi' A^-1 phi / phi'phi, with the lambda of the spread: 1 where no data are near, 0 with many."""
 
 
+def roots(powers: tuple[float, ...], vectors: Float[Array, "*batch outputs"]) -> Float[Array, "*batch outputs"]:
+    """The coordinates before they were raised to their powers."""
+    if set(powers) == {1.0}:
+        return vectors
+    exponents = np.broadcast_to(np.array(powers, np.float32), vectors.shape)
+    return jnp.where(exponents == 1, vectors, jnp.maximum(vectors, 0.0) ** (1 / exponents))
+
+
 def from_powers(family: Any, powers: tuple[float, ...], vector: Float[Array, " outputs"]) -> PyTree:
     """The valid distribution nearest to these powers of a family's coordinates."""
-    if all(power == 1 for power in powers):
-        return family.from_coordinates(vector)
-    exponents = np.array(powers, np.float32)
-    roots = jnp.where(exponents == 1, vector, jnp.maximum(vector, 0.0) ** (1 / exponents))
-    return family.from_coordinates(roots)
+    return family.from_coordinates(roots(powers, vector))
 
 
 class TableReturns(LinearReturns):
