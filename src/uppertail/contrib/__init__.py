@@ -2,5 +2,3 @@
 
 from uppertail.contrib.dropout import Dropout
 from uppertail.contrib.variational import Variational
-
-__all__ = ["Dropout", "Variational"]

@@ -6,5 +6,3 @@ from uppertail.distributions.gaussian import Gaussian
 from uppertail.distributions.gaussian_mixture import GaussianMixture
 from uppertail.distributions.point_mass import PointMass
 from uppertail.distributions.quantile import Quantile
-
-__all__ = ["Categorical", "Gaussian", "GaussianMixture", "PointMass", "Quantile", "ReturnDistribution"]

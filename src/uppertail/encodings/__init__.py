@@ -9,26 +9,3 @@ from uppertail.encodings.random_features import RandomFeatures
 from uppertail.encodings.spaces import HashedStates, Numbers, ObservationSpace, Pixels, Preferences, States
 from uppertail.encodings.states import OneHot, Scalar, Thermometer, require_state
 from uppertail.encodings.vector import Vector
-
-__all__ = [
-    "TEXT_PLACES",
-    "Encoding",
-    "Hashed",
-    "HashedStates",
-    "Image",
-    "Landmarks",
-    "Nearest",
-    "Numbers",
-    "ObservationSpace",
-    "OneHot",
-    "Pixels",
-    "Preferences",
-    "RandomFeatures",
-    "Scalar",
-    "States",
-    "Thermometer",
-    "Vector",
-    "hash_of",
-    "one_hot_text",
-    "require_state",
-]

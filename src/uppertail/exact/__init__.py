@@ -3,5 +3,3 @@
 from uppertail.exact.discrete import ExactReturn
 from uppertail.exact.markov import optimal_policy, uniform_policy
 from uppertail.exact.returns import exact_returns
-
-__all__ = ["ExactReturn", "exact_returns", "optimal_policy", "uniform_policy"]

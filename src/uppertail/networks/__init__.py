@@ -4,14 +4,3 @@ from uppertail.networks.base import EncodedNetwork, Network, NetworkBuilder
 from uppertail.networks.ensemble import Ensemble, EnsembleNetwork
 from uppertail.networks.linear import LinearReturns
 from uppertail.networks.perceptrons import PerAction, PerActionNetwork
-
-__all__ = [
-    "EncodedNetwork",
-    "Ensemble",
-    "EnsembleNetwork",
-    "LinearReturns",
-    "Network",
-    "NetworkBuilder",
-    "PerAction",
-    "PerActionNetwork",
-]

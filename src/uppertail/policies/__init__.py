@@ -6,5 +6,3 @@ from uppertail.policies.epsilon_greedy import EpsilonGreedy, Greedy
 from uppertail.policies.member_thompson import MemberThompson
 from uppertail.policies.thompson import Thompson
 from uppertail.policies.ucb import UCB
-
-__all__ = ["UCB", "Decision", "DoubleUCB", "EpsilonGreedy", "ExplorationPolicy", "Greedy", "MemberThompson", "Thompson"]

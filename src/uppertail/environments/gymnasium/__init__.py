@@ -3,5 +3,3 @@
 from uppertail.environments.gymnasium.bsuite import Bsuite
 from uppertail.environments.gymnasium.from_gymnasium import FromGymnasium, builder_of, fingerprint
 from uppertail.environments.gymnasium.gym import FrozenLake, Gym
-
-__all__ = ["Bsuite", "FromGymnasium", "FrozenLake", "Gym", "builder_of", "fingerprint"]

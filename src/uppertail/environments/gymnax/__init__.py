@@ -2,5 +2,3 @@
 
 from uppertail.environments.gymnax.gymnax import Gymnax
 from uppertail.environments.gymnax.xminigrid import XMiniGrid
-
-__all__ = ["Gymnax", "XMiniGrid"]
