@@ -251,19 +251,7 @@ def test_one_is_trained_on_resumed_and_evaluated(tmp_path, capsys) -> None:
     from uppertail.cli import main
 
     out = str(tmp_path / "run")
-    settings = [
-        "--seeds",
-        "2",
-        "--width",
-        "8",
-        "--hidden_layers",
-        "1",
-        "--batch_size",
-        "8",
-        "--replay_size",
-        "99",
-        "--quiet",
-    ]
+    settings = ["--seeds", "2", "--quiet"]
     env = ["--env", "Gymnax", "--env.id", f"{__name__}:Line", "--env.success", "3", "--env.num_features", "16"]
     assert main(["train", *env, *settings, "--steps", "256", "--out", out]) == 0
     assert main(["resume", out, "--quiet"]) == 0
