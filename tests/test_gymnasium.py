@@ -31,10 +31,8 @@ from uppertail.encodings import (
 )
 from uppertail.environments import FromGymnasium, Gym, HostStep, builder_of, measure_returns
 from uppertail.environments.finite import FiniteState
-from uppertail.environments.gymnasium import vector as vector_module
 from uppertail.environments.gymnasium.adapter import Adapter, VectorOfOne
-from uppertail.environments.gymnasium.vector import episode_seed
-from uppertail.environments.host import HostEnvironment
+from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
 from uppertail.environments.measured import MEASURED_EPISODES, MEASURED_STEPS
 from uppertail.environments.spaces import Interface, read_space, require_discrete
 from uppertail.errors import InputError
@@ -398,7 +396,7 @@ def flattened(env: gymnasium.Env[Any, Any], observation: Any) -> np.ndarray:
     return np.asarray(spaces.flatten(env.observation_space, observation), np.float32)
 
 
-def follow_gymnasium(host: HostEnvironment, name: str, seed: int, steps: int) -> list[int]:
+def follow_gymnasium(host: HostEnvironments, name: str, seed: int, steps: int) -> list[int]:
     """Makes random steps, and the same in environments of our own making; how many episodes ended in each."""
     theirs = [gymnasium.make(name) for _ in range(host.num_envs)]
     episodes = [0] * host.num_envs
@@ -471,12 +469,12 @@ KINDS = [(2, True, False), (3, False, True), (5, True, True), (1, True, False)]
 """Steps of an episode, whether it terminates then, whether it is truncated then."""
 
 
-def vector_of(mode: AutoresetMode, vectors: type[SyncVectorEnv] = SyncVectorEnv) -> vector_module.Vector:
+def vector_of(mode: AutoresetMode, vectors: type[SyncVectorEnv] = SyncVectorEnv) -> HostEnvironments:
     env = vectors([functools.partial(Counting, *kind) for kind in KINDS], autoreset_mode=mode)
-    return vector_module.Vector(env, COUNTING, 0)
+    return HostEnvironments(env, COUNTING, 0)
 
 
-def real_transitions(host: HostEnvironment, steps: int) -> list[list[tuple[float, ...]]]:
+def real_transitions(host: HostEnvironments, steps: int) -> list[list[tuple[float, ...]]]:
     """Of each environment: observation, next observation, reward, terminated, truncated of every real step."""
     where = host.reset()
     rows: list[list[tuple[float, ...]]] = [[] for _ in range(host.num_envs)]
@@ -517,7 +515,7 @@ def test_a_vector_environment_makes_the_steps_of_single_ones_in_every_mode(mode:
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_single_environment_makes_the_same_steps(kind: tuple[int, bool, bool]) -> None:
     one = VectorOfOne(Adapter(Counting(*kind), COUNTING.reading, np.zeros(1, np.float32)))
-    host = vector_module.Vector(one, COUNTING, 0, adapted=True)
+    host = HostEnvironments(one, COUNTING, 0, adapted=True)
     assert real_transitions(host, 17) == [by_hand(kind, 17)]
 
 
@@ -553,7 +551,7 @@ def test_a_step_is_not_written_over_by_the_next(mode: AutoresetMode, kind: type[
 # Going back to episodes in progress
 
 
-def random_steps(host: HostEnvironment, count: int, seed: int) -> list[HostStep]:
+def random_steps(host: HostEnvironments, count: int, seed: int) -> list[HostStep]:
     random = np.random.default_rng(seed)
     return [host.step(random.integers(3, size=host.num_envs)) for _ in range(count)]
 

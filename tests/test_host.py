@@ -22,7 +22,8 @@ from uppertail import Categorical, Chain, Checkpoints, FromGymnasium, Gaussian, 
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.environments import EnvironmentFailedError, Toy, measure_returns, step_host
-from uppertail.environments.gymnasium.vector import Vector, episode_seed
+from uppertail.environments.gymnasium import builder as builder_module
+from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
 from uppertail.environments.spaces import Interface, read_space
 from uppertail.errors import InputError
 from uppertail.learners import Gradients
@@ -393,7 +394,8 @@ def test_every_environment_of_an_evaluation_plays_as_many_episodes(episodes: int
 def test_an_evaluation_has_no_more_processes_than_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that are only said to be: each would import JAX."""
     builder, opened, many = FromGymnasium(Drawn), list[int](), FromGymnasium.open
-    monkeypatch.setattr(FromGymnasium, "has_processes", True)
+    object.__setattr__(builder, "vectorization", "async")
+    monkeypatch.setitem(builder_module.VECTORS, "async", builder_module.VECTORS["sync"])
     monkeypatch.setattr(
         FromGymnasium, "open", lambda self, seed, envs, limit=None: opened.append(envs) or many(self, seed, envs, limit)
     )
@@ -509,7 +511,7 @@ def test_the_share_of_targets_outside_is_reported(rewards: tuple[float, float], 
 def test_the_transitions_of_a_rollout_are_on_policy_and_within_episodes(mode: AutoresetMode) -> None:
     """Whichever way new episodes begin: by hand, for episodes of three steps that pay 1 each."""
     env = SyncVectorEnv([functools.partial(Endless, True)], autoreset_mode=mode)
-    host = Vector(env, Interface(read_space(np, Endless.observation_space), 2), 0)
+    host = HostEnvironments(env, Interface(read_space(np, Endless.observation_space), 2), 0)
     random, zero = np.random.default_rng(0), np.zeros(1, np.int32)
     begun: tuple[Any, ...] = (host.reset(), zero, np.zeros(1, np.float32), zero)
     rollouts = Rollouts(host, 0, Episode((), *begun), 0, 0)
@@ -678,10 +680,10 @@ def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatc
         train(moody, NARROW, UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
     run = Run(moody, Method(NARROW, UCB()), settings)
 
-    def refuse(self: Vector, episodes: int) -> Any:
+    def refuse(self: HostEnvironments, episodes: int) -> Any:
         raise RuntimeError("not today")
 
-    monkeypatch.setattr(Vector, "begin_another", refuse)
+    monkeypatch.setattr(HostEnvironments, "begin_another", refuse)
     with pytest.raises(
         InputError, match=r"seed 3, as another episode began in place of the one in progress, raised Ru"
     ):

@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # `as` makes a name public
     from uppertail.environments import FrozenLake as FrozenLake
     from uppertail.environments import Gym as Gym
     from uppertail.environments import Gymnax as Gymnax
-    from uppertail.environments import HostBuilder as HostBuilder
     from uppertail.environments import RichChain as RichChain
     from uppertail.environments import RichLock as RichLock
     from uppertail.environments import RichSea as RichSea
@@ -80,7 +79,7 @@ if TYPE_CHECKING:  # `as` makes a name public
 _HOMES = {
     "uppertail.cli.trained": "load",
     "uppertail.encodings": "Numbers ObservationSpace Pixels States",
-    "uppertail.environments": "Environment FiniteMDP FromGymnasium HostBuilder VectorBuilder",
+    "uppertail.environments": "Environment FiniteMDP FromGymnasium VectorBuilder",
     "uppertail.errors": "InputError",
     "uppertail.networks": "EncodedNetwork Network",
     "uppertail.policies": "Decision Greedy",

@@ -12,7 +12,7 @@ from uppertail.cli.output import complain, picture
 from uppertail.cli.parsing import Values
 from uppertail.cli.request import Request, request_of
 from uppertail.console import progress_bar, results_table
-from uppertail.environments import HostBuilder
+from uppertail.environments import GymnasiumBuilder
 from uppertail.loggers import JSONL, Logger
 from uppertail.loggers.base import NotALogError
 from uppertail.training import process
@@ -60,7 +60,7 @@ def train(
     env, label = run.builder.label, f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
     for note in run.notes:
         complain(note)
-    if isinstance(run.builder, HostBuilder) and run.builder.may_go_on:
+    if isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on:
         complain(f"{env} declares no time limit: if it never ends an episode by itself, set --env.max_episode_steps N.")
     log = _log(folder)
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned

@@ -9,21 +9,24 @@ from uppertail.environments.base import (
     require_tables_fit,
 )
 from uppertail.environments.builders import EVALUATION, VectorBuilder
+from uppertail.environments.calls import EnvironmentFailedError, begin_all
 from uppertail.environments.cartpole_swingup import CartpoleSwingup
 from uppertail.environments.chain import Chain, TreasureChain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import Bsuite, FromGymnasium, FrozenLake, Gym, builder_of
-from uppertail.environments.gymnax import Gymnax, XMiniGrid
-from uppertail.environments.host import (
-    EnvironmentFailedError,
-    HostBuilder,
-    HostEnvironment,
+from uppertail.environments.gymnasium import (
+    Bsuite,
+    FromGymnasium,
+    FrozenLake,
+    Gym,
+    GymnasiumBuilder,
+    HostEnvironments,
     HostStep,
-    begin_all,
+    builder_of,
     step_host,
     steps_in_python,
 )
+from uppertail.environments.gymnax import Gymnax, XMiniGrid
 from uppertail.environments.measured import measure_returns, returns_of
 from uppertail.environments.rich import RichChain, RichMDP, RichSea
 from uppertail.environments.rich_lock import RichLock

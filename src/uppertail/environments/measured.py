@@ -10,14 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
-from uppertail.environments.host import (
-    NOT_FINITE,
-    EnvironmentFailedError,
-    HostBuilder,
-    begin_host,
-    step_host,
-    steps_in_python,
-)
+from uppertail.environments.calls import NOT_FINITE, EnvironmentFailedError, begin_host
+from uppertail.environments.gymnasium import GymnasiumBuilder, step_host, steps_in_python
 from uppertail.types import PyTree, ReturnRange, TimeStep
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000
@@ -65,7 +59,7 @@ def _moment() -> str:
     return "The environment, while its returns were measured by a random policy (--env.returns avoids this),"
 
 
-def _host_episodes(builder: HostBuilder) -> Episodes:
+def _host_episodes(builder: GymnasiumBuilder) -> Episodes:
     """Episodes in an environment that Python steps."""
     environment, random = builder.open(0, 1), np.random.default_rng(0)
     rewards: list[float] = []

@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
 from uppertail.encodings import States
-from uppertail.environments import EnvironmentBuilder, HostBuilder, Interface, Reading, steps_in_python
+from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading, steps_in_python
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records import describe
@@ -119,7 +119,7 @@ class Run:
     @property
     def interface(self) -> Interface:
         """How a program talks to what was learned."""
-        if isinstance(self.builder, HostBuilder):
+        if isinstance(self.builder, GymnasiumBuilder):
             return self.builder.interface
         first = self.driver.first[0]
         read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
@@ -147,7 +147,7 @@ def driver_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], set
     if steps_in_python(builder):
         return HostDriver(builder, keys, seeds, settings.num_envs)
     if settings.num_envs > 1:
-        never = ", or use --env.compile never" if isinstance(builder, HostBuilder) else ""
+        never = ", or use --env.compile never" if isinstance(builder, GymnasiumBuilder) else ""
         raise InputError(
             f"num_envs is {settings.num_envs}, but this environment is compiled, where more seeds side by side do the "
             f"same: leave it out{never}."

@@ -12,9 +12,9 @@ import numpy as np
 from gymnasium import spaces
 
 from uppertail.environments.builders import EVALUATION
+from uppertail.environments.calls import import_extra, make_registered
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
-from uppertail.environments.gymnasium.vector import Vector
-from uppertail.environments.packages import import_extra, make_registered
+from uppertail.environments.gymnasium.vector import HostEnvironments
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
@@ -71,7 +71,7 @@ class DmEnvironment(gymnasium.Env[Any, Any]):
             layer = vars(layer).get("_env")
 
 
-class Logged(Vector):
+class Logged(HostEnvironments):
     """One environment of bsuite's, in bsuite's own log; a checkpoint keeps what the log has counted."""
 
     def saved(self) -> dict[str, np.ndarray]:
@@ -143,7 +143,7 @@ class Bsuite(GymnasiumBuilder):
     def bare_maker(self) -> functools.partial[DmEnvironment]:
         return functools.partial(_make, self.id)
 
-    def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> Vector:
+    def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironments:
         vector = super().open(seed, num_envs, time_limit)
         if self.results_dir is None or seed >= EVALUATION:
             return vector

@@ -4,22 +4,23 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import gymnasium
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import Preferences
+from uppertail.encodings import ObservationSpace, Preferences
+from uppertail.environments.base import EnvironmentBuilder
 from uppertail.environments.builders import EVALUATION, PackageBuilder
+from uppertail.environments.calls import described
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import inspection, tables
 from uppertail.environments.gymnasium.adapter import AdapterMaker, VectorOfOne, close_quietly
-from uppertail.environments.gymnasium.vector import Vector
+from uppertail.environments.gymnasium.vector import HostEnvironments
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
-from uppertail.environments.host import HostBuilder
 from uppertail.environments.spaces import Interface
-from uppertail.errors import InputError, message_of
+from uppertail.errors import InputError
 
 MOST_PLACES = 2**30
 """The largest power of 2 that an integer of 32 bits can be."""
@@ -34,8 +35,8 @@ VECTORS: dict[str, Callable[..., VectorEnv[Any, Any, Any]]] = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GymnasiumBuilder(HostBuilder, PackageBuilder):
-    """An environment of Gymnasium.
+class GymnasiumBuilder(PackageBuilder):
+    """Opens environments of Gymnasium, which Python steps; those that show a table can also be compiled.
 
     Args:
         compile: auto (an environment that exposes its transition table is compiled) or never.
@@ -75,9 +76,6 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
         """Why the environment cannot be made, where more is known than the exception says."""
         del error
 
-    def require_new(self, made: Made) -> None:
-        """Refuses an environment that was made before, where that can be."""
-
     def maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew, in its wrappers."""
         return functools.partial(make_wrapped, self.bare_maker(), self.wrappers or [], self.stack)
@@ -89,11 +87,9 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
         except (InputError, KeyboardInterrupt):
             raise
         except BaseException as error:  # the environment's own code may raise anything
-            because = f"{self.label} cannot be made ({type(error).__name__}: {message_of(error)})."
-            raise InputError(self.explain(error) or because) from error
+            raise InputError(self.explain(error) or f"{self.label} cannot be made ({described(error)}).") from error
         if not isinstance(made, gymnasium.Env | VectorEnv):
             raise InputError(f"{self.label} gives {made!r}: give a function that makes a Gymnasium environment.")
-        self.require_new(made.unwrapped)
         return made
 
     def seed_of_resets(self, seed: int) -> int | None:
@@ -107,6 +103,7 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
 
     @property
     def compiles(self) -> bool:
+        """Whether the environment is to be compiled."""
         return self.compile == "auto" and self.inspected.has_table and self.inspected.table_error is None
 
     @property
@@ -128,7 +125,18 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
 
     @property
     def interface(self) -> Interface:
+        """How observations are read, and actions numbered."""
         return self.inspected.interface
+
+    @property
+    def observations(self) -> ObservationSpace:
+        """The space of its observations."""
+        return self.interface.reading.space
+
+    @property
+    def num_actions(self) -> int:
+        """Number of discrete actions."""
+        return self.interface.num_actions
 
     @property
     def rows(self) -> int:
@@ -136,17 +144,16 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
 
     @property
     def time_limit(self) -> int | None:
+        """Steps after which an episode is truncated; None: not known."""
         return self.inspected.time_limit
 
     @property
     def may_go_on(self) -> bool:
+        """Whether nothing is known that would truncate an episode."""
         return self.time_limit is None and not self.inspected.limits_itself
 
-    @property
-    def has_processes(self) -> bool:
-        return self.vectorization == "async"
-
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
+        """The compiled environment; InputError if it cannot be compiled."""
         del key  # nothing is drawn at random
         if not self.inspected.has_table or self.inspected.table_error:
             why = self.inspected.table_error or "it shows no table of its transitions (`unwrapped.P`)"
@@ -157,10 +164,14 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
         finally:
             close_quietly(env)
 
-    def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> Vector:
+    def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironments:
+        """The environments of one seed, from which the seeds of their episodes come; InputError if it cannot be done.
+
+        `time_limit`: steps after which episodes are truncated where they have no limit of their own.
+        """
         seen, env, reset_seed = self.inspected, self.make(), self.seed_of_resets(seed)
         if isinstance(env, VectorEnv):
-            return Vector(env, seen.interface, seed, reset_seed)
+            return HostEnvironments(env, seen.interface, seed, reset_seed)
         limit = time_limit if seen.time_limit is None else None
         adapted = functools.partial(AdapterMaker, limit=limit, reading=seen.interface.reading, example=seen.example)
         if num_envs == 1:
@@ -169,7 +180,7 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
             close_quietly(env)
             makers = [adapted(self.maker())] * num_envs
             vector = VECTORS[self.vectorization](makers, autoreset_mode=AutoresetMode.DISABLED)
-        return Vector(vector, seen.interface, seed, reset_seed, adapted=True)
+        return HostEnvironments(vector, seen.interface, seed, reset_seed, adapted=True)
 
     @functools.cached_property
     def inspected(self) -> inspection.Inspected:
@@ -186,3 +197,8 @@ class GymnasiumBuilder(HostBuilder, PackageBuilder):
         if self.reset_seed is not None:
             return "its episodes begin as reset_seed says"
         return "its observations are hashed" if self.encoding == "hashed" else tables.table_error(env)
+
+
+def steps_in_python(builder: EnvironmentBuilder) -> TypeGuard[GymnasiumBuilder]:
+    """Whether Python steps a builder's environments."""
+    return isinstance(builder, GymnasiumBuilder) and not builder.compiles

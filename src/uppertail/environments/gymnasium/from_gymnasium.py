@@ -58,15 +58,15 @@ class FromGymnasium(GymnasiumBuilder):
     def bare_maker(self) -> Callable[[], Made]:
         return self._copy if isinstance(self.environment, gymnasium.Env | VectorEnv) else self.environment
 
-    def require_new(self, made: Made) -> None:
-        if isinstance(self.environment, gymnasium.Env | VectorEnv):
-            return  # it is copied
-        if any(made is before() for before in self._made):
+    def make(self) -> Made:
+        made = super().make()
+        if any(made.unwrapped is before() for before in self._made):
             raise InputError(
                 f"{self.id} gives the same environment again: give a function that makes a new one at each call, as in "
                 "train(lambda: MyEnvironment())."
             )
-        self._made.append(weakref.ref(made))
+        self._made.append(weakref.ref(made.unwrapped))
+        return made
 
     @functools.cached_property
     def _made(self) -> list[weakref.ref[Made]]:

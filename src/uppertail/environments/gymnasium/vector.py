@@ -1,19 +1,42 @@
 """A Gymnasium vector environment, in any of its autoreset modes."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from gymnasium.vector.utils import iterate
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
+from uppertail.environments.calls import NOT_FINITE, EnvironmentFailedError, call, require_finite
 from uppertail.environments.gymnasium.adapter import close_quietly
-from uppertail.environments.host import HostEnvironment, HostStep
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError
 
 NONE = -1
 """Fills the actions of the shorter episodes, in a checkpoint."""
+
+
+class HostStep(NamedTuple):
+    """One step of environments side by side."""
+
+    next_observation: np.ndarray  # after the step, also at an episode's end
+    reward: Float[np.ndarray, " envs"]
+    terminated: Bool[np.ndarray, " envs"]
+    truncated: Bool[np.ndarray, " envs"]
+    observation: np.ndarray  # for the next action: the first of a new episode, if one has ended
+    real: Bool[np.ndarray, " envs"]  # False for a step that only reset the environment
+
+
+def step_host(host: "HostEnvironments", actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
+    """One step of all environments, as `call` makes it; its rewards and observations must be finite, too."""
+    now = call(lambda: host.step(actions), where)
+    if not np.isfinite(now.reward).all():
+        raise EnvironmentFailedError(NOT_FINITE.format(where(), now.reward[~np.isfinite(now.reward)][0]))
+    require_finite(now.next_observation, where)
+    if now.observation is not now.next_observation:
+        require_finite(now.observation, where)
+    return now
 
 
 def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = None) -> int:
@@ -26,8 +49,8 @@ def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = 
     return int(np.random.SeedSequence((seed, environment, episode)).generate_state(1)[0])
 
 
-class Vector(HostEnvironment):
-    """Environments side by side. No step crosses an episode's end, in any of Gymnasium's autoreset modes.
+class HostEnvironments:
+    """The environments of one seed, side by side. No step crosses an episode's end, in any autoreset mode.
 
     In the mode `DISABLED` this class resets them: each episode has its own seed, or `reset_seed`, and a checkpoint can
     restore it. To go back to an episode, its seed and its actions are played again: an environment that keeps to
@@ -49,18 +72,17 @@ class Vector(HostEnvironment):
                 f"reset_seed is {reset_seed}, but this vector environment resets itself, with seeds of its own: leave "
                 "reset_seed out, or make it with AutoresetMode.DISABLED."
             )
+        self.num_envs = env.num_envs
         self.episodes = np.zeros(env.num_envs, np.int64)
         self.actions: list[list[int]] = [[] for _ in range(env.num_envs)]
         self.resetting = np.zeros(env.num_envs, bool)
 
-    @property
-    def num_envs(self) -> int:
-        return self.env.num_envs
-
     def reset(self) -> np.ndarray:
+        """The first observation of each environment's first episode."""
         return self._all_at(0)
 
     def begin_another(self, episodes: int) -> np.ndarray:
+        """The first observations of new episodes in place of those in progress, after so many have ended."""
         return self._all_at(max(int(self.episodes.max()), episodes) + 1)
 
     def _all_at(self, episode: int) -> np.ndarray:
@@ -70,6 +92,7 @@ class Vector(HostEnvironment):
         return self._arrays(self.env.reset(seed=self._seeds())[0])
 
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
+        """One step of all of them; an episode that ends is followed by another."""
         if self.mode is AutoresetMode.DISABLED:  # in other modes, episodes cannot be restored
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.append(action)
@@ -90,6 +113,7 @@ class Vector(HostEnvironment):
         return HostStep(next_observation, rewards, terminated.copy(), truncated & ~terminated, observation, real)
 
     def saved(self) -> dict[str, np.ndarray]:
+        """Arrays from which `restore` can go back to the episodes in progress; empty if it cannot."""
         if self.mode is not AutoresetMode.DISABLED:
             return {}
         longest = max(map(len, self.actions))
@@ -97,7 +121,10 @@ class Vector(HostEnvironment):
         return {"episode": self.episodes.copy(), "actions": np.array(padded, np.int64).reshape(self.num_envs, longest)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
-        """Plays the saved actions again; a shorter episode begins later, so that all end at the same step."""
+        """Plays the saved actions again, or begins other episodes; the current observations.
+
+        A shorter episode begins later, so that all end at the same step.
+        """
         observation = self.reset()
         if not arrays:
             return observation
@@ -116,6 +143,7 @@ class Vector(HostEnvironment):
         return observation
 
     def close(self) -> None:
+        """Frees the resources of the environments."""
         close_quietly(self.env)
 
     def _stepped(self, actions: Int[np.ndarray, " envs"]) -> Any:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from uppertail.encodings import ObservationSpace
 from uppertail.environments.base import Environment, WatchedEnvironment, WatchedStep
 from uppertail.environments.builders import EVALUATION, PackageBuilder
-from uppertail.environments.host import call
+from uppertail.environments.calls import call
 from uppertail.environments.spaces import Reading, read_space, require_discrete
 from uppertail.errors import InputError
 from uppertail.schema import require_type

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.environments import EVALUATION, EnvironmentFailedError, HostBuilder, begin_all, step_host
+from uppertail.environments import EVALUATION, EnvironmentFailedError, GymnasiumBuilder, begin_all, step_host
 from uppertail.training.drivers.base import EVALUATION_STEPS, Played
 from uppertail.types import PyTree
 
@@ -19,7 +19,7 @@ REHEARSED = 2  # how many of these environments are tried before training
 AT_FIRST = "at the first reset of its evaluation"
 
 
-def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
+def rehearse(builder: GymnasiumBuilder, seed: int, first: np.ndarray) -> None:
     """Begins an evaluation episode, so that errors of its environments show before training.
 
     Its observations must be finite, and of the shape and type of the first ones of training.
@@ -36,7 +36,7 @@ def rehearse(builder: HostBuilder, seed: int, first: np.ndarray) -> None:
 
 
 def play(
-    builder: HostBuilder,
+    builder: GymnasiumBuilder,
     seeds: list[int],
     in_training: int,
     act: Callable[..., Any],
@@ -80,6 +80,6 @@ def play(
     return Played(*(each.reshape(count, -1)[:, :episodes] for each in (returns, lengths)))
 
 
-def _side_by_side(builder: HostBuilder, most: int, in_training: int) -> int:
+def _side_by_side(builder: GymnasiumBuilder, most: int, in_training: int) -> int:
     """How many environments of a seed to open; with processes no more than in training, as each imports JAX anew."""
-    return min(most, in_training) if builder.has_processes else most
+    return min(most, in_training) if builder.vectorization == "async" else most

@@ -9,7 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-from uppertail.environments import EnvironmentFailedError, HostBuilder, HostEnvironment, begin_all, measure_returns
+from uppertail.environments import (
+    EnvironmentFailedError,
+    GymnasiumBuilder,
+    HostEnvironments,
+    begin_all,
+    measure_returns,
+)
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.networks import Network
@@ -31,12 +37,12 @@ CHUNK_STEPS = 512  # environment steps of each seed between two calls of the cal
 class HostDriver(Driver):
     """Runs of all seeds in environments that Python steps: one program acts for all, and one learns for each group."""
 
-    def __init__(self, builder: HostBuilder, keys: SeedKeys, seeds: list[int], num_envs: int) -> None:
+    def __init__(self, builder: GymnasiumBuilder, keys: SeedKeys, seeds: list[int], num_envs: int) -> None:
         self.builder, self.keys, self.seeds = builder, keys, seeds
         self.observations, self.num_actions = builder.observations, builder.num_actions
         self.groups = Groups(len(seeds))
         self._keys = self.groups.split(keys.run)
-        self.hosts: list[HostEnvironment] = []
+        self.hosts: list[HostEnvironments] = []
         try:
             self.hosts += (builder.open(seed, num_envs) for seed in seeds)
             again, first = (

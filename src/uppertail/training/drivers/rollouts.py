@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from uppertail.environments import HostEnvironment, HostStep, step_host
+from uppertail.environments import HostEnvironments, HostStep, step_host
 from uppertail.training.loop import Episode, StepRecord
 from uppertail.types import POLICY_CHOICE, Transition
 
@@ -20,7 +20,7 @@ class Rollouts:
     In each episode in progress the next action is already chosen; `episodes` ended and `steps` were made before.
     """
 
-    def __init__(self, host: HostEnvironment, seed: int, episode: Episode, episodes: int, steps: int) -> None:
+    def __init__(self, host: HostEnvironments, seed: int, episode: Episode, episodes: int, steps: int) -> None:
         self.host, self.seed = host, seed
         self.waiting = 0
         self._observation, self._action = np.asarray(episode.observation), np.asarray(episode.action)

@@ -1,0 +1,74 @@
+"""Calls of code that is not ours, packages and environments, whose errors become sentences."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from uppertail.errors import InputError, message_of, nearest
+
+Answer = TypeVar("Answer")
+
+NOT_FINITE = "{} gave the reward {}: rewards must be finite numbers of 32 bits."
+"""The sentence on a reward that is not finite."""
+
+
+class EnvironmentFailedError(InputError):
+    """An environment raised an exception, or gave a number that is not finite; its text says which, and when."""
+
+
+def import_extra(package: str, extra: str) -> Any:
+    """A package that an environment needs; InputError if it is not installed, or does not work here."""
+    remedy = f"run `pip install 'uppertail[{extra}]'`"
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        why = f"needs the module {error.name!r}, which is not installed"
+        raise InputError(f"This environment {why}: {remedy}.") from error
+    except Exception as error:  # a version that does not go with the others here may raise anything
+        raise InputError(f"{package} cannot be imported ({described(error)}): {remedy}.") from error
+
+
+def make_registered(package: str, asked: str, known: list[str], make: Callable[[], Any]) -> Any:
+    """What a package makes of an id; InputError if it is not registered, or cannot be made."""
+    if asked not in known:
+        raise InputError(f"There is no environment {asked!r} in {package} here.{nearest(asked, known)}")
+    try:
+        return make()
+    except Exception as error:
+        raise InputError(f"{asked} cannot be made ({described(error)}).") from error
+
+
+def described(error: BaseException) -> str:
+    """The type and the message of an exception, for a sentence."""
+    return f"{type(error).__name__}: {message_of(error)}"
+
+
+def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
+    """The result of `ask`, which calls an environment; an exception becomes a sentence that begins with `where`."""
+    try:
+        return ask()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        words = f": {message_of(error)}" if message_of(error) else ""
+        raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}{words}.") from error
+
+
+def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
+    """The first observations of episodes that `ask` begins, as `call` makes it; they must be finite, too."""
+    return require_finite(call(ask, where), where)
+
+
+def begin_all(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str) -> np.ndarray:
+    """The first observations of episodes that each seed's call begins, with a leading axis of seeds."""
+    wheres = [f"The environment of seed {seed}, {when}," for seed in seeds]
+    return np.stack([begin_host(ask, lambda w=where: w) for ask, where in zip(asked, wheres, strict=True)])
+
+
+def require_finite(observations: np.ndarray, where: Callable[[], str]) -> np.ndarray:
+    """The observations; EnvironmentFailedError unless all their numbers are finite."""
+    if observations.dtype.kind == "f" and not np.isfinite(observations).all():
+        raise EnvironmentFailedError(f"{where()} gave an observation that is not finite: all its numbers must be.")
+    return observations
