@@ -94,7 +94,7 @@ def measure(task: Task, method: str, seeds: int, first: int) -> dict[str, Any]:
         environment = dataclasses.replace(environment, radius=radius)
     elif method == "paper":
         environment, parts = dataclasses.replace(environment, features="scaled"), PAPER
-        settings = {name: value for name, value in PRESETS["paper"].options.items() if name != "learner"}
+        settings = {name: value for name, value in PRESETS["paper"].items() if name in ut.Settings.__dataclass_fields__}
     run = ut.Settings(seeds=seeds, seed=first, episodes=task.episodes, **settings)
     record = ut.train(environment, settings=run, **parts).record
     summary = record.summary()

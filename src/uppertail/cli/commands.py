@@ -1,11 +1,68 @@
 """The commands of `uppertail`, with all of their options. Imports no part of a run, so that help is fast."""
 
+import argparse
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
-from uppertail.cli.command import Command
-from uppertail.cli.options import Option, flag
+from uppertail.cli.options import Option, class_named, flag, options_of
+from uppertail.cli.parsing import Values, parse
+from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.training.settings import Settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command; the module of its name has the function `main`, which runs it."""
+
+    name: str
+    purpose: str  # in the list of all commands
+    description: str  # what its help says first
+    options: Mapping[str, Option]
+    parts: Sequence[str] = ()  # of a run, which are options, too, with their settings
+    settings: type | None = None  # a dataclass whose fields are options, too
+    more: Callable[[], str] = str  # what its help says last
+
+    def parse(self, arguments: Sequence[str]) -> Values:
+        """The values of its options; InputError if one is unknown or missing, or its value of another type."""
+        settings = {} if self.settings is None else options_of(self.settings)
+        values = parse(f"uppertail {self.name}", {**settings, **self.options}, self.parts, arguments)
+        if "folder" in values:
+            if values.folder is None:
+                raise InputError(
+                    f"Which run? `uppertail {self.name} DIR`, with the folder that `uppertail train` wrote to."
+                )
+            values["folder"] = Path(values.folder)
+        return values
+
+    def help(self, arguments: Sequence[str]) -> str:
+        """All of its options; with `--PART.help CLASS` among the arguments, the settings of that class."""
+        for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+            name, equals, value = argument.removeprefix("--").partition("=")
+            if name.endswith(".help") and (part := name.removesuffix(".help")) in self.parts:
+                kind = class_named(part, value if equals else following)
+                command, about = f"uppertail {self.name} --{part} {kind.__name__}", str(kind.__doc__)
+                parser = argparse.ArgumentParser(command, description=about.partition("\n\n")[0])
+                for setting, option in options_of(kind).items():
+                    option.show(f"{part}.{setting}", parser)
+                return parser.format_help().rstrip()
+        parser = argparse.ArgumentParser(f"uppertail {self.name}", description=self.description)
+        for name in self.parts:
+            part = PARTS[name]
+            own = f"or the import path of your own class; its settings: --{name}.NAME VALUE"
+            default = None if part.optional else part.default
+            Option(str, default, f"{part.meaning}: {part.choices}, {own}").show(name, parser)
+            parser.add_argument(f"--{name}.help", metavar="CLASS", help="list the settings of one of these")
+        for name, option in self.options.items():
+            option.show(name, parser)
+        if self.settings is not None:
+            group = parser.add_argument_group(str(self.settings.__doc__).partition(".\n")[0])
+            for name, option in options_of(self.settings).items():
+                option.show(name, group)
+        return f"{parser.format_help()}\n{self.more()}".rstrip()
+
 
 FOLDER = {"folder": Option(str, None, "the run's folder", nargs="?")}
 QUIET = {"quiet": flag("print nothing but errors")}
@@ -23,6 +80,7 @@ POLICY = {
         "the name or import path of a policy, or '{class_path: UCB, init_args: {low: 2, high: 2}}'",
     )
 }
+STEP = "the last recorded moment up to this environment step (default: the end)"
 EXACT_POLICY = "uniform, optimal (of the highest expected return, ties shared), or a .npy file of [states, actions]"
 TOLERANCE = "largest acceptable Wasserstein-1 error of a grid (default: 0.001 of the range of returns)"
 WORKERS = (
@@ -83,13 +141,7 @@ config-next.yaml; without that file the run has its old limit.""",
             """Plays episodes with the networks that a run of `uppertail train` learned, of every seed and held still;
 prints their returns with a 95% bootstrap interval over seeds, and writes evaluation-POLICY.json to the run's folder.
 Called again, it prints the same numbers.""",
-            {
-                **FOLDER,
-                "episodes": Option(int, 100, "episodes of each seed"),
-                **POLICY,
-                **TRUST,
-                **QUIET,
-            },
+            {**FOLDER, "episodes": Option(int, 100, "episodes of each seed"), **POLICY, **TRUST, **QUIET},
         ),
         Command(
             "watch",
@@ -116,9 +168,7 @@ the greedy path with upper bounds; of its end, or with --step of any moment that
                 **FOLDER,
                 "seed": Option(int | None, None, "which seed (default: the first)"),
                 "state": Option(int | None, None, "which state (default: the greedy path's first)"),
-                "step": Option(
-                    int | None, None, "the last recorded moment up to this environment step (default: the end)"
-                ),
+                "step": Option(int | None, None, STEP),
                 "json": flag("print the numbers as JSON"),
             },
         ),

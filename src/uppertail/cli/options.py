@@ -1,10 +1,13 @@
-"""Options of commands, and the classes that some of them name, whose settings are options, too."""
+"""Options of commands, as help shows them, and the classes that some of them name, whose settings are options, too."""
 
+import argparse
 import dataclasses
 import inspect
+import json
 import pydoc
+import types
 import typing
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 import docstring_parser
 
@@ -26,6 +29,21 @@ class Option:
     nargs: int | Literal["?", "*"] = 1  # as in argparse; ? or *: it is given without its name
     repeats: bool = False  # it may be given several times, and each time adds to a list
 
+    def show(self, name: str, parser: argparse._ActionsContainer) -> None:
+        """Adds the option to a command's help."""
+        if self.nargs in ("?", "*"):
+            parser.add_argument(name, nargs=self.nargs, help=self.text)
+        elif self.nargs == 0:
+            parser.add_argument(f"--{name}", action="store_true", help=self.text)
+        else:
+            default = json.dumps(self.default, default=str).strip('"')
+            known = "required" if self.default is REQUIRED else f"default: {default}"
+            choices = f"{{{','.join(map(str, get_args(self.kind)))}}}" if get_origin(self.kind) is Literal else None
+            kind = "" if choices else f"type: {_type_text(self.kind)}, "
+            text = f"{self.text} ({kind}{known})".replace("%", "%%")
+            shown = ("A", "B") if self.nargs == 2 else choices or name.rpartition(".")[2].upper()
+            parser.add_argument(f"--{name}", nargs=None if self.nargs == 1 else self.nargs, metavar=shown, help=text)
+
 
 def flag(text: str) -> Option:
     """An option without a value."""
@@ -46,6 +64,15 @@ def options_of(kind: Any) -> dict[str, Option]:
         for each in sorted(parameters, key=lambda each: each.default is not REQUIRED)
         if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
     }
+
+
+def _type_text(kind: Any) -> str:
+    """A type as help shows it: `int | null`."""
+    if get_origin(kind) in (typing.Union, types.UnionType, Literal):
+        return " | ".join(each if isinstance(each, str) else _type_text(each) for each in get_args(kind))
+    if kind is types.NoneType:
+        return "null"
+    return kind.__name__ if isinstance(kind, type) and not get_origin(kind) else str(kind).replace("typing.", "")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,24 +7,16 @@ import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import yaml
 
 from uppertail.cli.options import REQUIRED, Choice, Option, class_named, options_of
 from uppertail.errors import InputError, nearest, printable, short_text
 from uppertail.parts import PARTS
-from uppertail.presets import PRESETS, Preset
+from uppertail.presets import PRESETS
 from uppertail.schema import SCALARS, MismatchError, convert
 from uppertail.yaml_files import read_options
-
-
-class Given(NamedTuple):
-    """What is given for an option: text of the command line, or a value of a file."""
-
-    name: str
-    value: Any
-    is_text: bool = False
 
 
 class Values(dict[str, Any]):
@@ -42,25 +34,31 @@ def parse(program: str, options: Mapping[str, Option], parts: Sequence[str], arg
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)  # as `python -m uppertail` does, so that classes in the current folder are found
     typed = [*_typed(program, options, [*arguments])]
-    preset = _preset(typed) if "preset" in options else Preset({}, {})
-    files = _from_files(typed) if "config" in options else ()
-    given = [
-        each
-        for one in [*(Given(*item) for item in preset.options.items()), *files, *typed]
-        for each in _split(one, parts)
-    ]
+    preset = _preset(typed) if "preset" in options else {}
+    given: dict[str, Any] = {name: value for name, value in preset.items() if "." not in name}
+    files = [read_options(Path(value)) for name, value in typed if name == "config" and name in options and value]
+    for name, value in [*(item for file in files for item in file.items()), *typed]:
+        given |= _flat(name, value, parts)
     classes = {part: kind for part in parts if (kind := _class_of(part, given))}
-    for (part, name), settings in preset.settings.items():
-        if part in classes and classes[part].__name__ == name:
-            given[:0] = [Given(f"{part}.{setting}", value) for setting, value in settings.items()]
-    known = {f"{part}.{name}": each for part, kind in classes.items() for name, each in options_of(kind).items()}
-    values = _values(program, {**options, **known}, classes, [each for each in given if each.name not in parts])
-    chosen = {
-        part: Choice(kind, {name.partition(".")[2]: values[name] for name in values if name.startswith(f"{part}.")})
-        for part, kind in classes.items()
-    }
+    settings = {f"{part}.{name}": each for part, kind in classes.items() for name, each in options_of(kind).items()}
+    of_classes = {f"{kind.__name__}.": f"{part}." for part, kind in classes.items()}
+    for name, value in preset.items():
+        kind, dot, setting = name.partition(".")
+        if kind + dot in of_classes:
+            given.setdefault(of_classes[kind + dot] + setting, value)
+    known, values = {**options, **settings}, dict[str, Any]()
+    for name, value in given.items():
+        if name in known:
+            values[name] = _converted(name, value, known[name])
+        elif name not in parts:
+            dashes = "--" * any(name == each for each, _ in typed)
+            raise InputError(_unknown(program, known, classes, name, dashes))
+    for name, option in settings.items():
+        if option.default is REQUIRED and name not in values:
+            part, _, setting = name.partition(".")
+            raise InputError(f"{classes[part].__name__} needs {setting}: give it with --{name}.")
     return Values(
-        {part: chosen.get(part) for part in parts}
+        {part: classes.get(part) and _choice(part, classes[part], values) for part in parts}
         | {name: values.get(name, option.default) for name, option in options.items()}
     )
 
@@ -73,8 +71,8 @@ def content_of(value: Any) -> Any:
     return value
 
 
-def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iterator[Given]:
-    """What stands on the command line."""
+def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iterator[tuple[str, Any]]:
+    """What stands on the command line: each option's name, and its value."""
     if odd := next((each for each in rest if re.match(r"-(?!-|\.?\d)", each)), None):  # -1 and -.5 are values
         raise InputError(
             f"{printable(odd)} begins with one dash: write --NAME for an option, and --NAME=VALUE for a value that "
@@ -93,97 +91,70 @@ def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iter
         if count != 1 and (equals or len(found) != count):
             amount = f"{count} values" if count else "no value"
             raise InputError(f"--{name} takes {amount}: write --{name}{' VALUE' * count}.")
-        if count != 1:
-            yield Given(name, found if count else True)
-        elif option and option.repeats:
+        if option and option.repeats:
             repeated[name] = [*repeated.get(name, []), *_items("".join(found))]
-            yield Given(name, repeated[name])
+            yield name, repeated[name]
         else:
-            yield Given(name, "".join(found), is_text=True)
+            yield name, "".join(found) if count == 1 else found or True
     for name, option in options.items():
-        if unnamed and option.nargs == "*":
-            yield Given(name, unnamed)
-            unnamed = []
-        elif unnamed and option.nargs == "?":
-            yield Given(name, unnamed.pop(0), is_text=True)
+        if unnamed and option.nargs in ("?", "*"):
+            yield name, unnamed.pop(0) if option.nargs == "?" else [unnamed.pop(0) for _ in [*unnamed]]
     if unnamed:
         raise InputError(f"{printable(unnamed[0])!r} belongs to no option: `{program} --help` lists them.")
 
 
-def _from_files(typed: Sequence[Given]) -> Iterator[Given]:
-    """The options of the files of --config."""
-    for each in typed:
-        if each.name == "config" and each.value:
-            yield from (Given(name, value) for name, value in read_options(Path(each.value)).items())
-
-
-def _preset(typed: Sequence[Given]) -> Preset:
-    """The preset that is asked for."""
-    names = [each.value for each in typed if each.name == "preset"]
-    if not names or names[-1] == "null":
-        return Preset({}, {})
-    if names[-1] not in PRESETS:
-        hint = nearest(names[-1], PRESETS, 1)
-        raise InputError(f"There is no preset {names[-1]!r}: use {', '.join(PRESETS)}, or leave it out.{hint}")
-    if any(each.name == "config" for each in typed):
+def _preset(typed: Sequence[tuple[str, Any]]) -> Mapping[str, Any]:
+    """The options of the preset that is asked for."""
+    asked = dict(typed)
+    name = asked.get("preset", "null")
+    if name == "null":
+        return {}
+    if name not in PRESETS:
+        raise InputError(
+            f"There is no preset {name!r}: use {', '.join(PRESETS)}, or leave it out.{nearest(name, PRESETS, 1)}"
+        )
+    if "config" in asked:
         raise InputError("--preset and --config each describe a whole run: give one of them, with options beside it.")
-    return PRESETS[names[-1]]
+    return PRESETS[name]
 
 
-def _split(given: Given, parts: Sequence[str]) -> Iterator[Given]:
+def _flat(name: str, value: Any, parts: Sequence[str]) -> dict[str, Any]:
     """An option; of a part, its class and each of its settings."""
-    part, _, setting = given.name.partition(".")
-    content = content_of(given.value) if given.is_text else given.value
-    if part not in parts:
-        yield given
-    elif setting not in ("", "class_path"):
-        yield given._replace(name=f"{part}.{setting}")
-    elif not isinstance(content, Mapping):
-        yield Given(part, content)
-    else:
-        whole = content if {"class_path", "init_args"} & content.keys() else {"init_args": content}
-        settings = whole.get("init_args", {})
-        if whole.keys() - {"class_path", "init_args"} or not isinstance(settings, Mapping):
-            raise InputError(f"{part} is {short_text(content)}: use a class_path and, for its settings, init_args.")
-        if "class_path" in whole:
-            yield Given(part, whole["class_path"])
-        for name, value in settings.items():
-            yield Given(f"{part}.{name}", value)
+    part, _, setting = name.partition(".")
+    if part not in parts or setting not in ("", "class_path"):
+        return {name: value}
+    content = content_of(value)
+    if not isinstance(content, Mapping):
+        return {part: content}
+    whole = content if {"class_path", "init_args"} & content.keys() else {"init_args": content}
+    settings = whole.get("init_args", {})
+    if whole.keys() - {"class_path", "init_args"} or not isinstance(settings, Mapping):
+        raise InputError(f"{part} is {short_text(content)}: use a class_path and, for its settings, init_args.")
+    named = {part: whole["class_path"]} if "class_path" in whole else {}
+    return named | {f"{part}.{setting}": each for setting, each in settings.items()}
 
 
-def _class_of(part: str, given: Sequence[Given]) -> type | None:
-    """The class of a part that is named last, by default the usual one; an optional part has it only with settings."""
-    named = [each.value for each in given if each.name == part]
-    name = named[-1] if named else PARTS[part].default
-    has_settings = any(each.name.startswith(f"{part}.") for each in given)
-    if PARTS[part].optional and not has_settings and (not named or name in (None, "null")):
+def _class_of(part: str, given: Mapping[str, Any]) -> type | None:
+    """The class of a part, by default the usual one; an optional part has it only with settings."""
+    name = given.get(part, PARTS[part].default)
+    is_open = part not in given or name in (None, "null")
+    if PARTS[part].optional and is_open and not any(each.startswith(f"{part}.") for each in given):
         return None
     return class_named(part, name)
 
 
-def _values(
-    program: str, options: Mapping[str, Option], classes: Mapping[str, type], given: Sequence[Given]
-) -> dict[str, Any]:
-    """The values that are given."""
-    values: dict[str, Any] = {}
-    for each in given:
-        if (option := options.get(each.name)) is None:
-            raise InputError(_unknown(program, options, classes, each))
-        values[each.name] = _converted(each, option)
-    for name, option in options.items():
-        if option.default is REQUIRED and name not in values:
-            part, _, setting = name.partition(".")
-            raise InputError(f"{classes[part].__name__} needs {setting}: give it with --{name}.")
-    return values
+def _choice(part: str, kind: type, values: Mapping[str, Any]) -> Choice:
+    """A part's class and settings."""
+    prefix = f"{part}."
+    return Choice(kind, {name.removeprefix(prefix): values[name] for name in values if name.startswith(prefix)})
 
 
-def _unknown(program: str, options: Mapping[str, Option], classes: Mapping[str, type], given: Given) -> str:
+def _unknown(program: str, options: Mapping[str, Option], classes: Mapping[str, type], name: str, dashes: str) -> str:
     """Why an option is refused that there is not."""
-    part, _, setting = given.name.partition(".")
+    part, _, setting = name.partition(".")
     if part not in classes:
-        dashes = "--" * given.is_text
-        hint = nearest(given.name.replace("-", "_"), options, 1, dashes) or f" `{program} --help` lists them."
-        return f"There is no option {dashes}{printable(given.name)}.{hint}"
+        hint = nearest(name.replace("-", "_"), options, 1, dashes) or f" `{program} --help` lists them."
+        return f"There is no option {dashes}{printable(name)}.{hint}"
     kind = classes[part].__name__
     hint = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.") or (
         f" `{program} --{part}.help {kind}` lists its settings; to set those of another class, name it, too, with "
@@ -192,35 +163,33 @@ def _unknown(program: str, options: Mapping[str, Option], classes: Mapping[str, 
     return f"{kind} has no setting {printable(setting)!r}.{hint}"
 
 
-def _items(value: Any) -> list[Any]:
+def _items(text: str) -> list[Any]:
     """What is added to a list: the items of one, or an item."""
-    content = content_of(value)
-    return content if isinstance(content, list) else [content if isinstance(content, Mapping) else value]
+    content = content_of(text)
+    return content if isinstance(content, list) else [content if isinstance(content, Mapping) else text]
 
 
-def _converted(given: Given, option: Option) -> Any:
-    """A value as its option's type, if the type is one of plain values."""
-    readings = [given.value]
-    if given.is_text and given.value and option.kind is not str:
-        readings = [content_of(given.value), given.value]
+def _converted(name: str, value: Any, option: Option) -> Any:
+    """A value as its option's type, if the type is one of plain values; a text may be YAML."""
+    readings = [value]
+    if isinstance(value, str) and value and option.kind is not str:
+        readings = [content_of(value), value]
         with contextlib.suppress(ValueError):
-            readings.append(float(given.value))
+            readings.append(float(value))
     if not _is_plain(option.kind):
         return readings[0]
     if readings[0] is None and (option.default is None or types.NoneType in get_args(option.kind)):
         return None
     remedies = list[str]()
-    for value in readings if given.value != "" or option.kind is not str else ():
+    for reading in readings if value != "" or option.kind is not str else ():
         try:
-            return convert(value, option.kind)
+            return convert(reading, option.kind)
         except MismatchError as error:
             remedies.append(str(error))
     if readings[0] is None:
-        raise InputError(
-            f"{given.name} is null, but it needs a value: give one, or leave {given.name} out for its default."
-        )
-    shown = printable(given.value[:200]) if given.is_text else short_text(given.value)
-    raise InputError(f"{given.name} is {shown or 'empty'}: {[*remedies, 'give it a value'][0]}.")
+        raise InputError(f"{name} is null, but it needs a value: give one, or leave {name} out for its default.")
+    shown = printable(value[:200]) if isinstance(value, str) else short_text(value)
+    raise InputError(f"{name} is {shown or 'empty'}: {[*remedies, 'give it a value'][0]}.")
 
 
 def _is_plain(kind: Any) -> bool:
