@@ -27,7 +27,7 @@ import numpy as np
 import safetensors.numpy
 import yaml
 
-from uppertail.cli import main, request
+from uppertail.cli import main, train
 from uppertail.errors import InputError
 from uppertail.records import RunFolder, find_runs, write_text
 from uppertail.reports import outcomes
@@ -152,7 +152,7 @@ def read(folder: Path, name: str, whole: bool) -> None:
     """
     if name == "config.yaml":
         RunFolder(folder).config  # noqa: B018
-        request.read_request(folder / name)
+        train.read_request(folder / name)
         return
     if name == "networks.safetensors":
         LearnedFile.read(folder)

@@ -11,7 +11,7 @@ import pytest
 
 from uppertail import Categorical, Chain, FrozenLake, GaussianMixture, Settings, records
 from uppertail.cli.commands import COMMANDS
-from uppertail.cli.request import parse_request
+from uppertail.cli.train import parse_request
 from uppertail.encodings import OneHot, Scalar, Thermometer, Vector, require_state
 from uppertail.errors import InputError
 

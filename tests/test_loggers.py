@@ -16,7 +16,7 @@ import pytest
 import uppertail as ut
 from uppertail import records
 from uppertail.cli import main
-from uppertail.cli.request import parse_request
+from uppertail.cli.train import parse_request
 from uppertail.errors import InputError
 from uppertail.loggers import JSONL, TensorBoard, WandB, metrics
 

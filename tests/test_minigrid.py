@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uppertail.cli.request import parse_request
+from uppertail.cli.train import parse_request
 from uppertail.encodings import Hashed
 from uppertail.training.train import drive
 

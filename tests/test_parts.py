@@ -11,7 +11,7 @@ import yaml
 
 from uppertail import UCB, InputError, PerAction, RiskyArm, Settings
 from uppertail.cli import main
-from uppertail.cli.request import parse_request
+from uppertail.cli.train import parse_request
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.parts import PARTS
 from uppertail.training.gradients import with_short_forms

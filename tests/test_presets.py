@@ -9,7 +9,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from uppertail.cli.request import parse_request
+from uppertail.cli.train import parse_request
 from uppertail.errors import InputError
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from test_study_work import leave_run, save_episodes
-from uppertail.cli import main, study_running
+from uppertail.cli import main
 from uppertail.cli import study as command
 from uppertail.errors import InputError
 from uppertail.studies.cells import Cell, Outcome, differences, flat, name_of
@@ -28,7 +28,7 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 def inline(monkeypatch):
     """Cells are worked on in this process; what trains is replaced."""
     monkeypatch.setattr(command, "_workers", lambda config: 1)
-    return lambda trains: monkeypatch.setattr(study_running, "train", trains)
+    return lambda trains: monkeypatch.setattr(command, "train", trains)
 
 
 def study(**document):
@@ -167,18 +167,6 @@ def test_a_dry_run_says_how_many_and_writes_nothing(capsys, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_dry_run_checks_some_of_very_many_cells(capsys, monkeypatch):
-    asked, parse = [], command.parse_request
-    monkeypatch.setattr(command, "parse_request", lambda arguments: asked.append(arguments) or parse(arguments))
-    many = {"grid": {"seed": list(range(100)), "env.length": list(range(2, 22)), "width": [8, 9, 10, 11, 0]}}
-    monkeypatch.setattr(command, "SOME", 20)
-    assert main(["study", study(**many), "--dry-run"]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == "10,000 cells\n"
-    assert "width is 0" in captured.err
-    assert len(asked) <= 20
-
-
 def test_the_time_left_is_that_of_cells_like_those_that_are_done():
     waiting, pruned = Outcome("waiting"), Outcome("pruned", seconds=5)
     cells = {
@@ -188,13 +176,13 @@ def test_the_time_left_is_that_of_cells_like_those_that_are_done():
         "d": waiting,
         "e": pruned,
     }
-    assert study_running.time_left(cells, 2) == "about 100 seconds"
-    assert study_running.time_left(cells, 1) == "about 3 minutes"
-    assert study_running.time_left({"a": Outcome("done", seconds=9000), "b": waiting}, 4) == "about 2.5 hours"
-    assert study_running.time_left({"c": waiting}, 2) == "unknown, as no cell is done"
-    assert study_running.time_left({"a": pruned}, 2) == "about 0 seconds"
-    assert study_running.counts(cells | {"f": Outcome("failed"), "g": Outcome("begun")}) == "3 done, 1 begun, 1 failed"
-    assert study_running.line(cells, 2) == "3 of 5 cells have ended; time left: about 100 seconds"
+    assert command.time_left(cells, 2) == "about 100 seconds"
+    assert command.time_left(cells, 1) == "about 3 minutes"
+    assert command.time_left({"a": Outcome("done", seconds=9000), "b": waiting}, 4) == "about 2.5 hours"
+    assert command.time_left({"c": waiting}, 2) == "unknown, as no cell is done"
+    assert command.time_left({"a": pruned}, 2) == "about 0 seconds"
+    assert command.counts(cells | {"f": Outcome("failed"), "g": Outcome("begun")}) == "3 done, 1 begun, 1 failed"
+    assert command.progress(cells, 2) == "3 of 5 cells have ended; time left: about 100 seconds"
 
 
 def test_settings_are_compared_under_the_names_of_options():

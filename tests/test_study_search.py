@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from test_study_work import leave_run, save_episodes
-from uppertail.cli import main, study_running
+from uppertail.cli import main
 from uppertail.cli import study as command
 from uppertail.errors import InputError
 from uppertail.studies.definition import Definition
@@ -70,7 +70,7 @@ def test_without_optuna_its_extra_is_named(monkeypatch, capsys):
 def inline(monkeypatch):
     pytest.importorskip("optuna", reason="Optuna is not installed")
     monkeypatch.setattr(command, "_workers", lambda config: 1)
-    return lambda trains: monkeypatch.setattr(study_running, "train", trains)
+    return lambda trains: monkeypatch.setattr(command, "train", trains)
 
 
 def trains(cell, place, beside):
@@ -159,7 +159,7 @@ def test_a_real_run_reports_to_optuna_and_is_ended_early(inline, monkeypatch):
         reported.append(trial.number)
         return trial.number == 1
 
-    inline(study_running.train)
+    inline(command.train)
     monkeypatch.setattr("optuna.trial.Trial.should_prune", should_prune)
     base = {"env.length": 3, "seeds": 1, "width": 8, "hidden_layers": 1, "replay_size": 99, "episodes": 200}
     study = written(base=base, search={"seed": [0, 1]}, trials=2)

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from uppertail.cli import resume, study_running
+from uppertail.cli import resume, study
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.studies import folder as of_folder
@@ -185,7 +185,7 @@ def test_a_cell_with_a_checkpoint_is_resumed(folder, monkeypatch):
     (place / "config.yaml").touch()
     (place / "checkpoints" / "step-000000512.safetensors").touch()
     monkeypatch.setattr(resume, "go_on", lambda *arguments: asked.append(arguments) or 0)
-    study_running.train(cell, place, [])
+    study.train(cell, place, [])
     assert asked == [(place, None, True, True, [])]
 
 

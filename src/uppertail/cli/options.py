@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import functools
 import inspect
 import json
 import pydoc
@@ -50,6 +51,7 @@ def flag(text: str) -> Option:
     return Option(bool, False, text, nargs=0)
 
 
+@functools.cache
 def options_of(kind: Any) -> dict[str, Option]:
     """The arguments of a class by name, with the types that it declares and what its docstring says of them."""
     try:

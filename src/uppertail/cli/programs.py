@@ -4,14 +4,10 @@ import hashlib
 import os
 import platform
 import warnings
-import zlib
 from pathlib import Path
 
 LARGEST = 2**30
 """Bytes of programs that are kept at most; the oldest are deleted first."""
-
-ZSTANDARD = b"\x28\xb5\x2f\xfd"
-"""The first bytes of a file that JAX compressed with zstandard, which may not be installed now."""
 
 
 def keep() -> None:
@@ -35,27 +31,12 @@ def keep() -> None:
 
 
 def tidy(folder: Path, largest: int) -> None:
-    """Deletes the oldest programs beyond a size, and incomplete ones, which a killed process leaves."""
-    files = {file: file.stat() for file in folder.glob("*-cache")}
-    mark, size = folder / ".tidy", 0
-    tidied = mark.stat().st_mtime_ns if mark.exists() else 0
-    for file, facts in sorted(files.items(), key=lambda item: item[1].st_mtime_ns, reverse=True):
-        size += facts.st_size
-        if size > largest or (facts.st_mtime_ns >= tidied and not _whole(file.read_bytes())):
+    """Deletes the oldest programs beyond a size."""
+    size = 0
+    for file in sorted(folder.glob("*-cache"), key=lambda file: -file.stat().st_mtime_ns):
+        size += file.stat().st_size
+        if size > largest:
             file.unlink(missing_ok=True)
-    if files:
-        mark.touch()
-
-
-def _whole(content: bytes) -> bool:
-    """Whether a program's file is complete."""
-    if content.startswith(ZSTANDARD):
-        return True
-    try:
-        zlib.decompress(content)
-    except zlib.error:
-        return False
-    return True
 
 
 def _processor() -> str:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from uppertail import records
 from uppertail.cli.parsing import Values
-from uppertail.cli.request import read_request
-from uppertail.cli.train import train
+from uppertail.cli.train import read_request, train
 from uppertail.cli.trained import require_trust
 from uppertail.errors import InputError
 from uppertail.training import process

@@ -1,30 +1,31 @@
 """`uppertail study`: many runs of `uppertail train` from one file, on one machine or many."""
 
+import contextlib
 import dataclasses
-import functools
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from rich.console import Console
 
 from uppertail import records
-from uppertail.cli import study_running
+from uppertail.cli import programs, resume
+from uppertail.cli.output import complain
 from uppertail.cli.parsing import Values
-from uppertail.cli.request import parse_request
-from uppertail.cli.study_running import show_comparison
+from uppertail.cli.study_tables import show_cells, show_comparison, show_trials
+from uppertail.cli.train import begin, parse_request
 from uppertail.errors import InputError
 from uppertail.studies import pool
-from uppertail.studies.cells import Cell, differences, flat, key, text
+from uppertail.studies.cells import Cell, Outcome, differences, flat, key
 from uppertail.studies.comparison import compare, labels, select_runs
 from uppertail.studies.definition import Definition
-from uppertail.studies.folder import StudyFolder, settings_of
-from uppertail.studies.summary import Settings
+from uppertail.studies.folder import SUMMARY, StudyFolder, checkpoints, finished_run, settings_of
+from uppertail.studies.search import Search, open_study
+from uppertail.studies.summary import Settings, summary
 from uppertail.training import process
-
-SOME = 100
-"""The most cells that a dry run checks; a cell takes about a tenth of a second."""
 
 
 def main(config: Values) -> int:
@@ -41,7 +42,25 @@ def main(config: Values) -> int:
     definition = Definition.read(file)
     folder.exists()
     workers = min(_workers(config), len(definition.cells))
-    return (_dry_run if config["dry-run"] else _run)(config, definition, folder, workers)
+    if config["dry-run"]:
+        outcomes = folder.outcomes(definition)
+        done = counts(outcomes)
+        print(f"{len(outcomes):,} cells" + (f": {done}" if done else ""), flush=True)
+        _checked(definition, folder)
+        print(f"Time left with {workers} at a time: {time_left(outcomes, workers)}")
+        return 0
+    settings = _checked(definition, folder)
+    say: Callable[[str], object] = (lambda line: None) if config.quiet else print
+    folder.make(definition)
+    with records.locked(folder.path):
+        for line in folder.release(definition):
+            say(line)
+        try:
+            _run(config, definition, folder, workers)
+        except KeyboardInterrupt:
+            say(f"Finished cells are kept: `uppertail study {folder.path}` continues from there.")
+            raise
+        return _conclude(definition, folder, settings, config.quiet)
 
 
 def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
@@ -64,49 +83,8 @@ def _workers(config: Values) -> int:
     return process.cores() if importlib.util.find_spec("distributed") or config.launcher != "here" else 1
 
 
-def _dry_run(config: Values, definition: Definition, folder: StudyFolder, workers: int) -> int:
-    """Says how many cells there are, after checking some of them, and about how long they take."""
-    del config
-    outcomes = folder.outcomes(definition)
-    counts = study_running.counts(outcomes)
-    print(f"{len(outcomes):,} cells" + (f": {counts}" if counts else ""), flush=True)
-    _check_some(definition, folder)
-    print(f"Time left with {workers} at a time: {study_running.time_left(outcomes, workers)}")
-    return 0
-
-
-def _run(config: Values, definition: Definition, folder: StudyFolder, workers: int) -> int:
-    settings = _check_all(definition, folder)
-    say: Callable[[str], object] = (lambda line: None) if config.quiet else print
-    alone = workers == 1 and config.scheduler is None and config.launcher == "here"
-    connect = functools.partial(
-        pool.connected, workers, config.scheduler, config.launcher, definition.jobs, folder.path.resolve()
-    )
-    folder.make(definition)
-    with records.locked(folder.path):
-        for line in folder.release(definition):
-            say(line)
-        if any(each.is_open for each in folder.outcomes(definition).values()) or definition.space:
-            try:
-                study_running.run(definition, folder, None if alone else connect, workers, config.quiet)
-            except KeyboardInterrupt:
-                say(f"Finished cells are kept: `uppertail study {folder.path}` continues from there.")
-                raise
-        return study_running.conclude(definition, folder, settings, config.quiet)
-
-
-def _compare(study: str | None, out: str | None, a: str, b: str) -> int:
-    folder = None if study is None else _places(study, out)[1]
-    sides, left_out = zip(*(select_runs(what, folder) for what in (a, b)), strict=True)
-    names = labels([*sides[0], *sides[1]])
-    show_comparison(a, b, compare(*({names[env]: sample for env, sample in side.items()} for side in sides)))
-    if unfinished := list(dict.fromkeys([*left_out[0], *left_out[1]])):
-        print(f"Left out, as they are not finished: {', '.join(unfinished)}.")
-    return 0
-
-
-def _check_all(definition: Definition, folder: StudyFolder) -> Settings:
-    """Checks every cell, or those at the ends of a search, and returns the settings of each, flat."""
+def _checked(definition: Definition, folder: StudyFolder) -> Settings:
+    """Checks every cell, or those at the ends of a search; returns the settings of each cell, flat."""
     if definition.space is None:
         return _check(definition.cells, folder)
     if folder.definition.is_file():
@@ -116,20 +94,6 @@ def _check_all(definition: Definition, folder: StudyFolder) -> Settings:
     for probe in definition.space.probes():  # any two may be the same
         _check([probe], folder)
     return {}
-
-
-def _check_some(definition: Definition, folder: StudyFolder) -> None:
-    """Checks one cell for each value of each option, up to a hundred."""
-    if definition.space is None:
-        known: set[tuple[str, str]] = set()
-        some: list[Cell] = []
-        for cell in definition.cells:
-            values = {(option, text(value)) for option, value in cell.options.items()}
-            some += [] if values <= known else [cell]
-            known |= values
-        _check(some[:SOME], folder)
-    else:
-        _check_all(definition, folder)
 
 
 def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, Any]]:
@@ -154,3 +118,96 @@ def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, An
                 f"The cell folder {place} has other settings ({other}): choose another --out, or remove it."
             )
     return found
+
+
+def _run(config: Values, definition: Definition, folder: StudyFolder, workers: int) -> None:
+    """Runs the cells that have not ended: one after another in this process, or by workers."""
+    outcomes, place = folder.outcomes(definition), folder.path.resolve()
+    search = None if definition.space is None else Search(open_study(folder.path), definition.space)
+    if search is None and not any(each.is_open for each in outcomes.values()):
+        return
+    cells = search.cells() if search else (cell for cell in definition.cells if outcomes[cell.name].is_open)
+    work = pool.Work(place, train, definition.space)
+    with contextlib.ExitStack() as stack:
+        if workers == 1 and config.scheduler is None and config.launcher == "here":
+            ended = ((cell, work(cell)) for cell in cells)
+        else:
+            cluster = pool.connected(workers, config.scheduler, config.launcher, definition.jobs, place)
+            ended = pool.outcomes(work, cells, stack.enter_context(cluster))
+        status = stack.enter_context(Console(stderr=True, quiet=config.quiet).status(progress(outcomes, workers)))
+        for cell, outcome in ended:
+            if folder.outcome(cell.name) is None:  # its worker died, and could not say so
+                folder.end(cell.name, outcome)
+            if search is not None:
+                search.tell(cell, outcome)
+            outcomes[cell.name] = outcome
+            status.update(progress(outcomes, workers))
+
+
+def train(cell: Cell, place: Path, beside: Sequence[Callable[[Any], object]]) -> None:
+    """Trains a cell to its end, from its last checkpoint if there is one."""
+    programs.keep()
+    if (place / records.CONFIG).is_file() and checkpoints(place):
+        code = resume.go_on(place, None, True, True, beside)
+    else:
+        asked = parse_request([*cell.arguments, f"--out={place}", "--overwrite", "--quiet"])
+        code = begin(asked, beside)
+    if code:
+        raise KeyboardInterrupt(code - 128)
+
+
+def _conclude(definition: Definition, folder: StudyFolder, settings: Settings, quiet: bool) -> int:
+    """Writes study.json, shows a table, and lists the cells that failed; returns the exit code."""
+    outcomes = folder.outcomes(definition)
+    if definition.space is not None:
+        document, show = Search(open_study(folder.path), definition.space).summary(), show_trials
+    else:
+        ended = [cell for cell in definition.cells if outcomes[cell.name].state in ("done", "failed")]
+        runs = {cell.name: run for cell in ended if (run := finished_run(folder.cell(cell)))}
+        document, show = summary(definition, settings, outcomes, runs), show_cells
+    folder.write(document)
+    if not quiet:
+        show(document)
+        print(f"{progress(outcomes, 1)}; all numbers in {folder.path / SUMMARY}")
+        print(f"Programs compiled: {folder.compilations()}")
+    for name, outcome in outcomes.items():
+        if outcome.state == "failed":
+            complain(f"The cell {name} failed: {outcome.message}")
+    return 0 if all(each.state in ("done", "pruned") for each in outcomes.values()) else 1
+
+
+def _compare(study: str | None, out: str | None, a: str, b: str) -> int:
+    folder = None if study is None else _places(study, out)[1]
+    sides, left_out = zip(*(select_runs(what, folder) for what in (a, b)), strict=True)
+    names = labels([*sides[0], *sides[1]])
+    show_comparison(a, b, compare(*({names[env]: sample for env, sample in side.items()} for side in sides)))
+    if unfinished := list(dict.fromkeys([*left_out[0], *left_out[1]])):
+        print(f"Left out, as they are not finished: {', '.join(unfinished)}.")
+    return 0
+
+
+def counts(outcomes: Mapping[str, Outcome]) -> str:
+    """`12 done, 1 failed`; empty if nothing has begun."""
+    count = Counter("done" if each.state == "pruned" else each.state for each in outcomes.values())
+    return ", ".join(f"{count[state]} {state}" for state in ("done", "begun", "failed") if count[state])
+
+
+def time_left(outcomes: Mapping[str, Outcome], workers: int) -> str:
+    """About how long the rest takes, if each cell takes as long as those that are done, on average."""
+    done = [each.seconds for each in outcomes.values() if each.state == "done"]
+    left = sum(each.is_open for each in outcomes.values())
+    if not done and left:
+        return "unknown, as no cell is done"
+    seconds = left * sum(done) / (len(done) or 1) / max(1, min(workers, left))
+    if seconds < 120:
+        return f"about {seconds:.0f} seconds"
+    if seconds < 7200:
+        return f"about {seconds / 60:.0f} minutes"
+    return f"about {seconds / 3600:.1f} hours"
+
+
+def progress(outcomes: Mapping[str, Outcome], workers: int) -> str:
+    """`12 of 60 cells have ended; time left: about 3 minutes`."""
+    ended = sum(not each.is_open for each in outcomes.values())
+    said = f"{ended} of {len(outcomes)} cells have ended"
+    return f"{said}; time left: {time_left(outcomes, workers)}" if ended < len(outcomes) else said

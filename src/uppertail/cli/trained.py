@@ -13,7 +13,7 @@ import numpy as np
 
 from uppertail import records
 from uppertail.cli.parsing import content_of, parse
-from uppertail.cli.request import read_request
+from uppertail.cli.train import read_request
 from uppertail.errors import InputError, printable
 from uppertail.networks import Network
 from uppertail.parts import PARTS
