@@ -28,6 +28,7 @@ from uppertail.encodings import (
     States,
     Thermometer,
     Vector,
+    VectorSettings,
 )
 from uppertail.environments import FromGymnasium, Gym, HostStep, builder_of, measure_returns
 from uppertail.environments.finite import FiniteState
@@ -40,7 +41,7 @@ from uppertail.types import ReturnRange
 
 KEY = jax.random.key(0)
 INF = math.inf
-SCALED = Preferences(features="scaled")
+SCALED = Preferences(vectors=VectorSettings(features="scaled"))
 TAXI = max(name for name in gymnasium.registry if name.startswith("Taxi-"))
 """Taxi-v4; Taxi-v3 in the lowest Gymnasium that is supported."""
 
@@ -182,7 +183,7 @@ def test_other_spaces_are_read_as_gymnasium_flattens_them(space: spaces.Space[An
     assert isinstance(flat, spaces.Box)
     if scaling == "declared" and not (np.isfinite(flat.low) & np.isfinite(flat.high)).all():
         pytest.skip("Where a bound is infinite, declared scaling is refused.")
-    encoding = read.space.encoding(Preferences(scaling=scaling, features="scaled"))
+    encoding = read.space.encoding(Preferences(vectors=VectorSettings(scaling=scaling, features="scaled")))
     space.seed(0)
     for _ in range(5):
         sample = space.sample()
@@ -208,7 +209,9 @@ def test_a_bound_that_is_only_a_large_number_is_none() -> None:
 def test_numbers_enter_as_random_features_where_there_is_a_box(features: Any, always: bool | None) -> None:
     for name, space in NUMBERS.items():
         has_box = name not in ("MultiDiscrete", "MultiBinary")
-        numbers = Preferences(features=features, num_features=7, length_scale=0.5, feature_norm=9.0)
+        numbers = Preferences(
+            vectors=VectorSettings(features=features, num_features=7, length_scale=0.5, feature_norm=9.0)
+        )
         encoding, scaled = (read_space(np, space).space.encoding(each) for each in (numbers, SCALED))
         assert isinstance(scaled, Vector)
         random = has_box if always is None else always

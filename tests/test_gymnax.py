@@ -14,7 +14,7 @@ import pytest
 import uppertail as ut
 from uppertail.encodings import Numbers, Pixels, States
 from uppertail.environments import measure_returns
-from uppertail.environments.calls import import_extra
+from uppertail.environments.packages import import_extra
 from uppertail.errors import InputError
 
 KEY = jax.random.key(7)

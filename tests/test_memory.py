@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail import Checkpoints, FromGymnasium, Gaussian, Gym, Periodic, Prioritized, Settings, train
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
-from uppertail.environments import Chain, FiniteMDP, WatchedEnvironment, WatchedStep
+from uppertail.environments import Chain, FiniteMDP, WatchedEnvironment
 from uppertail.learners import Gradients
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
@@ -211,9 +211,9 @@ class Watched(WatchedEnvironment):
     def reset(self, seed: int, episode: int) -> np.ndarray:
         return np.asarray(self.env.reset(seed=seed)[0], np.int32)
 
-    def step(self, action: int) -> WatchedStep:
+    def step(self, action: int) -> tuple[np.ndarray, float, bool]:
         observation, reward, terminated, truncated, _ = self.env.step(action)
-        return WatchedStep(np.asarray(observation, np.int32), reward, terminated or truncated)
+        return np.asarray(observation, np.int32), reward, terminated or truncated
 
     def frame(self) -> None:
         return None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uppertail import LeastSquares, RichChain, Settings, train
-from uppertail.encodings import Nearest, Numbers, Preferences
+from uppertail.encodings import Nearest, Numbers, Preferences, VectorSettings
 from uppertail.errors import InputError
 
 KEY = jax.random.key(0)
@@ -67,10 +67,10 @@ def test_a_full_table_is_remarked_on() -> None:
 
 def test_a_radius_makes_numbers_states() -> None:
     space = Numbers((-np.inf,) * 2, (np.inf,) * 2)
-    assert space.encoding(Preferences(radius=0.5, num_features=7)) == Nearest(2, 7, 0.5)
+    assert space.encoding(Preferences(vectors=VectorSettings(radius=0.5, num_features=7))) == Nearest(2, 7, 0.5)
     for radius in (0.0, -1.0, np.inf):
         with pytest.raises(InputError, match=f"^radius is {radius}: use a finite number above 0, or null for none."):
-            space.encoding(Preferences(radius=radius))
+            space.encoding(Preferences(vectors=VectorSettings(radius=radius)))
 
 
 @pytest.mark.slow

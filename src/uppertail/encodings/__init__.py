@@ -6,6 +6,14 @@ from uppertail.encodings.image import Image
 from uppertail.encodings.landmarks import Landmarks
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
-from uppertail.encodings.spaces import HashedStates, Numbers, ObservationSpace, Pixels, Preferences, States
+from uppertail.encodings.spaces import (
+    HashedStates,
+    Numbers,
+    ObservationSpace,
+    Pixels,
+    Preferences,
+    States,
+    VectorSettings,
+)
 from uppertail.encodings.states import OneHot, Scalar, Thermometer, require_state
 from uppertail.encodings.vector import Vector

@@ -20,17 +20,39 @@ Scaling = Literal["auto", "declared", "running"]  # the names of `--env.scaling`
 Features = Literal["auto", "random", "scaled"]  # the names of `--env.features`
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VectorSettings:
+    """How vectors of numbers enter the network.
+
+    Args:
+        scaling: by which bounds other observations are brought to [-1, 1]: auto (those seen so far for a Box, else
+            those declared), declared or running (those seen so far).
+        features: how numbers enter the network: random (features that only nearby observations share), scaled (as they
+            are; add --bias true) or auto (random where there is a Box; integers that have at most 4,096 values together
+            are one state).
+        num_features: how many random features, or states where there is a radius.
+        length_scale: distance between observations, as root mean square over the numbers in [-1, 1], beyond which they
+            share little.
+        feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
+            its own from them.
+        radius: two observations within this distance, as root mean square over their numbers as they are, show one
+            state, and others are told apart, so that noise is averaged away; null: they stay numbers.
+    """
+
+    scaling: Scaling = "auto"
+    features: Features = "auto"
+    num_features: int = 300
+    length_scale: float = 1.0
+    feature_norm: float = 1.0
+    radius: float | None = None
+
+
 @dataclasses.dataclass(frozen=True)
 class Preferences:
     """The user's choices of how observations enter the network."""
 
-    states: StateEncoding = "one_hot"  # how integer states enter the network
-    scaling: Scaling = "auto"  # numbers to [-1, 1] by bounds declared or observed; auto: observed if continuous
-    features: Features = "auto"  # numbers become random features or stay scaled; auto: random if continuous
-    num_features: int = 300  # how many random features, or states within a radius
-    length_scale: float = 1.0  # distance at which observations begin to differ in their random features
-    feature_norm: float = 1.0  # sum of the absolute values of the random features
-    radius: float | None = None  # within it, two observations show one state; None: they stay numbers
+    states: StateEncoding = "one_hot"
+    vectors: VectorSettings = VectorSettings()
 
 
 class ObservationSpace(abc.ABC):
@@ -99,11 +121,12 @@ class Numbers(ObservationSpace):
     continuous: bool = True
 
     def encoding(self, preferences: Preferences) -> Encoding:
-        if preferences.radius is not None:
-            return Nearest(len(self.low), preferences.num_features, preferences.radius)
-        vector = self._vector(preferences.scaling)
-        if preferences.features == "random" or (preferences.features == "auto" and self.continuous):
-            return RandomFeatures(vector, preferences.num_features, preferences.length_scale, preferences.feature_norm)
+        asked = preferences.vectors
+        if asked.radius is not None:
+            return Nearest(len(self.low), asked.num_features, asked.radius)
+        vector = self._vector(asked.scaling)
+        if asked.features == "random" or (asked.features == "auto" and self.continuous):
+            return RandomFeatures(vector, asked.num_features, asked.length_scale, asked.feature_norm)
         return vector
 
     def _vector(self, scaling: Scaling) -> Vector:

@@ -1,15 +1,14 @@
 """Environments: tables of finite MDPs, and the builders that make them."""
 
 from uppertail.environments.base import (
+    EVALUATION,
     Environment,
     EnvironmentBuilder,
     Frame,
+    VectorBuilder,
     WatchedEnvironment,
-    WatchedStep,
     require_tables_fit,
 )
-from uppertail.environments.builders import EVALUATION, VectorBuilder
-from uppertail.environments.calls import EnvironmentFailedError, begin_all
 from uppertail.environments.cartpole_swingup import CartpoleSwingup
 from uppertail.environments.chain import Chain, TreasureChain
 from uppertail.environments.deep_sea import DeepSea
@@ -28,6 +27,7 @@ from uppertail.environments.gymnasium import (
 )
 from uppertail.environments.gymnax import Gymnax, XMiniGrid
 from uppertail.environments.measured import measure_returns, returns_of
+from uppertail.environments.packages import EnvironmentFailedError, begin_all
 from uppertail.environments.rich import RichChain, RichMDP, RichSea
 from uppertail.environments.rich_lock import RichLock
 from uppertail.environments.spaces import Interface, Reading

@@ -1,8 +1,8 @@
-"""The contracts of an environment, of one that is watched, and of the builder of both."""
+"""The contracts of an environment and of its builder, and builders of states and of vectors."""
 
 import abc
+import dataclasses
 import math
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,9 +10,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.encodings import ObservationSpace, Preferences
+from uppertail.encodings import ObservationSpace, Preferences, VectorSettings
+from uppertail.encodings.spaces import StateEncoding
 from uppertail.errors import InputError
+from uppertail.schema import settle
 from uppertail.types import PyTree, ReturnRange, TimeStep
+
+EVALUATION = 2**31
+"""Added to the seed of a run, it gives the seed of the environments in which that run is evaluated."""
 
 Frame = np.ndarray | str | None
 """A picture of [rows, columns, red green blue], or a text; None where the environment shows itself in a window."""
@@ -57,14 +62,6 @@ class Environment(eqx.Module):
         return None
 
 
-class WatchedStep(NamedTuple):
-    """One step of an environment that is watched; the episode is over if `ended`, for whatever reason."""
-
-    observation: np.ndarray
-    reward: float
-    ended: bool
-
-
 class WatchedEnvironment(abc.ABC):
     """One environment that shows itself, at `frames_per_second`."""
 
@@ -75,8 +72,8 @@ class WatchedEnvironment(abc.ABC):
         """The first observation of an episode, which is the same each time."""
 
     @abc.abstractmethod
-    def step(self, action: int) -> WatchedStep:
-        """One step; the caller resets after the last one of an episode."""
+    def step(self, action: int) -> tuple[np.ndarray, float, bool]:
+        """The observation and reward of one step, and whether the episode is over; the caller then resets."""
 
     @abc.abstractmethod
     def frame(self) -> Frame:
@@ -150,6 +147,42 @@ class EnvironmentBuilder(abc.ABC):
             f"{self.label} draws no pictures, so there is nothing to watch: "
             "`uppertail reproduce chain-distributions` draws what is learned along a Chain."
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StateBuilder(EnvironmentBuilder):
+    """Builds environments whose observations are integer states.
+
+    Args:
+        encoding: how a state enters the network.
+    """
+
+    encoding: StateEncoding = "one_hot"
+
+    def __post_init__(self) -> None:
+        settle(self)
+
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(states=self.encoding)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VectorBuilder(EnvironmentBuilder, VectorSettings):
+    """Builds environments whose observations are vectors of numbers; its settings are those of `VectorSettings`.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> ut.RichChain(features="scaled").preferences.vectors.features
+        'scaled'
+    """
+
+    def __post_init__(self) -> None:
+        settle(self)
+
+    @property
+    def preferences(self) -> Preferences:
+        return Preferences(vectors=self)
 
 
 def discounted_steps(steps: float, discount: float) -> float:

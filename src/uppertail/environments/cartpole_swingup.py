@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Numbers
-from uppertail.environments.base import Environment, discounted_steps
-from uppertail.environments.builders import VectorBuilder
+from uppertail.environments.base import Environment, VectorBuilder, discounted_steps
 from uppertail.errors import InputError
 from uppertail.types import TimeStep
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from uppertail.environments.builders import StateBuilder
+from uppertail.environments.base import StateBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
 

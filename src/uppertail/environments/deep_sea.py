@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from uppertail.environments.builders import StateBuilder
+from uppertail.environments.base import StateBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
 

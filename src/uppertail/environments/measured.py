@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
-from uppertail.environments.calls import NOT_FINITE, EnvironmentFailedError, begin_host
 from uppertail.environments.gymnasium import GymnasiumBuilder, step_host, steps_in_python
+from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, begin_host
 from uppertail.types import PyTree, ReturnRange, TimeStep
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000

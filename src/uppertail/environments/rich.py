@@ -10,8 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Numbers
-from uppertail.environments.base import Environment
-from uppertail.environments.builders import VectorBuilder
+from uppertail.environments.base import Environment, VectorBuilder
 from uppertail.environments.chain import Chain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.finite import FiniteMDP, FiniteState

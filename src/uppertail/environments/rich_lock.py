@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.environments.builders import VectorBuilder
+from uppertail.environments.base import VectorBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.rich import RichMDP
 from uppertail.errors import InputError

@@ -11,10 +11,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from uppertail.environments.builders import EVALUATION
-from uppertail.environments.calls import import_extra, make_registered
+from uppertail.environments.base import EVALUATION
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.vector import HostEnvironments
+from uppertail.environments.packages import import_extra, make_registered
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 

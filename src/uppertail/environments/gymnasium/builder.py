@@ -11,14 +11,13 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from jaxtyping import PRNGKeyArray
 
 from uppertail.encodings import ObservationSpace, Preferences
-from uppertail.environments.base import EnvironmentBuilder
-from uppertail.environments.builders import EVALUATION, PackageBuilder
-from uppertail.environments.calls import described
+from uppertail.environments.base import EVALUATION, EnvironmentBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import inspection, tables
 from uppertail.environments.gymnasium.adapter import AdapterMaker, VectorOfOne, close_quietly
 from uppertail.environments.gymnasium.vector import HostEnvironments
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
+from uppertail.environments.packages import PackageBuilder, described
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError
 

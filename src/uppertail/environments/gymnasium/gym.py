@@ -10,8 +10,7 @@ from typing import Any, Literal
 import gymnasium
 from jaxtyping import PRNGKeyArray
 
-from uppertail.environments.base import WatchedEnvironment
-from uppertail.environments.builders import StateBuilder
+from uppertail.environments.base import StateBuilder, WatchedEnvironment
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.tables import from_table

@@ -8,10 +8,10 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from uppertail.encodings import HashedStates, hash_of
-from uppertail.environments.calls import call
 from uppertail.environments.gymnasium import tables, wrapping
 from uppertail.environments.gymnasium.adapter import checked_reset, checked_step
 from uppertail.environments.gymnasium.wrapping import Made
+from uppertail.environments.packages import call
 from uppertail.environments.spaces import Interface, Path, Reading, at, is_text, leaves, read_space, require_discrete
 
 TRIED_EPISODES, TRIED_STEPS = 10, 200

@@ -8,8 +8,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Float, Int
 
-from uppertail.environments.calls import NOT_FINITE, EnvironmentFailedError, call, require_finite
 from uppertail.environments.gymnasium.adapter import close_quietly
+from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, call, require_finite
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError
 

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.wrappers import HumanRendering
 
-from uppertail.environments.base import Frame, WatchedEnvironment, WatchedStep
+from uppertail.environments.base import Frame, WatchedEnvironment
 from uppertail.environments.gymnasium.adapter import Adapter, close_quietly
 from uppertail.environments.gymnasium.inspection import Inspected
 from uppertail.environments.gymnasium.vector import episode_seed
@@ -62,10 +62,10 @@ class Watched(WatchedEnvironment):
             raise InputError("There is no display here to open a window on: --gif FILE needs none.")
         return first
 
-    def step(self, action: int) -> WatchedStep:
+    def step(self, action: int) -> tuple[np.ndarray, float, bool]:
         with _explain_errors(self.label):
             after, reward, terminated, truncated, _ = self.env.step(action + self.first_action)
-        return WatchedStep(after, float(reward), terminated or truncated)
+        return after, float(reward), terminated or truncated
 
     def frame(self) -> Frame:
         if self.mode == WINDOW:

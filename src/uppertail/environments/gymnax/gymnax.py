@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.environments.calls import import_extra, make_registered
 from uppertail.environments.gymnasium import fingerprint
 from uppertail.environments.gymnax.world import GymnaxBuilder, Rules, rules_of, with_params
+from uppertail.environments.packages import import_extra, make_registered
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.schema import require_type
 

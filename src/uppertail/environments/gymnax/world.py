@@ -13,9 +13,8 @@ import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from uppertail.encodings import ObservationSpace
-from uppertail.environments.base import Environment, WatchedEnvironment, WatchedStep
-from uppertail.environments.builders import EVALUATION, PackageBuilder
-from uppertail.environments.calls import call
+from uppertail.environments.base import EVALUATION, Environment, WatchedEnvironment
+from uppertail.environments.packages import PackageBuilder, call
 from uppertail.environments.spaces import Reading, read_space, require_discrete
 from uppertail.errors import InputError
 from uppertail.schema import require_type
@@ -118,11 +117,11 @@ class CompiledWatched(WatchedEnvironment):
         self.state, first = eqx.filter_jit(world.reset)(self.key)
         return np.asarray(first.observation)
 
-    def step(self, action: int) -> WatchedStep:
+    def step(self, action: int) -> tuple[np.ndarray, float, bool]:
         self.steps += 1
         key = jax.random.fold_in(self.key, self.steps)
         self.state, now = self.step_compiled(key, self.state, np.int32(action))
-        return WatchedStep(np.asarray(now.observation), float(now.reward), bool(now.terminated | now.truncated))
+        return np.asarray(now.observation), float(now.reward), bool(now.terminated | now.truncated)
 
     def frame(self) -> np.ndarray:
         return np.asarray(self.picture(self.state), np.uint8)

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.encodings import Numbers
-from uppertail.environments.calls import import_extra, make_registered
 from uppertail.environments.gymnax.world import GymnaxBuilder, Rules, with_params
+from uppertail.environments.packages import import_extra, make_registered
 from uppertail.environments.spaces import Reading
 from uppertail.errors import InputError
 

@@ -1,17 +1,56 @@
-"""Calls of code that is not ours, packages and environments, whose errors become sentences."""
+"""Environments of other packages: their settings, and calls of their code, whose errors become sentences."""
 
+import dataclasses
 import importlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from uppertail.environments.base import VectorBuilder
 from uppertail.errors import InputError, message_of, nearest
+from uppertail.types import ReturnRange
 
 Answer = TypeVar("Answer")
 
+LARGEST = 1e18
+"""The largest return whose square a float32 can hold, rounded."""
+
 NOT_FINITE = "{} gave the reward {}: rewards must be finite numbers of 32 bits."
 """The sentence on a reward that is not finite."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PackageBuilder(VectorBuilder):
+    """Builds environments of another package.
+
+    Args:
+        returns: lowest and highest discounted return that the run has to tell apart; null: as known, or measured by
+            episodes of a random policy.
+        success: undiscounted return from which an episode counts as a success; null: as the environment declares, if
+            it does.
+        reset_seed: the seed of every reset, which keeps a random layout the same; run: each run's own seed; null: a
+            new one for each episode.
+    """
+
+    returns: tuple[float, float] | None = None
+    success: float | None = None
+    reset_seed: int | Literal["run"] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.returns is not None and not -LARGEST <= self.returns[0] < self.returns[1] <= LARGEST:
+            raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest, within {LARGEST:g}.")
+        if isinstance(self.reset_seed, int) and self.reset_seed < 0:
+            raise InputError(f"reset_seed is {self.reset_seed}: use 0 or more, or run, or leave it out.")
+
+    @property
+    def success_return(self) -> float:
+        return super().success_return if self.success is None else self.success
+
+    @property
+    def known_returns(self) -> ReturnRange | None:
+        return None if self.returns is None else ReturnRange(min(self.returns[0], 0.0), max(self.returns[1], 0.0))
 
 
 class EnvironmentFailedError(InputError):
