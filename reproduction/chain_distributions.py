@@ -14,7 +14,7 @@ from reproduction.snapshots import atoms
 from uppertail.distributions import Categorical
 from uppertail.environments import Chain
 from uppertail.policies import Thompson
-from uppertail.training.seeds import seed_keys
+from uppertail.training.loop import seed_keys
 
 ENVIRONMENT, DISTRIBUTION, BEHAVIOUR = Chain(length=7), Categorical(bins=7, low=-0.2, high=1.2), paper_ucb()
 POLICIES = {"Thompson": Thompson(), "UCB": paper_ucb()}

@@ -13,7 +13,7 @@ from reproduction.drawing.transitions import Transition, chain_walk, transitions
 from uppertail.analysis.figures import COLOURS, own_style, save
 from uppertail.environments import Chain, FiniteMDP
 from uppertail.records import describe
-from uppertail.training.seeds import seed_keys
+from uppertail.training.loop import seed_keys
 
 LENGTH, SEED = 7, 0
 CHAINS = {"ordered": Chain(length=LENGTH, ordered=True), f"randomized, seed {SEED}": Chain(length=LENGTH)}

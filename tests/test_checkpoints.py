@@ -243,7 +243,7 @@ def test_what_is_saved_is_what_is_restored(folder):
         {name: array for name, array in arrays.items() if name.startswith("run/")},
     )
     assert run.ledger.seconds.training == header.seconds["training"] > 0
-    assert run.ledger.seconds.wall > header.seconds["wall"] > 0
+    assert run.ledger.seconds.state()["wall"] > header.seconds["wall"] > 0
 
 
 @pytest.mark.slow

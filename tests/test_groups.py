@@ -16,8 +16,8 @@ from uppertail.distributions import Gaussian
 from uppertail.environments import Chain
 from uppertail.errors import InputError
 from uppertail.policies import UCB
-from uppertail.training import groups
-from uppertail.training.groups import Groups
+from uppertail.training import programs
+from uppertail.training.programs import Groups
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
 
@@ -55,7 +55,7 @@ def test_groups_share_all_seeds_among_the_devices(monkeypatch: pytest.MonkeyPatc
     class Accelerator:
         platform = "gpu"
 
-    monkeypatch.setattr(groups.jax, "local_devices", lambda: [Accelerator()] * 3)
+    monkeypatch.setattr(programs.jax, "local_devices", lambda: [Accelerator()] * 3)
     shared = Groups(8)
     assert [np.arange(8)[group.rows].tolist() for group in shared] == [[0, 1], [2, 3, 4], [5, 6, 7]]
     assert shared.workers == 3
@@ -67,7 +67,7 @@ SCRIPT = """
     import jax
     import numpy as np
     import uppertail as ut
-    from uppertail.training import groups
+    from uppertail.training import programs
 
     def run():
         result = ut.train(ut.Chain(5), ut.Gaussian(), ut.UCB(), ut.Settings(seed=7, seeds=3, **json.loads(sys.argv[1])))
@@ -75,7 +75,7 @@ SCRIPT = """
         return {"weights": weights, "env_steps": result.record.env_steps}
 
     alone = run()
-    groups.ALONE = ()
+    programs.ALONE = ()
     print(json.dumps({"devices": len(jax.local_devices()), "alone": alone, "batched": run()}))
 """
 

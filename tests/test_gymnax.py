@@ -390,7 +390,7 @@ def test_returns_of_a_grid_are_known_and_its_rewards_may_be_cut(xminigrid) -> No
 
 
 def test_watching_shows_the_layout_that_the_seeds_run_has(xminigrid) -> None:
-    from uppertail.training.seeds import seed_keys
+    from uppertail.training.loop import seed_keys
 
     builder = ut.XMiniGrid("MiniGrid-DoorKey-8x8", reset_seed="run")
     watched = builder.watched(pictures=True, frames_per_second=3)

@@ -14,7 +14,7 @@ from uppertail.cli import main
 from uppertail.cli.train import parse_request
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.parts import PARTS
-from uppertail.training.gradients import with_short_forms
+from uppertail.training.method import with_short_forms
 
 
 @dataclasses.dataclass(frozen=True)

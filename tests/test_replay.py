@@ -26,8 +26,7 @@ from uppertail.policies import UCB
 from uppertail.replay import Prioritized, Replay, Sample, Uniform
 from uppertail.targets import Online
 from uppertail.training.drivers.compiled import CompiledRun
-from uppertail.training.loop import Loop, RunState
-from uppertail.training.seeds import iteration_keys
+from uppertail.training.loop import Loop, RunState, iteration_keys
 from uppertail.types import Transition
 
 EVERY = [kind() for kind in PARTS["replay"].classes.values()]

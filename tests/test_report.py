@@ -25,7 +25,7 @@ from uppertail.reports import details, maps, outcomes
 from uppertail.reports.groups import groups
 from uppertail.reports.seeds import Seed, built_in, kind_of
 from uppertail.training.drivers.recorder import with_environment
-from uppertail.training.seeds import seed_keys
+from uppertail.training.loop import seed_keys
 
 
 def unpacked(text, kind):

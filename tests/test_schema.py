@@ -24,8 +24,8 @@ from uppertail.records import describe
 from uppertail.schema import MismatchError, build_from, convert
 from uppertail.training import checkpoint as file
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
-from uppertail.training.gradients import Adam
 from uppertail.training.ledger import Ledger
+from uppertail.training.method import Adam
 
 WITHOUT_DEFAULTS = {name: {"id": "CartPole-v1"} for name in ("Gym", "Gymnax", "XMiniGrid", "Bsuite")}
 """Settings that a kind needs."""
@@ -179,7 +179,7 @@ DAMAGED: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("name", "value"), DAMAGED)
 def test_a_header_of_other_types_names_the_field(name: str, value: Any, tmp_path: Path) -> None:
     path = written(tmp_path / "c", json.dumps({"format": 1, **HEADER, name: value}))
-    with pytest.raises(UnusableCheckpointError, match=f"^is damaged: in its header, {name} "):
+    with pytest.raises(UnusableCheckpointError, match=f"^is damaged: in its header, .*{name}"):
         file.read(path)
 
 

@@ -29,9 +29,9 @@ from uppertail.targets import Online
 from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.drivers import compiled
 from uppertail.training.drivers.compiled import CompiledRun
-from uppertail.training.gradients import optimizer_of
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, StepRecord
+from uppertail.training.method import optimizer_of
 from uppertail.training.results import TrainingDivergedError
 from uppertail.training.settings import Settings
 from uppertail.training.train import train

@@ -16,8 +16,8 @@ from uppertail.console import table
 from uppertail.environments import FiniteMDP, require_tables_fit
 from uppertail.errors import InputError
 from uppertail.exact import ExactReturn, exact_returns, optimal_policy, uniform_policy
+from uppertail.training.loop import seed_keys
 from uppertail.training.process import require_working_jax
-from uppertail.training.seeds import seed_keys
 
 Returns = dict[tuple[int, int], ExactReturn]
 

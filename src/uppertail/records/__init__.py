@@ -37,6 +37,6 @@ from uppertail.records.folder import write_config as write_config
 from uppertail.records.record import RunRecord as RunRecord
 from uppertail.records.record import describe as describe
 from uppertail.records.record import plain as plain
+from uppertail.records.record import write_run as write_run
 from uppertail.records.run_folder import RunFolder as RunFolder
 from uppertail.records.run_folder import find_runs as find_runs
-from uppertail.records.run_folder import write_run as write_run

@@ -40,36 +40,25 @@ OPTIONAL = {"rows", f"{TABLE}reward_std", f"{PLANE}evidence"}
 class Distributions:
     """Return distributions at moments of a run, of each seed, in some of its states.
 
-    Args:
-        step: environment steps of each seed until each moment, at most its limit.
-        episode: finished episodes of each seed until then, at most its limit.
-        states: the states; -1 where there is none. If observations are not states, 0 stands for the run's first one.
-        mean: mean of the return of each action, over all members of an ensemble.
-        std: its standard deviation, that of the mixture of all members.
-        parameters: the family's parameters by their names, with axes [moments, seeds, states, members, actions, ...].
-        visits: how often each action was taken there; None if observations are not states.
-        last: environment step at which each action was last taken, 0 for never; None if observations are not states.
-        table: the arrays of each seed's environment, if it is a table: those of `OUTCOMES` and `STARTS`.
-        rows: rows of equal length in which a picture of the states has them; 1: they lie in a line.
-        plane: of observations that are vectors, over two of their numbers: `numbers`, which two; `area`, their lowest
-            and highest values at each moment, [moments, seeds, 2, 2]; `std` and `evidence`, the standard deviation of
-            the best action's return and its share of the wide start that is left, [moments, seeds, side, side] with
-            rows from the second number's lowest value to its highest.
-        names: what pictures call its actions, states and numbers.
+    Steps and episodes of a seed are at most its limits. If observations are not states, state 0 stands for the run's
+    first one, and there are no visits. Mean and standard deviation are those of the mixture of an ensemble's members.
+    `plane`, of observations that are vectors, has `numbers`, two of theirs; `area`, their lowest and highest values at
+    each moment, [moments, seeds, 2, 2]; `std` and `evidence`, the standard deviation of the best action's return and
+    its share of the wide start that is left, [moments, seeds, side, side] with rows by the second number.
     """
 
     step: Int[np.ndarray, "moments seeds"]
     episode: Int[np.ndarray, "moments seeds"]
-    states: Int[np.ndarray, "moments seeds states"]
+    states: Int[np.ndarray, "moments seeds states"]  # -1: none
     mean: Float[np.ndarray, "moments seeds states actions"]
     std: Float[np.ndarray, "moments seeds states actions"]
-    parameters: dict[str, np.ndarray]
-    visits: Int[np.ndarray, "moments seeds states actions"] | None = None
-    last: Int[np.ndarray, "moments seeds states actions"] | None = None
-    table: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    rows: int = 1
+    parameters: dict[str, np.ndarray]  # the family's, [moments, seeds, states, members, actions, ...]
+    visits: Int[np.ndarray, "moments seeds states actions"] | None = None  # how often each action was taken there
+    last: Int[np.ndarray, "moments seeds states actions"] | None = None  # at which environment step; 0: never
+    table: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # arrays of `OUTCOMES` and `STARTS`
+    rows: int = 1  # of equal length, in which a picture of the states has them
     plane: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    names: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    names: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)  # of actions, states and numbers
 
     @property
     def of_states(self) -> bool:

@@ -21,17 +21,11 @@ COLUMNS = {"return": "returns", "length": "lengths", "step": "end_steps"}
 
 @dataclasses.dataclass(frozen=True)
 class Episodes:
-    """The finished episodes of one seed, in order.
+    """The finished episodes of one seed, in order."""
 
-    Args:
-        returns: undiscounted return of each episode.
-        lengths: environment steps of each episode.
-        end_steps: environment step of the run at which each episode ended.
-    """
-
-    returns: Float[np.ndarray, " episodes"]
-    lengths: Int[np.ndarray, " episodes"]
-    end_steps: Int[np.ndarray, " episodes"]
+    returns: Float[np.ndarray, " episodes"]  # undiscounted
+    lengths: Int[np.ndarray, " episodes"]  # in environment steps
+    end_steps: Int[np.ndarray, " episodes"]  # environment step of the run at which each ended
 
     @classmethod
     def none(cls) -> Self:

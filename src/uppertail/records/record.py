@@ -1,15 +1,20 @@
-"""The record of a run, and summary.json: each of its entries once, with type and value, for writer and reader."""
+"""The record of a run and its files; each entry of summary.json once, with type and value, for writer and reader."""
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, get_origin
 
 import numpy as np
 
 from uppertail.parts import PARTS
-from uppertail.records.episodes import Episodes, median_episode
+from uppertail.records.distributions import Distributions
+from uppertail.records.episodes import Episodes, arrays_of, median_episode
+from uppertail.records.files import write_arrays, write_json
+from uppertail.records.folder import DISTRIBUTIONS, EPISODES, SUMMARY
 from uppertail.schema import MOST_INT, MismatchError, convert
 
 SIZES = ("length", "size", "map_name")  # settings of environments that say how large they are
@@ -19,42 +24,26 @@ SIZES = ("length", "size", "map_name")  # settings of environments that say how 
 class RunRecord:
     """A run of several seeds: its settings, its results and its cost.
 
-    Args:
-        asked: class name and settings of the environment and of each part of the method, the settings of the training
-            run, and `measured_returns`: lowest and highest return by episodes of a random policy, None if known.
-        success_return: return from which an episode counts as a success.
-        floor_episodes: episode in which an agent of perfect memory first succeeds, on average; None where not known.
-        episodes: finished episodes of each seed.
-        env_steps: environment steps of each seed within its limits.
-        greedy_returns: mean return of 20 greedy episodes at the end, for each seed; NaN if an environment failed.
-        wall_seconds: time of the whole run, compilation and evaluation included.
-        compile_seconds: time of compilation.
-        training_seconds: time in the compiled training loop.
-        interrupted: whether the run was stopped before its limits.
-        diverged: seed and environment step of a loss that was not finite; None in a sound run.
-        hardware: the machine and the versions of packages.
-        stopped: why the run's callback stopped it before its limits; None if it did not.
-        failed: why an environment could not go on; None in a sound run.
-        outside_share: share of all targets whose mean was outside the range that the distribution can represent.
-        compilations: programs that its last process compiled; others were in that process or on disk.
+    `asked` has class name and settings of the environment and of each part of the method, the settings of the training
+    run, and `measured_returns`: lowest and highest return by episodes of a random policy, None if they are known.
     """
 
     asked: dict[str, Any]
-    success_return: float
-    floor_episodes: float | None
-    episodes: list[Episodes]
-    env_steps: list[int]
-    greedy_returns: list[float]
-    wall_seconds: float
+    success_return: float  # from which an episode counts as a success
+    floor_episodes: float | None  # in which an agent of perfect memory first succeeds, on average; None: not known
+    episodes: list[Episodes]  # of each seed, those that finished
+    env_steps: list[int]  # of each seed within its limits
+    greedy_returns: list[float]  # mean of 20 greedy episodes at the end, for each seed; NaN if an environment failed
+    wall_seconds: float  # of the whole run, compilation and evaluation included
     compile_seconds: float
-    training_seconds: float
-    interrupted: bool
-    diverged: dict[str, int] | None
-    hardware: dict[str, Any]
-    stopped: str | None = None
-    failed: str | None = None
-    outside_share: float = 0.0
-    compilations: int = 0
+    training_seconds: float  # in the compiled training loop
+    interrupted: bool  # whether it was stopped before its limits
+    diverged: dict[str, int] | None  # seed and environment step of a loss that was not finite
+    hardware: dict[str, Any]  # the machine and the versions of packages
+    stopped: str | None = None  # why the run's callback stopped it before its limits
+    failed: str | None = None  # why an environment could not go on
+    outside_share: float = 0.0  # of all targets, those whose mean the distribution cannot represent
+    compilations: int = 0  # programs that its last process compiled; others were in that process or on disk
 
     @property
     def has_success(self) -> bool:
@@ -126,6 +115,15 @@ def _success(run: RunRecord) -> dict[str, Any] | None:
         "meaning": f"an episode succeeds whose undiscounted return is at least {run.success_return:g}",
         "solved": "the mean return of 50 episodes in a row reaches that but for a tenth of it",
     }
+
+
+def write_run(folder: Path, record: RunRecord, recorded: Distributions | None = None) -> None:
+    """Writes episodes.npz, summary.json and distributions.npz, each whole or not at all, also after one that fails."""
+    with contextlib.ExitStack() as files:
+        if recorded is not None:
+            files.callback(write_arrays, folder / DISTRIBUTIONS, recorded.arrays())
+        files.callback(write_json, folder / SUMMARY, record.summary())
+        files.callback(write_arrays, folder / EPISODES, arrays_of(record.episodes))
 
 
 ASKED: dict[str, Any] = {

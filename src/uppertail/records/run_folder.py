@@ -1,8 +1,6 @@
-"""The one reader and the one writer of a run's folder.
+"""The one reader of a run's folder; it imports no class that the folder names.
 
-`RunFolder(path)` reads a folder file by file; each file is checked when it is first asked for, and a damaged one is an
-InputError that names it. `find_runs` finds the runs in folders of `train` and `study`. `write_run` writes what a run
-leaves. None of them imports a class that the folder names.
+Each file is checked when it is first asked for, and a damaged one is an InputError that names it.
 """
 
 import contextlib
@@ -15,10 +13,10 @@ from typing import Any
 
 from uppertail.errors import InputError
 from uppertail.records.distributions import Distributions
-from uppertail.records.episodes import Episodes, arrays_of
-from uppertail.records.files import read_arrays, read_errors, write_arrays, write_json
+from uppertail.records.episodes import Episodes
+from uppertail.records.files import read_arrays, read_errors
 from uppertail.records.folder import CONFIG, CURVE, DISTRIBUTIONS, EPISODES, LOG, NETWORKS, SUMMARY
-from uppertail.records.record import RunRecord, require_summary
+from uppertail.records.record import require_summary
 from uppertail.yaml_files import read_options
 
 CELLS = "cells"  # the folder of a study's runs, within its own
@@ -123,12 +121,3 @@ def _runs_in(folder: Path) -> list[RunFolder]:
         return [RunFolder(path.parent) for path in sorted((folder / CELLS).glob(f"*/{SUMMARY}"))]
     except (OSError, RuntimeError, ValueError):  # a link to itself, an impossible name
         return []
-
-
-def write_run(folder: Path, record: RunRecord, recorded: Distributions | None = None) -> None:
-    """Writes episodes.npz, summary.json and distributions.npz, each whole or not at all, also after one that fails."""
-    with contextlib.ExitStack() as files:
-        if recorded is not None:
-            files.callback(write_arrays, folder / DISTRIBUTIONS, recorded.arrays())
-        files.callback(write_json, folder / SUMMARY, record.summary())
-        files.callback(write_arrays, folder / EPISODES, arrays_of(record.episodes))

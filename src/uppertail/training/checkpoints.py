@@ -23,8 +23,7 @@ from uppertail.training.run import Run
 KEPT = 2  # how many are kept: one is left if the other is damaged
 
 RUN, EPISODES, HOST, RECORDED = "run/", "episodes/", "host/", "recorded/"
-"""Beginnings of the names of arrays: the device's, the ledger's, those of environments that Python steps, and those of
-the recorder."""
+"""Beginnings of the names of arrays: of the state, the ledger, environments that Python steps, and the recorder."""
 
 SAME_RESULTS = ("device", "machine", "cpu_cores", "uppertail", "jax")
 """Entries of `hardware` that must agree for bitwise equal results."""
@@ -60,7 +59,7 @@ class Checkpoints:
             raise InputError(f"checkpoint_every is {self.every}: use 1 or more, or leave it out for no checkpoints.")
 
     def make_folder(self) -> None:
-        """Makes the run's folder, if it does not exist; an InputError says why it cannot be made."""
+        """Makes the run's folder, if it does not exist."""
         try:
             Path(self.folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -148,14 +147,8 @@ class Saver:
     def save(self, state: State) -> None:
         """Makes a checkpoint."""
         ledger, driver = self.run.ledger, self.run.driver
-        header = Header(
-            step=ledger.step,
-            asked=self.run.asked(),
-            environments=self._environments(),
-            stopped=ledger.stopped,
-            seconds=ledger.seconds.state(),
-            hardware=hardware(),
-        )
+        asked, seconds = self.run.asked(), ledger.seconds.state()
+        header = Header(ledger.step, asked, self._environments(), ledger.stopped, seconds, hardware())
         arrays = {
             RUN: checkpoint.to_named(driver.gather(state)),
             EPISODES: ledger.arrays(),
@@ -191,15 +184,20 @@ class Saver:
         dataclasses.replace(header, asked=asked).require_run(self.run.asked(), self._environments())
         try:
             self.run.ledger.read(_below(EPISODES, arrays))
-            self._require_host_arrays(_below(HOST, arrays))
+            kinds, expected = (
+                {name: (array.dtype, array.ndim) for name, array in each.items()}
+                for each in (_below(HOST, arrays), self.run.driver.saved())
+            )
+            if odd := [name for name in sorted({*kinds, *expected}) if kinds.get(name) != expected.get(name)]:
+                raise MismatchError(f"its array {HOST}{odd[0]} is not that of an environment")
         except MismatchError as error:
             raise UnusableCheckpointError(f"is damaged: {error}") from error
         return header, checkpoint.from_named(self.run.driver.template, _below(RUN, arrays)), arrays
 
     def _with_later_limit(self, before: dict[str, Any], episodes: int) -> dict[str, Any]:
-        """Parts and settings, with the new limit of steps if nothing else differs: up to the old one, both are one run.
+        """Settings with the new limit of steps, if nothing else changed: up to the old one, the runs are identical.
 
-        That does not hold if the step size falls towards the limit, or if a seed had stopped at its limit of episodes.
+        They are not if the step size falls towards the limit, or if a seed had stopped at its limit of episodes.
         """
         was, now = before["settings"].get("steps"), self.run.settings
         longer = now.steps is not None and isinstance(was, int) and was < now.steps
@@ -207,30 +205,15 @@ class Saver:
             return before
         return {**before, "settings": {**before["settings"], "steps": now.steps}}
 
-    def _require_host_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        """Refuses arrays that do not fit the environments that Python steps, by a MismatchError."""
-        kinds, expected = (
-            {name: (array.dtype, array.ndim) for name, array in each.items()}
-            for each in (arrays, self.run.driver.saved())
-        )
-        if odd := [name for name in sorted(kinds.keys() | expected.keys()) if kinds.get(name) != expected.get(name)]:
-            raise MismatchError(f"its array {HOST}{odd[0]} is not that of an environment")
-
     def _environments(self) -> str:
         return checkpoint.digest(checkpoint.to_named(self.run.driver.identity))
 
 
 def save_networks(folder: Path, result: TrainingResult) -> None:
     """Writes the networks of all seeds to a run's folder, whole or not at all."""
-    record = result.record
-    header = Header(
-        step=max(record.env_steps),
-        asked=record.asked,
-        environments=checkpoint.digest(checkpoint.to_named(result.environments)),
-        stopped=record.stopped,
-        seconds={name: getattr(record, f"{name}_seconds") for name in ("wall", "compile", "training")},
-        hardware=record.hardware,
-    )
+    record, environments = result.record, checkpoint.digest(checkpoint.to_named(result.environments))
+    seconds = {name: getattr(record, f"{name}_seconds") for name in ("wall", "compile", "training")}
+    header = Header(max(record.env_steps), record.asked, environments, record.stopped, seconds, record.hardware)
     checkpoint.write(folder / NETWORKS, header, checkpoint.to_named(result.networks))
 
 

@@ -1,23 +1,84 @@
-"""The host's account of a run: the episodes of each seed, and whether, why and after what time the run is over."""
+"""The host's account of a run: the episodes of each seed, its seconds, and whether and why the run is over."""
 
+import contextlib
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from uppertail.capacity import require_memory
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.records import FINAL_WINDOW, Episodes, arrays_of
 from uppertail.schema import MismatchError
 from uppertail.training.loop import StepRecord
-from uppertail.training.programs import Stopwatch
+from uppertail.training.programs import compile_program
 from uppertail.training.progress import Progress
 from uppertail.training.settings import Settings
 
 TARGETS = "targets"  # the array of a checkpoint with the number of targets, and of those outside the support
+
+LESS = "use fewer seeds, a smaller width, batch_size or rollout_steps, or fewer bins or components"
+"""The remedy if a program needs too much memory."""
+
+
+class Stopwatch:
+    """Seconds of a run, including those before it was resumed: in total, for compilation, in the training loop.
+
+    Attributes:
+        compilations: programs that this process compiled for it; it shares the others with earlier runs.
+    """
+
+    def __init__(self) -> None:
+        self.started = time.perf_counter()
+        self.before = self.compile = self.training = 0.0
+        self.compilations = 0
+
+    def state(self) -> dict[str, float]:
+        """The times until now, to which a resumed run adds its own."""
+        wall = self.before + time.perf_counter() - self.started
+        return {"wall": wall, "compile": self.compile, "training": self.training}
+
+    def add(self, state: Mapping[str, float]) -> None:
+        """Adds the times of a run that is resumed."""
+        self.before += state["wall"]
+        self.compile += state["compile"]
+        self.training += state["training"]
+
+    def compiled(self, function: Callable[..., Any], parts: Any, *arguments: Any, **options: Any) -> Callable[..., Any]:
+        """As `compile_program`, and counts the time; a program that needs more memory than there is is refused."""
+        began = time.perf_counter()
+        program = compile_program(function, parts, arguments, **options)
+        self.compile += time.perf_counter() - began
+        self.compilations += program.is_new
+        if (needs := program.compiled.memory_analysis()) is not None:
+            new = needs.temp_size_in_bytes + needs.output_size_in_bytes - needs.alias_size_in_bytes
+            require_memory(new, "A step of this run needs", LESS)
+        return program.call
+
+    def compiled_later(self, function: Callable[..., Any], parts: Any, **options: Any) -> Callable[..., Any]:
+        """The same for the arguments of the first call."""
+        program: Callable[..., Any] | None = None
+
+        def call(*arguments: Any) -> Any:
+            nonlocal program
+            program = program or self.compiled(function, parts, *arguments, **options)
+            return program(*arguments)
+
+        return call
+
+    @contextlib.contextmanager
+    def in_loop(self) -> Iterator[None]:
+        """Counts what happens within as time in the training loop, but for what compiles there."""
+        began, compiled = time.perf_counter(), self.compile
+        try:
+            yield
+        finally:
+            self.training += time.perf_counter() - began - (self.compile - compiled)
 
 
 class StartReturn(NamedTuple):
@@ -40,7 +101,7 @@ class Ledger:
         self.seconds = Stopwatch()
         self.seen = [Episodes.none() for _ in range(settings.seeds)]
         self.step = 0
-        self.diverged: tuple[int, int] | None = None
+        self.diverged: tuple[int, int] | None = None  # seed and environment step of the first loss that is not finite
         self.stopped: str | None = None
         self.failed: str | None = None
         self.targets = self.targets_outside = 0.0
@@ -73,7 +134,7 @@ class Ledger:
         if self.settings.until is None:
             return np.zeros(len(self.seen), bool)
         goal = self.settings.until_return
-        reached = (each.solved(self.success_return) if goal is None else each.reached(goal) for each in self.episodes)
+        reached = [each.solved(self.success_return) if goal is None else each.reached(goal) for each in self.episodes]
         return np.array([episode is not None for episode in reached])
 
     @property
@@ -91,7 +152,11 @@ class Ledger:
         """Adds the records of a chunk, with leading axes [seeds, iterations, steps or updates]."""
         running = ~self.finished
         counted = self._counted(np.asarray(records.ended))
-        self.diverged = self._first_divergence(np.asarray(metrics.loss), counted)
+        diverged = ~np.isfinite(np.asarray(metrics.loss)).all(axis=-1) & counted
+        if diverged.any():
+            iteration, row = np.argwhere(diverged.T)[0]  # the first one
+            at = self.step + int(iteration + 1) * self.settings.steps_per_rollout
+            self.diverged = self.settings.seed + int(row), at
         flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(leaf.shape[0], -1), records)
         for row in np.flatnonzero(running):
             self.seen[row] = self.seen[row].extended(flat.ended[row], flat.ret[row], flat.length[row], self.step + 1)
@@ -133,16 +198,6 @@ class Ledger:
         before = here + np.cumsum(of_each, axis=1) - of_each
         steps_before = self.step + steps * np.arange(iterations)
         return (before < settings.episodes) & (settings.steps is None or steps_before < settings.steps)
-
-    def _first_divergence(
-        self, losses: Float[np.ndarray, "seeds iterations updates"], counted: Bool[np.ndarray, "seeds iterations"]
-    ) -> tuple[int, int] | None:
-        """Seed and environment step of the first loss that is not finite, among those that count."""
-        bad = ~np.isfinite(losses).all(axis=-1) & counted
-        if not bad.any():
-            return None
-        iteration, row = np.argwhere(bad.T)[0]
-        return self.settings.seed + int(row), self.step + int(iteration + 1) * self.settings.steps_per_rollout
 
     def _progress(
         self,

@@ -1,4 +1,4 @@
-"""What every run does after a rollout: it learns from it, and keeps count."""
+"""What every run does after a rollout: it learns from it, and keeps count; the keys of all that is random in it."""
 
 import dataclasses
 import math
@@ -13,6 +13,55 @@ from uppertail.learners import Learner, LearnerState, Metrics
 from uppertail.networks import Network
 from uppertail.schema import traced
 from uppertail.types import PyTree, Transition
+
+
+class SeedKeys(NamedTuple):
+    """The keys of a seed, from which all randomness of its run comes."""
+
+    environment: PRNGKeyArray  # to build the environment
+    run: PRNGKeyArray
+    evaluation: PRNGKeyArray
+
+
+class StartKeys(NamedTuple):
+    """Keys of a run's beginning: for its network, the first reset and the first action."""
+
+    network: PRNGKeyArray
+    reset: PRNGKeyArray
+    action: PRNGKeyArray
+
+
+class StepKeys(NamedTuple):
+    """Keys of one step: for the environment, a reset if the episode ends there, and the next action."""
+
+    step: PRNGKeyArray
+    reset: PRNGKeyArray
+    action: PRNGKeyArray
+
+
+def seed_keys(seed: int | Int[Array, ""]) -> SeedKeys:
+    """The keys of one seed."""
+    return SeedKeys(*jax.random.split(jax.random.key(seed), 3))
+
+
+all_seed_keys = jax.jit(jax.vmap(seed_keys))
+"""The keys of several seeds, every array with a leading axis of seeds."""
+
+
+def start_keys(run_key: PRNGKeyArray) -> StartKeys:
+    """The keys of a run's beginning."""
+    return StartKeys(*jax.random.split(jax.random.fold_in(run_key, 0), 3))
+
+
+def iteration_keys(run_key: PRNGKeyArray, iteration: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+    """The keys of the next rollout and of its updates, after this many iterations."""
+    act_key, learn_key = jax.random.split(jax.random.fold_in(run_key, iteration + 1))
+    return act_key, learn_key
+
+
+def step_keys(rollout_key: PRNGKeyArray, step: int | Int[Array, ""]) -> StepKeys:
+    """The keys of a step of a rollout."""
+    return StepKeys(*jax.random.split(jax.random.fold_in(rollout_key, step), 3))
 
 
 class Episode(NamedTuple):
@@ -64,19 +113,14 @@ class StepRecord(NamedTuple):
 class Loop:
     """Acts for a while with a fixed policy, then learns.
 
-    Args:
-        learner: learns from each rollout.
-        rollout_steps: environment steps between updates.
-        episodes: a seed's run ends after this many episodes; None: no limit.
-        steps: a seed's run ends after this many environment steps; None: no limit.
-        counted: number of states and of actions whose visits are counted; None: they are not counted.
+    A seed's run ends after so many episodes or environment steps; None is no limit.
     """
 
     learner: Learner
-    rollout_steps: int
+    rollout_steps: int  # environment steps between updates
     episodes: int | None = traced(None)
     steps: int | None = traced(None)
-    counted: tuple[int, int] | None = None
+    counted: tuple[int, int] | None = None  # number of states and of actions whose visits are counted
 
     @property
     def agent(self) -> Agent:

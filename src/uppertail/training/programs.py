@@ -1,40 +1,37 @@
-"""Compiled programs, and the seconds that they take.
+"""Compiled programs, and the groups of seeds that run one together: each seed alone on a CPU, all on an accelerator.
 
-The numbers of a run's parts are arguments of its programs, so runs that differ only in these share them.
+The numbers of a run's parts are arguments of its programs, so runs that differ only in these share them. On a CPU, a
+seed alone keeps its weights in the cache, computes only the branches it takes, and learns the same however many seeds
+run beside it. An accelerator needs large products, so its seeds are batched.
 """
 
-import contextlib
 import copy
 import dataclasses
 import functools
-import time
+import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from uppertail.capacity import require_memory
-from uppertail.training.groups import over_seeds
+from uppertail.training.process import cores
 from uppertail.types import PyTree
 
 MOST = 64  # programs that a process keeps; the one used longest ago goes first
 NUMBERS = {float: np.float32, int: np.int32}  # the types of numbers that can be arguments, and their types in a program
-
-LESS = "use fewer seeds, a smaller width, batch_size or rollout_steps, or fewer bins or components"
-"""The remedy if a program needs too much memory."""
+ALONE = ("cpu",)  # platforms on which each seed runs alone
 
 
 class Program(NamedTuple):
-    """A compiled program, of numbers and arguments; the same of its arguments alone; whether XLA compiled it just now.
-
-    If it is not new, it was in this process or on disk.
-    """
+    """A compiled program."""
 
     compiled: Any
-    call: Callable[..., Any]
-    is_new: bool
+    call: Callable[..., Any]  # the same, with the numbers of its parts
+    is_new: bool  # whether XLA compiled it just now: it was neither in this process nor on disk
 
 
 def compile_program(
@@ -47,13 +44,9 @@ def compile_program(
 ) -> Program:
     """Compiles `function(parts, *static, *arguments)` of one seed for all seeds, or finds it compiled.
 
-    Args:
-        function: a pure function, defined in a module.
-        parts: frozen dataclasses, whose fields with the metadata `schema.TRACED` are arguments of the program.
-        arguments: arrays, or their shapes and types, with a leading axis of seeds.
-        static: hashable arguments that are constants of the program.
-        shared: how many of `arguments`, from the first on, are the same for all seeds.
-        donate: which of `arguments` the program may overwrite.
+    The function is defined in a module. Fields of its parts with the metadata `schema.TRACED` are arguments of the
+    program, and `static` are constants. Arguments are arrays, or shapes and types, with a leading axis of seeds, but
+    the first `shared` are the same for all of them; those in `donate` may be overwritten.
     """
     skeleton, numbers = split(parts)
     key, found, is_new = (function, skeleton, static, _kinds(arguments), shared, donate), _found_on_disk[0], False
@@ -134,70 +127,78 @@ def _count(event: str, **_: Any) -> None:
 jax.monitoring.register_event_listener(_count)
 
 
-class Stopwatch:
-    """Seconds of a run, including those before it was resumed: in total, for compilation, in the training loop.
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Some seeds, as a slice of all of them, and the device where they run."""
 
-    Attributes:
-        compilations: programs that this process compiled for it; it shares the others with earlier runs.
+    rows: slice
+    device: Any
+
+    def part_of(self, template: PyTree) -> PyTree:
+        """Shapes and types of its part of a tree, whose arrays have a leading axis of all seeds."""
+        here, size = jax.sharding.SingleDeviceSharding(self.device), self.rows.stop - self.rows.start
+        return jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype, sharding=here), template
+        )
+
+
+class Groups:
+    """This many seeds of a run, in groups; as many run at a time as there are cores or accelerators."""
+
+    def __init__(self, seeds: int) -> None:
+        devices = jax.local_devices()
+        alone = devices[0].platform in ALONE
+        count = seeds if alone else min(seeds, len(devices))
+        edges = np.linspace(0, seeds, count + 1).astype(int).tolist()
+        self.groups = [
+            Group(slice(*rows), devices[number % len(devices)]) for number, rows in enumerate(itertools.pairwise(edges))
+        ]
+        self.workers = min(count, cores()) if alone else count
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self.groups)
+
+    def split(self, tree: PyTree) -> list[PyTree]:
+        """Each group's part of a tree, whose arrays have a leading axis of all seeds, on its device."""
+        return [
+            jax.device_put(jax.tree.map(lambda leaf, group=group: leaf[group.rows], tree), group.device)
+            for group in self.groups
+        ]
+
+    def join(self, parts: list[PyTree]) -> PyTree:
+        """Joins the groups' trees into one of all seeds, on the first device or on the host."""
+
+        def end_to_end(*leaves: Any) -> Any:
+            if isinstance(leaves[0], np.ndarray):
+                return np.concatenate(leaves)
+            return jnp.concatenate(jax.device_put(list(leaves), jax.local_devices()[0]))
+
+        return parts[0] if len(parts) == 1 else jax.tree.map(end_to_end, *parts)
+
+    def map(self, function: Callable[..., Any], *parts: list[Any]) -> list[Any]:
+        """Applies a function to each group's parts, to as many groups at a time as there are workers."""
+        if len(self.groups) == 1:
+            return [function(*(each[0] for each in parts))]
+        return list(self._threads.map(function, *parts))
+
+    def close(self) -> None:
+        """Ends the threads; later calls of `map` start others."""
+        if threads := self.__dict__.pop("_threads", None):
+            threads.shutdown()
+
+    @functools.cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.workers)
+
+
+def over_seeds(function: Callable[..., Any], *arguments: PyTree, shared: int = 0) -> PyTree:
+    """Applies a function of one seed to arrays with a leading axis of seeds; a single seed on a CPU is not batched.
+
+    The first `shared` arguments are the same for all seeds, and have no such axis.
     """
-
-    def __init__(self) -> None:
-        self.started = time.perf_counter()
-        self.before = self.compile = self.training = 0.0
-        self.compilations = 0
-
-    @property
-    def wall(self) -> float:
-        """Seconds of the whole run until now."""
-        return self.before + time.perf_counter() - self.started
-
-    def state(self) -> dict[str, float]:
-        """The times until now, to which a resumed run adds its own."""
-        return {"wall": self.wall, "compile": self.compile, "training": self.training}
-
-    def add(self, state: Mapping[str, float]) -> None:
-        """Adds the times of a run that is resumed."""
-        self.before += state["wall"]
-        self.compile += state["compile"]
-        self.training += state["training"]
-
-    def compiled(
-        self,
-        function: Callable[..., Any],
-        parts: Any,
-        *arguments: Any,
-        static: tuple[Any, ...] = (),
-        shared: int = 0,
-        donate: tuple[int, ...] = (),
-    ) -> Callable[..., Any]:
-        """As `compile_program`, and counts the time; a program that needs more memory than there is is refused."""
-        began = time.perf_counter()
-        program = compile_program(function, parts, arguments, static, shared, donate)
-        self.compile += time.perf_counter() - began
-        self.compilations += program.is_new
-        if (needs := program.compiled.memory_analysis()) is not None:
-            new = needs.temp_size_in_bytes + needs.output_size_in_bytes - needs.alias_size_in_bytes
-            require_memory(new, "A step of this run needs", LESS)
-        return program.call
-
-    def compiled_later(
-        self, function: Callable[..., Any], parts: Any, static: tuple[Any, ...] = ()
-    ) -> Callable[..., Any]:
-        """The same for the arguments of the first call."""
-        program: Callable[..., Any] | None = None
-
-        def call(*arguments: Any) -> Any:
-            nonlocal program
-            program = program or self.compiled(function, parts, *arguments, static=static)
-            return program(*arguments)
-
-        return call
-
-    @contextlib.contextmanager
-    def in_loop(self) -> Iterator[None]:
-        """Counts what happens within as time in the training loop, but for what compiles there."""
-        began, compiled = time.perf_counter(), self.compile
-        try:
-            yield
-        finally:
-            self.training += time.perf_counter() - began - (self.compile - compiled)
+    function = functools.partial(function, *arguments[:shared])
+    own = arguments[shared:]
+    if jax.tree.leaves(own)[0].shape[0] > 1 or jax.local_devices()[0].platform not in ALONE:
+        return jax.vmap(function)(*own)
+    results = function(*jax.tree.map(lambda leaf: leaf[0], own))
+    return jax.tree.map(lambda leaf: leaf[None], results)

@@ -22,10 +22,9 @@ from uppertail.training.drivers.compiled import CompiledDriver
 from uppertail.training.drivers.host import HostDriver
 from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.ledger import Ledger, StartReturn
-from uppertail.training.loop import Loop
+from uppertail.training.loop import Loop, SeedKeys, all_seed_keys
 from uppertail.training.method import Method, resolved, sanity_warnings
 from uppertail.training.process import SMALLER, require_working_jax, run_inline
-from uppertail.training.seeds import SeedKeys, all_seed_keys
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
@@ -35,16 +34,9 @@ DISTRIBUTIONS = "distributions"  # the name of the only recording
 class Run:
     """What one call of `train` needs; `drive` drives it. The caller locks the checkpoints' folder.
 
-    Args:
-        builder: builds the environments.
-        method: the parts that learn and explore; the distribution is fitted to the environments' returns here.
-        settings: how long, on how much data, with how many seeds.
-        before: the settings of the earlier run that this one continues or plays; its measured returns are used again.
-        record: distributions, to record return distributions while it trains; None: nothing.
-        record_over: two numbers of a vector over which their width is recorded; None: the first two.
-
-    Attributes:
-        notes: notes for the user, in sentences.
+    The arguments are those of `train`; the distribution is fitted to the environments' returns here. `before` has the
+    settings of the earlier run that this one continues or plays: its measured returns are used again. `notes` are
+    sentences for the user.
     """
 
     def __init__(
@@ -59,7 +51,12 @@ class Run:
         if steps_in_python(builder):
             run_inline()  # too late once `require_working_jax` has started JAX
         require_working_jax()
-        require_record(record, record_over)
+        if record_over is not None and record is None:
+            raise InputError(
+                f"record_over is {list(record_over)}, but nothing is recorded: use --record {DISTRIBUTIONS}, too."
+            )
+        if record not in (None, DISTRIBUTIONS):
+            raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")
         self.builder = builder
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
@@ -164,11 +161,3 @@ def _start_moments(family: Any, network: Network, observation: Array) -> tuple[A
 
 def _reshaped(observation: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.asarray(observation, dtype).reshape(shape)
-
-
-def require_record(record: str | None, over: tuple[int, int] | None) -> None:
-    """Refuses an unknown recording, and numbers without one."""
-    if over is not None and record is None:
-        raise InputError(f"record_over is {list(over)}, but nothing is recorded: use --record {DISTRIBUTIONS}, too.")
-    if record not in (None, DISTRIBUTIONS):
-        raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")

@@ -161,7 +161,11 @@ def _result(run: Run, networks: Network) -> TrainingResult:
     """The result of a run; greedy episodes are played for its record."""
     ledger = run.ledger
     interrupted = not ledger.over or ledger.failed is not None  # what fails from here on does not interrupt it
-    greedy_returns = _greedy_returns(run, networks)
+    try:
+        greedy_returns = run.driver.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
+    except InputError as error:  # an environment cannot be made again, or fails
+        ledger.failed = ledger.failed or str(error)
+        greedy_returns = [math.nan] * run.settings.seeds
     record = RunRecord(
         asked=run.asked(),
         success_return=run.builder.success_return,
@@ -182,12 +186,3 @@ def _result(run: Run, networks: Network) -> TrainingResult:
     if recorded:
         recorded = with_environment(recorded, run.driver.environments, run.builder)
     return TrainingResult(record, run.loop.agent, networks, run.interface, run.driver.environments, recorded)
-
-
-def _greedy_returns(run: Run, networks: Network) -> list[float]:
-    """Mean return of greedy episodes of each seed; NaN if an environment fails in them."""
-    try:
-        return run.driver.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
-    except InputError as error:  # an environment cannot be made again, or fails
-        run.ledger.failed = run.ledger.failed or str(error)
-        return [math.nan] * run.settings.seeds

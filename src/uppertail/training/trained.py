@@ -107,18 +107,10 @@ def watch(
     episodes: int,
     show: Callable[[Frame, bool], object],
 ) -> Iterator[WatchedEpisode]:
-    """Plays episodes of one seed, without further learning.
+    """Plays episodes of the seed in one row of a run's networks, without further learning.
 
-    Where Python steps a run's environments, they begin as the first ones of an evaluation do.
-
-    Args:
-        run: the run that learned.
-        networks: the networks of all its seeds.
-        policy: chooses the actions.
-        row: which of its seeds, counted from 0.
-        environment: the environment to play in.
-        episodes: how many.
-        show: called before the first and after each step with the current frame, and whether the episode is over.
+    Where Python steps a run's environments, they begin as the first ones of an evaluation do. `show` is called before
+    the first and after each step with the current frame, and whether the episode is over.
     """
     agent, network, keys = run.loop.agent, jax.tree.map(lambda leaf: leaf[row], networks), run.keys.evaluation[row]
 

@@ -13,9 +13,9 @@ from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.drivers.recorder import Recorder
-from uppertail.training.groups import Groups
+from uppertail.training.ledger import Stopwatch
 from uppertail.training.loop import Loop, RunState, StepRecord
-from uppertail.training.programs import Stopwatch
+from uppertail.training.programs import Groups
 from uppertail.types import PyTree, ReturnRange
 
 EVALUATION_STEPS = 10_000  # an episode that is played with a learned network ends after this many steps at the latest
@@ -35,27 +35,16 @@ class Played(NamedTuple):
 
 
 class Driver(abc.ABC):
-    """The environments of all seeds; makes their steps, and learns from them.
-
-    Attributes:
-        observations: the space of the observations.
-        num_actions: number of discrete actions.
-        environments: the compiled environments, every array with a leading axis of seeds; None if there are none.
-        first: the first observation of each seed's run.
-        identity: arrays that are equal if the environments are.
-        groups: the seeds in groups, each with a state of its own.
-        failure: why an environment could not go on; None if none failed.
-        template: shapes and types of the state of all seeds, after `use`.
-    """
+    """The environments of all seeds; makes their steps, and learns from them."""
 
     observations: ObservationSpace
     num_actions: int
-    environments: PyTree = None
-    first: Array
-    identity: PyTree
-    groups: Groups
-    failure: InputError | None = None
-    template: RunState
+    environments: PyTree = None  # the compiled ones, every array with a leading axis of seeds
+    first: Array  # the first observation of each seed's run
+    identity: PyTree  # arrays that are equal if the environments are
+    groups: Groups  # of seeds, each with a state of its own
+    failure: InputError | None = None  # why an environment could not go on
+    template: RunState  # shapes and types of the state of all seeds, after `use`
 
     @abc.abstractmethod
     def return_range(self, discount: float) -> ReturnRange:

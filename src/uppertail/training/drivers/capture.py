@@ -28,24 +28,18 @@ class Plane:
     """Cells over two numbers of a vector; the other numbers stay as in the run's first observation.
 
     A number goes from its declared lower bound to the upper one; where it has none, over what was seen so far.
-
-    Args:
-        numbers: which two.
-        low, high: their declared bounds; infinite: none.
-        side: cells in each direction.
     """
 
     numbers: tuple[int, int]
-    low: tuple[float, float]
+    low: tuple[float, float]  # declared bounds; infinite: none
     high: tuple[float, float]
-    side: int
+    side: int  # cells in each direction
 
     @classmethod
     def of(cls, observations: ObservationSpace, over: tuple[int, int] | None, seeds: int) -> Self | None:
         """The plane over two numbers, or the first two; None where observations are no vectors of two numbers or more.
 
-        Raises:
-            InputError: there are no such numbers.
+        It refuses numbers that an observation does not have.
         """
         count = len(observations.low) if isinstance(observations, Numbers) else 0
         if over is None and count < 2:
@@ -83,21 +77,13 @@ class Plane:
 
 @dataclasses.dataclass(frozen=True)
 class Capture:
-    """Records all states of a table, or as many along the greedy path as there is room for, or the first observation.
-
-    Args:
-        loop: what a run does with its steps.
-        table: whether the environment is a table.
-        all_states: whether all states are recorded.
-        count: how many states are recorded.
-        plane: two numbers of a vector, over which width and evidence are recorded; None: no vectors are observed.
-    """
+    """Records all states of a table, as many along the greedy path as there is room for, or the first observation."""
 
     loop: Loop
-    table: bool
-    all_states: bool
-    count: int
-    plane: Plane | None = None
+    table: bool  # whether the environment is a table
+    all_states: bool  # whether all states are recorded
+    count: int  # how many states are recorded
+    plane: Plane | None = None  # over which width and evidence are recorded
 
     @classmethod
     def of(cls, loop: Loop, table: bool, pairs: int, plane: Plane | None) -> Self:

@@ -17,10 +17,19 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import Actor
 from uppertail.training.drivers.base import EVALUATION_STEPS, Driver, Played, Refit, State
 from uppertail.training.drivers.recorder import Recorder
-from uppertail.training.groups import Group, Groups
-from uppertail.training.loop import Episode, Loop, RunState, StepRecord
-from uppertail.training.programs import Stopwatch, compile_program
-from uppertail.training.seeds import SeedKeys, StepKeys, iteration_keys, play_keys, start_keys, step_keys
+from uppertail.training.ledger import Stopwatch
+from uppertail.training.loop import (
+    Episode,
+    Loop,
+    RunState,
+    SeedKeys,
+    StepKeys,
+    StepRecord,
+    iteration_keys,
+    start_keys,
+    step_keys,
+)
+from uppertail.training.programs import Group, Groups, compile_program
 from uppertail.types import POLICY_CHOICE, PyTree, ReturnRange, TimeStep, Transition
 
 CHUNK_STEPS = 1024  # environment steps of each seed between two calls of the callback
@@ -118,7 +127,7 @@ class CompiledRun:
 
             def step(carry: Carry) -> Carry:
                 state, now, memory, ret, steps = carry
-                action_key, step_key = play_keys(play_key, steps)
+                action_key, step_key = jax.random.split(jax.random.fold_in(play_key, steps))
                 choice = actor.play(action_key, network, now.observation, memory, steps == 0)
                 state, now = environment.step(step_key, state, choice.action)
                 return state, now, choice.memory, ret + now.reward, steps + 1

@@ -45,13 +45,8 @@ def play(
 ) -> Played:
     """Plays episodes of each seed, equally many in each of its environments: short episodes are not preferred.
 
-    Args:
-        builder: opens the environments.
-        seeds: the seeds.
-        in_training: environments of each seed while it trained.
-        act: actions [seeds, envs] and memory, from steps, observations, memory and where an episode begins.
-        memory_of: the policy's memory before the first step, from the first observations.
-        episodes: how many of each seed.
+    `in_training` is the number of environments of each seed while it trained. `act` gives actions [seeds, envs] and
+    memory, from steps, observations, memory and where an episode begins; `memory_of` the memory before the first step.
     """
     count, asked = len(seeds), min(episodes, _side_by_side(builder, PLAYED_TOGETHER, in_training))
     with contextlib.ExitStack() as opened:

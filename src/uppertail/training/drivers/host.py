@@ -25,10 +25,9 @@ from uppertail.training.drivers import evaluation, host_functions
 from uppertail.training.drivers.base import Driver, Played, Refit, State
 from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.drivers.rollouts import Rollouts
-from uppertail.training.groups import Group, Groups
-from uppertail.training.loop import Episode, Loop, RunState, StepRecord
-from uppertail.training.programs import Stopwatch
-from uppertail.training.seeds import SeedKeys
+from uppertail.training.ledger import Stopwatch
+from uppertail.training.loop import Episode, Loop, RunState, SeedKeys, StepRecord
+from uppertail.training.programs import Group, Groups
 from uppertail.types import PyTree, ReturnRange, Transition
 
 CHUNK_STEPS = 512  # environment steps of each seed between two calls of the callback

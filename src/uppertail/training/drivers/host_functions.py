@@ -8,13 +8,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Key, PRNGKeyArray
 
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.training.acting import Actor, View
-from uppertail.training.loop import Episode, Loop, RunState
-from uppertail.training.seeds import environment_keys, iteration_keys, start_keys, step_keys
+from uppertail.training.loop import Episode, Loop, RunState, iteration_keys, start_keys, step_keys
 from uppertail.types import PyTree, Transition
 
 
@@ -68,3 +67,8 @@ def play(
     keys = environment_keys(jax.random.fold_in(key, step), of_environments[0].shape[0])
     choice = jax.vmap(actor.play, in_axes=(0, None, 0, 0, 0))(keys, network, *of_environments)
     return choice.action, choice.memory
+
+
+def environment_keys(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
+    """The key of each of a seed's environments; a single environment has the seed's own, as in compiled runs."""
+    return key[None] if count == 1 else jax.random.split(key, count)

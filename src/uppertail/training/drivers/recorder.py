@@ -11,9 +11,9 @@ from jaxtyping import Array
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.records.distributions import OUTCOMES, PLANE, STARTS, Distributions
 from uppertail.training.drivers.capture import MOMENTS, Capture, Plane
-from uppertail.training.groups import Groups
+from uppertail.training.ledger import Stopwatch
 from uppertail.training.loop import Loop, RunState
-from uppertail.training.programs import Stopwatch
+from uppertail.training.programs import Groups
 from uppertail.types import PyTree
 
 GROWTH = 1.2  # the number of rollouts grows by this factor from one moment to the next, or by one where that is more
