@@ -28,11 +28,11 @@ import safetensors.numpy
 import yaml
 
 from uppertail.cli import main, train
+from uppertail.cli.inspect import Inspected
 from uppertail.errors import InputError
 from uppertail.records import RunFolder, find_runs, write_text
 from uppertail.reports import outcomes
 from uppertail.reports.groups import groups
-from uppertail.reports.inspected import Inspected
 from uppertail.training import checkpoint
 from uppertail.training.process import hardware
 from uppertail.training.trained import LearnedFile

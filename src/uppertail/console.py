@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -16,10 +16,7 @@ from uppertail.training.progress import is_notebook, updating_line
 if TYPE_CHECKING:
     from uppertail.training.progress import Progress as TrainingProgress
 
-LOOK: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": SIMPLE_HEAD, "pad_edge": False}
-"""How every table looks."""
-
-NARROW = 60  # columns of a terminal below which a table has a line for each number
+NARROW = 60  # columns of a terminal below which a table of results does not fit
 
 
 @contextlib.contextmanager
@@ -44,39 +41,26 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[["TrainingProgres
         yield show
 
 
-def table(*headings: str, title: str | None = None, texts: int = 0) -> Table:
-    """A table of numbers without edges, whose first `texts` columns are texts."""
-    made = Table(title=title, show_edge=False, **LOOK)
-    for index, heading in enumerate(headings):
-        is_text = index < texts
-        made.add_column(heading, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
-    return made
-
-
-def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, texts: int = 0) -> None:
-    """Prints rows of texts by their headings; the first `texts` columns are aligned as text."""
-    shown = table(*rows[0], title=title, texts=texts)
+def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, texts: Collection[str] = ()) -> None:
+    """Prints rows of numbers by their headings; the columns of these headings hold texts."""
+    look: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+    table = Table(title=title, show_edge=False, pad_edge=False, **look)
+    for heading in rows[0]:
+        is_text = heading in texts
+        justify = "left" if is_text else "right"
+        table.add_column(heading, justify=justify, no_wrap=not is_text, overflow="fold", vertical="bottom")
     for row in rows:
-        shown.add_row(*row.values())
-    Console().print(shown)
+        table.add_row(*row.values())
+    Console().print(table)
 
 
-def results_table(title: str, label: str, record: RunRecord, width: int) -> Table:
-    """The results of a run over its seeds; in a narrow terminal each number has a line of its own."""
-    made = Table(title=title, show_edge=False, padding=(0, 1, 0, 0), show_header=width >= NARROW, **LOOK)
-    told = {heading: value for heading, value in _results(record).items() if value is not None}
-    if width < NARROW:
-        made.add_column()
-        made.add_column(justify="right", no_wrap=True)
-        made.add_row(f"[bold]{label}[/bold]", "")
-        for heading, value in told.items():
-            made.add_row(f"  {' '.join(heading.split())}", value)
-        return made
-    made.add_column("method", min_width=14, vertical="bottom")
-    for heading in told:
-        made.add_column(heading, justify="right", no_wrap=True)
-    made.add_row(label, *told.values())
-    return made
+def print_results(title: str, label: str, record: RunRecord) -> None:
+    """Prints the results of a run over its seeds; in a narrow terminal each number has a line of its own."""
+    row = {heading: value for heading, value in {"method": label, **_results(record)}.items() if value is not None}
+    if Console().width >= NARROW:
+        print_table([row], title, texts=("method",))
+    else:
+        print(title, *(f"{' '.join(heading.split())}: {value}" for heading, value in row.items()), sep="\n")
 
 
 def _results(record: RunRecord) -> dict[str, str | None]:

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from uppertail import records
 from uppertail.cli.commands import EXACT_POLICY
 from uppertail.cli.output import picture
 from uppertail.cli.parsing import Values
-from uppertail.console import table
+from uppertail.console import print_table
 from uppertail.environments import FiniteMDP, require_tables_fit
 from uppertail.errors import InputError
 from uppertail.exact import ExactReturn, exact_returns, optimal_policy, uniform_policy
@@ -89,12 +88,18 @@ def _draw(out: str | None, env: str, title: str, returns: Returns, quiet: bool) 
 
 
 def _show(title: str, returns: Returns) -> None:
-    rows = table("state", "action", "mean", "sd", title=title)
-    rows.add_column("method", no_wrap=True)
-    rows.add_column("return (probability)")
-    for (state, action), z in list(returns.items())[:ROWS]:
-        rows.add_row(str(state), str(action), f"{z.mean:.4g}", f"{z.std:.4g}", _method(z), _atoms(z))
-    Console().print(rows)
+    rows = [
+        {
+            "state": str(state),
+            "action": str(action),
+            "mean": f"{z.mean:.4g}",
+            "sd": f"{z.std:.4g}",
+            "method": _method(z),
+            "return (probability)": _atoms(z),
+        }
+        for (state, action), z in list(returns.items())[:ROWS]
+    ]
+    print_table(rows, title, texts=("method", "return (probability)"))
     if len(returns) > ROWS:
         print(f"First {ROWS} of {len(returns)} states and actions; --json prints all of them.")
     if error := max(z.error for z in returns.values()):

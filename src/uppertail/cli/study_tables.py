@@ -26,7 +26,7 @@ def show_cells(document: Mapping[str, Any]) -> None:
     ]
     if not rows:
         return
-    print_table(rows, texts=1)
+    print_table(rows, texts=("cell",))
     print("Medians over seeds (final return: mean, of each seed's last 100 episodes), and 95% bootstrap intervals.")
     for row in document["growth"]:
         for metric in (FIRST_SUCCESS, SOLVED):
@@ -35,14 +35,15 @@ def show_cells(document: Mapping[str, Any]) -> None:
                 print(f"{row['method']}: episodes until {NAMES[metric]} grow with {row['over']} to the power {power}.")
 
 
-def show_trials(document: Mapping[str, Any], rows: int = 10) -> None:
+def show_trials(document: Mapping[str, Any], most: int = 10) -> None:
     """Prints a row for each of the best trials of a search."""
     trials, metric = document["trials"], NAMES[document["metric"]]
-    best = [each for each in trials if each["value"] is not None][:rows]
+    best = [each for each in trials if each["value"] is not None][:most]
     if best:
         shown = [", ".join(f"{name}={_short(value)}" for name, value in each["options"].items()) for each in best]
         pairs = zip(best, shown, strict=True)
-        print_table([{"trial": e["name"], metric: f"{e['value']:.4g}", "options": o} for e, o in pairs], texts=1)
+        rows = [{"trial": each["name"], metric: f"{each['value']:.4g}", "options": options} for each, options in pairs]
+        print_table(rows, texts=("trial", "options"))
     pruned = sum(trial["state"] == "pruned" for trial in trials)
     print(f"Means over seeds, the best first; {pruned} of {len(trials)} trials were ended early.")
 
@@ -59,7 +60,7 @@ def show_comparison(a: str, b: str, document: Mapping[str, Any]) -> None:
         better = _interval(numbers["probability"], numbers["low"], numbers["high"])
         row = {"": name, "P(B is better)": better, "p": f"{numbers['p_value']:.2g}"}
         rows.append({**row, "effect": f"{effect} times" if is_ratio else effect})
-    print_table(rows, texts=1)
+    print_table(rows, texts=("",))
     print("Effects: episodes of B divided by those of A; final return of B minus that of A.")
     print("95% bootstrap intervals over seeds, within each environment; p: permutation test.")
     for name, numbers in found.items():

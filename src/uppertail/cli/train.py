@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.console import Console
 
 from uppertail import records
 from uppertail.cli.commands import COMMANDS
 from uppertail.cli.options import Choice
 from uppertail.cli.output import complain, picture
 from uppertail.cli.parsing import Values
-from uppertail.console import progress_bar, results_table
+from uppertail.console import print_results, progress_bar
 from uppertail.environments import GymnasiumBuilder
 from uppertail.errors import InputError
 from uppertail.loggers import JSONL, Logger, named
@@ -163,8 +162,7 @@ def train(
         how = f"; `uppertail resume {folder}` continues the run" if checkpoints else ""
         print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
     if not quiet:
-        console, title = Console(), f"{env}, seeds: {len(result.record.episodes)}"
-        console.print(results_table(title, label, result.record, console.width))
+        print_results(f"{env}, seeds: {len(result.record.episodes)}", label, result.record)
         print(f"Results in {folder}; programs compiled: {result.record.compilations}")
     return asked_to_stop.exit_code if result.record.interrupted else 0
 
