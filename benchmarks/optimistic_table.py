@@ -26,8 +26,8 @@ import numpy as np
 
 import uppertail as ut
 from uppertail.records import describe, median_episode, write_text
-from uppertail.training.process import hardware
 from uppertail.training.loop import seed_keys
+from uppertail.training.process import hardware
 
 FIRST_STD, TERMINAL_STD = float(np.log1p(np.e)), 1e-4
 """Gaussian's defaults, in units of the range of returns."""
