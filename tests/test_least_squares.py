@@ -92,8 +92,7 @@ def test_outcomes_are_what_a_dictionary_counts(seen: list[tuple[int, int, float,
         slot, found = int(outcomes.newest[pair]), []
         while slot != NONE:
             key = int(outcomes.next_state[slot]), bool(outcomes.terminated[slot])
-            numbers = (outcomes.visits[slot], outcomes.reward[slot], outcomes.reward_squares[slot])
-            found.append((key, [float(number) for number in numbers]))
+            found.append((key, outcomes.seen[slot].tolist()))
             slot = int(outcomes.earlier[slot])
         expected = [
             (key, [len(rewards), np.mean(rewards), np.var(rewards) * len(rewards)])
@@ -101,6 +100,18 @@ def test_outcomes_are_what_a_dictionary_counts(seen: list[tuple[int, int, float,
         ]
         assert [key for key, _ in found] == [key for key, _ in expected]
         np.testing.assert_allclose([n for _, n in found], [n for _, n in expected], atol=1e-4)
+
+
+def test_outcomes_are_added_in_place() -> None:
+    """A copy of one array for each transition would make a step slower the larger the table is."""
+    most, rows = 10_000, tuple(jnp.zeros(4, kind) for kind in (jnp.int32, jnp.int32, jnp.float32, jnp.bool_))
+
+    def add_all(outcomes: Outcomes, rows: tuple[Any, ...]) -> Outcomes:
+        return jax.lax.scan(lambda before, row: (before.add(*row), None), outcomes, rows)[0]
+
+    compiled = jax.jit(add_all, donate_argnums=0).lower(Outcomes.none(most, most), rows).compile()
+    memory: Any = compiled.memory_analysis()
+    assert memory.temp_size_in_bytes < most
 
 
 # Targets, in float64

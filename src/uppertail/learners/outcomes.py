@@ -23,10 +23,9 @@ class Outcomes(NamedTuple):
         pairs: how many pairs were seen.
         earlier: each outcome's predecessor in the list of its pair; NONE: it is the last.
         next_state: the state that an outcome leads to.
-        reward: mean reward on the way there.
-        reward_squares: sum of the squared deviations of the rewards from it.
         terminated: whether the episode terminated there.
-        visits: how often the outcome was seen.
+        seen: how often the outcome was seen, the mean reward on the way there, and the sum of the squared deviations
+            of the rewards from it.
         size: how many outcomes there are.
     """
 
@@ -35,10 +34,8 @@ class Outcomes(NamedTuple):
     pairs: Int[Array, ""]
     earlier: Int[Array, " outcomes"]
     next_state: Int[Array, " outcomes"]
-    reward: Float[Array, " outcomes"]
-    reward_squares: Float[Array, " outcomes"]
     terminated: Bool[Array, " outcomes"]
-    visits: Float[Array, " outcomes"]
+    seen: Float[Array, "outcomes 3"]
     size: Int[Array, ""]
 
     @classmethod
@@ -50,10 +47,8 @@ class Outcomes(NamedTuple):
             pairs=jnp.zeros((), jnp.int32),
             earlier=jnp.full(most, NONE),
             next_state=jnp.zeros(most, jnp.int32),
-            reward=jnp.zeros(most),
-            reward_squares=jnp.zeros(most),
             terminated=jnp.zeros(most, bool),
-            visits=jnp.zeros(most),
+            seen=jnp.zeros((most, 3)),
             size=jnp.zeros((), jnp.int32),
         )
 
@@ -66,13 +61,13 @@ class Outcomes(NamedTuple):
             same = (self.next_state[slot] == next_state) & (self.terminated[slot] == terminated)
             return (slot != NONE) & ~same
 
-        head, most = self.newest[pair], self.visits.shape[0]
+        head, most = self.newest[pair], self.seen.shape[0]
         found = jax.lax.while_loop(differs, lambda slot: self.earlier[slot], head)
         joins = (found != NONE) | ((self.size == most) & (head != NONE))
         slot = jnp.where(found != NONE, found, jnp.where(joins, head, self.size))  # beyond the last: dropped
-        before = jnp.where(joins, self.visits[slot], 0.0)
-        error = jnp.where(joins, reward - self.reward[slot], 0.0)
-        squares = jnp.where(joins, self.reward_squares[slot], 0.0)
+        visits, mean, squares = jnp.where(joins, self.seen[slot], jnp.stack([jnp.zeros(()), reward, jnp.zeros(())]))
+        share = visits / (visits + 1.0)
+        after = jnp.stack([visits + 1.0, reward - (reward - mean) * share, squares + (reward - mean) ** 2 * share])
         first = head == NONE
         fits = slot < most
         return Outcomes(
@@ -81,9 +76,7 @@ class Outcomes(NamedTuple):
             pairs=self.pairs + (first & fits).astype(jnp.int32),
             earlier=self.earlier.at[slot].set(jnp.where(joins, self.earlier[slot], head), mode="drop"),
             next_state=self.next_state.at[slot].set(next_state, mode="drop"),
-            reward=self.reward.at[slot].set(reward - error * before / (before + 1.0), mode="drop"),
-            reward_squares=self.reward_squares.at[slot].set(squares + error**2 * before / (before + 1.0), mode="drop"),
             terminated=self.terminated.at[slot].set(terminated, mode="drop"),
-            visits=self.visits.at[slot].set(before + 1.0, mode="drop"),
+            seen=self.seen.at[slot].set(after, mode="drop"),
             size=self.size + (~joins & fits).astype(jnp.int32),
         )

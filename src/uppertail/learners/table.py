@@ -204,24 +204,24 @@ class TableLearner(Learner):
         def step(carry: tuple[Array, Targets]) -> tuple[Array, Targets]:
             slots, total = carry
             there = slots != NONE
+            visits, reward, reward_squares = jnp.where(there[:, None], outcomes.seen[slots], 0.0).T
             row = Transition(
                 observation=slots,
                 action=slots,
-                reward=outcomes.reward[slots],
+                reward=reward,
                 terminated=outcomes.terminated[slots],
                 next_observation=slots,
                 next_action=jnp.full_like(slots, POLICY_CHOICE),
             )
             targets = regression.targets(key, values[outcomes.next_state[slots]], row)
             mean = jax.vmap(lambda each: family.mean(regression.distribution(each)))(targets)
-            count = jnp.where(there, outcomes.visits[slots], 0.0)
-            both = total.visits + count
+            both = total.visits + visits
             error = mean - total.mean
-            share = count / jnp.maximum(both, 1.0)
-            squares = jnp.where(there, outcomes.reward_squares[slots], 0.0) + error**2 * total.visits * share
+            share = visits / jnp.maximum(both, 1.0)
+            squares = reward_squares + error**2 * total.visits * share
             after = Targets(
                 visits=both,
-                deviations=total.deviations + count[:, None] * (targets - regression.start[None]),
+                deviations=total.deviations + visits[:, None] * (targets - regression.start[None]),
                 mean=total.mean + share * error,
                 squares=total.squares + squares,
             )
