@@ -33,9 +33,11 @@ from uppertail.training.run import Run
 ENSEMBLE = ut.Ensemble(width=16)
 SOLVED: dict[str, dict[str, Any]] = {
     "least_squares": {},
+    "posterior": {"policy": ut.PosteriorSampling()},
     "optimistic_value": {"distribution": ut.PointMass(start=2.626)},
 }
-"""The default learner, and a plain value by the same least squares from the same optimistic start."""
+"""The default learner; the same with draws from the posterior in place of the upper bound; and a plain value by the
+same least squares from the same optimistic start."""
 
 METHODS: dict[str, dict[str, Any]] = {
     **SOLVED,

@@ -40,7 +40,12 @@ CHANCE = {
     "lake_8x8": "slippery FrozenLake 8x8",
 }
 
-BEFORE = {"least_squares": "least squares", "optimistic_value": "optimistic value", "boot_dqn": "bootstrapped DQN"}
+BEFORE = {
+    "least_squares": "least squares",
+    "posterior": "the same, `PosteriorSampling`",
+    "optimistic_value": "optimistic value",
+    "boot_dqn": "bootstrapped DQN",
+}
 """Methods where there is chance; bootstrapped DQN is in results/uncertainties, by gradients."""
 
 

@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # `as` makes a name public
     from uppertail.policies import ExplorationPolicy as ExplorationPolicy
     from uppertail.policies import Greedy as Greedy
     from uppertail.policies import MemberThompson as MemberThompson
+    from uppertail.policies import PosteriorSampling as PosteriorSampling
     from uppertail.policies import Thompson as Thompson
     from uppertail.replay import Prioritized as Prioritized
     from uppertail.replay import Replay as Replay

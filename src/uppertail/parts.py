@@ -84,7 +84,15 @@ PARTS = {
         "uppertail.policies.ExplorationPolicy",
         "how actions are chosen",
         "UCB",
-        _in("uppertail.policies", "UCB", "Thompson", "MemberThompson", "DoubleUCB", "EpsilonGreedy"),
+        _in(
+            "uppertail.policies",
+            "UCB",
+            "PosteriorSampling",
+            "Thompson",
+            "MemberThompson",
+            "DoubleUCB",
+            "EpsilonGreedy",
+        ),
     ),
     "learner": Part(
         "uppertail.learners.LearnerBuilder",

@@ -53,6 +53,12 @@ class Regression:
         return jnp.where(self.is_spread, jnp.asarray(self.start_width) ** powers, 1.0) * own
 
     @property
+    def start_square(self) -> Float[Array, ""]:
+        """The second moment of the start: a point mass has no spread, but may start high."""
+        family, start = self.agent.family, self.distribution(self.start)
+        return family.mean(start) ** 2 + family.std(start) ** 2
+
+    @property
     def largest_change(self) -> Float[Array, ""]:
         """The change of a coordinate below which sweeps end, in units of return or of probability."""
         largest = jnp.max(jnp.abs(self.roots(self.start)))
@@ -88,12 +94,10 @@ class Regression:
         Args:
             noise: variance of the targets, in units of return squared.
         """
-        family, start = self.agent.family, self.distribution(self.start)
-        square = family.mean(start) ** 2 + family.std(start) ** 2  # a point mass has no spread, but may start high
-        spread = jnp.clip(
-            noise / jnp.maximum(square, TINY), self.spread_prior_count, jnp.maximum(MOST, self.spread_prior_count)
-        )
-        return jnp.stack([jnp.where(is_mean, self.mean_prior_count, spread) for is_mean in family.is_mean], axis=-1)
+        least = self.spread_prior_count
+        spread = jnp.clip(noise / jnp.maximum(self.start_square, TINY), least, jnp.maximum(MOST, least))
+        is_mean = self.agent.family.is_mean
+        return jnp.stack([jnp.where(each, self.mean_prior_count, spread) for each in is_mean], axis=-1)
 
     def targets(
         self, key: PRNGKeyArray, next_values: Float[Array, "batch actions outputs"], transitions: Transition

@@ -50,6 +50,11 @@ class Network(eqx.Module):
         del observation
         return None
 
+    def drawn(self, observation: Array) -> Float[Array, "draws actions"] | None:
+        """The value of each action in a few draws from the posterior; None: there are none."""
+        del observation
+        return None
+
     def observe(self, observations: Array) -> Self:
         """The network after it has seen a batch of observations (one leading axis), before it learns from them.
 

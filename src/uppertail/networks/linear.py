@@ -50,6 +50,7 @@ class TableReturns(LinearReturns):
 
     values: Float[Array, "states actions outputs"]
     counts: Float[Array, "states actions"]  # how often each action was taken in each state
+    plans: Float[Array, "states actions draws"]  # values, in each draw from their posterior
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         return self.values[self.encoding.index(self.encoder, observation)]
@@ -57,6 +58,9 @@ class TableReturns(LinearReturns):
     def evidence(self, observation: Array) -> Float[Array, " actions"]:
         counts = self.counts[self.encoding.index(self.encoder, observation)]
         return self.prior_count / (self.prior_count + counts)
+
+    def drawn(self, observation: Array) -> Float[Array, "draws actions"] | None:
+        return self.plans[self.encoding.index(self.encoder, observation)].T if self.plans.shape[-1] else None
 
 
 class FeatureReturns(LinearReturns):

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,26 @@ from uppertail.types import PyTree
 BEGIN, ADVANCE = 2, 3  # folded into a decision's key to draw the memory before and after it; `select` splits the key
 
 
+class Posterior(NamedTuple):
+    """What a policy asks of the posterior of the values.
+
+    Args:
+        draws: how many draws.
+        c: standard deviations above its mean at which the start is valued.
+        scale: what standard errors are multiplied by.
+    """
+
+    draws: int
+    c: float
+    scale: float
+
+
 @dataclasses.dataclass(frozen=True)
 class Decision:
     """What a policy sees in one state.
 
-    A backup gives `family` and `z` alone: the next action of a replayed transition is chosen without an observation or
-    evidence, and with the memory of a run's first step. A policy leaves out its use of them where they are None.
+    A backup gives `family` and `z` alone: the next action of a replayed transition is chosen without an observation,
+    evidence or draws, and with the memory of a run's first step. Where these are None, a policy does without.
 
     Args:
         family: the family of return distributions.
@@ -27,6 +41,8 @@ class Decision:
         observation: the state, as the environment shows it; None in a backup.
         evidence: the share of the wide start that is left for each action, from 1 (nothing learned) to 0; None in a
             backup, and for policies without `needs_evidence`.
+        drawn: the value of each action in a few draws from the posterior; None in a backup, and for policies without
+            `posterior`.
         memory: what the policy keeps.
 
     Examples:
@@ -43,6 +59,7 @@ class Decision:
     z: PyTree
     observation: Any = None
     evidence: Float[Array, " actions"] | None = None
+    drawn: Float[Array, "draws actions"] | None = None
     memory: PyTree = ()
 
     @property
@@ -116,6 +133,11 @@ class ExplorationPolicy(abc.ABC):
     def optimism(self) -> Float[Array, ""] | float:
         """About how many standard deviations above the mean it values an action."""
         return 1.0
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """The draws that it reads as `decision.drawn`, which LeastSquares makes for tables; None: it reads none."""
+        return None
 
     @abc.abstractmethod
     def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:

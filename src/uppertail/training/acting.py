@@ -24,10 +24,11 @@ class Choice(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a policy sees of one state beside its memory, as `Decision` has it; no evidence if it needs none."""
+    """What a policy sees of one state beside its memory, as `Decision` has it; None for what it does not need."""
 
     z: PyTree
     evidence: Float[Array, "*envs actions"] | None
+    drawn: Float[Array, "*envs draws actions"] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,14 +48,20 @@ class Actor:
     def view(self, network: Network, observation: Array) -> View:
         """What the policy sees of one state."""
         z = self.agent.returns_by_member(network, observation)
-        if not self.policy.needs_evidence:
-            return View(z, None)
-        if (evidence := network.evidence(observation)) is None:
+        evidence = network.evidence(observation) if self.policy.needs_evidence else None
+        drawn = network.drawn(observation) if self.policy.posterior else None
+        name = type(self.policy).__name__
+        if self.policy.needs_evidence and evidence is None:
             raise InputError(
-                f"The policy {type(self.policy).__name__} needs the evidence for each action, which this learner does "
-                "not give: use --learner LeastSquares, or another policy, for example UCB."
+                f"The policy {name} needs the evidence for each action, which this learner does not give: use "
+                "--learner LeastSquares, or another policy, for example UCB."
             )
-        return View(z, evidence)
+        if self.policy.posterior and drawn is None:
+            raise InputError(
+                f"The policy {name} needs draws from the posterior of the values, which only LeastSquares makes, for "
+                "tables: use an environment with states or --env.encoding hashed, or another policy, for example UCB."
+            )
+        return View(z, evidence, drawn)
 
     def first(self, key: PRNGKeyArray, network: Network, observation: Array) -> Choice:
         """The first choice of a run."""
@@ -87,7 +94,7 @@ class Actor:
         return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
     def _decision(self, view: View, observation: Array) -> Decision:
-        return Decision(self.agent.family, view.z, observation, view.evidence)
+        return Decision(self.agent.family, view.z, observation, view.evidence, view.drawn)
 
     def _begun(self, key: PRNGKeyArray, decision: Decision) -> Decision:
         return self.policy.begun(key, decision.with_memory(self.policy.init(decision)))
