@@ -12,7 +12,7 @@ from test_study_work import leave_run, save_episodes
 from uppertail.cli import main
 from uppertail.cli import study as command
 from uppertail.errors import InputError
-from uppertail.studies.cells import Cell, Outcome, differences, flat, name_of
+from uppertail.studies.cells import Cell, Outcome, differences, flat, name_of, title_of
 from uppertail.studies.definition import Definition
 
 DOCUMENTATION = Path(__file__).parents[1] / "docs"
@@ -51,11 +51,11 @@ def test_a_grid_is_a_product_and_cells_are_combined_with_it():
         grid={"env.length": [5, 10]},
         cells=[{"policy": "UCB"}, {"name": "as released", "distribution": "GaussianMixture", "seeds": 4}],
     )
-    assert [cell.name.rpartition("-")[0] or cell.name for cell in cells] == [
-        "policy=UCB,env.length=5",
-        "as-released,env.length=5",
-        "policy=UCB,env.length=10",
-        "as-released,env.length=10",
+    assert [title_of(cell.name) for cell in cells] == [
+        "policy=UCB, env.length=5",
+        "as released, env.length=5",
+        "policy=UCB, env.length=10",
+        "as released, env.length=10",
     ]
     assert [(cell.environment, cell.method) for cell in cells[:2]] == [
         ("env.length=5", "UCB"),
@@ -75,6 +75,7 @@ def test_names_are_those_of_folders_and_differ_where_options_do():
     odd = [name_of({"env.id": value}) for value in ("ALE/Pong", "ALE-Pong", "ALE\\Pong", "..", "a" * 300, "a" * 301)]
     assert len(set(odd)) == len(odd)
     assert all("/" not in name and "\\" not in name and len(name) < 140 for name in odd)
+    assert [title_of(name) for name in odd[:3]] == ["env.id=ALE/Pong", "env.id=ALE-Pong", "env.id=ALE\\Pong"]
 
 
 @pytest.mark.parametrize(

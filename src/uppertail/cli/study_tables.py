@@ -5,7 +5,7 @@ from typing import Any
 
 from uppertail import records
 from uppertail.console import print_table
-from uppertail.studies.cells import FINAL_RETURN, FIRST_SUCCESS, SOLVED, text
+from uppertail.studies.cells import FINAL_RETURN, FIRST_SUCCESS, SOLVED, text, title_of
 from uppertail.studies.comparison import verdict
 
 NAMES = {FIRST_SUCCESS: "first success", SOLVED: "solved", FINAL_RETURN: "final return"}
@@ -15,7 +15,7 @@ def show_cells(document: Mapping[str, Any]) -> None:
     """Prints a row for each cell that has results, and the exponents of growth."""
     rows = [
         {
-            "cell": cell["name"].replace(",", ", "),  # lines break between options
+            "cell": title_of(cell["name"]),
             "seeds\nsolved": f"{cell[SOLVED]['seeds']}/{cell['seeds']}",
             "first success\n(episode)": _median(cell[FIRST_SUCCESS]),
             "solved at\n(episode)": _median(cell[SOLVED]),

@@ -3,9 +3,9 @@
 import dataclasses
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
+from urllib.parse import quote, unquote
 
 ENVIRONMENT, SEEDS = "env", ("seed", "seeds")
 WITHOUT_EFFECT = ("checkpoint_every", "logger", "record", "record_over")  # options that do not change a run's results
@@ -114,6 +114,11 @@ def label(options: Mapping[str, Any]) -> str:
 
 def name_of(varying: Mapping[str, Any]) -> str:
     """`env.length=10,policy=UCB`: a name for a cell, which can be that of a folder, and differs where options do."""
-    plain = ",".join(f"{option}={text(value)}" for option, value in varying.items())
-    name = re.sub(r"[^\w.,=+-]+", "-", plain).lstrip(".")[:LONGEST]
+    plain = quote(",".join(f"{option}={text(value)}" for option, value in varying.items()), safe=",=+")
+    name = plain.lstrip(".")[:LONGEST]
     return name if name == plain else f"{name}-{hashlib.sha256(plain.encode()).hexdigest()[:8]}"
+
+
+def title_of(name: str) -> str:
+    """A cell's name as a table shows it; lines break between options."""
+    return unquote(name).replace(",", ", ")
