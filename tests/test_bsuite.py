@@ -24,7 +24,7 @@ def bsuite() -> Any:
     return pytest.importorskip("bsuite.bsuite", reason="needs uppertail[bsuite]")
 
 
-def own(bsuite: Any, name: str, seed: int) -> Any:
+def own(bsuite: Any, name: str, seed: list[int]) -> Any:
     """bsuite's environment, made anew with a seed of its own."""
     settings = {**bsuite.sweep.SETTINGS[name]}
     experiment = name.partition("/")[0]
@@ -47,7 +47,8 @@ def test_episodes_are_those_of_bsuites_own_loop(bsuite: Any, name: str, steps: i
     builder, random = ut.Bsuite(name), np.random.default_rng(0)
     host, reading = builder.open(3, 1), builder.interface.reading
     episode, here = 0, host.reset()
-    theirs = own(bsuite, name, episode_seed(3, 0, 0))
+    setting = int(name.partition("/")[2])
+    theirs = own(bsuite, name, [episode_seed(3, 0, 0), setting])
     assert np.array_equal(here[0], reading.array(theirs.reset().observation))
     for _ in range(steps):
         action = int(random.integers(builder.num_actions))
@@ -57,9 +58,15 @@ def test_episodes_are_those_of_bsuites_own_loop(bsuite: Any, name: str, steps: i
         assert (ours.terminated[0], ours.truncated[0]) == (now.last(), False)
         if now.last():
             episode += 1
-            theirs = own(bsuite, name, episode_seed(3, 0, episode))
+            theirs = own(bsuite, name, [episode_seed(3, 0, episode), setting])
             assert np.array_equal(ours.observation[0], reading.array(theirs.reset().observation))
     assert episode > 0
+
+
+def test_settings_that_differ_only_by_chance_are_not_copies(bsuite: Any) -> None:
+    """All settings of catch are the same, but for bsuite's own draws."""
+    hosts = [ut.Bsuite(f"catch/{setting}").open(0, 1) for setting in range(8)]
+    assert len({host.reset().tobytes() for host in hosts}) > 1
 
 
 def test_the_umbrella_that_was_needed_pays(bsuite: Any) -> None:
@@ -135,7 +142,7 @@ def test_the_log_goes_on_from_a_checkpoint(bsuite: Any, tmp_path: Path, name: st
     theirs = bsuite.csv_logging.wrap_environment(
         DmEnvironment(bsuite.load_from_id(name)).env, name, str(tmp_path / "seed-0")
     )
-    episode, random = 0, DmEnvironment(theirs)
+    episode, random = 0, DmEnvironment(theirs, int(name.partition("/")[2]))
     random.reset(seed=episode_seed(0, 0, 0))
     for action in actions:
         if theirs.step(action).last():

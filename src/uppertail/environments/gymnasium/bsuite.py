@@ -46,16 +46,17 @@ class DmEnvironment(gymnasium.Env[Any, Any]):
 
     Args:
         env: the environment, or wrappers around it, as bsuite has them.
+        setting: the number of its setting. Many settings differ in nothing but chance, so it is part of the seed.
     """
 
-    def __init__(self, env: Any) -> None:
-        self.env = env
+    def __init__(self, env: Any, setting: int = 0) -> None:
+        self.env, self.setting = env, setting
         self.observation_space, self.action_space = _space(env.observation_spec()), _space(env.action_spec())
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         for layer in self.layers if seed is not None else ():
             if isinstance(random := vars(layer).get("_rng"), np.random.RandomState):
-                random.seed(seed)
+                random.seed([seed, self.setting])
         return self.env.reset().observation, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -161,8 +162,9 @@ def _make(asked: str) -> DmEnvironment:
     """The environment of an id."""
     sweep, library = import_extra("bsuite.sweep", "bsuite"), import_extra("bsuite.bsuite", "bsuite")
     settings = sweep.SETTINGS
-    name = asked.partition(sweep.SEPARATOR)[0]
-    return DmEnvironment(make_registered("bsuite", asked, list(settings), lambda: library.load(name, settings[asked])))
+    name, _, setting = asked.partition(sweep.SEPARATOR)
+    made = make_registered("bsuite", asked, list(settings), lambda: library.load(name, settings[asked]))
+    return DmEnvironment(made, int(setting))
 
 
 def _space(spec: Any) -> spaces.Space[Any]:
