@@ -1,8 +1,7 @@
-"""Encodings of vectors and images against float64 NumPy, and what of them is learned."""
+"""Encodings of vectors and images against float64 NumPy, and that no update moves what they keep."""
 
 import dataclasses
 import functools
-import itertools
 import math
 from typing import Any
 
@@ -87,84 +86,24 @@ def test_before_the_first_observation_all_that_is_not_declared_is_0() -> None:
     np.testing.assert_array_equal(scaled(vector, [one], one[0]), [0.0, 0.5, 0.5])
 
 
-def convolved(image: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-    """A 3x3 convolution of stride 2, padded with zeros so that half the pixels, rounded up, come out; then ELU.
-
-    What is odd of the padding goes below and to the right.
-    """
-    rows, columns = ((size + 1) // 2 for size in image.shape[:2])
-    pads = [max(2 * (out - 1) + 3 - size, 0) for out, size in zip((rows, columns), image.shape[:2], strict=True)]
-    padded = np.pad(image, [*((pad // 2, pad - pad // 2) for pad in pads), (0, 0)])
-    out = np.zeros((rows, columns, kernel.shape[3]))
-    for row in range(rows):
-        for column in range(columns):
-            patch = padded[2 * row : 2 * row + 3, 2 * column : 2 * column + 3]
-            out[row, column] = np.einsum("hwc,hwco->o", patch, kernel)
-    return np.where(out > 0, out, np.expm1(np.minimum(out, 0)))
-
-
-def features(kernels: Any, pixels: np.ndarray) -> np.ndarray:
-    """The network's input for pixels [height, width, channels], in float64."""
-    for kernel in kernels:
-        pixels = convolved(pixels, np.asarray(kernel, np.float64))
-    return pixels.reshape(-1)
-
-
-@functools.cache
-def kernels_of(image: Image) -> Any:
-    return image.init(jax.random.key(5))
-
-
 @pytest.mark.parametrize("first", [False, True], ids=["channels last", "channels first"])
-@pytest.mark.parametrize("shape", [(8, 8, 1), (9, 13, 3), (17, 10, 2), (33, 20, 3)], ids=str)
-def test_an_image_is_its_convolutions_times_the_weight(shape: tuple[int, int, int], first: bool) -> None:
-    random, image = np.random.default_rng(0), Image(*shape, channels_first=first)
-    pixels = random.integers(0, 256, shape, np.uint8)
-    expected = features(kernels_of(image), pixels / 255)
-    assert image.num_features == expected.size
-    weight = random.normal(size=(image.num_features, 4)).astype(np.float32)
-    observation = np.moveaxis(pixels, -1, 0) if first else pixels
-    ours = image.project(kernels_of(image), jnp.asarray(weight), jnp.asarray(observation))
-    np.testing.assert_allclose(ours, expected @ weight, rtol=1e-4, atol=1e-4)
-    assert np.abs(expected @ weight).max() > 0.1
+def test_an_image_is_its_pixels_row_by_row(first: bool) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (9, 13, 3), np.uint8)
+    image = Image(9, 13, 3, channels_first=first)
+    ours = image.features((), jnp.asarray(np.moveaxis(pixels, -1, 0) if first else pixels))
+    assert (image.num_features, image.image_shape, image.has_features) == (9 * 13 * 3, (9, 13, 3), False)
+    np.testing.assert_allclose(ours, pixels.reshape(-1) / 255, rtol=1e-6)
 
 
 def test_an_image_of_one_channel_may_have_no_axis_for_it() -> None:
     image, pixels = Image(9, 12, 1), np.random.default_rng(0).integers(0, 256, (9, 12), np.uint8)
-    weight = jnp.ones((image.num_features, 1))
-    flat, deep = (image.project(kernels_of(image), weight, jnp.asarray(each)) for each in (pixels, pixels[..., None]))
+    flat, deep = (image.features((), jnp.asarray(each)) for each in (pixels, pixels[..., None]))
     np.testing.assert_array_equal(flat, deep)
 
 
 def test_the_peak_becomes_1() -> None:
-    random, bytes_, floats = np.random.default_rng(0), Image(8, 8, 3), Image(8, 8, 3, peak=1.0)
-    pixels = random.integers(0, 256, (8, 8, 3), np.uint8)
-    weight = jnp.asarray(random.normal(size=(bytes_.num_features, 4)), jnp.float32)
-    ours = bytes_.project(kernels_of(bytes_), weight, jnp.asarray(pixels))
-    theirs = floats.project(kernels_of(bytes_), weight, jnp.asarray(pixels / 255, jnp.float32))
-    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("sides", "layers", "left"),
-    [((8, 8), 1, (4, 4)), ((16, 16), 1, (8, 8)), ((17, 8), 2, (5, 2)), ((32, 9), 2, (8, 3)),
-     ((84, 84), 4, (6, 6)), ((210, 160), 4, (14, 10))],
-)  # fmt: skip
-def test_layers_are_added_until_an_image_is_small(sides: tuple[int, int], layers: int, left: tuple[int, int]) -> None:
-    image = Image(*sides, 3)
-    kernels = kernels_of(image)
-    depths = [3, 16, 32, 64, 64][: layers + 1]
-    assert [kernel.shape for kernel in kernels] == [(3, 3, *pair) for pair in itertools.pairwise(depths)]
-    assert image.num_features == left[0] * left[1] * depths[-1]
-    for kernel, (inputs, outputs) in zip(kernels, itertools.pairwise(depths), strict=True):
-        bound = math.sqrt(6 / (9 * (inputs + outputs)))  # Glorot
-        assert 0.95 * bound <= np.abs(kernel).max() <= bound * (1 + 1e-6)
-
-
-def test_an_image_keeps_nothing_of_what_it_sees() -> None:
-    image = Image(8, 8, 1)
-    kernels = kernels_of(image)
-    assert image.observe(kernels, jnp.zeros((3, 8, 8), jnp.uint8)) is kernels
+    pixels = jnp.asarray([[-3.0, 0.0], [1.5, 3.0]])
+    np.testing.assert_allclose(Image(2, 2, 1, peak=3.0).features((), pixels), [-1.0, 0.0, 0.5, 1.0])
 
 
 @pytest.mark.parametrize("norm", [1.0, 100.0])
@@ -252,14 +191,10 @@ def sample_of(data: Transition) -> Sample:
     return Sample(data, jnp.zeros(0, jnp.int32), jnp.ones(count))
 
 
-IMAGE = Image(8, 8, 1)
-IMAGES = np.random.default_rng(0).integers(0, 256, (6, 8, 8), np.uint8)
-
-
 @functools.cache
 def after_updates(encoding: Encoding) -> tuple[Any, Any, Any]:
     """What has seen its data, after five updates, and the gradient of the first."""
-    learner, data = learner_of(encoding), transitions(IMAGES if encoding == IMAGE else OBSERVATIONS)
+    learner, data = learner_of(encoding), transitions(OBSERVATIONS)
     begun = learner.init(jax.random.key(0), data.observation, ACTIONS)
 
     def loss(network: Any) -> jax.Array:
@@ -308,17 +243,3 @@ def test_no_update_moves_bounds_that_are_still_infinite() -> None:
     np.testing.assert_array_equal(state.network.encoder.low, INF)
     np.testing.assert_array_equal(state.network.encoder.high, -INF)
     assert all(np.isfinite(weight).all() for weight in state.network.weights)
-
-
-def test_kernels_are_learned_and_shared_by_all_actions() -> None:
-    begun, state, gradient = after_updates(IMAGE)
-    (kernel,) = begun.network.encoder
-    assert kernel.shape == (3, 3, 1, 16)  # no axis of actions
-    assert np.asarray(gradient.encoder[0] != 0).any()
-    assert (state.network.encoder[0] != kernel).any()
-    network = begun.network
-    image, inputs = jnp.asarray(IMAGES[0]), features(network.encoder, IMAGES[0][..., None] / 255)
-    for action in range(ACTIONS):
-        hidden = inputs @ np.asarray(network.weights[0][action], np.float64)
-        expected = np.where(hidden > 0, hidden, np.expm1(hidden)) @ np.asarray(network.weights[1][action], np.float64)
-        np.testing.assert_allclose(network.outputs(image)[action], expected, rtol=1e-4, atol=1e-5)

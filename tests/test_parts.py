@@ -142,6 +142,7 @@ BAD = {
     "setting of one's own": ("--network test_parts.Own --network.bais true", "Did you mean --network.bias?"),
     "setting of another class": ("--target.every 3", "`uppertail train --target.help Online` lists its settings"),
     "choice": ("--network.activation gelu", "network.activation is gelu: use one of elu, relu, tanh or silu"),
+    "torso": ("--network.torso conv", "observations enter as OneHot, which is no image: leave torso and kernels out"),
     "an environment that is no builder": (
         "--env gymnasium.envs.classic_control.CartPoleEnv",
         "is not an environment builder: register the function that makes it",

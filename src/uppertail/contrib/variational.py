@@ -105,7 +105,8 @@ class VariationalNetwork(EncodedNetwork):
         return of_members(self.form, self.encoder, self.draw_weights(), observation)
 
     def with_observed(self, other: Any) -> Self:
-        return dataclasses.replace(self, encoder=other.encoder, seen=other.seen)
+        encoder = self.encoding.with_observed(self.encoder, other.encoder)
+        return dataclasses.replace(self, encoder=encoder, seen=other.seen)
 
     def draw_weights(self) -> PyTree:
         """The weights and biases of all members; leading axes [actions, members]."""

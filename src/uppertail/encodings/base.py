@@ -13,7 +13,7 @@ class Encoding(abc.ABC):
     """Turns one observation into the network's input. Observations that share features learn together.
 
     An encoding is a frozen dataclass with `features`, or with `is_one_hot` and `index`. What it learns or observes in a
-    run is its `encoder`, a tree of arrays that the network carries: kernels, bounds of the observations, or nothing.
+    run is its `encoder`, a tree of arrays that the network carries: layers, bounds of the observations, or nothing.
     """
 
     @property
@@ -25,6 +25,11 @@ class Encoding(abc.ABC):
     def is_one_hot(self) -> bool:
         """Whether a state is a feature of its own, and every other feature is 0; False by default."""
         return False
+
+    @property
+    def image_shape(self) -> tuple[int, int, int] | None:
+        """Rows, columns and channels if the features are those of an image, in this order; None: they are not."""
+        return None
 
     def index(self, encoder: PyTree, observation: Array) -> Int[Array, ""]:
         """Which feature of an observation is 1; only where `is_one_hot`."""
@@ -49,7 +54,7 @@ class Encoding(abc.ABC):
 
     @property
     def has_features(self) -> bool:
-        """Whether its features are fixed, so that least squares can use them; False where they are learned."""
+        """Whether least squares can use its features as they are; False where others have to be learned from them."""
         return True
 
     def init(self, key: PRNGKeyArray) -> PyTree:
@@ -61,6 +66,11 @@ class Encoding(abc.ABC):
         """The encoder after a batch of observations, with one leading axis; by default it stays as it is."""
         del observations
         return encoder
+
+    def with_observed(self, encoder: PyTree, other: PyTree) -> PyTree:
+        """The encoder with what another one observed; by default that is all of it, so the other one."""
+        del encoder
+        return other
 
     def seen_bounds(self, encoder: PyTree) -> tuple[Array, Array] | None:
         """The lowest and highest value of each number that was observed; None: it does not keep them."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from uppertail.distributions.categorical import TINY as LEAST_MASS
-from uppertail.networks.perceptrons import TINY, Activation, Normalization
+from uppertail.networks.units import TINY, Activation, Normalization
 
 
 @dataclasses.dataclass

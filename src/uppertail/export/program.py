@@ -23,7 +23,7 @@ from uppertail.networks import PerActionNetwork
 from uppertail.networks.linear import FeatureReturns, from_powers
 from uppertail.training.player import Player
 
-NEEDED = "export needs integer states, or plain numbers with LeastSquares or the network PerAction"
+NEEDED = "export needs integer states, or plain numbers with LeastSquares or the network PerAction without a torso"
 
 
 def program_of(player: Player) -> Program:
@@ -117,8 +117,8 @@ def _(network: PerActionNetwork, program: Program) -> Outputs:
     value = features_of(network.encoding, network.encoder, program)
     for layer, weights in enumerate(network.weights):
         if layer:
-            value = operations.NORMALIZATIONS[network.form.normalization](program, value, weights.shape[1])
-            value = operations.ACTIVATIONS[network.form.activation](program, value)
+            value = operations.NORMALIZATIONS[network.form.units.normalization](program, value, weights.shape[1])
+            value = operations.ACTIVATIONS[network.form.units.activation](program, value)
         value = program.add("matmul", value, weights if layer else weights * network.encoding.gain)
         if network.biases:
             value = program.add("add", value, network.biases[layer][:, None])

@@ -109,7 +109,7 @@ class EncodedNetwork(Network):
         return dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, observations))
 
     def with_observed(self: Any, other: Any) -> Any:
-        return dataclasses.replace(self, encoder=other.encoder)
+        return dataclasses.replace(self, encoder=self.encoding.with_observed(self.encoder, other.encoder))
 
     def seen_bounds(self: Any) -> tuple[Array, Array] | None:
         """The lowest and highest value of each number that was observed; None: the encoding does not keep them."""

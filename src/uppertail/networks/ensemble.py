@@ -63,6 +63,7 @@ class Ensemble(Perceptrons):
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "EnsembleNetwork":
         learned_key, prior_key = jax.random.split(key)
+        form = Perceptron(self.torso_on(encoding), self.units)
 
         def member(key: PRNGKeyArray) -> PyTree:
             network = self.per_action(key, encoding, num_actions, num_outputs)
@@ -76,8 +77,7 @@ class Ensemble(Perceptrons):
             prior = (jax.random.normal(prior_key, shape),), ()
         else:
             prior = members(prior_key)
-        own, others = (encoding.init(jax.random.fold_in(each, num_actions)) for each in (learned_key, prior_key))
-        form = Perceptron(encoding, self.activation, self.normalization)
+        own, others = (form.encoding.init(jax.random.fold_in(each, num_actions)) for each in (learned_key, prior_key))
         return EnsembleNetwork(members(learned_key), prior, own, others, form, self.prior_scale, self.share)
 
     def has_table(self, encoding: Encoding) -> bool:
@@ -121,7 +121,8 @@ class EnsembleNetwork(EncodedNetwork):
         return dataclasses.replace(self, encoder=own, prior_encoder=prior)
 
     def with_observed(self, other: Any) -> Self:
-        return dataclasses.replace(self, encoder=other.encoder, prior_encoder=other.prior_encoder)
+        own = self.encoding.with_observed(self.encoder, other.encoder)
+        return dataclasses.replace(self, encoder=own, prior_encoder=other.prior_encoder)
 
     def extra(self, key: PRNGKeyArray) -> Bool[Array, " members"]:
         return jax.random.bernoulli(key, self.share, (self.members,))

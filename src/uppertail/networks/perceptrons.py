@@ -2,8 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable
-from typing import Literal, Self
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -13,47 +12,16 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.base import EncodedNetwork, NetworkBuilder
+from uppertail.networks.torsos import Convolutions, Dense, TorsoName, usual_kernels
+from uppertail.networks.units import Activation, Normalization, Units
 from uppertail.schema import settle
 from uppertail.types import PyTree
 
 MOST_LAYERS = 1_000
 """The most hidden layers: more would take minutes to compile, if they fit into memory."""
 
-Hidden = Float[Array, " units"]
 Weights = tuple[Float[Array, "_inputs _outputs"], ...]
 Biases = tuple[Float[Array, " _outputs"], ...]
-
-Activation = Literal["elu", "relu", "tanh", "silu"]
-"""The names of `--network.activation`."""
-
-Normalization = Literal["none", "layer", "rms"]
-"""The names of `--network.normalization`."""
-
-TINY = 1e-6
-"""Added to a variance before its root is taken."""
-
-
-def elu(x: Hidden) -> Hidden:
-    """x above 0, exp(x) - 1 below; as precise as sums of units need it, at a third of the price of expm1."""
-    return jnp.where(x > 0, x, jnp.exp(jnp.where(x > 0, 0.0, x)) - 1.0)
-
-
-def rms_normalized(x: Hidden) -> Hidden:
-    """Units with root mean square 1 (Zhang and Sennrich 2019), without learned scales."""
-    return x * jax.lax.rsqrt(jnp.mean(jnp.square(x)) + TINY)
-
-
-ACTIVATIONS: dict[Activation, Callable[[Hidden], Hidden]] = {
-    "elu": elu,
-    "relu": jax.nn.relu,
-    "tanh": jnp.tanh,
-    "silu": jax.nn.silu,
-}
-NORMALIZATIONS: dict[Normalization, Callable[[Hidden], Hidden]] = {
-    "none": lambda x: x,
-    "layer": lambda x: rms_normalized(x - jnp.mean(x)),  # mean 0 and variance 1 (Ba et al. 2016)
-    "rms": rms_normalized,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,20 +29,18 @@ class Perceptron:
     """How the outputs of one perceptron follow from its arrays."""
 
     encoding: Encoding
-    activation: Activation = "elu"
-    normalization: Normalization = "none"
+    units: Units
 
     def outputs(
         self, encoder: PyTree, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
     ) -> Float[Array, " outputs"]:
         """The outputs for one observation; no `biases`: there are none; `masks` multiply the units of hidden layers."""
-        activate, normalize = ACTIVATIONS[self.activation], NORMALIZATIONS[self.normalization]
         values = self.encoding.project(encoder, weights[0], observation)
         for layer, weight in enumerate(weights):
             values = values if layer == 0 else values @ weight
             values = values + biases[layer] if biases else values
             if layer < len(weights) - 1:
-                values = activate(normalize(values))
+                values = self.units(values)
                 values = values * masks[layer] if masks else values
         return values
 
@@ -89,6 +55,13 @@ class Perceptrons(NetworkBuilder):
         bias: whether the layers have biases.
         activation: function of the hidden units: elu (the paper's), relu, tanh or silu.
         normalization: normalization of the hidden units before it: none, layer or rms.
+        torso: layers that all actions share, below the perceptrons. mlp: dense layers. conv: convolutions of an image,
+            then dense layers. auto: conv for images; for all else, dense layers if torso_widths is given.
+        torso_widths: units of each dense layer of the torso, for example [128]; null: one layer of `width` units if
+            torso is mlp, else none.
+        kernels: kernels of each convolution, for example [16, 32]; each kernel sees 3x3 pixels. null: 16, 32, 64, 64;
+            of these, as many as halve the image until no side is longer than 8.
+        stride: pixels from one place of a kernel to the next; 2 halves the image.
 
     Examples:
         >>> import uppertail as ut
@@ -101,12 +74,21 @@ class Perceptrons(NetworkBuilder):
     bias: bool = False
     activation: Activation = "elu"
     normalization: Normalization = "none"
+    torso: TorsoName = "auto"
+    torso_widths: tuple[int, ...] | None = None
+    kernels: tuple[int, ...] | None = None
+    stride: int = 2
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("width", "hidden_layers"):
+        for name in ("width", "hidden_layers", "stride"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: use a whole number, 1 or more.")
+        for name in ("torso_widths", "kernels"):
+            if min(sizes := getattr(self, name) or (1,)) < 1:
+                raise InputError(f"{name} is {list(sizes)}: use whole numbers, 1 or more.")
+        if self.torso == "mlp" and self.kernels:
+            raise InputError(f"kernels is {list(self.kernels)}, but torso is mlp: leave one out, or set torso to conv.")
         if self.hidden_layers > MOST_LAYERS:
             raise InputError(f"hidden_layers is {self.hidden_layers}: use {MOST_LAYERS} at most.")
         if self.members is not None and self.members < 2:
@@ -115,17 +97,39 @@ class Perceptrons(NetworkBuilder):
                 "more, or --network PerAction for a single network."
             )
 
+    @property
+    def units(self) -> Units:
+        """What becomes of the sums of a hidden layer."""
+        return Units(self.activation, self.normalization)
+
+    def torso_on(self, encoding: Encoding) -> Encoding:
+        """The encoding with the layers of the torso on it; InputError for convolutions of what is no image."""
+        image, widths = encoding.image_shape, self.torso_widths
+        if image and self.torso != "mlp":
+            kernels = self.kernels or usual_kernels(image)
+            encoding = Convolutions(encoding, kernels, self.units, self.bias, self.stride)
+        elif self.torso == "conv" or self.kernels:
+            raise InputError(
+                f"The torso has convolutions, but observations enter as {type(encoding).__name__}, which is no image: "
+                "leave torso and kernels out, or use an environment that shows images of at least 8 x 8 pixels."
+            )
+        if widths is None and self.torso == "mlp":
+            widths = (self.width,)
+        return Dense(encoding, widths, self.units, self.bias) if widths else encoding
+
     def per_action(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, outputs: int) -> "PerActionNetwork":
         """New perceptrons of these settings, one per action, and the encoding's own arrays."""
+        form = Perceptron(self.torso_on(encoding), self.units)
+        encoding = form.encoding
         encoder = encoding.init(jax.random.fold_in(key, num_actions))
         sizes = (encoding.num_features, *(self.width,) * self.hidden_layers, outputs)
         network = PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder)
-        return dataclasses.replace(network, form=Perceptron(encoding, self.activation, self.normalization))
+        return dataclasses.replace(network, form=form)
 
 
 @dataclasses.dataclass(frozen=True)
 class PerAction(Perceptrons):
-    """A multilayer perceptron for each action: networks of different actions share nothing.
+    """A multilayer perceptron for each action; actions share nothing but a torso, if there is one.
 
     Its settings are those of `Perceptrons`.
 
@@ -170,7 +174,7 @@ class PerActionNetwork(EncodedNetwork):
         shapes = list(itertools.pairwise(sizes))
         weights = tuple(glorot(k, (num_actions, *shape)) for k, shape in zip(keys, shapes, strict=True))
         biases = tuple(jnp.zeros((num_actions, outputs)) for _, outputs in shapes) if bias else ()
-        return cls(weights, biases, encoder, Perceptron(encoding))
+        return cls(weights, biases, encoder, Perceptron(encoding, Units()))
 
     @property
     def encoding(self) -> Encoding:

@@ -1,0 +1,134 @@
+"""Torsos: learned layers that all actions share, between the observation and the perceptrons."""
+
+import abc
+import dataclasses
+import itertools
+import math
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from uppertail.encodings import Encoding
+from uppertail.networks.units import Units
+from uppertail.types import PyTree
+
+TorsoName = Literal["auto", "mlp", "conv"]
+"""The names of `--network.torso`."""
+
+SIDE = 3
+"""Rows and columns of a kernel."""
+
+KERNELS, SMALL = (16, 32, 64, 64), 8
+"""Kernels of each layer by default; layers are added, at most these, until halving makes both sides SMALL at most."""
+
+
+class Learned(NamedTuple):
+    """The arrays of a torso."""
+
+    below: PyTree  # the encoder of the encoding below
+    weights: tuple[Float[Array, "*_shape"], ...]
+    biases: tuple[Float[Array, " _outputs"], ...]  # or none
+
+
+@dataclasses.dataclass(frozen=True)
+class Torso(Encoding):
+    """Layers on the features of the encoding `below`; together they are an encoding again, which learns."""
+
+    below: Encoding
+    sizes: tuple[int, ...]  # outputs of each layer
+    units: Units
+    bias: bool
+
+    @property
+    def has_features(self) -> bool:
+        return False
+
+    @abc.abstractmethod
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shape of the weights of each layer; the last two axes are its inputs and its outputs."""
+
+    def init(self, key: PRNGKeyArray) -> Learned:
+        """Glorot-uniform weights and zero biases."""
+        keys, glorot = jax.random.split(key, len(self.sizes)), jax.nn.initializers.glorot_uniform()
+        weights = tuple(glorot(k, shape) for k, shape in zip(keys, self.shapes(), strict=True))
+        biases = tuple(jnp.zeros(size) for size in self.sizes) if self.bias else ()
+        return Learned(self.below.init(jax.random.fold_in(key, len(self.sizes))), weights, biases)
+
+    def layer(self, encoder: Learned, place: int, sums: Float[Array, "*units"]) -> Float[Array, "*units"]:
+        """The hidden units of the layer at this place, from its sums without biases."""
+        biased = sums + jnp.broadcast_to(encoder.biases[place], sums.shape) if encoder.biases else sums
+        return self.units(biased)
+
+    def observe(self, encoder: Learned, observations: Array) -> Learned:
+        return encoder._replace(below=self.below.observe(encoder.below, observations))
+
+    def with_observed(self, encoder: Learned, other: Learned) -> Learned:
+        return encoder._replace(below=self.below.with_observed(encoder.below, other.below))
+
+    def seen_bounds(self, encoder: Learned) -> tuple[Array, Array] | None:
+        return self.below.seen_bounds(encoder.below)
+
+    def remark(self, encoder: Learned) -> str | None:
+        return self.below.remark(encoder.below)
+
+
+@dataclasses.dataclass(frozen=True)
+class Dense(Torso):
+    """Each unit of a layer sees all units of the layer below."""
+
+    @property
+    def num_features(self) -> int:
+        return self.sizes[-1]
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [*itertools.pairwise((self.below.num_features, *self.sizes))]
+
+    def features(self, encoder: Learned, observation: Array) -> Float[Array, " features"]:
+        first, *others = encoder.weights
+        values = self.layer(encoder, 0, self.below.project(encoder.below, first, observation))
+        for place, weight in enumerate(others, 1):
+            values = self.layer(encoder, place, values @ weight)
+        return values
+
+
+@dataclasses.dataclass(frozen=True)
+class Convolutions(Torso):
+    """Each unit of a layer sees 3x3 pixels of the layer below, padded with zeros; `below` gives an image."""
+
+    stride: int = 2
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        rows, columns, _ = self.shape_below
+        for _ in self.sizes:
+            rows, columns = (math.ceil(side / self.stride) for side in (rows, columns))
+        return rows, columns, self.sizes[-1]
+
+    @property
+    def shape_below(self) -> tuple[int, int, int]:
+        """Rows, columns and channels of the observation."""
+        assert self.below.image_shape is not None
+        return self.below.image_shape
+
+    @property
+    def num_features(self) -> int:
+        return math.prod(self.image_shape)
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [(SIDE, SIDE, *pair) for pair in itertools.pairwise((self.shape_below[2], *self.sizes))]
+
+    def features(self, encoder: Learned, observation: Array) -> Float[Array, " features"]:
+        image = self.below.features(encoder.below, observation).reshape(1, *self.shape_below)
+        form, strides = ("NHWC", "HWIO", "NHWC"), (self.stride, self.stride)
+        for place, kernels in enumerate(encoder.weights):
+            sums = jax.lax.conv_general_dilated(image, kernels, strides, "SAME", dimension_numbers=form)
+            image = self.layer(encoder, place, sums)
+        return image.reshape(-1)
+
+
+def usual_kernels(shape: tuple[int, int, int]) -> tuple[int, ...]:
+    """The kernels of each layer for an image of this shape."""
+    halvings = math.ceil(math.log2(max(shape[:2]) / SMALL))
+    return KERNELS[: max(halvings, 1)]
