@@ -9,7 +9,6 @@ steps of Adam on minibatches of 64, and all features and statistics are computed
 
     none         the torso stays as it was drawn
     value        the targets of the least squares: mean and spread
-    next         the hidden layer at the next observation, and the reward
     observation  the next observation, and the reward
     inverse      the action, from the hidden layers before and after
 """
@@ -27,12 +26,8 @@ import uppertail as ut
 from common import options, write
 from uppertail.training.process import hardware
 
-AIMS = ["none", "value", "next", "observation", "inverse"]
-TASKS = {
-    "lock_5": (ut.RichLock(5), 600),
-    "sea_5": (ut.RichSea(5), 200),
-    "sea_10": (ut.RichSea(10), 400),
-}
+AIMS = ["none", "value", "observation", "inverse"]
+TASKS = {"lock_5": (ut.RichLock(5), 600), "sea_5": (ut.RichSea(5), 200)}
 """Where, and for how many episodes."""
 
 UNITS, STEPS, BATCH, RATE, SHARE = 128, 100, 64, 1e-3, 0.1
@@ -55,9 +50,9 @@ def loss(weights: Any, aim: str, batch: Any) -> Any:
         first, second = heads
         scores = jax.nn.relu(jnp.concatenate([before, after], axis=1) @ first) @ second
         return jnp.mean(goes_on * optax.softmax_cross_entropy_with_integer_labels(scores, action))
-    goals = {"value": targets / START[1], "next": jax.lax.stop_gradient(after), "observation": shown_next}[aim]
-    if aim != "value":
-        goals = jnp.concatenate([goals * goes_on[:, None], reward[:, None]], axis=1)
+    goals = targets / START[1]
+    if aim == "observation":
+        goals = jnp.concatenate([shown_next * goes_on[:, None], reward[:, None]], axis=1)
     predictions = jnp.einsum("rf,rfo->ro", before, heads[action])
     return jnp.mean(jnp.sum((goals - predictions) ** 2, axis=1))
 
@@ -66,7 +61,7 @@ def heads_of(aim: str, key: Any, actions: int, numbers: int) -> Any:
     """The heads of an aim before they learn."""
     if aim == "inverse":
         return jax.random.normal(key, (2 * UNITS, 64)) / UNITS**0.5, jnp.zeros((64, actions))
-    return jnp.zeros((actions, UNITS, {"value": 2, "next": UNITS + 1, "observation": numbers + 1}.get(aim, 1)))
+    return jnp.zeros((actions, UNITS, {"value": 2, "observation": numbers + 1}.get(aim, 1)))
 
 
 class Trial:
