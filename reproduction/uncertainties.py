@@ -22,8 +22,7 @@ from reproduction.form import PARTS, paper_gaussian, paper_settings
 from reproduction.sources import sources
 from reproduction.stages import Stage, stages
 from uppertail.analysis.statistics import mean_interval
-from uppertail.distributions import Categorical, ReturnDistribution
-from uppertail.distributions.members import spread
+from uppertail.distributions import Categorical, ReturnDistribution, spread
 from uppertail.environments import Chain, EnvironmentBuilder, FrozenLake, Toy
 from uppertail.exact import exact_returns, uniform_policy
 from uppertail.networks import Ensemble

@@ -13,8 +13,8 @@ import uppertail as ut
 from horizon import best_return, greedy_policy, mean_return
 from reproduction.calibration import INTERVALS, coverage, crps, reliability
 from reproduction.sources import sources
+from uppertail.distributions import spread
 from uppertail.distributions.gaussian import GaussianReturn
-from uppertail.distributions.members import spread
 from uppertail.exact import exact_returns, optimal_policy, uniform_policy
 from uppertail.exact.discrete import ExactReturn
 from uppertail.exact.markov import MarkovReward

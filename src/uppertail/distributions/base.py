@@ -1,9 +1,9 @@
-"""The contract of a return distribution Z(s, a), and of families whose parameters are numbers times a scale."""
+"""The contract of a return distribution Z(s, a), families with a scale, and the spreads of several distributions."""
 
 import abc
 import dataclasses
 import math
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.errors import InputError
-from uppertail.types import ReturnRange
+from uppertail.types import PyTree, ReturnRange
 
 Params = TypeVar("Params")
 
@@ -87,7 +87,6 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
 
     def fit(self, returns: ReturnRange) -> Self:
         """This family with its open settings filled in; InputError if it cannot represent these returns."""
-        del returns
         return self
 
     def log_density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
@@ -142,3 +141,28 @@ class Scaled(ReturnDistribution[Params]):
 def range_of(returns: ReturnRange) -> float:
     """How far apart the highest and the lowest return lie, or 1 where they are the same; in units of return."""
     return (returns.high - returns.low) or 1.0
+
+
+class Spread(NamedTuple):
+    """Mean of a return by several members, and its two spreads, in units of return.
+
+    The return of a member drawn at random is the mixture of all members' distributions. By the law of total variance,
+    its variance is the mean of their variances (within: the chance that each member predicts) plus the variance of
+    their means (between: which member is right is not known).
+    """
+
+    mean: Float[Array, "*pairs"]  # mean over members of the mean
+    between: Float[Array, "*pairs"]  # standard deviation over members of the mean; 0 where there is one member
+    within: Float[Array, "*pairs"]  # root of the mean over members of the variance
+
+    @property
+    def total(self) -> Float[Array, "*pairs"]:
+        """Standard deviation of the mixture of all members."""
+        return jnp.hypot(self.between, self.within)
+
+
+def spread(family: ReturnDistribution[Any], z: PyTree) -> Spread:
+    """The spreads of the return of each action; every array of `z` has leading axes [members, actions]."""
+    mean, std = (jax.vmap(jax.vmap(moment))(z) for moment in (family.mean, family.std))
+    within = jnp.sqrt(jnp.mean(jnp.square(std), axis=0))
+    return Spread(jnp.mean(mean, axis=0), jnp.std(mean, axis=0), within)

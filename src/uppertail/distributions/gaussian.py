@@ -72,7 +72,6 @@ def wasserstein(target: GaussianReturn, prediction: GaussianReturn) -> Float[Arr
 
 
 GaussianDistance = Literal["cross_entropy", "kl", "bhattacharyya", "hellinger", "wasserstein"]
-"""The names of `Gaussian.distance`."""
 
 GAUSSIAN_DISTANCES: dict[GaussianDistance, Callable[[GaussianReturn, GaussianReturn], Float[Array, ""]]] = {
     "cross_entropy": cross_entropy,
@@ -80,8 +79,7 @@ GAUSSIAN_DISTANCES: dict[GaussianDistance, Callable[[GaussianReturn, GaussianRet
     "bhattacharyya": bhattacharyya,
     "hellinger": hellinger,
     "wasserstein": wasserstein,
-}
-"""L(q, p) by name."""
+}  # L(q, p) by name
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,8 +22,7 @@ from uppertail.schema import settle, traced
 
 LEAST_WEIGHT = float(np.finfo(np.float32).tiny)  # a softmax can give a weight of 0, whose logarithm has no gradient
 MOST_COMPONENTS = 256  # each transition's loss is a table of components x components, which compiles slowly if large
-NARROWEST = 1e-6
-"""Narrowest overlap of two components, in units of the scale: two points (discount 0) would have none."""
+NARROWEST = 1e-6  # narrowest overlap of two components, in units of the scale: two points (discount 0) would have none
 
 
 class GaussianMixtureReturn(NamedTuple):
@@ -76,11 +75,8 @@ def _mean_distance(first: GaussianMixtureReturn, second: GaussianMixtureReturn) 
     return jnp.sum(first.weights[:, None] * second.weights[None, :] * folded)
 
 
-MixtureDistance = Literal["cramer", "l2"]
-"""The names of `GaussianMixture.distance`."""
-
-MIXTURE_DISTANCES = {"cramer": cramer, "l2": l2}
-"""L(q, p) by name."""
+MixtureDistance = Literal["cramer", "l2"]  # the names of `GaussianMixture.distance`
+MIXTURE_DISTANCES = {"cramer": cramer, "l2": l2}  # L(q, p) by name
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The contract of an exploration policy, and what it sees when it decides."""
+"""The contract of an exploration policy, what it sees when it decides, and the greedy one, which explores nothing."""
 
 import abc
 import dataclasses
@@ -145,17 +145,14 @@ class ExplorationPolicy(abc.ABC):
 
     def init(self, decision: Decision) -> PyTree:
         """The memory before the first episode of a run; nothing by default."""
-        del decision
         return ()
 
     def begin(self, key: PRNGKeyArray, decision: Decision) -> PyTree:
         """The memory as an episode begins in this state; unchanged by default."""
-        del key
         return decision.memory
 
     def advance(self, key: PRNGKeyArray, decision: Decision, action: Int[Array, ""]) -> PyTree:
         """The memory after an action was chosen; unchanged by default."""
-        del key, action
         return decision.memory
 
     def select(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
@@ -170,6 +167,23 @@ class ExplorationPolicy(abc.ABC):
     def first_action(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
         """The action at a run's first step; also that of a backup, where the distributions are all that is known."""
         return self.select(key, self.begun(key, decision.with_memory(self.init(decision))))
+
+
+@dataclasses.dataclass(frozen=True)
+class Greedy(ExplorationPolicy):
+    """The highest mean: no exploration, for evaluation.
+
+    Examples:
+        >>> import jax
+        >>> import uppertail as ut
+        >>> from uppertail.distributions.point_mass import PointMassReturn
+        >>> z = PointMassReturn(mean=jax.numpy.array([[1.0, 0.0]]))  # one member, two actions
+        >>> int(ut.Greedy().select(jax.random.key(0), ut.Decision(ut.PointMass(), z)))
+        0
+    """
+
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        return jnp.mean(decision.mean, axis=0)
 
 
 def highest(key: PRNGKeyArray, scores: Float[Array, " actions"]) -> Int[Array, ""]:

@@ -1,4 +1,4 @@
-"""The undirected baseline, and the greedy policy by which every method is judged."""
+"""The undirected baseline."""
 
 import dataclasses
 
@@ -39,20 +39,3 @@ class EpsilonGreedy(ExplorationPolicy):
         noise = jax.random.uniform(noise_key, (decision.num_actions,))
         explores = jax.random.bernoulli(explore_key, self.epsilon)
         return jnp.where(explores, noise, jnp.mean(decision.mean, axis=0))
-
-
-@dataclasses.dataclass(frozen=True)
-class Greedy(ExplorationPolicy):
-    """The highest mean: no exploration, for evaluation.
-
-    Examples:
-        >>> import jax
-        >>> import uppertail as ut
-        >>> from uppertail.distributions.point_mass import PointMassReturn
-        >>> z = PointMassReturn(mean=jax.numpy.array([[1.0, 0.0]]))  # one member, two actions
-        >>> int(ut.Greedy().select(jax.random.key(0), ut.Decision(ut.PointMass(), z)))
-        0
-    """
-
-    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
-        return jnp.mean(decision.mean, axis=0)

@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
-from uppertail.distributions import ReturnDistribution
-from uppertail.distributions.members import spread
+from uppertail.distributions import ReturnDistribution, spread
 from uppertail.encodings import require_state
 from uppertail.environments import Interface
 from uppertail.errors import InputError, message_of, short_text

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from uppertail.agent import Agent
-from uppertail.distributions.members import spread
+from uppertail.distributions import spread
 from uppertail.encodings import Numbers, ObservationSpace
 from uppertail.errors import InputError
 from uppertail.networks import EncodedNetwork, Network
