@@ -13,7 +13,7 @@ import scipy.stats
 
 import uppertail as ut
 from uppertail.contrib.variational import VariationalNetwork
-from uppertail.encodings.states import OneHot, Scalar
+from uppertail.encodings.base import OneHot, Scalar
 from uppertail.networks.base import Network
 from uppertail.networks.ensemble import EnsembleNetwork
 from uppertail.training.method import Method

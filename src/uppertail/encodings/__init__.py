@@ -1,6 +1,6 @@
 """How observations enter the network: integer states, vectors, images."""
 
-from uppertail.encodings.base import Encoding
+from uppertail.encodings.base import Encoding, OneHot, Scalar, Thermometer, require_state
 from uppertail.encodings.hashed import TEXT_PLACES, Hashed, hash_of, one_hot_text
 from uppertail.encodings.image import Image
 from uppertail.encodings.landmarks import Landmarks
@@ -15,5 +15,4 @@ from uppertail.encodings.spaces import (
     States,
     VectorSettings,
 )
-from uppertail.encodings.states import OneHot, Scalar, Thermometer, require_state
 from uppertail.encodings.vector import Vector

@@ -1,11 +1,15 @@
-"""The contract of an encoding."""
+"""The contract of an encoding, and the encodings of integer states."""
 
 import abc
+import dataclasses
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from uppertail.errors import InputError
 from uppertail.types import PyTree
 
 
@@ -14,17 +18,19 @@ class Encoding(abc.ABC):
 
     An encoding is a frozen dataclass with `features`, or with `is_one_hot` and `index`. What it learns or observes in a
     run is its `encoder`, a tree of arrays that the network carries: layers, bounds of the observations, or nothing.
+
+    Attributes:
+        is_one_hot: whether a state is a feature of its own, and every other feature is 0.
+        has_features: whether least squares can use its features as they are; else others have to be learned from them.
     """
+
+    is_one_hot: ClassVar[bool] = False
+    has_features: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod
     def num_features(self) -> int:
         """Length of the network's input."""
-
-    @property
-    def is_one_hot(self) -> bool:
-        """Whether a state is a feature of its own, and every other feature is 0; False by default."""
-        return False
 
     @property
     def image_shape(self) -> tuple[int, int, int] | None:
@@ -52,39 +58,28 @@ class Encoding(abc.ABC):
             return weight[self.index(encoder, observation)]
         return self.gain * (self.features(encoder, observation) @ weight)
 
-    @property
-    def has_features(self) -> bool:
-        """Whether least squares can use its features as they are; False where others have to be learned from them."""
-        return True
-
     def init(self, key: PRNGKeyArray) -> PyTree:
         """The encoder before the first observation; by default there is none."""
-        del key
         return ()
 
     def observe(self, encoder: PyTree, observations: Array) -> PyTree:
         """The encoder after a batch of observations, with one leading axis; by default it stays as it is."""
-        del observations
         return encoder
 
     def with_observed(self, encoder: PyTree, other: PyTree) -> PyTree:
         """The encoder with what another one observed; by default that is all of it, so the other one."""
-        del encoder
         return other
 
     def seen_bounds(self, encoder: PyTree) -> tuple[Array, Array] | None:
         """The lowest and highest value of each number that was observed; None: it does not keep them."""
-        del encoder
         return None
 
     def version(self, encoder: PyTree) -> Int[Array, ""]:
         """A number that changes whenever weights on the features lose their meaning; by default they keep it."""
-        del encoder
         return jnp.zeros((), jnp.int32)
 
     def used(self, encoder: PyTree) -> Int[Array, ""]:
         """All features from this one on are 0; by default none is."""
-        del encoder
         return jnp.asarray(self.num_features)
 
     def for_least_squares(self) -> "Encoding":
@@ -93,5 +88,59 @@ class Encoding(abc.ABC):
 
     def remark(self, encoder: PyTree) -> str | None:
         """A note at a run's end, from the encoders of all seeds, whose arrays a seeds' axis leads; None by default."""
-        del encoder
         return None
+
+
+@dataclasses.dataclass(frozen=True)
+class OfStates(Encoding):
+    """An encoding of integer states: it learns nothing, and keeps nothing of what is observed."""
+
+    num_states: int
+
+    @property
+    def num_features(self) -> int:
+        return self.num_states
+
+
+def require_state(encoding: Encoding, observation: object) -> None:
+    """Raises InputError unless a number is one of the states: JAX would take an index beyond the last for the last.
+
+    It does nothing for other observations, and within compiled programs, where the number is not known.
+    """
+    if not isinstance(encoding, OfStates) or isinstance(observation, Tracer):
+        return
+    state: Any = observation
+    if jnp.ndim(state) or not 0 <= state < encoding.num_states:
+        raise InputError(f"observation is {observation}: give one state, from 0 to {encoding.num_states - 1}.")
+
+
+class OneHot(OfStates):
+    """A state as a unit vector: two states share nothing but biases."""
+
+    is_one_hot: ClassVar[bool] = True
+
+    def index(self, encoder: tuple[()], observation: Int[Array, ""]) -> Int[Array, ""]:
+        return observation
+
+
+class Scalar(OfStates):
+    """A state as one number from -1 (the first state) to 1 (the last)."""
+
+    @property
+    def num_features(self) -> int:
+        return 1
+
+    def features(self, encoder: tuple[()], observation: Int[Array, ""]) -> Float[Array, "1"]:
+        return (2.0 * observation.astype(jnp.float32) / max(self.num_states - 1, 1) - 1.0)[None]
+
+
+class Thermometer(OfStates):
+    """State s as s + 1 ones, then zeros: neighbours share all features but one."""
+
+    def features(self, encoder: tuple[()], observation: Int[Array, ""]) -> Float[Array, " features"]:
+        return (jnp.arange(self.num_states) <= observation).astype(jnp.float32)
+
+
+StateEncoding = Literal["one_hot", "scalar", "thermometer"]  # the names of `--env.encoding`
+
+STATE_ENCODINGS: dict[str, type[OfStates]] = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}

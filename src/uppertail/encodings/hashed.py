@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -69,6 +69,7 @@ class Hashed(Encoding):
     the hash in each place, as numbers; both are 0 in a free one.
     """
 
+    is_one_hot: ClassVar[bool] = True
     places: int  # how many there are, a power of 2
 
     def __post_init__(self) -> None:
@@ -79,12 +80,7 @@ class Hashed(Encoding):
     def num_features(self) -> int:
         return self.places
 
-    @property
-    def is_one_hot(self) -> bool:
-        return True
-
     def init(self, key: PRNGKeyArray) -> Table:
-        del key  # nothing is drawn at random
         return jnp.zeros((self.places, 2))
 
     def observe(self, encoder: Table, observations: Int[Array, " batch"]) -> Table:

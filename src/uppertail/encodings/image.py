@@ -1,6 +1,7 @@
 """Observations that are images."""
 
 import dataclasses
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -12,15 +13,12 @@ from uppertail.encodings.base import Encoding
 class Image(Encoding):
     """The pixels of an image, row by row, each of them channel by channel; a network's torso learns from them."""
 
+    has_features: ClassVar[bool] = False
     height: int
     width: int
     channels: int
     channels_first: bool = False  # whether an observation is [channels, height, width], not [height, width, channels]
     peak: float = 255.0  # the largest declared number of a pixel, which becomes 1
-
-    @property
-    def has_features(self) -> bool:
-        return False
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

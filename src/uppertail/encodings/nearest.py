@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,7 @@ class Nearest(Encoding):
         radius: the distance within which two observations are of one state.
     """
 
+    is_one_hot: ClassVar[bool] = True
     entries: int
     places: int
     radius: float
@@ -54,12 +55,7 @@ class Nearest(Encoding):
     def num_features(self) -> int:
         return self.places
 
-    @property
-    def is_one_hot(self) -> bool:
-        return True
-
     def init(self, key: PRNGKeyArray) -> Centers:
-        del key  # nothing is drawn at random
         return Centers(jnp.zeros((self.places, self.entries)), jnp.zeros(self.places))
 
     def observe(self, encoder: Centers, observations: Float[Array, "batch entries"]) -> Centers:

@@ -6,17 +6,15 @@ from typing import Literal
 
 import numpy as np
 
-from uppertail.encodings.base import Encoding
+from uppertail.encodings.base import STATE_ENCODINGS, Encoding, StateEncoding
 from uppertail.encodings.hashed import Hashed
 from uppertail.encodings.image import Image
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
-from uppertail.encodings.states import STATE_ENCODINGS, StateEncoding
 from uppertail.encodings.vector import Vector
 from uppertail.errors import InputError, require_choice
 
 Scaling = Literal["auto", "declared", "running"]  # the names of `--env.scaling`
-
 Features = Literal["auto", "random", "scaled"]  # the names of `--env.features`
 
 
@@ -96,7 +94,6 @@ class HashedStates(ObservationSpace):
     places: int  # number of places for different ones; a power of 2 that is not smaller is taken
 
     def encoding(self, preferences: Preferences) -> Encoding:
-        del preferences  # hashes have no order
         return Hashed(1 << (self.places - 1).bit_length())
 
 
@@ -167,5 +164,4 @@ class Pixels(ObservationSpace):
     peak: float = 255.0
 
     def encoding(self, preferences: Preferences) -> Encoding:
-        del preferences  # images are always encoded in the same way
         return Image(self.height, self.width, self.channels, self.channels_first, self.peak)

@@ -39,7 +39,6 @@ class Vector(Encoding):
         return np.isfinite(np.array(self.low)) & np.isfinite(np.array(self.high))
 
     def init(self, key: PRNGKeyArray) -> Bounds:
-        del key  # nothing is drawn at random
         nothing = jnp.full(self.num_features, math.inf)
         return Bounds(nothing, -nothing)
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from uppertail.distributions import Categorical, GaussianMixture
 from uppertail.encodings import Landmarks, RandomFeatures, Vector
+from uppertail.encodings.base import OfStates
 from uppertail.encodings.landmarks import SCALES
-from uppertail.encodings.states import OfStates
 from uppertail.errors import InputError
 from uppertail.export import operations
 from uppertail.export.operations import Program

@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import itertools
 import math
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,14 +36,11 @@ class Learned(NamedTuple):
 class Torso(Encoding):
     """Layers on the features of the encoding `below`; together they are an encoding again, which learns."""
 
+    has_features: ClassVar[bool] = False
     below: Encoding
     sizes: tuple[int, ...]  # outputs of each layer
     units: Units
     bias: bool
-
-    @property
-    def has_features(self) -> bool:
-        return False
 
     @abc.abstractmethod
     def shapes(self) -> list[tuple[int, ...]]:
