@@ -89,5 +89,4 @@ class DropoutNetwork(EncodedNetwork):
 
     def member_weights(self, extra: PyTree) -> Float[Array, " members"]:
         """All draws are of one network: together they learn as much as one."""
-        del extra
         return jnp.full(self.members, 1 / self.members)

@@ -16,11 +16,8 @@ from uppertail.errors import InputError
 from uppertail.schema import settle
 from uppertail.types import PyTree, ReturnRange, TimeStep
 
-EVALUATION = 2**31
-"""Added to the seed of a run, it gives the seed of the environments in which that run is evaluated."""
-
-Frame = np.ndarray | str | None
-"""A picture of [rows, columns, red green blue], or a text; None where the environment shows itself in a window."""
+EVALUATION = 2**31  # added to the seed of a run, it gives the seed of the environments in which that run is evaluated
+Frame = np.ndarray | str | None  # a picture [rows, columns, red green blue], a text, or None: shown in a window
 
 
 class Environment(eqx.Module):
@@ -58,7 +55,6 @@ class Environment(eqx.Module):
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]] | None:
         """The range of discounted returns that a run has to tell apart, 0 included; None: it is measured."""
-        del discount
         return None
 
 
@@ -183,6 +179,27 @@ class VectorBuilder(EnvironmentBuilder, VectorSettings):
     @property
     def preferences(self) -> Preferences:
         return Preferences(vectors=self)
+
+
+class SameSuccess(EnvironmentBuilder):
+    """An environment with the episodes, and so the successes, of another one."""
+
+    @property
+    @abc.abstractmethod
+    def hidden(self) -> EnvironmentBuilder:
+        """The other one."""
+
+    def __post_init__(self) -> None:
+        settle(self)
+        _ = self.hidden  # refuses settings that it cannot have
+
+    @property
+    def success_return(self) -> float:
+        return self.hidden.success_return
+
+    @property
+    def floor_episodes(self) -> float | None:
+        return self.hidden.floor_episodes
 
 
 def discounted_steps(steps: float, discount: float) -> float:

@@ -14,21 +14,11 @@ from uppertail.environments.base import Environment, VectorBuilder, discounted_s
 from uppertail.errors import InputError
 from uppertail.types import TimeStep
 
-CART, POLE, HALF_LENGTH = 1.0, 0.1, 0.5
-"""Masses in kg, and half the pole's length in m."""
-
-PUSH, GRAVITY, TIME_STEP = 10.0, 9.8, 0.01
-"""The force of an action in N, the acceleration of free fall in m/s^2, and the length of a step in s."""
-
-EDGE = 3.0
-"""How far from the centre the track ends, in m."""
-
-MAX_TIME, STEPS = 10.0, 1_001
-"""The seconds of an episode, and its most steps: it ends once more than these seconds are over."""
-
-INIT_RANGE = 0.05
-"""How far each number of the first state may be from hanging still at the centre."""
-
+CART, POLE, HALF_LENGTH = 1.0, 0.1, 0.5  # masses in kg, and half the pole's length in m
+PUSH, GRAVITY, TIME_STEP = 10.0, 9.8, 0.01  # an action's force in N, free fall in m/s^2, the length of a step in s
+EDGE = 3.0  # how far from the center the track ends, in m
+MAX_TIME, STEPS = 10.0, 1_001  # an episode ends once more than these seconds are over, after so many steps
+INIT_RANGE = 0.05  # how far each number of the first state may be from hanging still at the center
 NUMBERS = Numbers(  # the share of the episode that is over is 1.001 at its last step, as bsuite's
     low=(-1.0, -math.inf, -1.0, -1.0, -math.inf, 0.0, -1.0, -1.0),
     high=(1.0, math.inf, 1.0, 1.0, math.inf, 1.0, 1.0, 1.0),
@@ -38,7 +28,7 @@ NUMBERS = Numbers(  # the share of the episode that is over is 1.001 at its last
 class CartpoleState(NamedTuple):
     """Where cart and pole are, how fast they move, and how many steps were made."""
 
-    x: Float[Array, ""]  # in m from the centre
+    x: Float[Array, ""]  # in m from the center
     x_dot: Float[Array, ""]  # in m/s
     theta: Float[Array, ""]  # in radians; 0: upright
     theta_dot: Float[Array, ""]  # in radians/s
@@ -82,7 +72,6 @@ class SwingUp(Environment):
         return pose, TimeStep(self._observation(pose), jnp.zeros(()), no, no)
 
     def step(self, key: PRNGKeyArray, state: CartpoleState, action: Int[Array, ""]) -> tuple[CartpoleState, TimeStep]:
-        del key  # nothing is left to chance after the start
         push = action.astype(jnp.float32) - 1
         pose = state.after(PUSH * push)
         upright = (jnp.cos(pose.theta) > self.height) & jnp.all(self._central_and_slow(pose))
@@ -110,14 +99,14 @@ class CartpoleSwingup(VectorBuilder):
 
     An agent that does not explore deeply learns to stand still, which is free. Actions: push left, nothing, push right.
     Observation: the cart's place and speed (as shares of the track's half), sine and cosine of the pole's angle, its
-    angular speed, the share of the episode that is over, and 1 or -1 for whether the cart is near the centre and for
+    angular speed, the share of the episode that is over, and 1 or -1 for whether the cart is near the center and for
     whether the pole is slow. An episode terminates after 1,001 steps of 0.01 seconds, or where the track ends. As in
     bsuite 0.3.6, whose sweep has `height_threshold` n / 20 and `x_reward_threshold` 1 - n / 20 for n from 0 to 19.
 
     Args:
         height_threshold: the pole is upright where the cosine of its angle is above this, in [-1, 1).
         theta_dot_threshold: and its angular speed below this, in radians per second, above 0.
-        x_reward_threshold: and the cart nearer to the centre than this, in metres, above 0.
+        x_reward_threshold: and the cart nearer to the center than this, in metres, above 0.
         move_cost: what a push costs, in [0, 1).
 
     Examples:
@@ -159,6 +148,5 @@ class CartpoleSwingup(VectorBuilder):
         return 100.0
 
     def build(self, key: PRNGKeyArray) -> SwingUp:
-        del key  # every seed has the same cart and pole
         thresholds = self.height_threshold, self.theta_dot_threshold, self.x_reward_threshold, self.move_cost
         return SwingUp(*map(jnp.float32, thresholds))

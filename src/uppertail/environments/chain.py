@@ -8,12 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from uppertail.environments.base import StateBuilder
+from uppertail.environments.base import SameSuccess, StateBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
 
-LEAST = 1e-6
-"""Least return of a success: with slips, the mean return may be almost 0."""
+LEAST = 1e-6  # least return of a success: with slips, the mean return may be almost 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +103,7 @@ class Chain(StateBuilder):
 
 
 @dataclasses.dataclass(frozen=True)
-class TreasureChain(StateBuilder):
+class TreasureChain(SameSuccess, StateBuilder):
     """A Chain whose wrong action pays a little in the first states: it ends the episode, but with a small reward.
 
     An agent that exploits the first reward it finds never leaves the start; the treasure of 1 is past the last state.
@@ -134,7 +133,6 @@ class TreasureChain(StateBuilder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self._chain  # refuses settings that it cannot have
         if not 0 <= self.distractors <= self.length:
             raise InputError(
                 f"distractors is {self.distractors}, but a Chain of length {self.length} has room for 0 to "
@@ -146,21 +144,12 @@ class TreasureChain(StateBuilder):
                 "treasure's 1: use a number between 0 and 1."
             )
 
-    @property
-    def success_return(self) -> float:
-        return self._chain.success_return
-
-    @property
-    def floor_episodes(self) -> float | None:
-        return self._chain.floor_episodes
-
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
-        chain = self._chain.build(key)
+        chain = self.hidden.build(key)
         wrong = chain.terminated & (chain.reward == 0)
         tempting = wrong & (jnp.arange(self.length) < self.distractors)[:, None, None]
         return eqx.tree_at(lambda mdp: mdp.reward, chain, jnp.where(tempting, self.small_reward, chain.reward))
 
     @property
-    def _chain(self) -> Chain:
-        """The Chain without its distractors."""
+    def hidden(self) -> Chain:
         return Chain(self.length, self.ordered, self.time_limit)

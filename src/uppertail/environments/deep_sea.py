@@ -11,11 +11,8 @@ from uppertail.environments.base import StateBuilder
 from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
 
-ROUNDING = 0.999
-"""Share of the treasure's return that counts as one: float32 adds up the costs."""
-
-MOST_ROWS = 46_340
-"""The most rows whose cells can be counted in 32 bits."""
+ROUNDING = 0.999  # share of the treasure's return that counts as one: float32 adds up the costs
+MOST_ROWS = 46_340  # the most rows whose cells can be counted in 32 bits
 
 
 @dataclasses.dataclass(frozen=True)

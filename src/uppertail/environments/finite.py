@@ -11,11 +11,8 @@ from uppertail.encodings import States
 from uppertail.environments.base import Environment
 from uppertail.types import PyTree, TimeStep
 
-MOST_SWEEPS = 10_000
-"""Sweeps after which value iteration ends if it has not converged, and no time limit has ended it."""
-
-NOISE = 2.0
-"""How many standard deviations of noise the range of the returns has room for, on each side."""
+MOST_SWEEPS = 10_000  # sweeps after which value iteration ends if it has not converged, and no time limit has ended it
+NOISE = 2.0  # how many standard deviations of noise the range of the returns has room for, on each side
 
 
 class FiniteState(NamedTuple):

@@ -14,11 +14,8 @@ from uppertail.environments.gymnasium import GymnasiumBuilder, step_host, steps_
 from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, begin_host
 from uppertail.types import PyTree, ReturnRange, TimeStep
 
-MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000
-"""How many random episodes measure the returns, and after how many steps measuring ends."""
-
-WIDER = 2.0
-"""How far beyond the measured returns others are expected at most, in widths of the measured range."""
+MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000  # of a random policy; measuring ends after so many episodes or steps
+WIDER = 2.0  # how far beyond the measured returns others are expected at most, in widths of the measured range
 
 
 def returns_of(builder: EnvironmentBuilder, environments: Environment, discount: float) -> ReturnRange:
@@ -51,8 +48,7 @@ def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange
     return ReturnRange(float(low), float(high), known=False)
 
 
-Episodes = tuple[list[np.ndarray], int | None]
-"""The rewards of random episodes, the last of which may be incomplete, and their time limit, if there is one."""
+Episodes = tuple[list[np.ndarray], int | None]  # rewards, maybe incomplete in the last one; the time limit, if any
 
 
 def _moment() -> str:

@@ -13,11 +13,8 @@ from uppertail.types import ReturnRange
 
 Answer = TypeVar("Answer")
 
-LARGEST = 1e18
-"""The largest return whose square a float32 can hold, rounded."""
-
+LARGEST = 1e18  # the largest return whose square a float32 can hold, rounded
 NOT_FINITE = "{} gave the reward {}: rewards must be finite numbers of 32 bits."
-"""The sentence on a reward that is not finite."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """The randomized Chain, seen through noise: no observation ever comes twice."""
 
-import abc
 import dataclasses
 import math
 
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Numbers
-from uppertail.environments.base import Environment, VectorBuilder
+from uppertail.environments.base import Environment, SameSuccess, VectorBuilder
 from uppertail.environments.chain import Chain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.finite import FiniteMDP, FiniteState
@@ -62,30 +61,8 @@ class RichMDP(Environment):
         return jnp.concatenate([code, jax.random.bernoulli(bits_key, 0.5, (self.bits,)).astype(code.dtype)])
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RichBuilder(VectorBuilder):
-    """An environment that shows vectors in place of the states of another one."""
-
-    @property
-    @abc.abstractmethod
-    def hidden(self) -> Chain | DeepSea:
-        """The environment behind it, whose episodes, rewards and successes it has."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.hidden  # refuses settings that it cannot have
-
-    @property
-    def success_return(self) -> float:
-        return self.hidden.success_return
-
-    @property
-    def floor_episodes(self) -> float | None:
-        return self.hidden.floor_episodes
-
-
 @dataclasses.dataclass(frozen=True)
-class RichChain(RichBuilder):
+class RichChain(SameSuccess, VectorBuilder):
     """A Chain whose states are random unit vectors, each seed's its own, with fresh noise at every observation.
 
     In each state one action, drawn at random, goes on and the other ends the episode; reward 1 only past the last
@@ -130,12 +107,11 @@ class RichChain(RichBuilder):
         return Chain(self.length)
 
 
-MOST_BITS = 1_024
-"""More bits would leave no memory for anything else."""
+MOST_BITS = 1_024  # more bits would leave no memory for anything else
 
 
 @dataclasses.dataclass(frozen=True)
-class RichSea(RichBuilder):
+class RichSea(SameSuccess, VectorBuilder):
     """DeepSea whose observation is the row and the column, each one-hot, and random bits that mean nothing.
 
     Episodes, rewards and successes are those of `DeepSea`.

@@ -12,8 +12,7 @@ from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.rich import RichMDP
 from uppertail.errors import InputError
 
-LATENT = 3
-"""Hidden states at each step: two good ones, and one that no action leaves."""
+LATENT = 3  # hidden states at each step: two good ones, and one that no action leaves
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,14 +13,9 @@ from jaxtyping import Float
 from uppertail.encodings import TEXT_PLACES, Numbers, ObservationSpace, Pixels, States, one_hot_text
 from uppertail.errors import InputError
 
-UNBOUNDED = 1e10
-"""A declared bound of this size or more counts as none."""
-
-IMAGE_SIDE = 8
-"""An array of numbers with two or three axes is an image if it has as many rows and columns."""
-
-MOST_STATES = 4096
-"""Observations of several integers are one state if they have at most this many values."""
+UNBOUNDED = 1e10  # a declared bound of this size or more counts as none
+IMAGE_SIDE = 8  # an array of numbers with two or three axes is an image if it has as many rows and columns
+MOST_STATES = 4096  # observations of several integers are one state if they have at most this many values
 
 SIZES: dict[str, Callable[[Any], Any]] = {
     "Discrete": lambda space: [space.n],
@@ -29,8 +24,7 @@ SIZES: dict[str, Callable[[Any], Any]] = {
 }
 """How many values each integer of a space has."""
 
-Path = tuple[Any, ...]
-"""Where in an observation something is: keys of Dicts and indices of Tuples."""
+Path = tuple[Any, ...]  # where in an observation something is: keys of Dicts and indices of Tuples
 
 
 class Reading(NamedTuple):

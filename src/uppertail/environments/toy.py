@@ -30,7 +30,6 @@ class Toy(StateBuilder):
         return 3.0
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
-        del key  # nothing is drawn at random
         return FiniteMDP(
             next_state=jnp.array([[1, 2], [1, 1], [2, 2]])[..., None],
             reward=jnp.array([[-1.0, 1.0], [4.0, 1.0], [1.0, 0.0]])[..., None],

@@ -14,8 +14,7 @@ from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.spaces import Reading
 
-LAST_SECONDS = 60
-"""How long an environment's own process lives on after SIGTERM, so that its parent can save what was learned."""
+LAST_SECONDS = 60  # for which an environment's process outlives SIGTERM, so that its parent can save what was learned
 
 
 class Adapter(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -61,7 +60,6 @@ class AdapterMaker:
 
 
 def _end_later(number: int, frame: Any) -> None:
-    del frame
     if os.name == "posix":
         signal.alarm(LAST_SECONDS)
     else:

@@ -18,8 +18,7 @@ from uppertail.environments.packages import import_extra, make_registered
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
-REPEATING = ("bandit", "catch", "deep_sea", "discounting_chain")
-"""Experiments, and those whose names begin so, that show few different observations: each is a state of its own."""
+REPEATING = ("bandit", "catch", "deep_sea", "discounting_chain")  # names of those with few different observations
 
 RETURNS = {
     "bandit": (0.0, 1.0),

@@ -21,11 +21,8 @@ from uppertail.environments.packages import PackageBuilder, described
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError
 
-MOST_PLACES = 2**30
-"""The largest power of 2 that an integer of 32 bits can be."""
-
-MOST_STACKED = 1_000
-"""More observations would leave no memory for anything else."""
+MOST_PLACES = 2**30  # the largest power of 2 that an integer of 32 bits can be
+MOST_STACKED = 1_000  # more observations would leave no memory for anything else
 
 VECTORS: dict[str, Callable[..., VectorEnv[Any, Any, Any]]] = {
     "sync": SyncVectorEnv,
@@ -73,7 +70,6 @@ class GymnasiumBuilder(PackageBuilder):
 
     def explain(self, error: BaseException) -> str | None:
         """Why the environment cannot be made, where more is known than the exception says."""
-        del error
 
     def maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew, in its wrappers."""
@@ -153,7 +149,6 @@ class GymnasiumBuilder(PackageBuilder):
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         """The compiled environment; InputError if it cannot be compiled."""
-        del key  # nothing is drawn at random
         if not self.inspected.has_table or self.inspected.table_error:
             why = self.inspected.table_error or "it shows no table of its transitions (`unwrapped.P`)"
             raise InputError(f"{self.label} cannot be compiled: {why}.")

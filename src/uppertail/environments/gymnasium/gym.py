@@ -164,7 +164,6 @@ class FrozenLake(StateBuilder):
         return NAMES["FrozenLake"]
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
-        del key  # nothing is drawn at random
         return from_table(self._gym.make().unwrapped, self.time_limit)
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> WatchedEnvironment:

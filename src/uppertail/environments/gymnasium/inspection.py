@@ -14,8 +14,7 @@ from uppertail.environments.gymnasium.wrapping import Made
 from uppertail.environments.packages import call
 from uppertail.environments.spaces import Interface, Path, Reading, at, is_text, leaves, read_space, require_discrete
 
-TRIED_EPISODES, TRIED_STEPS = 10, 200
-"""Random episodes, and the most steps of each, in which a text that never changes is taken for a constant."""
+TRIED_EPISODES, TRIED_STEPS = 10, 200  # a text that never changes in so many random episodes and steps is a constant
 
 
 class Inspected(NamedTuple):

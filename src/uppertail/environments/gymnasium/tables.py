@@ -12,14 +12,9 @@ from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.wrapping import wrappers_of
 from uppertail.errors import message_of
 
-NO_LIMIT = 2**31 - 1
-"""The time limit of an environment that has none."""
-
-CHECKED_STEPS, CHECKED_STARTS = 500, 20
-"""How many random steps, and how many first states of episodes, are compared with the table."""
-
-ROUNDING = 1e-6
-"""How far from 1 the sum of probabilities may be."""
+NO_LIMIT = 2**31 - 1  # the time limit of an environment that has none
+CHECKED_STEPS, CHECKED_STARTS = 500, 20  # random steps, and first states, that are compared with the table
+ROUNDING = 1e-6  # how far from 1 the sum of probabilities may be
 
 NEUTRAL_WRAPPERS = (
     wrappers.OrderEnforcing,

@@ -13,8 +13,7 @@ from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, 
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError
 
-NONE = -1
-"""Fills the actions of the shorter episodes, in a checkpoint."""
+NONE = -1  # fills the actions of the shorter episodes, in a checkpoint
 
 
 class HostStep(NamedTuple):

@@ -17,14 +17,9 @@ from uppertail.environments.gymnasium.vector import episode_seed
 from uppertail.environments.gymnasium.wrapping import extra
 from uppertail.errors import InputError, message_of
 
-WINDOW, PICTURES, TEXT = "human", "rgb_array", "ansi"
-"""Gymnasium's names of the ways in which an environment shows itself."""
-
-FRAMES_PER_SECOND = 30
-"""For an environment that does not say."""
-
-VIDEO_DRIVER = "SDL_VIDEODRIVER"
-"""The environment variable that tells pygame where to draw; `dummy` needs no display."""
+WINDOW, PICTURES, TEXT = "human", "rgb_array", "ansi"  # Gymnasium's render modes
+FRAMES_PER_SECOND = 30  # for an environment that does not say
+VIDEO_DRIVER = "SDL_VIDEODRIVER"  # the environment variable that tells pygame where to draw; `dummy` needs no display
 
 
 class Watched(WatchedEnvironment):

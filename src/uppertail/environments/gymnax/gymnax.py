@@ -13,8 +13,7 @@ from uppertail.environments.packages import import_extra, make_registered
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.schema import require_type
 
-METHODS = ("reset_env", "step_env", "action_space", "observation_space")
-"""What an environment in gymnax's form has, beside `is_truncated`."""
+METHODS = ("reset_env", "step_env", "action_space", "observation_space")  # of an environment in gymnax's form
 
 
 @dataclasses.dataclass(frozen=True)

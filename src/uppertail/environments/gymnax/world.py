@@ -20,11 +20,9 @@ from uppertail.errors import InputError
 from uppertail.schema import require_type
 from uppertail.types import PyTree, TimeStep
 
+# names of the steps of an episode in a state, and of their limit in the parameters, before gymnax 1.0
 CLOCKS = (("time", "max_steps_in_episode"), ("timestep", "max_timesteps"))
-"""Names of the steps of an episode in a state, and of their limit in the parameters, before gymnax 1.0."""
-
-FRAMES_PER_SECOND = 10
-"""How fast its pictures are shown."""
+FRAMES_PER_SECOND = 10  # how fast its pictures are shown
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -14,8 +14,7 @@ from uppertail.environments.packages import import_extra, make_registered
 from uppertail.environments.spaces import Reading
 from uppertail.errors import InputError
 
-DIRECTIONS = 4
-"""In how many directions an agent looks."""
+DIRECTIONS = 4  # in how many directions an agent looks
 
 
 class InGymnaxForm:
@@ -33,13 +32,11 @@ class InGymnaxForm:
         return self._shown(first), first
 
     def step_env(self, key: Array, state: Any, action: Array, params: Any) -> tuple[Array, Any, Array, Array, Any]:
-        del key  # the state holds a key of its own
         now = self.env.step(params, state, action)
         reward = jnp.minimum(now.reward, self.max_reward)
         return self._shown(now), now, reward, now.last() & (now.discount == 0.0), {}
 
     def is_truncated(self, state: Any, params: Any) -> Array:
-        del params
         return state.last() & (state.discount == 1.0)
 
     def _shown(self, now: Any) -> Array:
