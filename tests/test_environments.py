@@ -25,7 +25,7 @@ from uppertail.environments import (
     FrozenLake,
     Toy,
     measure_returns,
-    returns_of,
+    widest_range,
 )
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError
@@ -484,10 +484,11 @@ class Paying(EnvironmentBuilder):
 )
 def test_the_returns_of_a_compiled_environment_without_a_table_are_measured(pay: float, expected: Any) -> None:
     environments = jax.vmap(Paying(pay).build)(jax.random.split(KEY, 3))
-    measured = returns_of(Paying(pay), environments, 0.5)
+    assert widest_range(environments, 0.5) is None
+    measured = measure_returns(Paying(pay), 0.5)
     assert (measured.low, measured.high, measured.known) == (*expected, False)
     assert measured == measure_returns(Paying(pay), 0.5)
-    assert returns_of(Chain(5), jax.vmap(Chain(5).build)(jax.random.split(KEY, 3)), 0.5) == (0.0, 1.0, True)
+    assert widest_range(jax.vmap(Chain(5).build)(jax.random.split(KEY, 3)), 0.5) == (0.0, 1.0, True)
 
 
 def test_measured_returns_reach_to_the_time_limit_that_truncated_an_episode() -> None:

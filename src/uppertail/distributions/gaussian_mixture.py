@@ -5,8 +5,8 @@ prediction is the mixture of them. They differ in their gradients: see `Gaussian
 """
 
 import dataclasses
+import functools
 import math
-import operator
 from collections.abc import Callable
 from typing import ClassVar, Literal, NamedTuple
 
@@ -25,7 +25,7 @@ MOST_COMPONENTS = 256  # each transition's loss is a table of components x compo
 NARROWEST = 1e-6  # narrowest overlap of two components, in units of the scale: two points (discount 0) would have none
 
 
-class GaussianMixtureReturn(NamedTuple):
+class MixtureReturn(NamedTuple):
     """sum_i weights_i N(means_i, stds_i); means and stds in units of return."""
 
     weights: Float[Array, "*batch components"]
@@ -33,54 +33,46 @@ class GaussianMixtureReturn(NamedTuple):
     stds: Float[Array, "*batch components"]
 
 
-def difference_std(std_i: Array, std_j: Array) -> Array:
-    """The standard deviation of the difference of two components."""
-    return jnp.sqrt(std_i**2 + std_j**2)
+def _over_pairs(
+    kernel: Callable[[Array, Array], Array], first: MixtureReturn, second: MixtureReturn, printed: bool = False
+) -> Float[Array, ""]:
+    """sum_ij w_i w_j kernel(mean_i - mean_j, width_ij), by the standard deviation of the components' difference.
+
+    printed: by the sum of their standard deviations, as the paper has it.
+    """
+    apart = first.means[:, None] - second.means[None, :]
+    std_i, std_j = first.stds[:, None], second.stds[None, :]
+    width = jnp.maximum(std_i + std_j if printed else jnp.sqrt(std_i**2 + std_j**2), NARROWEST)
+    return jnp.sum(first.weights[:, None] * second.weights[None, :] * kernel(apart, width))
 
 
-def cramer(target: GaussianMixtureReturn, prediction: GaussianMixtureReturn) -> Float[Array, ""]:
+def _folded(mean: Array, std: Array) -> Array:
+    """E|X| with X ~ N(m, s): s sqrt(2 / pi) exp(-m^2 / (2 s^2)) + m erf(m / (s sqrt(2)))."""
+    ratio = mean / std
+    return std * math.sqrt(2 / math.pi) * jnp.exp(-0.5 * ratio**2) + mean * jax.lax.erf(ratio / math.sqrt(2))
+
+
+def cramer(target: MixtureReturn, prediction: MixtureReturn) -> Float[Array, ""]:
     """The integral of 2 (F_q - F_p)^2, where F are the cumulative distribution functions.
 
     It is 2 E|X - Y| - E|X - X'| - E|Y - Y'| with X, X' drawn from q and Y, Y' from p (Szekely and Rizzo 2013).
     """
-    between, own = _mean_distance(target, prediction), _mean_distance(prediction, prediction)
-    return 2 * between - own - _mean_distance(target, target)
+    distance = functools.partial(_over_pairs, _folded)
+    return 2 * distance(target, prediction) - distance(prediction, prediction) - distance(target, target)
 
 
-def l2(
-    target: GaussianMixtureReturn,
-    prediction: GaussianMixtureReturn,
-    width: Callable[[Array, Array], Array] = difference_std,
-) -> Float[Array, ""]:
-    """The integral of (q - p)^2, where q and p are the densities (appendix, Loss).
+def l2(target: MixtureReturn, prediction: MixtureReturn, printed: bool = False) -> Float[Array, ""]:
+    """The integral of (q - p)^2, where q and p are the densities (appendix, Loss)."""
 
-    Two components have a kernel whose width is a function of their standard deviations; the paper prints their sum.
-    """
+    def kernel(apart: Array, width: Array) -> Array:
+        return jnp.exp(gaussian_log_density(apart, jnp.zeros(()), width))
 
-    def overlap(first: GaussianMixtureReturn, second: GaussianMixtureReturn) -> Float[Array, ""]:
-        """The integral of the product: sum_ij w_i w_j N(mean_i | mean_j, width_ij)."""
-        widths = jnp.maximum(width(first.stds[:, None], second.stds[None, :]), NARROWEST)
-        log_kernel = gaussian_log_density(first.means[:, None] - second.means[None, :], jnp.zeros(()), widths)
-        return jnp.sum(first.weights[:, None] * second.weights[None, :] * jnp.exp(log_kernel))
-
+    overlap = functools.partial(_over_pairs, kernel, printed=printed)
     return overlap(target, target) + overlap(prediction, prediction) - 2 * overlap(target, prediction)
 
 
-def _mean_distance(first: GaussianMixtureReturn, second: GaussianMixtureReturn) -> Float[Array, ""]:
-    """E|X - Y|: for N(m, s) it is s sqrt(2 / pi) exp(-m^2 / (2 s^2)) + m erf(m / (s sqrt(2)))."""
-    apart = first.means[:, None] - second.means[None, :]
-    width = jnp.maximum(difference_std(first.stds[:, None], second.stds[None, :]), NARROWEST)
-    ratio = apart / width
-    folded = width * math.sqrt(2 / math.pi) * jnp.exp(-0.5 * ratio**2) + apart * jax.lax.erf(ratio / math.sqrt(2))
-    return jnp.sum(first.weights[:, None] * second.weights[None, :] * folded)
-
-
-MixtureDistance = Literal["cramer", "l2"]  # the names of `GaussianMixture.distance`
-MIXTURE_DISTANCES = {"cramer": cramer, "l2": l2}  # L(q, p) by name
-
-
 @dataclasses.dataclass(frozen=True)
-class GaussianMixture(Scaled[GaussianMixtureReturn]):
+class GaussianMixture(Scaled[MixtureReturn]):
     """Mixture of Gaussians (appendix, Distributional Details).
 
     Args:
@@ -111,7 +103,7 @@ class GaussianMixture(Scaled[GaussianMixtureReturn]):
     std_bias: float = traced(1.0)
     terminal_std: float = traced(1e-4)
     released_std: bool = False
-    distance: MixtureDistance = "cramer"
+    distance: Literal["cramer", "l2"] = "cramer"
     printed_loss: bool = False
     scale: float | None = traced(None)
 
@@ -134,52 +126,50 @@ class GaussianMixture(Scaled[GaussianMixtureReturn]):
     def num_outputs(self) -> int:
         return 3 * self.components
 
-    def from_outputs(self, outputs: Float[Array, " outputs"]) -> GaussianMixtureReturn:
+    def from_outputs(self, outputs: Float[Array, " outputs"]) -> MixtureReturn:
         weight_outputs, mean_outputs, std_outputs = jnp.split(outputs, 3)
         start = self.spread * np.linspace(-1.0, 1.0, self.components, dtype=np.float32)
-        return GaussianMixtureReturn(
+        return MixtureReturn(
             weights=jax.nn.softmax(weight_outputs),
             means=self.unit * (mean_outputs + start),
             stds=self.unit * jax.nn.softplus(std_outputs + self.std_bias),
         )
 
-    def terminal(self) -> GaussianMixtureReturn:
+    def terminal(self) -> MixtureReturn:
         """All weight on the first component, N(0, terminal_std) in units of the scale."""
-        return GaussianMixtureReturn(
+        return MixtureReturn(
             weights=jnp.zeros(self.components).at[0].set(1.0),
             means=jnp.zeros(self.components),
             stds=jnp.full(self.components, self.unit * self.terminal_std),
         )
 
-    def mean(self, z: GaussianMixtureReturn) -> Float[Array, ""]:
+    def mean(self, z: MixtureReturn) -> Float[Array, ""]:
         return jnp.sum(z.weights * z.means)
 
-    def std(self, z: GaussianMixtureReturn) -> Float[Array, ""]:
+    def std(self, z: MixtureReturn) -> Float[Array, ""]:
         """Root of sum_i w_i std_i^2 + sum_i w_i (mean_i - mean)^2, the variance of Eq. 22 without its cancellation."""
         variance = jnp.sum(z.weights * (z.stds**2 + (z.means - self.mean(z)) ** 2))
         return variance if self.released_std else jnp.sqrt(variance)
 
-    def sample(self, key: PRNGKeyArray, z: GaussianMixtureReturn) -> Float[Array, ""]:
+    def sample(self, key: PRNGKeyArray, z: MixtureReturn) -> Float[Array, ""]:
         component_key, normal_key = jax.random.split(key)
         component = jax.random.categorical(component_key, jnp.log(z.weights))
         return z.means[component] + z.stds[component] * jax.random.normal(normal_key)
 
-    def log_density(self, z: GaussianMixtureReturn, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
+    def log_density(self, z: MixtureReturn, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
         def component(weight: Float[Array, ""], mean: Float[Array, ""], std: Float[Array, ""]) -> Array:
             return jnp.log(jnp.maximum(weight, LEAST_WEIGHT)) + gaussian_log_density(returns, mean, std)
 
         return jax.nn.logsumexp(jax.vmap(component)(*z), axis=0)
 
-    def cdf(self, z: GaussianMixtureReturn, returns: Float[Array, ""]) -> Float[Array, ""]:
+    def cdf(self, z: MixtureReturn, returns: Float[Array, ""]) -> Float[Array, ""]:
         return jax.scipy.stats.norm.cdf(returns, z.means, z.stds) @ z.weights
 
-    def backup(
-        self, z: GaussianMixtureReturn, reward: Float[Array, ""], discount: Float[Array, ""]
-    ) -> GaussianMixtureReturn:
+    def backup(self, z: MixtureReturn, reward: Float[Array, ""], discount: Float[Array, ""]) -> MixtureReturn:
         """Each component on its own, the weights unchanged (appendix, Bellman Propagation)."""
-        return GaussianMixtureReturn(z.weights, reward + discount * z.means, discount * z.stds)
+        return MixtureReturn(z.weights, reward + discount * z.means, discount * z.stds)
 
-    def loss(self, target: GaussianMixtureReturn, prediction: GaussianMixtureReturn) -> Float[Array, ""]:
+    def loss(self, target: MixtureReturn, prediction: MixtureReturn) -> Float[Array, ""]:
         """The distance, with returns in units of the scale: the same whatever number all rewards are multiplied by."""
-        q, p = (GaussianMixtureReturn(z.weights, z.means / self.unit, z.stds / self.unit) for z in (target, prediction))
-        return l2(q, p, width=operator.add) if self.printed_loss else MIXTURE_DISTANCES[self.distance](q, p)
+        q, p = (MixtureReturn(z.weights, z.means / self.unit, z.stds / self.unit) for z in (target, prediction))
+        return l2(q, p, self.printed_loss) if self.distance == "l2" else cramer(q, p)

@@ -8,6 +8,7 @@ from uppertail.environments.base import (
     VectorBuilder,
     WatchedEnvironment,
     require_tables_fit,
+    widest_range,
 )
 from uppertail.environments.cartpole_swingup import CartpoleSwingup
 from uppertail.environments.chain import Chain, TreasureChain
@@ -23,10 +24,9 @@ from uppertail.environments.gymnasium import (
     HostStep,
     builder_of,
     step_host,
-    steps_in_python,
 )
 from uppertail.environments.gymnax import Gymnax, XMiniGrid
-from uppertail.environments.measured import measure_returns, returns_of
+from uppertail.environments.measured import measure_returns
 from uppertail.environments.packages import EnvironmentFailedError, begin_all
 from uppertail.environments.rich import RichChain, RichMDP, RichSea
 from uppertail.environments.rich_lock import RichLock

@@ -2,10 +2,12 @@
 
 import abc
 import dataclasses
+import functools
 import math
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
@@ -130,6 +132,11 @@ class EnvironmentBuilder(abc.ABC):
         """What pictures call its `actions`, its `states` and the `numbers` of a vector, in order; else numbers."""
         return {}
 
+    @property
+    def compiles(self) -> bool:
+        """Whether its environments are compiled; else they are of Gymnasium, and Python steps them."""
+        return True
+
     @abc.abstractmethod
     def build(self, key: PRNGKeyArray) -> Environment:
         """The environment of one seed, its random parts drawn from `key`."""
@@ -205,6 +212,17 @@ class SameSuccess(EnvironmentBuilder):
 def discounted_steps(steps: float, discount: float) -> float:
     """The sum of the weights of an episode's steps, which may be endless: 1 + discount + discount^2 + ..."""
     return float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _ranges(environments: Environment, discount: float) -> PyTree:
+    return jax.vmap(lambda environment: environment.return_range(discount))(environments)
+
+
+def widest_range(environments: Environment, discount: float) -> ReturnRange | None:
+    """The widest range of returns that compiled environments [seeds] name; None: they name none."""
+    named = _ranges(environments, discount)
+    return named and ReturnRange(float(jnp.min(named[0])), float(jnp.max(named[1])))
 
 
 def require_tables_fit(builder: EnvironmentBuilder, keys: Key[Array, " seeds"], copies: float = 1.0) -> None:

@@ -1,8 +1,8 @@
 """The range of returns that a run has to tell apart: measured by a random policy, where it is not known."""
 
-import functools
 import itertools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,26 +10,12 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
-from uppertail.environments.gymnasium import GymnasiumBuilder, step_host, steps_in_python
+from uppertail.environments.gymnasium import step_host
 from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, begin_host
 from uppertail.types import PyTree, ReturnRange, TimeStep
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000  # of a random policy; measuring ends after so many episodes or steps
 WIDER = 2.0  # how far beyond the measured returns others are expected at most, in widths of the measured range
-
-
-def returns_of(builder: EnvironmentBuilder, environments: Environment, discount: float) -> ReturnRange:
-    """The range of the returns of compiled environments [seeds]: the widest that one names, or an estimate."""
-    named = _named(environments, discount)
-    if named is None:
-        return measure_returns(builder, discount)
-    low, high = named
-    return ReturnRange(float(jnp.min(low)), float(jnp.max(high)))
-
-
-@functools.partial(jax.jit, static_argnums=1)
-def _named(environments: Environment, discount: float) -> PyTree:
-    return jax.vmap(lambda environment: environment.return_range(discount))(environments)
 
 
 def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange:
@@ -38,7 +24,7 @@ def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange
     It reaches to the returns of the lowest and of the highest reward at every step of the time limit, but at most
     `WIDER` widths beyond the measured range. EnvironmentFailedError if an environment fails.
     """
-    episodes, limit = _host_episodes(builder) if steps_in_python(builder) else _compiled_episodes(builder)
+    episodes, limit = _compiled_episodes(builder) if builder.compiles else _host_episodes(builder)
     returns = np.concatenate([[0.0], *(_discounted(rewards, discount) for rewards in episodes)])
     rewards = np.concatenate([[0.0], *episodes])
     horizon = discounted_steps(limit or math.inf, discount)
@@ -55,7 +41,7 @@ def _moment() -> str:
     return "The environment, while its returns were measured by a random policy (--env.returns avoids this),"
 
 
-def _host_episodes(builder: GymnasiumBuilder) -> Episodes:
+def _host_episodes(builder: Any) -> Episodes:
     """Episodes in an environment that Python steps."""
     environment, random = builder.open(0, 1), np.random.default_rng(0)
     rewards: list[float] = []

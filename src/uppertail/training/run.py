@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
 from uppertail.encodings import States
-from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading, steps_in_python
+from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records import describe
@@ -48,7 +48,7 @@ class Run:
         record: str | None = None,
         record_over: tuple[int, int] | None = None,
     ) -> None:
-        if steps_in_python(builder):
+        if not builder.compiles:
             run_inline()  # too late once `require_working_jax` has started JAX
         require_working_jax()
         if record_over is not None and record is None:
@@ -141,7 +141,7 @@ class Run:
 
 def driver_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings) -> Driver:
     """The driver of the environments of all seeds, compiled or stepped by Python."""
-    if steps_in_python(builder):
+    if isinstance(builder, GymnasiumBuilder) and not builder.compiles:
         return HostDriver(builder, keys, seeds, settings.num_envs)
     if settings.num_envs > 1:
         never = ", or use --env.compile never" if isinstance(builder, GymnasiumBuilder) else ""

@@ -4,14 +4,14 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 import gymnasium
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from jaxtyping import PRNGKeyArray
 
 from uppertail.encodings import ObservationSpace, Preferences
-from uppertail.environments.base import EVALUATION, EnvironmentBuilder
+from uppertail.environments.base import EVALUATION
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium import inspection, tables
 from uppertail.environments.gymnasium.adapter import AdapterMaker, VectorOfOne, close_quietly
@@ -98,7 +98,6 @@ class GymnasiumBuilder(PackageBuilder):
 
     @property
     def compiles(self) -> bool:
-        """Whether the environment is to be compiled."""
         return self.compile == "auto" and self.inspected.has_table and self.inspected.table_error is None
 
     @property
@@ -191,8 +190,3 @@ class GymnasiumBuilder(PackageBuilder):
         if self.reset_seed is not None:
             return "its episodes begin as reset_seed says"
         return "its observations are hashed" if self.encoding == "hashed" else tables.table_error(env)
-
-
-def steps_in_python(builder: EnvironmentBuilder) -> TypeGuard[GymnasiumBuilder]:
-    """Whether Python steps a builder's environments."""
-    return isinstance(builder, GymnasiumBuilder) and not builder.compiles

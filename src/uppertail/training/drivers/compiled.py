@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from uppertail.environments import Environment, EnvironmentBuilder, require_tables_fit, returns_of
+from uppertail.environments import Environment, EnvironmentBuilder, measure_returns, require_tables_fit, widest_range
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
@@ -160,7 +160,8 @@ class CompiledDriver(Driver):
         self._keys, self._environments = map(self.groups.split, arguments)
 
     def return_range(self, discount: float) -> ReturnRange:
-        return self.builder.known_returns or returns_of(self.builder, self.environments, discount)
+        known = self.builder.known_returns or widest_range(self.environments, discount)
+        return known or measure_returns(self.builder, discount)
 
     def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run
