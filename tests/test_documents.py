@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import uppertail
@@ -80,6 +82,6 @@ def test_so_have_the_other_names_of_the_reference(named: Any) -> None:
 def tried(named: Any) -> doctest.DocTestRunner:
     """What came of the examples of a name."""
     runner, examples = doctest.DocTestRunner(), doctest.DocTestFinder(recurse=False)
-    for each in examples.find(named, named.__name__, globs={}):
+    for each in examples.find(named, named.__name__, globs={"jax": jax, "jnp": jnp, "ut": uppertail}):
         runner.run(each)
     return runner

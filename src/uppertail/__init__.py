@@ -1,4 +1,7 @@
-"""Exploration with the return distribution. Public names are imported when they are first used."""
+"""Exploration with the return distribution. Public names are imported when they are first used.
+
+Examples in docstrings begin after `import jax`, `import jax.numpy as jnp` and `import uppertail as ut`.
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any

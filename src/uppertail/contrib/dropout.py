@@ -28,9 +28,6 @@ class Dropout(Perceptrons):
         rate: probability that a unit is left out, in (0, 1).
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.encodings import OneHot
         >>> network = ut.Dropout(members=4, width=8).init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=2)
         >>> network.outputs(jnp.array(4)).shape  # members, actions, outputs

@@ -34,9 +34,6 @@ class Variational(Perceptrons):
         kl: how much the divergence from the prior counts, 0 or more.
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.encodings import OneHot
         >>> builder, key = ut.Variational(members=4, width=8), jax.random.key(0)
         >>> network = builder.init(key, OneHot(5), num_actions=3, num_outputs=2)

@@ -32,7 +32,6 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
             least squares needs (`--learner LeastSquares`).
 
     Examples:
-        >>> import uppertail as ut
         >>> families: list[ut.ReturnDistribution] = [ut.PointMass(), ut.Gaussian(), ut.GaussianMixture(components=5)]
         >>> [family.num_outputs for family in families]
         [1, 2, 15]

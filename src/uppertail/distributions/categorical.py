@@ -39,8 +39,6 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         printed_projection: the paper's printed projection, which lacks the absolute value and so loses its shape.
 
     Examples:
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> family = ut.Categorical(bins=3, low=0.0, high=2.0)
         >>> z = family.from_outputs(jnp.zeros(3))
         >>> round(float(family.mean(z)), 3)

@@ -98,8 +98,6 @@ class Gaussian(Scaled[GaussianReturn]):
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
 
     Examples:
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> family = ut.Gaussian(scale=1.0)
         >>> z = family.backup(family.terminal(), jnp.asarray(1.0), jnp.asarray(0.5))
         >>> float(family.mean(z)), round(float(family.std(z)), 6)

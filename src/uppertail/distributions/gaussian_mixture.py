@@ -89,8 +89,6 @@ class GaussianMixture(Scaled[MixtureReturn]):
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
 
     Examples:
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> family = ut.GaussianMixture(components=2, scale=1.0)
         >>> z = family.from_outputs(jnp.zeros(family.num_outputs))  # one component at -2 and one at 2
         >>> round(abs(float(family.mean(z))), 2), round(float(family.std(z)), 2)

@@ -26,8 +26,6 @@ class PointMass(Scaled[PointMassReturn]):
             explores: with a constant c, UCB on a Gaussian backs up exactly like a value that starts at c * 1.313.
 
     Examples:
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> family = ut.PointMass(scale=1.0)
         >>> z = family.backup(family.from_outputs(jnp.array([2.0])), jnp.array(1.0), jnp.array(0.5))
         >>> float(family.mean(z)), float(family.std(z))

@@ -36,8 +36,6 @@ class Quantile(Scaled[QuantileReturn]):
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
 
     Examples:
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> family = ut.Quantile(quantiles=2, scale=1.0)
         >>> z = family.backup(family.from_outputs(jnp.array([2.0, -2.0])), jnp.array(1.0), jnp.array(0.5))
         >>> round(float(family.mean(z)), 3), float(z.quantiles[0] < z.quantiles[1])

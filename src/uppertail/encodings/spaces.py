@@ -57,7 +57,6 @@ class ObservationSpace(abc.ABC):
     """What an environment's observations are. A space is a frozen dataclass.
 
     Examples:
-        >>> import uppertail as ut
         >>> [issubclass(kind, ut.ObservationSpace) for kind in (ut.States, ut.Numbers, ut.Pixels)]
         [True, True, True]
     """
@@ -75,7 +74,6 @@ class States(ObservationSpace):
         count: number of states.
 
     Examples:
-        >>> import uppertail as ut
         >>> ut.States(count=5)
         States(count=5)
     """
@@ -108,7 +106,6 @@ class Numbers(ObservationSpace):
 
     Examples:
         >>> import math
-        >>> import uppertail as ut
         >>> ut.Numbers(low=(-1.0, -math.inf), high=(1.0, math.inf))  # the second has no bounds
         Numbers(low=(-1.0, -inf), high=(1.0, inf), continuous=True)
     """
@@ -152,7 +149,6 @@ class Pixels(ObservationSpace):
         peak: the largest declared number of a pixel.
 
     Examples:
-        >>> import uppertail as ut
         >>> ut.Pixels(height=84, width=84, channels=3)
         Pixels(height=84, width=84, channels=3, channels_first=False, peak=255.0)
     """

@@ -29,8 +29,6 @@ class Environment(eqx.Module):
     no reset inside `step`: the loop resets, so the observation after an episode's last step is the true one.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> environment: ut.Environment = ut.Chain(length=4).build(jax.random.key(0))
         >>> state, first = environment.reset(jax.random.key(1))
         >>> int(first.observation), environment.num_actions
@@ -85,8 +83,6 @@ class EnvironmentBuilder(abc.ABC):
     """A frozen dataclass of settings, which users name; it builds the environment of each seed.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> builder: ut.EnvironmentBuilder = ut.DeepSea(size=5)
         >>> builder.build(jax.random.key(0)).num_actions, builder.floor_episodes
         (2, 3.5)
@@ -175,7 +171,6 @@ class VectorBuilder(EnvironmentBuilder, VectorSettings):
     """Builds environments whose observations are vectors of numbers; its settings are those of `VectorSettings`.
 
     Examples:
-        >>> import uppertail as ut
         >>> ut.RichChain(features="scaled").preferences.vectors.features
         'scaled'
     """

@@ -110,8 +110,6 @@ class CartpoleSwingup(VectorBuilder):
         move_cost: what a push costs, in [0, 1).
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> key = jax.random.key(0)
         >>> world = ut.CartpoleSwingup(move_cost=0.25).build(key)
         >>> state, first = world.reset(key)

@@ -33,7 +33,6 @@ class Chain(StateBuilder):
             the end was reached, so no episode counts as a success.
 
     Examples:
-        >>> import uppertail as ut
         >>> ut.Chain(length=100).floor_episodes
         51.0
     """
@@ -118,8 +117,6 @@ class TreasureChain(SameSuccess, StateBuilder):
             is more.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> table = ut.TreasureChain(length=4, distractors=2, small_reward=0.25).build(jax.random.key(0))
         >>> table.reward.max(axis=(1, 2)).tolist()  # the largest in each state
         [0.25, 0.25, 0.0, 1.0]

@@ -38,8 +38,6 @@ class DeepSea(StateBuilder):
             no return says whether the treasure was found, so no episode counts as a success.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> table = ut.DeepSea(size=5).build(jax.random.key(0))
         >>> table.num_actions
         2

@@ -39,9 +39,6 @@ class FiniteMDP(Environment):
         reward_std: standard deviation of the normal noise on each reward; None: there is none.
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> bandit = ut.FiniteMDP(  # one state, two arms: the second pays 1
         ...     next_state=jnp.zeros((1, 2, 1), int),
         ...     reward=jnp.array([[[0.0], [1.0]]]),

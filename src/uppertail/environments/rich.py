@@ -76,8 +76,6 @@ class RichChain(SameSuccess, VectorBuilder):
         noise: length of the noise vector, as root mean square, 0 or more; 0: observations repeat.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> world = ut.RichChain(length=5, noise=0.0).build(jax.random.key(0))
         >>> observation = world.reset(jax.random.key(1))[1].observation
         >>> observation.shape, round(float(jax.numpy.linalg.norm(observation)), 3)
@@ -121,8 +119,6 @@ class RichSea(SameSuccess, VectorBuilder):
         bits: how many bits are drawn anew at each time step, from 0 to 1,024; 0: observations repeat.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> world = ut.RichSea(size=5, bits=2).build(jax.random.key(0))
         >>> world.reset(jax.random.key(1))[1].observation[:-2].tolist()  # row 0, column 0
         [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]

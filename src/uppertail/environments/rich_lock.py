@@ -37,8 +37,6 @@ class RichLock(VectorBuilder):
         noise: standard deviation of the noise on each entry of the one-hots, 0 or more; Briee has 0.1.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> lock = ut.RichLock(horizon=5, noise=0.0).build(jax.random.key(0))
         >>> sorted(set(lock.reset(jax.random.key(1))[1].observation.tolist()))
         [-2.0, 0.0, 2.0]

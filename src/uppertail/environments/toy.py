@@ -19,8 +19,6 @@ class Toy(StateBuilder):
     State 1 then pays 4 or 1 and state 2 pays 1 or 0 for actions 0 and 1, and the episode ends.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> ut.Toy().build(jax.random.key(0)).reward[..., 0].tolist()
         [[-1.0, 1.0], [4.0, 1.0], [1.0, 0.0]]
     """
@@ -57,8 +55,6 @@ class RiskyArm(StateBuilder):
         chance: probability of winning it, in (0, 1); its standard deviation is mean * sqrt(1 / chance - 1).
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> table = ut.RiskyArm(length=2).build(jax.random.key(0))
         >>> arms = (table.probability * table.reward).sum(axis=-1)[2]  # what each pays on average
         >>> sorted(round(float(arm), 3) for arm in arms)

@@ -46,8 +46,6 @@ class Decision:
         memory: what the policy keeps.
 
     Examples:
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.distributions.gaussian import GaussianReturn
         >>> z = GaussianReturn(mean=jnp.array([[1.0, 0.0]]), std=jnp.array([[0.0, 2.0]]))  # one member, two actions
         >>> decision = ut.Decision(ut.Gaussian(), z, observation=jnp.array(3))
@@ -112,9 +110,6 @@ class ExplorationPolicy(abc.ABC):
 
     Examples:
         >>> import dataclasses
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.distributions.gaussian import GaussianReturn
         >>> @dataclasses.dataclass(frozen=True)
         ... class Curious(ut.ExplorationPolicy):
@@ -174,8 +169,6 @@ class Greedy(ExplorationPolicy):
     """The highest mean: no exploration, for evaluation.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> from uppertail.distributions.point_mass import PointMassReturn
         >>> z = PointMassReturn(mean=jax.numpy.array([[1.0, 0.0]]))  # one member, two actions
         >>> int(ut.Greedy().select(jax.random.key(0), ut.Decision(ut.PointMass(), z)))

@@ -19,8 +19,6 @@ class EpsilonGreedy(ExplorationPolicy):
         epsilon: probability of a random action, in [0, 1]; 0.05 throughout in the paper.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> from uppertail.distributions.point_mass import PointMassReturn
         >>> z = PointMassReturn(mean=jax.numpy.array([[1.0, 0.0]]))  # one member, two actions
         >>> int(ut.EpsilonGreedy(epsilon=0.0).select(jax.random.key(0), ut.Decision(ut.PointMass(), z)))

@@ -23,9 +23,6 @@ class Thompson(ExplorationPolicy):
         draws: draws per action, at least 1: the more, the more optimistic.
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.distributions.gaussian import GaussianReturn
         >>> z = GaussianReturn(mean=jnp.array([[1.0, 0.0]]), std=jnp.array([[1e-3, 1.0]]))  # one member, two actions
         >>> decision = ut.Decision(ut.Gaussian(), z)
@@ -61,9 +58,6 @@ class MemberThompson(ExplorationPolicy):
         within: how much the spread of the member's return counts in its score, mean + within * spread; 0 or more.
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.distributions.gaussian import GaussianReturn
         >>> mean = jnp.array([[0.5, 0.0], [0.5, 0.8]])  # two members disagree about action 1
         >>> decision = ut.Decision(ut.Gaussian(), GaussianReturn(mean, jnp.full((2, 2), 1e-3)))

@@ -30,9 +30,6 @@ class UCB(ExplorationPolicy):
         per: how long a drawn c is kept: for one step, as in the paper, or for a whole episode.
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.distributions.gaussian import GaussianReturn
         >>> z = GaussianReturn(mean=jnp.array([[1.0, 0.0]]), std=jnp.array([[0.0, 2.0]]))  # one member, two actions
         >>> decision = ut.Decision(ut.Gaussian(), z)
@@ -80,9 +77,6 @@ class DoubleUCB(ExplorationPolicy):
         jitter: u_a lies between 1 - jitter and 1 + jitter; in [0, 1].
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.distributions.gaussian import GaussianReturn
         >>> mean = jnp.array([[0.5, 0.0], [0.5, 0.8]])  # two members disagree about action 1
         >>> decision = ut.Decision(ut.Gaussian(), GaussianReturn(mean, jnp.full((2, 2), 1e-3)))

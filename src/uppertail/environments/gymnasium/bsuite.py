@@ -110,7 +110,6 @@ class Bsuite(GymnasiumBuilder):
             folder of its own, whose older file of this id is replaced. null: nowhere.
 
     Examples:
-        >>> import uppertail as ut
         >>> sea = ut.Bsuite("deep_sea/0")
         >>> sea.label, sea.encoding
         ('deep_sea/0', 'hashed')

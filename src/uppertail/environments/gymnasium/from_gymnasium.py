@@ -37,7 +37,6 @@ class FromGymnasium(GymnasiumBuilder):
 
     Examples:
         >>> import gymnasium
-        >>> import uppertail as ut
         >>> ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1"), returns=(0, 100)).num_actions
         2
     """

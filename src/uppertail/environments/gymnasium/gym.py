@@ -52,7 +52,6 @@ class Gym(GymnasiumBuilder):
         max_episode_steps: steps after which an episode is truncated; null: as registered.
 
     Examples:
-        >>> import uppertail as ut
         >>> lake = ut.Gym("FrozenLake-v1", kwargs={"is_slippery": False})
         >>> lake.num_actions, lake.compiles
         (4, True)
@@ -127,8 +126,6 @@ class FrozenLake(StateBuilder):
         time_limit: steps after which an episode is truncated, at least 1.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> ut.FrozenLake(map_name="4x4").build(jax.random.key(0)).num_states
         16
     """

@@ -31,7 +31,6 @@ class Gymnax(GymnaxBuilder):
         code: a checksum of an object, so that a run does not load the checkpoints of another one.
 
     Examples:
-        >>> import uppertail as ut
         >>> car = ut.Gymnax("MountainCar-v0", params={"max_steps_in_episode": 500}, returns=(-100.0, 0.0))
         >>> car.label
         'MountainCar-v0'

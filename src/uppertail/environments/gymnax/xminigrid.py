@@ -72,7 +72,6 @@ class XMiniGrid(GymnaxBuilder):
             0.1 it pays the same at any time.
 
     Examples:
-        >>> import uppertail as ut
         >>> ut.XMiniGrid("MiniGrid-DoorKey-8x8", reset_seed="run").label
         'MiniGrid-DoorKey-8x8'
     """
