@@ -18,7 +18,7 @@ import pytest
 from gymnasium import spaces
 
 from uppertail import Chain, Checkpoints, FromGymnasium, Gaussian, Settings, train
-from uppertail.environments.gymnasium import fingerprint
+from uppertail.environments.gymnasium.from_gymnasium import fingerprint
 from uppertail.errors import InputError
 
 PROGRAM = """
@@ -106,7 +106,9 @@ def test_what_an_environment_has_come_to_does_not_count() -> None:
 
 @pytest.mark.slow
 def test_every_process_finds_the_same() -> None:
-    code = f"from uppertail.environments.gymnasium import fingerprint\n{PROGRAM}\nprint(fingerprint(make))"
+    code = (
+        f"from uppertail.environments.gymnasium.from_gymnasium import fingerprint\n{PROGRAM}\nprint(fingerprint(make))"
+    )
     prints = [
         subprocess.run(
             [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True

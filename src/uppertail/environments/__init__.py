@@ -14,21 +14,15 @@ from uppertail.environments.cartpole_swingup import CartpoleSwingup
 from uppertail.environments.chain import Chain, TreasureChain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import (
-    Bsuite,
-    FromGymnasium,
-    FrozenLake,
-    Gym,
-    GymnasiumBuilder,
-    HostEnvironments,
-    HostStep,
-    builder_of,
-    step_host,
-)
-from uppertail.environments.gymnax import Gymnax, XMiniGrid
+from uppertail.environments.gymnasium.bsuite import Bsuite
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder
+from uppertail.environments.gymnasium.from_gymnasium import FromGymnasium, builder_of
+from uppertail.environments.gymnasium.gym import FrozenLake, Gym
+from uppertail.environments.gymnasium.vector import HostEnvironments, HostStep, step_host
+from uppertail.environments.gymnax.gymnax import Gymnax
+from uppertail.environments.gymnax.xminigrid import XMiniGrid
 from uppertail.environments.measured import measure_returns
 from uppertail.environments.packages import EnvironmentFailedError, begin_all
-from uppertail.environments.rich import RichChain, RichMDP, RichSea
-from uppertail.environments.rich_lock import RichLock
+from uppertail.environments.rich import RichChain, RichLock, RichMDP, RichSea
 from uppertail.environments.spaces import Interface, Reading
 from uppertail.environments.toy import RiskyArm, Toy

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
-from uppertail.environments.gymnasium import step_host
+from uppertail.environments.gymnasium.vector import step_host
 from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, begin_host
 from uppertail.types import PyTree, ReturnRange, TimeStep
 

@@ -98,7 +98,7 @@ class Gym(GymnasiumBuilder):
             shown = {} if mode is None else {"render_mode": mode}
             return dataclasses.replace(self, kwargs={**(self.kwargs or {}), **shown}).make()
 
-        return Watched(self.id, make, self.inspected, pictures, frames_per_second, self.seed_of_resets)
+        return Watched(self, make, pictures, frames_per_second)
 
 
 def _remedy(asked: str) -> str:

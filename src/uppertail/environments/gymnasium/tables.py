@@ -10,7 +10,7 @@ from gymnasium import spaces, wrappers
 
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.wrapping import wrappers_of
-from uppertail.errors import message_of
+from uppertail.environments.packages import described
 
 NO_LIMIT = 2**31 - 1  # the time limit of an environment that has none
 CHECKED_STEPS, CHECKED_STARTS = 500, 20  # random steps, and first states, that are compared with the table
@@ -66,7 +66,7 @@ def table_error(env: gymnasium.Env[Any, Any]) -> str | None:
     try:
         return _of_table(bare) or _of_starts(bare) or _of_steps(bare)
     except Exception as error:  # the environment's own code may raise anything, and its table may have any form
-        return f"its table cannot be followed ({type(error).__name__}: {message_of(error)})"
+        return f"its table cannot be followed ({described(error)})"
 
 
 def _of_table(env: Any) -> str | None:

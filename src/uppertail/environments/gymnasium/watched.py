@@ -12,10 +12,11 @@ from gymnasium.wrappers import HumanRendering
 
 from uppertail.environments.base import Frame, WatchedEnvironment
 from uppertail.environments.gymnasium.adapter import Adapter, close_quietly
-from uppertail.environments.gymnasium.inspection import Inspected
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.vector import episode_seed
 from uppertail.environments.gymnasium.wrapping import extra
-from uppertail.errors import InputError, message_of
+from uppertail.environments.packages import described
+from uppertail.errors import InputError
 
 WINDOW, PICTURES, TEXT = "human", "rgb_array", "ansi"  # Gymnasium's render modes
 FRAMES_PER_SECOND = 30  # for an environment that does not say
@@ -27,39 +28,38 @@ class Watched(WatchedEnvironment):
 
     def __init__(
         self,
-        label: str,
+        builder: GymnasiumBuilder,
         make: Callable[[str | None], Any],
-        inspected: Inspected,
         pictures: bool,
         frames_per_second: int | None,
-        reset_seed: Callable[[int], int | None],
     ) -> None:
-        self.label, self.first_action, self.reset_seed = label, inspected.interface.first_action, reset_seed
+        self.builder, self.label = builder, builder.label
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
         if pictures:
             os.environ.setdefault(VIDEO_DRIVER, "dummy")
         bare = make(None)
         close_quietly(bare)
         modes = list(bare.metadata.get("render_modes") or [])
-        self.mode = _mode(label, modes, pictures)
+        self.mode = _mode(self.label, modes, pictures)
         in_window = self.mode == WINDOW and WINDOW not in modes
         env: gymnasium.Env[Any, Any] = make(PICTURES if in_window else self.mode)
         pace = frames_per_second or env.metadata.get("render_fps") or FRAMES_PER_SECOND
         self.frames_per_second = float(pace)
         env.unwrapped.metadata = {**env.metadata, "render_fps": pace}
-        self.env = Adapter(HumanRendering(env) if in_window else env, inspected.interface.reading, inspected.example)
+        seen = builder.inspected
+        self.env = Adapter(HumanRendering(env) if in_window else env, seen.interface.reading, seen.example)
 
     def reset(self, seed: int, episode: int) -> np.ndarray:
         """Resets as training's evaluation does, for the first episode of the environment of this number."""
         with _explain_errors(self.label):
-            first, _ = self.env.reset(seed=episode_seed(seed, episode, 0, self.reset_seed(seed)))
+            first, _ = self.env.reset(seed=episode_seed(seed, episode, 0, self.builder.seed_of_resets(seed)))
         if self.mode == WINDOW and _no_display():
             raise InputError("There is no display here to open a window on: --gif FILE needs none.")
         return first
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool]:
         with _explain_errors(self.label):
-            after, reward, terminated, truncated, _ = self.env.step(action + self.first_action)
+            after, reward, terminated, truncated, _ = self.env.step(action + self.builder.interface.first_action)
         return after, float(reward), terminated or truncated
 
     def frame(self) -> Frame:
@@ -98,7 +98,7 @@ def _explain_errors(label: str) -> Iterator[None]:
     except gymnasium.error.DependencyNotInstalled as error:
         raise InputError(f"Drawing {label} needs packages that are not installed: {extra(error)}.") from error
     except Exception as error:
-        raise InputError(f"{label} cannot be shown ({type(error).__name__}: {message_of(error)}).") from error
+        raise InputError(f"{label} cannot be shown ({described(error)}).") from error
 
 
 def _no_display() -> bool:

@@ -17,6 +17,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.gymnasium.adapter import checked_reset, checked_step
+from uppertail.environments.packages import described
 from uppertail.environments.spaces import require_discrete
 from uppertail.errors import InputError, message_of
 
@@ -104,7 +105,7 @@ def _wrap(env: Made, asked: Any) -> Made:
     except Exception as error:
         raise InputError(
             f"The wrapper {path}{f' with {arguments}' if arguments else ''} cannot be put around the environment "
-            f"({type(error).__name__}: {message_of(error)}): give the arguments of its constructor, or leave it out."
+            f"({described(error)}): give the arguments of its constructor, or leave it out."
         ) from error
     if not isinstance(wrapped, gymnasium.Env | VectorEnv):
         raise InputError(f"The wrapper {path} gives {wrapped!r}, which is no Gymnasium environment: {FORM}.")

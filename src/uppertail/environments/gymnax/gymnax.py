@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.environments.gymnasium import fingerprint
+from uppertail.environments.gymnasium.from_gymnasium import fingerprint
 from uppertail.environments.gymnax.world import GymnaxBuilder, Rules, rules_of, with_params
-from uppertail.environments.packages import import_extra, make_registered
-from uppertail.errors import InputError, message_of, short_text
+from uppertail.environments.packages import described, import_extra, make_registered
+from uppertail.errors import InputError, short_text
 from uppertail.schema import require_type
 
 METHODS = ("reset_env", "step_env", "action_space", "observation_space")  # of an environment in gymnax's form
@@ -80,7 +80,7 @@ class Gymnax(GymnaxBuilder):
             made = getattr(importlib.import_module(module), name)(**kwargs)
         except Exception as error:  # the module's own code may raise anything
             raise InputError(
-                f"{self.id} cannot be made ({type(error).__name__}: {message_of(error)}): give module:Class, from a "
+                f"{self.id} cannot be made ({described(error)}): give module:Class, from a "
                 "folder in which Python finds it."
             ) from error
         return Gymnax(made).environment
