@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.errors import InputError
+from uppertail.schema import settle
 from uppertail.types import PyTree, ReturnRange
 
 Params = TypeVar("Params")
@@ -120,6 +121,13 @@ class Scaled(ReturnDistribution[Params]):
 
     scale: float | None
 
+    def __post_init__(self) -> None:
+        settle(self)
+        if self.scale is not None and not 0 < self.scale < math.inf:
+            raise InputError(
+                f"scale is {self.scale}, but it must be finite and above 0: leave it out for the range of the returns."
+            )
+
     @property
     def unit(self) -> Float[Array, ""] | float:
         """Returns per unit of output: the scale, or 1 as long as it is open."""
@@ -128,13 +136,6 @@ class Scaled(ReturnDistribution[Params]):
     def fit(self, returns: ReturnRange) -> Self:
         family: Any = self  # a dataclass, as every family is
         return dataclasses.replace(family, scale=range_of(returns)) if self.scale is None else self
-
-    def require_scale(self) -> None:
-        """Raises InputError unless the scale is a finite number above 0, or open."""
-        if self.scale is not None and not 0 < self.scale < math.inf:
-            raise InputError(
-                f"scale is {self.scale}, but it must be finite and above 0: leave it out for the range of the returns."
-            )
 
 
 def range_of(returns: ReturnRange) -> float:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import Scaled
 from uppertail.errors import InputError
-from uppertail.schema import settle, traced
+from uppertail.schema import traced
 
 WEIGHTED = ("cross_entropy", "kl")  # distances whose gradient explodes as distributions narrow, and which beta weights
 NARROWEST = 1e-6  # least std of a target, in units of the scale: a point (discount 0) is infinitely far from a Gaussian
@@ -113,11 +113,10 @@ class Gaussian(Scaled[GaussianReturn]):
     scale: float | None = traced(None)
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         require_terminal_std(self.terminal_std)
         if not 0 <= self.beta <= 1:
             raise InputError(f"beta is {self.beta}, but it must lie in [0, 1]; 0 is the paper's loss.")
-        self.require_scale()
 
     @property
     def num_outputs(self) -> int:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions.base import Scaled
 from uppertail.distributions.gaussian import gaussian_log_density, require_terminal_std
 from uppertail.errors import InputError
-from uppertail.schema import settle, traced
+from uppertail.schema import traced
 
 LEAST_WEIGHT = float(np.finfo(np.float32).tiny)  # a softmax can give a weight of 0, whose logarithm has no gradient
 MOST_COMPONENTS = 256  # each transition's loss is a table of components x components, which compiles slowly if large
@@ -106,7 +106,7 @@ class GaussianMixture(Scaled[MixtureReturn]):
     scale: float | None = traced(None)
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         if self.components < 1:
             raise InputError(f"components is {self.components}, but a mixture needs at least 1; the paper uses 5.")
         if self.components > MOST_COMPONENTS:
@@ -118,7 +118,6 @@ class GaussianMixture(Scaled[MixtureReturn]):
             raise InputError(
                 f"printed_loss is a form of the L2 distance, but distance is {self.distance}: use distance l2 with it."
             )
-        self.require_scale()
 
     @property
     def num_outputs(self) -> int:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import Scaled
-from uppertail.schema import settle, traced
+from uppertail.schema import traced
 
 
 class PointMassReturn(NamedTuple):
@@ -36,10 +36,6 @@ class PointMass(Scaled[PointMassReturn]):
     is_linear: ClassVar[bool] = True
     scale: float | None = traced(None)
     start: float = traced(0.0)
-
-    def __post_init__(self) -> None:
-        settle(self)
-        self.require_scale()
 
     @property
     def num_outputs(self) -> int:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import Scaled
 from uppertail.errors import InputError
-from uppertail.schema import settle, traced
+from uppertail.schema import traced
 
 MOST_QUANTILES = 4096  # a table of states holds all of them for each action
 
@@ -48,12 +48,11 @@ class Quantile(Scaled[QuantileReturn]):
     scale: float | None = traced(None)
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         if not 2 <= self.quantiles <= MOST_QUANTILES:
             raise InputError(f"quantiles is {self.quantiles}: use a whole number from 2 to {MOST_QUANTILES}.")
         if not 0 <= self.start_std < math.inf:
             raise InputError(f"start_std is {self.start_std}: use a finite number, 0 or more.")
-        self.require_scale()
 
     @property
     def num_outputs(self) -> int:
