@@ -90,8 +90,8 @@ class EnvironmentBuilder(abc.ABC):
 
     @property
     def label(self) -> str:
-        """The environment's name, for messages and tables."""
-        return type(self).__name__
+        """The environment's name, for messages and tables: its id if it has one, else its class."""
+        return str(vars(self).get("id", type(self).__name__))
 
     @property
     def note(self) -> str | None:

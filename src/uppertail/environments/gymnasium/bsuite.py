@@ -124,10 +124,6 @@ class Bsuite(GymnasiumBuilder):
             object.__setattr__(self, "encoding", "hashed")
 
     @property
-    def label(self) -> str:
-        return self.id
-
-    @property
     def known_returns(self) -> ReturnRange | None:
         found = [returns for name, returns in RETURNS.items() if self.id.startswith(name)]
         if self.returns is not None or not found:

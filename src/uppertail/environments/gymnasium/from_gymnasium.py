@@ -50,10 +50,6 @@ class FromGymnasium(GymnasiumBuilder):
         object.__setattr__(self, "id", self.id or _name(self.environment))
         object.__setattr__(self, "code", fingerprint(self.environment))
 
-    @property
-    def label(self) -> str:
-        return self.id
-
     def bare_maker(self) -> Callable[[], Made]:
         return self._copy if isinstance(self.environment, gymnasium.Env | VectorEnv) else self.environment
 

@@ -69,10 +69,6 @@ class Gym(GymnasiumBuilder):
             raise InputError("max_episode_steps is given twice, once in kwargs: leave one of them out.")
 
     @property
-    def label(self) -> str:
-        return self.id
-
-    @property
     def names(self) -> dict[str, tuple[str, ...]]:
         return {} if self.wrappers else NAMES.get(self.id.rpartition("/")[2].partition("-v")[0], {})
 

@@ -58,10 +58,6 @@ class Gymnax(GymnaxBuilder):
         object.__setattr__(self, "code", fingerprint(type(self.id)))
         object.__setattr__(self, "id", str(getattr(self.id, "name", type(self.id).__name__)))
 
-    @property
-    def label(self) -> str:
-        return self.id
-
     def make(self) -> Rules:
         environment, params = self._made() if self.environment is None else self.environment, self.params
         if isinstance(params, Mapping) or params is None:

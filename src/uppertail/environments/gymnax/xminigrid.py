@@ -88,10 +88,6 @@ class XMiniGrid(GymnaxBuilder):
         if self.returns is None:
             object.__setattr__(self, "returns", (0.0, self.max_reward))
 
-    @property
-    def label(self) -> str:
-        return self.id
-
     def make(self) -> Rules:
         library = import_extra("xminigrid", "xminigrid")
         constants = import_extra("xminigrid.core.constants", "xminigrid")
