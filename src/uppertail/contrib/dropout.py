@@ -10,8 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.base import EncodedNetwork
-from uppertail.networks.perceptrons import Perceptron, Perceptrons
+from uppertail.networks.perceptrons import PerceptronNetwork, Perceptrons
 from uppertail.types import PyTree
 
 
@@ -49,22 +48,17 @@ class Dropout(Perceptrons):
         network = self.per_action(key, encoding, num_actions, num_outputs)
         shapes = (num_actions, self.members, self.width)
         masks = tuple(jnp.ones(shapes) for _ in range(self.hidden_layers))
-        drawn = DropoutNetwork((network.weights, network.biases), masks, network.encoder, network.form, self.rate)
+        drawn = DropoutNetwork(network.form, (network.weights, network.biases), masks, network.encoder, self.rate)
         return drawn.resample_weights(jax.random.fold_in(key, num_actions + 1))
 
 
-class DropoutNetwork(EncodedNetwork):
+class DropoutNetwork(PerceptronNetwork):
     """The perceptrons of all actions, and which of their units each member has."""
 
     learned: PyTree  # weights and biases; the leading axis of every array is the action
     masks: tuple[Float[Array, "actions members _units"], ...]  # 0, or 1 / (1 - rate); no gradient reaches them
     encoder: PyTree
-    form: Perceptron = eqx.field(static=True)
     rate: float = eqx.field(static=True)
-
-    @property
-    def encoding(self) -> Encoding:
-        return self.form.encoding
 
     @property
     def members(self) -> int:

@@ -11,9 +11,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.base import EncodedNetwork
 from uppertail.networks.ensemble import of_members
-from uppertail.networks.perceptrons import Perceptron, Perceptrons
+from uppertail.networks.perceptrons import PerceptronNetwork, Perceptrons
 from uppertail.types import PyTree
 
 
@@ -75,7 +74,7 @@ class Variational(Perceptrons):
         )
 
 
-class VariationalNetwork(EncodedNetwork):
+class VariationalNetwork(PerceptronNetwork):
     """A normal distribution for each weight of the perceptrons of all actions, and the members' noise.
 
     No gradient reaches the noise, nor the number of transitions seen.
@@ -86,13 +85,8 @@ class VariationalNetwork(EncodedNetwork):
     noise: PyTree  # how far members' weights deviate, in units of these; leading axes [actions, members]
     seen: Float[Array, ""]  # transitions seen so far
     encoder: PyTree
-    form: Perceptron = eqx.field(static=True)
     prior: tuple[tuple[float, ...], tuple[float, ...]] = eqx.field(static=True)  # std by layer of weights and biases
     kl: float = eqx.field(static=True)
-
-    @property
-    def encoding(self) -> Encoding:
-        return self.form.encoding
 
     @property
     def members(self) -> int:

@@ -2,7 +2,6 @@
 
 from uppertail.encodings.base import Encoding, OneHot, Scalar, Thermometer, require_state
 from uppertail.encodings.hashed import TEXT_PLACES, Hashed, hash_of, one_hot_text
-from uppertail.encodings.image import Image
 from uppertail.encodings.landmarks import Landmarks
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
@@ -15,4 +14,4 @@ from uppertail.encodings.spaces import (
     States,
     VectorSettings,
 )
-from uppertail.encodings.vector import Vector
+from uppertail.encodings.vector import Image, Vector

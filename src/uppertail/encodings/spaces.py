@@ -8,10 +8,9 @@ import numpy as np
 
 from uppertail.encodings.base import STATE_ENCODINGS, Encoding, StateEncoding
 from uppertail.encodings.hashed import Hashed
-from uppertail.encodings.image import Image
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
-from uppertail.encodings.vector import Vector
+from uppertail.encodings.vector import Image, Vector
 from uppertail.errors import InputError, require_choice
 
 Scaling = Literal["auto", "declared", "running"]  # the names of `--env.scaling`

@@ -1,8 +1,8 @@
-"""Observations that are vectors of numbers, brought to a common scale."""
+"""Observations that are numbers: vectors, brought to a common scale, and images."""
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -62,3 +62,29 @@ class Vector(Encoding):
         scaled = jnp.where(known, 2.0 * (observation - low) / jnp.where(known, span, 1.0) - 1.0, 0.0)
         as_it_is = (declared_low == 0) & (declared_high == 1)
         return jnp.where(as_it_is, observation, scaled)
+
+
+@dataclasses.dataclass(frozen=True)
+class Image(Encoding):
+    """The pixels of an image, row by row, each of them channel by channel; a network's torso learns from them."""
+
+    has_features: ClassVar[bool] = False
+    height: int
+    width: int
+    channels: int
+    channels_first: bool = False  # whether an observation is [channels, height, width], not [height, width, channels]
+    peak: float = 255.0  # the largest declared number of a pixel, which becomes 1
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        return self.height, self.width, self.channels
+
+    @property
+    def num_features(self) -> int:
+        return self.height * self.width * self.channels
+
+    def features(self, encoder: tuple[()], observation: Array) -> Float[Array, " features"]:
+        pixels = observation.astype(jnp.float32) / self.peak
+        if self.channels_first:
+            pixels = jnp.moveaxis(pixels.reshape(self.channels, self.height, self.width), 0, -1)
+        return pixels.reshape(-1)

@@ -20,8 +20,6 @@ class Network(eqx.Module):
     reach (a prior function, bounds of what was observed) stays fixed if `outputs` puts it in `jax.lax.stop_gradient`.
 
     Examples:
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> class Table(ut.Network):
         ...     values: jnp.ndarray  # states, actions, outputs
         ...
@@ -47,7 +45,6 @@ class Network(eqx.Module):
 
     def evidence(self, observation: Array) -> Float[Array, " actions"] | None:
         """The share of the wide start that is left for each action, from 1 (never seen) to 0; None: not known."""
-        del observation
         return None
 
     def drawn(self, observation: Array) -> Float[Array, "draws actions"] | None:
@@ -60,27 +57,22 @@ class Network(eqx.Module):
 
         A network that keeps something of them needs `with_observed`, too; `EncodedNetwork` has both.
         """
-        del observations
         return self
 
     def with_observed(self, other: Any) -> Self:
         """This network with what another one of its kind keeps of its observations, in place of its own."""
-        del other
         return self
 
     def resample_weights(self, key: PRNGKeyArray) -> Self:
         """The network with newly sampled weights, for one update; the network itself if its weights are fixed."""
-        del key
         return self
 
     def extra(self, key: PRNGKeyArray) -> PyTree:
         """Random arrays drawn once for a transition when it is stored, such as a bootstrap mask; nothing by default."""
-        del key
         return ()
 
     def member_weights(self, extra: PyTree) -> Float[Array, " members"]:
         """How much each member learns from a transition with this `extra`; 1 each by default."""
-        del extra
         return jnp.ones(self.members or 1)
 
     def penalty(self) -> Float[Array, ""]:
@@ -96,8 +88,6 @@ class EncodedNetwork(Network):
     """A network with an `encoding`, and with the encoding's own arrays in its field `encoder`.
 
     Examples:
-        >>> import jax
-        >>> import uppertail as ut
         >>> from uppertail.encodings import Hashed
         >>> network = ut.PerAction().init(jax.random.key(0), Hashed(8), num_actions=3, num_outputs=2)
         >>> seen = network.observe(jax.numpy.array([70_000, 123_456, 70_000]))
@@ -123,7 +113,6 @@ class NetworkBuilder(abc.ABC):
     """A frozen dataclass of settings, named with `--network`; it builds the network of each seed.
 
     Examples:
-        >>> import uppertail as ut
         >>> issubclass(ut.Ensemble, ut.NetworkBuilder), ut.Ensemble(members=4).members, ut.PerAction().members
         (True, 4, None)
     """

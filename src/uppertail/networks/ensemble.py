@@ -11,12 +11,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.base import EncodedNetwork
-from uppertail.networks.perceptrons import Perceptron, Perceptrons
+from uppertail.networks.perceptrons import Perceptron, PerceptronNetwork, Perceptrons
 from uppertail.types import PyTree
 
-Prior = Literal["auto", "network", "table"]
-"""The names of `--network.prior`."""
+Prior = Literal["auto", "network", "table"]  # the names of `--network.prior`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +35,6 @@ class Ensemble(Perceptrons):
         share: probability that a member learns from a transition, drawn once when it is stored; in (0, 1].
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.encodings import OneHot
         >>> network = ut.Ensemble(members=4, width=8).init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=2)
         >>> network.outputs(jnp.array(4)).shape  # members, actions, outputs
@@ -78,7 +73,7 @@ class Ensemble(Perceptrons):
         else:
             prior = members(prior_key)
         own, others = (form.encoding.init(jax.random.fold_in(each, num_actions)) for each in (learned_key, prior_key))
-        return EnsembleNetwork(members(learned_key), prior, own, others, form, self.prior_scale, self.share)
+        return EnsembleNetwork(form, members(learned_key), prior, own, others, self.prior_scale, self.share)
 
     def has_table(self, encoding: Encoding) -> bool:
         """Whether the prior functions are tables; InputError if they are asked to be, but states are not one-hot."""
@@ -90,20 +85,15 @@ class Ensemble(Perceptrons):
         return self.prior != "network" and encoding.is_one_hot
 
 
-class EnsembleNetwork(EncodedNetwork):
+class EnsembleNetwork(PerceptronNetwork):
     """The perceptrons of all members, computed in one batched product, with the settings of `Ensemble`."""
 
     learned: PyTree  # weights and biases; every array has leading axes [actions, members]
     prior: PyTree  # those of the prior functions, which no gradient reaches; a prior of one layer is a table
     encoder: PyTree  # shared by all members
     prior_encoder: PyTree
-    form: Perceptron = eqx.field(static=True)
     prior_scale: float = eqx.field(static=True)
     share: float = eqx.field(static=True)
-
-    @property
-    def encoding(self) -> Encoding:
-        return self.form.encoding
 
     @property
     def members(self) -> int:

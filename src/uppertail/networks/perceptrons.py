@@ -17,8 +17,7 @@ from uppertail.networks.units import Activation, Normalization, Units
 from uppertail.schema import settle
 from uppertail.types import PyTree
 
-MOST_LAYERS = 1_000
-"""The most hidden layers: more would take minutes to compile, if they fit into memory."""
+MOST_LAYERS = 1_000  # the most hidden layers: more would take minutes to compile, if they fit into memory
 
 Weights = tuple[Float[Array, "_inputs _outputs"], ...]
 Biases = tuple[Float[Array, " _outputs"], ...]
@@ -64,7 +63,6 @@ class Perceptrons(NetworkBuilder):
         stride: pixels from one place of a kernel to the next; 2 halves the image.
 
     Examples:
-        >>> import uppertail as ut
         >>> ut.PerAction(width=8, hidden_layers=2, activation="relu").normalization
         'none'
     """
@@ -134,9 +132,6 @@ class PerAction(Perceptrons):
     Its settings are those of `Perceptrons`.
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.encodings import OneHot
         >>> network = ut.PerAction(width=8).init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=2)
         >>> network.outputs(jnp.array(4)).shape  # actions, outputs
@@ -147,7 +142,17 @@ class PerAction(Perceptrons):
         return self.per_action(key, encoding, num_actions, num_outputs)
 
 
-class PerActionNetwork(EncodedNetwork):
+class PerceptronNetwork(EncodedNetwork):
+    """A network of perceptrons of one form."""
+
+    form: Perceptron = eqx.field(static=True)
+
+    @property
+    def encoding(self) -> Encoding:
+        return self.form.encoding
+
+
+class PerActionNetwork(PerceptronNetwork):
     """A multilayer perceptron for each action; the leading axis of every weight and bias is the action.
 
     Without biases and with one-hot states, no parameter is shared by all states.
@@ -156,7 +161,6 @@ class PerActionNetwork(EncodedNetwork):
     weights: tuple[Float[Array, "actions _inputs _outputs"], ...]
     biases: tuple[Float[Array, "actions _outputs"], ...]  # or none
     encoder: PyTree  # shared by all actions
-    form: Perceptron = eqx.field(static=True)
 
     @classmethod
     def init(
@@ -174,11 +178,7 @@ class PerActionNetwork(EncodedNetwork):
         shapes = list(itertools.pairwise(sizes))
         weights = tuple(glorot(k, (num_actions, *shape)) for k, shape in zip(keys, shapes, strict=True))
         biases = tuple(jnp.zeros((num_actions, outputs)) for _, outputs in shapes) if bias else ()
-        return cls(weights, biases, encoder, Perceptron(encoding, Units()))
-
-    @property
-    def encoding(self) -> Encoding:
-        return self.form.encoding
+        return cls(Perceptron(encoding, Units()), weights, biases, encoder)
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         perceptrons = jax.vmap(self.form.outputs, in_axes=(None, 0, 0, None))

@@ -14,14 +14,11 @@ from uppertail.encodings import Encoding
 from uppertail.networks.units import Units
 from uppertail.types import PyTree
 
-TorsoName = Literal["auto", "mlp", "conv"]
-"""The names of `--network.torso`."""
+TorsoName = Literal["auto", "mlp", "conv"]  # the names of `--network.torso`
+SIDE = 3  # rows and columns of a kernel
 
-SIDE = 3
-"""Rows and columns of a kernel."""
-
+# kernels of each layer by default; layers are added, at most these, until halving makes both sides SMALL at most
 KERNELS, SMALL = (16, 32, 64, 64), 8
-"""Kernels of each layer by default; layers are added, at most these, until halving makes both sides SMALL at most."""
 
 
 class Learned(NamedTuple):

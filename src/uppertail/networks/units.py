@@ -10,14 +10,9 @@ from jaxtyping import Array, Float
 
 Hidden = Float[Array, "*units"]
 
-Activation = Literal["elu", "relu", "tanh", "silu"]
-"""The names of `--network.activation`."""
-
-Normalization = Literal["none", "layer", "rms"]
-"""The names of `--network.normalization`."""
-
-TINY = 1e-6
-"""Added to a variance before its root is taken."""
+Activation = Literal["elu", "relu", "tanh", "silu"]  # the names of `--network.activation`
+Normalization = Literal["none", "layer", "rms"]  # the names of `--network.normalization`
+TINY = 1e-6  # added to a variance before its root is taken
 
 
 def elu(x: Hidden) -> Hidden:
