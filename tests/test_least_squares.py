@@ -21,7 +21,7 @@ from uppertail.errors import InputError
 from uppertail.learners.dense import Solution, _factors
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.regression import MOST
-from uppertail.learners.table import NOISE_COUNT
+from uppertail.learners.sweeps import NOISE_COUNT
 from uppertail.types import POLICY_CHOICE, Transition
 
 STATES, ACTIONS, DISCOUNT, BONUS = 4, 2, 0.6, 1.0

@@ -12,7 +12,7 @@ import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.errors import InputError
-from uppertail.learners.table import NOISE_COUNT
+from uppertail.learners.sweeps import NOISE_COUNT
 from uppertail.training.acting import Actor
 from uppertail.types import POLICY_CHOICE, Transition
 
