@@ -141,7 +141,7 @@ def test_features_that_are_0_change_no_solution(monkeypatch: pytest.MonkeyPatch)
     fresh = Transition(points[0], action, points[0, :, 0], ends, points[1], jnp.full(count, POLICY_CHOICE, jnp.int32))
     learned = []
     for parts in (1, 2):
-        monkeypatch.setattr("uppertail.learners.dense.PARTS", parts)
+        monkeypatch.setattr("uppertail.learners.ridge.PARTS", parts)
         learner = ut.LeastSquares(transitions=1024, sweeps=5).build(agent, None)
         state = learner.init(jax.random.key(0), points[0, :1], 2)
         learned.append(jax.jit(learner.learn)(jax.random.key(1), state, fresh, jnp.asarray(0))[0])

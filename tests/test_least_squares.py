@@ -18,9 +18,9 @@ from uppertail.agent import Agent
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Image, OneHot, RandomFeatures, Vector
 from uppertail.errors import InputError
-from uppertail.learners.dense import Solution, _factors
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.regression import MOST
+from uppertail.learners.ridge import Ridge, Solution, factors_of
 from uppertail.learners.sweeps import NOISE_COUNT
 from uppertail.types import POLICY_CHOICE, Transition
 
@@ -285,7 +285,7 @@ def test_predictions_are_believed_only_within_the_targets_of_the_sweep_before() 
     one, zero = jnp.ones(2), jnp.zeros(())
     for bound, highest in ((one, 1.0 + DISCOUNT), (1e9 * one, 100.0)):
         before = Solution(wild, zero, zero, -bound, bound, jnp.zeros((), jnp.int32))
-        found = learner.sums(jax.random.key(3), before, state.memory.transitions)
+        found = Ridge(learner.regression, learner.rows).sums(jax.random.key(3), before, state.memory.transitions)
         assert (float(found.high[0]) > 1.0 + DISCOUNT + 1e-4) == (highest > 2) and float(found.high[0]) > 1.0
 
 
@@ -293,7 +293,7 @@ def test_rounding_in_a_sum_of_features_leaves_finite_factors() -> None:
     """One state again and again: rounding errors make the least eigenvalue negative, beyond the usual lambda."""
     unit = np.ones(20, np.float32) / np.sqrt(np.float32(20))
     gram = 1e4 * np.outer(unit, unit) - 0.05 * np.eye(20, dtype=np.float32)  # 5e-6 of its trace
-    factors = np.asarray(_factors(jnp.asarray(gram, jnp.float32)[None], jnp.asarray(1e-3)))
+    factors = np.asarray(factors_of(jnp.asarray(gram, jnp.float32)[None], jnp.asarray(1e-3)))
     assert np.isfinite(factors).all()
 
 
