@@ -279,7 +279,7 @@ def test_a_diverging_run_says_which_seed_and_keeps_what_was_written(tmp_path, ca
     assert (tmp_path / "d" / "summary.json").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["reproduce", "--help"], []])
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["resume", "-h"], ["reproduce", "--help"], []])
 def test_help_does_not_import_jax(arguments):
     code = "import sys; from uppertail.cli import main; main(sys.argv[1:]); assert 'jax' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)

@@ -22,7 +22,7 @@ from uppertail.encodings import Encoding, Hashed, OneHot, RandomFeatures, Vector
 from uppertail.environments import Interface, Reading
 from uppertail.errors import InputError
 from uppertail.export import loader
-from uppertail.export.files import numpy_file, onnx_file
+from uppertail.export.operations import numpy_file, onnx_file
 from uppertail.export.program import program_of
 from uppertail.training.player import Player
 

@@ -43,6 +43,7 @@ def test_a_seed_is_bit_for_bit_the_same_however_many_run_beside_it() -> None:
         assert_equal(alone.network(0), together.network(row))
         for name in ("returns", "lengths", "end_steps"):
             assert_equal(getattr(alone.record.episodes[0], name), getattr(together.record.episodes[row], name))
+    assert len({tuple(each.end_steps) for each in together.record.episodes}) == 3
 
 
 @pytest.mark.parametrize("index", [-1, 1])

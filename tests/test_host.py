@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import inspect
-import itertools
 import json
 import math
 from typing import Any, ClassVar
@@ -18,7 +17,8 @@ from gymnasium import spaces
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from uppertail import Categorical, Chain, Checkpoints, FromGymnasium, Gaussian, Gym, PointMass, Settings, Stop, train
+from killed import Killed, assert_same, complain, dies_at_chunk
+from uppertail import Categorical, Chain, Checkpoints, FromGymnasium, Gaussian, Gym, Settings, Stop, train
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.environments import EnvironmentFailedError, Toy, measure_returns, step_host
@@ -30,7 +30,6 @@ from uppertail.learners import Gradients
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Greedy
-from uppertail.records import arrays_of
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
 from uppertail.training import checkpoint
@@ -39,7 +38,7 @@ from uppertail.training.drivers import compiled, host
 from uppertail.training.drivers.rollouts import Rollouts
 from uppertail.training.loop import Episode
 from uppertail.training.method import Method
-from uppertail.training.results import TrainingFailedError, TrainingResult
+from uppertail.training.results import TrainingFailedError
 from uppertail.training.run import Run
 from uppertail.types import POLICY_CHOICE, Transition
 
@@ -60,7 +59,6 @@ SMALL: dict[str, Any] = {
 
 WIDE, NARROW = Gaussian(scale=4.0), Categorical(5, -1.0, 1.0)
 AT_RANDOM = EpsilonGreedy(1.0)
-TIMES = ("wall_seconds", "compile_seconds", "compilations", "steps_per_second")
 CHUNK = 64
 
 
@@ -77,11 +75,21 @@ def settings_of(**changes: Any) -> Settings:
 # Environments
 
 
-class ToyEnvironment(gymnasium.Env[Any, Any]):
-    """The Toy of Fig. 1, its rewards times a number, with the table that Gymnasium's own toys show."""
+class Small(gymnasium.Env[Any, Any]):
+    """Three states and two actions; an episode begins in the first."""
 
     observation_space = spaces.Discrete(3)
     action_space = spaces.Discrete(2)
+    state = steps = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.state = self.steps = 0
+        return 0, {}
+
+
+class ToyEnvironment(Small):
+    """The Toy of Fig. 1, its rewards times a number, with the table that Gymnasium's own toys show."""
 
     def __init__(self, factor: float = 1.0) -> None:
         rewards = {0: (-1.0, 1.0), 1: (4.0, 1.0), 2: (1.0, 0.0)}
@@ -93,12 +101,6 @@ class ToyEnvironment(gymnasium.Env[Any, Any]):
             for state, pay in rewards.items()
         }
         self.initial_state_distrib = np.array([1.0, 0.0, 0.0])
-        self.state = 0
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.state = 0
-        return 0, {}
 
     def step(self, action: Any) -> Any:
         _, self.state, reward, terminated = self.P[self.state][int(action)][0]
@@ -113,19 +115,11 @@ class TaxiFromOnePlace(TaxiEnv):
         self.initial_state_distrib = np.eye(500)[self.encode(2, 2, 0, 1)]
 
 
-class Endless(gymnasium.Env[Any, Any]):
+class Endless(Small):
     """Three states in a circle, each step pays 1; it terminates after three steps, or only ever is cut short."""
 
-    observation_space = spaces.Discrete(3)
-    action_space = spaces.Discrete(2)
-
     def __init__(self, terminates: bool) -> None:
-        self.terminates, self.steps = terminates, 0
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.steps = 0
-        return 0, {}
+        self.terminates = terminates
 
     def step(self, action: Any) -> Any:
         self.steps += 1
@@ -185,19 +179,11 @@ class Moody(gymnasium.Env[Any, Any]):
         return self.own.random(2, np.float32), 1.0, self.over, False, {}
 
 
-class Failing(gymnasium.Env[Any, Any]):
+class Failing(Small):
     """Episodes of five steps that pay 1; one of its life, or one of each episode, pays no number, or raises."""
 
-    observation_space = spaces.Discrete(3)
-    action_space = spaces.Discrete(2)
-
     def __init__(self, fault: str, life: int | None = None, step: int | None = None) -> None:
-        self.fault, self.bad_life, self.bad_step, self.life, self.steps = fault, life, step, 0, 0
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.steps = 0
-        return 0, {}
+        self.fault, self.bad_life, self.bad_step, self.life = fault, life, step, 0
 
     def step(self, action: Any) -> Any:
         self.life, self.steps = self.life + 1, self.steps + 1
@@ -207,18 +193,11 @@ class Failing(gymnasium.Env[Any, Any]):
         return min(self.steps, 2), float(self.fault) if bad else 1.0, self.steps == 5, False, {}
 
 
-class Paying(gymnasium.Env[Any, Any]):
+class Paying(Small):
     """One step, which pays what it is told to."""
-
-    observation_space = spaces.Discrete(3)
-    action_space = spaces.Discrete(2)
 
     def __init__(self, first: float, second: float) -> None:
         self.rewards = (first, second)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        return 0, {}
 
     def step(self, action: Any) -> Any:
         return 0, self.rewards[action], True, False, {}
@@ -483,15 +462,6 @@ def test_targets_outside_of_the_support_are_counted(
     assert metrics.outside == pytest.approx(outside / size)
 
 
-@pytest.mark.parametrize("family", [Gaussian(), PointMass()], ids=str)
-def test_nothing_is_outside_of_a_family_without_a_support(family: Any) -> None:
-    assert family.support == (-math.inf, math.inf)
-
-
-def test_the_support_of_a_categorical_ends_at_its_outermost_centres() -> None:
-    assert Categorical(5, -2.5, 2.5).support == (-2.0, 2.0)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("rewards", "share"), [((9.0, -9.0), 1.0), ((0.8, -0.8), 0.0), ((9.0, 0.1), None)])
 def test_the_share_of_targets_outside_is_reported(rewards: tuple[float, float], share: float | None) -> None:
@@ -557,38 +527,6 @@ def test_a_vector_environment_of_ones_own_is_trained_on(mode: AutoresetMode) -> 
 # Checkpoints
 
 
-class Killed(Exception):
-    """In place of a signal."""
-
-
-def complain(line: str) -> None:
-    raise AssertionError(line)
-
-
-def outcome(result: TrainingResult) -> Any:
-    """All that must be equal: the record without its times, the episodes, the networks."""
-    summary = {name: value for name, value in result.record.summary().items() if name not in TIMES}
-    return summary, arrays_of(result.record.episodes), jax.tree.map(np.asarray, result.networks)
-
-
-def assert_same(result: TrainingResult, expected: TrainingResult) -> None:
-    (summary, arrays, networks), (other_summary, other_arrays, other_networks) = map(outcome, (result, expected))
-    assert summary == other_summary
-    jax.tree.map(np.testing.assert_array_equal, arrays, other_arrays)
-    jax.tree.map(np.testing.assert_array_equal, networks, other_networks)
-
-
-def dies_at_chunk(number: int) -> Any:
-    """A callback that kills the run when it is called so many times."""
-    calls = itertools.count(1)
-
-    def call(progress: Any) -> None:
-        if next(calls) == number:
-            raise Killed
-
-    return call
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_a_run_killed_again_and_again_ends_like_one_that_was_not(num_envs: int, tmp_path: Any) -> None:
@@ -609,11 +547,7 @@ def test_a_run_that_was_stopped_is_finished_and_says_why(tmp_path: Any) -> None:
     stopped = train(DRAWN, NARROW, UCB(), settings_of(), lambda progress: Stop("enough"), Checkpoints(tmp_path))
     assert stopped.record.summary()["stopped"] == "enough"
     assert stopped.record.env_steps == [CHUNK] * 2
-
-    def never_called(progress: Any) -> None:
-        raise AssertionError(progress)
-
-    again = train(DRAWN, NARROW, UCB(), settings_of(), never_called, Checkpoints(tmp_path, say=complain))
+    again = train(DRAWN, NARROW, UCB(), settings_of(), complain, Checkpoints(tmp_path, say=complain))
     assert_same(again, stopped)
 
 
@@ -749,10 +683,8 @@ def test_the_networks_of_a_run_that_failed_are_those_of_its_last_rollout(monkeyp
     with pytest.raises(TrainingFailedError) as caught:
         train(failing("raises", life=150), WIDE, AT_RANDOM, settings_of())
     monkeypatch.setattr(host, "CHUNK_STEPS", 16)
-    calls = itertools.count(1)
-    sound = train(
-        failing("raises"), WIDE, AT_RANDOM, settings_of(), lambda _: Stop("144 steps") if next(calls) == 9 else None
-    )
+    stop_at = lambda progress: Stop("enough") if progress.step == 144 else None  # noqa: E731
+    sound = train(failing("raises"), WIDE, AT_RANDOM, settings_of(), stop_at)
     jax.tree.map(np.testing.assert_array_equal, caught.value.result.networks, sound.networks)
     assert caught.value.result.record.greedy_returns == [5.0, 5.0]
 
@@ -873,10 +805,16 @@ def test_an_evaluation_that_fails_costs_no_result() -> None:
     json.dumps(record.summary(), allow_nan=False)
 
 
-@pytest.mark.slow
-def test_an_observation_that_is_no_number_is_named() -> None:
-    with pytest.raises(TrainingFailedError, match=r"at environment step 70, gave an observation that is not finite"):
-        train(reluctant(sane=70), WIDE, AT_RANDOM, settings_of())
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        pytest.param({"sane": 70}, "gave an observation that is not finite", marks=pytest.mark.slow),
+        ({"modest": 70}, r"raised ValueError: cannot reshape array of size 3 into shape \(2,\)"),
+    ],
+)
+def test_an_observation_that_is_no_number_or_of_another_shape_is_named(limits: dict[str, int], words: str) -> None:
+    with pytest.raises(TrainingFailedError, match=f"at environment step 70, {words}"):
+        train(reluctant(**limits), WIDE, AT_RANDOM, settings_of())
 
 
 def test_a_first_observation_that_is_no_number_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -956,12 +894,6 @@ def test_a_run_that_fits_into_no_memory_is_a_sentence() -> None:
         train(Chain(5), Gaussian(), UCB(), settings_of(replay_size=2**31 - 1, seeds=1000))
 
 
-def test_an_observation_of_another_shape_than_declared_is_named() -> None:
-    words = r"at environment step 70, raised ValueError: cannot reshape array of size 3 into shape \(2,\)"
-    with pytest.raises(TrainingFailedError, match=words):
-        train(reluctant(modest=70), WIDE, AT_RANDOM, settings_of())
-
-
 @pytest.mark.parametrize("num_envs", [1, 2])
 @pytest.mark.parametrize("fault", ["raises", "nan", "inf"])
 def test_one_that_fails_in_every_episode_fails_in_the_evaluation_too(fault: str, num_envs: int) -> None:
@@ -1014,19 +946,16 @@ def test_a_compiled_environment_needs_no_others_beside_it(environment: Any, word
         train(environment(), settings=settings_of(num_envs=2))
 
 
-def test_rollouts_are_shared_evenly_by_the_environments() -> None:
-    with pytest.raises(InputError, match=r"^num_envs is 3: use a divisor of rollout_steps \(16\), such as 2"):
-        Settings(num_envs=3, rollout_steps=16)
-
-
-def test_continuous_actions_are_refused_in_one_sentence() -> None:
-    with pytest.raises(InputError, match=r"^The action space Box.* is continuous, but UpperTail acts in Discrete ones"):
-        train(Gym("Pendulum-v1"), settings=settings_of())
-
-
-def test_a_categorical_asks_for_the_edges_that_it_cannot_know() -> None:
-    with pytest.raises(InputError, match=r"range of the .* returns is not known, .* suggest low .* and high "):
-        train(Gym("CartPole-v1"), Categorical(), UCB(), settings_of())
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Pendulum-v1", r"^The action space Box.* is continuous, but UpperTail acts in Discrete ones"),
+        ("CartPole-v1", r"range of the .* returns is not known, .* suggest low .* and high "),
+    ],
+)
+def test_continuous_actions_and_unknown_edges_are_a_sentence(name: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        train(Gym(name), Categorical(), UCB(), settings_of())
 
 
 @pytest.mark.parametrize("compile_", ["auto", "never"])

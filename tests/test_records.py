@@ -74,6 +74,32 @@ def test_final_success_rate_is_over_the_last_100_episodes():
     assert Episodes.none().final_success_rate(1.0) is None
 
 
+@pytest.mark.parametrize(
+    ("after", "kept", "fall"),
+    [
+        ([1.0] * 10, 1.0, 0),
+        ([1, 0, 0, 1], 0.5, 2),
+        ([0, 0, 0], 0.0, 3),
+        ([1, 1, 0], 2 / 3, 1),
+        ([0, 1, 0, 0, 1, 0], 1 / 3, 2),
+        ([], None, None),
+    ],
+    ids=str,
+)
+def test_kept_counts_all_episodes_after_solving(after, kept, fall):
+    """Solved at episode 95: the first at which 45 of the last 50 succeed."""
+    seed = episodes_of([0.0] * 50 + [1.0] * 45 + after)
+    assert seed.solved(1.0) == 95
+    assert seed.kept(1.0) == (None if kept is None else pytest.approx(kept))
+    assert seed.longest_fall(1.0) == fall
+
+
+def test_a_seed_that_was_not_solved_kept_nothing():
+    seed = episodes_of([0.0] * 80)
+    assert seed.kept(1.0) is None
+    assert seed.longest_fall(1.0) is None
+
+
 def test_extended_keeps_only_ended_episodes_with_their_step():
     ended = np.array([False, True, False, False, True])
     grown = Episodes.none().extended(ended, np.arange(5.0, dtype=np.float32), np.arange(5), first_step=101)

@@ -7,8 +7,7 @@ from uppertail.cli.output import output_file
 from uppertail.cli.parsing import Values
 from uppertail.cli.trained import load
 from uppertail.errors import InputError
-from uppertail.export.files import KINDS, Policy
-from uppertail.export.operations import Program
+from uppertail.export.operations import KINDS, Policy, Program
 from uppertail.export.program import program_of
 from uppertail.training.results import TrainingResult
 

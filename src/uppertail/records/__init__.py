@@ -6,6 +6,7 @@ from uppertail.records.episodes import arrays_of as arrays_of
 from uppertail.records.episodes import episode_text as episode_text
 from uppertail.records.episodes import median_episode as median_episode
 from uppertail.records.episodes import table_of as table_of
+from uppertail.records.files import arrays_below as arrays_below
 from uppertail.records.files import write_bytes as write_bytes
 from uppertail.records.files import write_errors as write_errors
 from uppertail.records.files import write_json as write_json

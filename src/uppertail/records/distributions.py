@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Float, Int
 
-from uppertail.records.files import require_arrays
+from uppertail.records.files import arrays_below, require_arrays
 from uppertail.schema import MismatchError
 
 PARAMETERS, TABLE, PLANE, NAMES = "z/", "table/", "plane/", "names/"
@@ -79,10 +79,7 @@ class Distributions:
         sizes = require_arrays(arrays, _layout(arrays))
         _require_possible(arrays, sizes)
         fields: dict[str, Any] = {name: array for name, array in arrays.items() if "/" not in name}
-        for prefix, field in FIELDS.items():
-            fields[field] = {
-                name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)
-            }
+        fields |= {field: arrays_below(prefix, arrays) for prefix, field in FIELDS.items()}
         fields["names"] = {name: tuple(array.tolist()) for name, array in fields["names"].items()}
         return cls(**{**fields, "rows": int(arrays.get("rows", 1))})
 

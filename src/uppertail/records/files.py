@@ -74,6 +74,11 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         return dict(file)
 
 
+def arrays_below(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin with this, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
 @contextlib.contextmanager
 def read_errors(path: Path, remedy: str) -> Iterator[None]:
     """Turns whatever goes wrong with the contents of a file into an InputError that names it and says what helps."""

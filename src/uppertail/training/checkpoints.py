@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from uppertail.errors import InputError
-from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS, NETWORKS
+from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS, NETWORKS, arrays_below
 from uppertail.schema import MismatchError, settle
 from uppertail.training import checkpoint
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
@@ -164,12 +164,12 @@ class Saver:
         if restored is None:
             return None
         (header, state, arrays), ledger, driver = restored, self.run.ledger, self.run.driver
-        state, line = driver.restore(_below(HOST, arrays), state)
+        state, line = driver.restore(arrays_below(HOST, arrays), state)
         if line:
             self.checkpoints.say(line)
-        ledger.restore(_below(EPISODES, arrays), header.step, header.stopped, header.seconds)
+        ledger.restore(arrays_below(EPISODES, arrays), header.step, header.stopped, header.seconds)
         if self.run.recorder:
-            self.run.recorder.restore(_below(RECORDED, arrays), ledger.iteration)
+            self.run.recorder.restore(arrays_below(RECORDED, arrays), ledger.iteration)
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
             was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)
@@ -183,16 +183,16 @@ class Saver:
         asked = self._with_later_limit(header.asked, episodes)
         dataclasses.replace(header, asked=asked).require_run(self.run.asked(), self._environments())
         try:
-            self.run.ledger.read(_below(EPISODES, arrays))
+            self.run.ledger.read(arrays_below(EPISODES, arrays))
             kinds, expected = (
                 {name: (array.dtype, array.ndim) for name, array in each.items()}
-                for each in (_below(HOST, arrays), self.run.driver.saved())
+                for each in (arrays_below(HOST, arrays), self.run.driver.saved())
             )
             if odd := [name for name in sorted({*kinds, *expected}) if kinds.get(name) != expected.get(name)]:
                 raise MismatchError(f"its array {HOST}{odd[0]} is not that of an environment")
         except MismatchError as error:
             raise UnusableCheckpointError(f"is damaged: {error}") from error
-        return header, checkpoint.from_named(self.run.driver.template, _below(RUN, arrays)), arrays
+        return header, checkpoint.from_named(self.run.driver.template, arrays_below(RUN, arrays)), arrays
 
     def _with_later_limit(self, before: dict[str, Any], episodes: int) -> dict[str, Any]:
         """Settings with the new limit of steps, if nothing else changed: up to the old one, the runs are identical.
@@ -215,7 +215,3 @@ def save_networks(folder: Path, result: TrainingResult) -> None:
     seconds = {name: getattr(record, f"{name}_seconds") for name in ("wall", "compile", "training")}
     header = Header(max(record.env_steps), record.asked, environments, record.stopped, seconds, record.hardware)
     checkpoint.write(folder / NETWORKS, header, checkpoint.to_named(result.networks))
-
-
-def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -20,6 +20,7 @@ from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
+from uppertail.records import arrays_below
 from uppertail.training.acting import Actor
 from uppertail.training.drivers import evaluation, host_functions
 from uppertail.training.drivers.base import Driver, Played, Refit, State
@@ -121,7 +122,7 @@ class HostDriver(Driver):
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
         """Goes back to the episodes in progress; where that is not possible, new ones begin."""
         episode = jax.tree.map(np.asarray, state.episode)
-        kept = [_of_row(arrays, row) for row in range(len(self.hosts))]
+        kept = [arrays_below(f"{row}/", arrays) for row in range(len(self.hosts))]
         going_back = [functools.partial(host.restore, saved) for host, saved in zip(self.hosts, kept, strict=True)]
         here = begin_all(going_back, self.seeds, "while the actions of its episode in progress were taken again")
         elsewhere = (here != episode.observation).reshape(len(self.hosts), -1).any(axis=1)
@@ -227,9 +228,3 @@ def _with_rows(new: Any, old: Any, rows: list[int]) -> np.ndarray:
 
 def _stack(trees: list[PyTree]) -> PyTree:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
-
-
-def _of_row(arrays: dict[str, np.ndarray], row: int) -> dict[str, np.ndarray]:
-    """The arrays of one seed's environments."""
-    prefix = f"{row}/"
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -54,19 +54,16 @@ class Recorder:
         edges = [self.iteration, *(each for each in self._due if self.iteration < each < end), end]
         return np.diff(edges).tolist()
 
-    def take(self, place: int, run: RunState, iteration: int) -> None:
-        """Records the group at this place, if there is a moment after so many rollouts."""
-        if iteration in self._due:
-            self._take(place, run, iteration)
+    def take(self, place: int, run: RunState, iteration: int, always: bool = False) -> None:
+        """Records the group at this place, always or if there is a moment after so many rollouts."""
+        if always or iteration in self._due:
+            found = self._programs[place](self._probes[place], _without_data(run))
+            self._taken.setdefault(iteration, {})[place] = jax.tree.map(np.asarray, found)
 
     def take_all(self, state: list[RunState], iteration: int) -> None:
         """Records all groups after so many rollouts: at the run's beginning and its end."""
         for place, run in enumerate(state):
-            self._take(place, run, iteration)
-
-    def _take(self, place: int, run: RunState, iteration: int) -> None:
-        found = self._programs[place](self._probes[place], _without_data(run))
-        self._taken.setdefault(iteration, {})[place] = jax.tree.map(np.asarray, found)
+            self.take(place, run, iteration, always=True)
 
     def distributions(self, env_steps: list[int]) -> Distributions:
         """All recorded distributions, from the environment steps of each seed within its limits."""
