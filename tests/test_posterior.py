@@ -102,7 +102,7 @@ def test_one_draw_is_followed_for_an_episode() -> None:
     plans = jax.random.normal(jax.random.key(1), network.plans.shape)
     network = dataclasses.replace(network, plans=plans)
     actor, state = Actor(result.agent, POLICY), jnp.asarray(1)
-    choose = jax.jit(lambda key, memory, begins: actor.next(key, network, state, memory, begins))
+    choose = jax.jit(lambda key, memory, begins: actor.next(key, actor.view(network, state), state, memory, begins))
     kept = [choose(jax.random.key(k), jnp.asarray(2), jnp.asarray(False)) for k in range(20)]
     assert {int(choice.memory) for choice in kept} == {2}
     assert {int(choice.action) for choice in kept} == {int(jnp.argmax(plans[1, :, 2]))}

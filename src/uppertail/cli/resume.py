@@ -62,7 +62,7 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: S
         print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
     run = request.run(checkpoints.asked())
     if steps is not None:
-        checkpoints.newest(Saver(checkpoints, run).use)
+        Saver(checkpoints, run).newest()  # refuses what cannot be used
         with records.output_errors(folder):
             records.write_config(folder / records.NEXT_CONFIG, request.config)
     return train(run, folder, checkpoints, loggers, quiet, beside)

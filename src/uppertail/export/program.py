@@ -49,9 +49,8 @@ def program_of(player: Player) -> Program:
 
 
 @functools.singledispatch
-def features_of(encoding: Any, encoder: Any, program: Program) -> str:
+def features_of(encoding: Any, _encoder: Any, _program: Program) -> str:
     """Adds the features [n, features] of the observations."""
-    del encoder, program
     raise InputError(f"Observations encoded by {type(encoding).__name__} cannot be exported: {NEEDED}.")
 
 
@@ -99,9 +98,8 @@ class Outputs(NamedTuple):
 
 
 @functools.singledispatch
-def outputs_of(network: Any, program: Program) -> Outputs:
+def outputs_of(network: Any, _program: Program) -> Outputs:
     """Adds the outputs of a network."""
-    del program
     raise InputError(f"A network of class {type(network).__name__} cannot be exported: {NEEDED}.")
 
 
@@ -140,15 +138,13 @@ def _mean(family: Any, program: Program, outputs: Outputs) -> str:
 
 
 @functools.singledispatch
-def points_of(family: Any, program: Program, outputs: str) -> tuple[str, Any, int]:
+def points_of(family: Any, _program: Program, _outputs: str) -> tuple[str, Any, int]:
     """The scores of a family's bins or components, their returns, and how many there are."""
-    del program, outputs
     raise InputError(f"The mean of {type(family).__name__} is not linear in a network's outputs, so it has no export.")
 
 
 @points_of.register
-def _(family: Categorical, program: Program, outputs: str) -> tuple[str, Any, int]:
-    del program
+def _(family: Categorical, _program: Program, outputs: str) -> tuple[str, Any, int]:
     return outputs, family.centers, family.bins
 
 

@@ -1,43 +1,32 @@
 """The files of a run: read and written here, without jax."""
 
-from uppertail.records.episodes import FINAL_WINDOW as FINAL_WINDOW
-from uppertail.records.episodes import Episodes as Episodes
-from uppertail.records.episodes import arrays_of as arrays_of
-from uppertail.records.episodes import episode_text as episode_text
-from uppertail.records.episodes import median_episode as median_episode
-from uppertail.records.episodes import table_of as table_of
-from uppertail.records.files import arrays_below as arrays_below
-from uppertail.records.files import write_bytes as write_bytes
-from uppertail.records.files import write_errors as write_errors
-from uppertail.records.files import write_json as write_json
-from uppertail.records.files import write_text as write_text
-from uppertail.records.folder import CHECKPOINT_PATTERN as CHECKPOINT_PATTERN
-from uppertail.records.folder import CHECKPOINTS as CHECKPOINTS
-from uppertail.records.folder import CONFIG as CONFIG
-from uppertail.records.folder import CURVE as CURVE
-from uppertail.records.folder import DAMAGED_LOG as DAMAGED_LOG
-from uppertail.records.folder import DISTRIBUTIONS as DISTRIBUTIONS
-from uppertail.records.folder import EPISODES as EPISODES
-from uppertail.records.folder import EVALUATION as EVALUATION
-from uppertail.records.folder import LOG as LOG
-from uppertail.records.folder import NETWORKS as NETWORKS
-from uppertail.records.folder import NEXT_CONFIG as NEXT_CONFIG
-from uppertail.records.folder import REPORT as REPORT
-from uppertail.records.folder import SUMMARY as SUMMARY
-from uppertail.records.folder import TENSORBOARD as TENSORBOARD
-from uppertail.records.folder import WANDB_ID as WANDB_ID
-from uppertail.records.folder import claim_folder as claim_folder
-from uppertail.records.folder import claim_unused as claim_unused
-from uppertail.records.folder import config_of as config_of
-from uppertail.records.folder import locked as locked
-from uppertail.records.folder import made_here as made_here
-from uppertail.records.folder import output_errors as output_errors
-from uppertail.records.folder import require_unused as require_unused
-from uppertail.records.folder import unused_folder as unused_folder
-from uppertail.records.folder import write_config as write_config
-from uppertail.records.record import RunRecord as RunRecord
-from uppertail.records.record import describe as describe
-from uppertail.records.record import plain as plain
-from uppertail.records.record import write_run as write_run
-from uppertail.records.run_folder import RunFolder as RunFolder
-from uppertail.records.run_folder import find_runs as find_runs
+from uppertail.records.episodes import FINAL_WINDOW, Episodes, arrays_of, episode_text, median_episode, table_of
+from uppertail.records.files import arrays_below, write_bytes, write_errors, write_json, write_text
+from uppertail.records.folder import (
+    CHECKPOINT_PATTERN,
+    CHECKPOINTS,
+    CONFIG,
+    CURVE,
+    DAMAGED_LOG,
+    DISTRIBUTIONS,
+    EPISODES,
+    EVALUATION,
+    LOG,
+    NETWORKS,
+    NEXT_CONFIG,
+    REPORT,
+    SUMMARY,
+    TENSORBOARD,
+    WANDB_ID,
+    claim_folder,
+    claim_unused,
+    config_of,
+    locked,
+    made_here,
+    output_errors,
+    require_unused,
+    unused_folder,
+    write_config,
+)
+from uppertail.records.record import RunRecord, describe, plain, write_run
+from uppertail.records.run_folder import RunFolder, find_runs

@@ -134,15 +134,15 @@ def _contents(folder: Path) -> tuple[list[Path], list[Path]]:
     places = [place for place in inner if place.is_dir()]
     files = [path for place in (folder, *places) if place.is_dir() for path in place.iterdir()]
     files = [path for path in files if path not in (*places, folder / LOCK)]
-    if not folder.is_dir() or not all(_is_of_a_run(path, folder) for path in files):
+
+    def is_of_a_run(path: Path) -> bool:
+        patterns = CONTENTS["" if path.parent == folder else path.parent.name]
+        is_folder = path.is_dir() and not path.is_symlink()
+        return not is_folder and any(fnmatch.fnmatchcase(path.name.removeprefix("."), pattern) for pattern in patterns)
+
+    if not folder.is_dir() or not all(map(is_of_a_run, files)):
         raise InputError(f"The output {folder} holds more than a run's files, so it is not overwritten.")
     return files, places
-
-
-def _is_of_a_run(path: Path, folder: Path) -> bool:
-    patterns = CONTENTS["" if path.parent == folder else path.parent.name]
-    is_folder = path.is_dir() and not path.is_symlink()
-    return not is_folder and any(fnmatch.fnmatchcase(path.name.removeprefix("."), pattern) for pattern in patterns)
 
 
 def write_config(path: Path, options: str) -> None:

@@ -69,15 +69,9 @@ class Actor:
         return self._choose(key, self._begun(key, decision))
 
     def next(
-        self, key: PRNGKeyArray, network: Network, observation: Array, memory: PyTree, begins: Bool[Array, ""]
-    ) -> Choice:
-        """A choice in an episode in progress or, if `begins`, the first of a new one."""
-        return self.next_in(key, self.view(network, observation), observation, memory, begins)
-
-    def next_in(
         self, key: PRNGKeyArray, view: View, observation: Array, memory: PyTree, begins: Bool[Array, ""]
     ) -> Choice:
-        """The choice of `next`, from what the policy sees."""
+        """A choice in an episode in progress or, if `begins`, the first of a new one."""
         going_on = self._decision(view, observation).with_memory(memory)
         return self._choose(key, _either(begins, self.policy.begun(key, going_on), going_on))
 

@@ -5,7 +5,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,6 @@ RUN, EPISODES, HOST, RECORDED = "run/", "episodes/", "host/", "recorded/"
 
 SAME_RESULTS = ("device", "machine", "cpu_cores", "uppertail", "jax")
 """Entries of `hardware` that must agree for bitwise equal results."""
-
-Restored = TypeVar("Restored")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,29 +100,6 @@ class Checkpoints:
                 "make room there or make it writable, and resume the run."
             ) from error
 
-    def newest(self, use: Callable[[Path], Restored]) -> Restored | None:
-        """What `use` makes of the last checkpoint that it can use; None if there is no checkpoint.
-
-        Raises:
-            InputError: there are checkpoints, but `use` raises UnusableCheckpointError for each.
-        """
-        refused: list[str] = []
-        for path in self.files():
-            try:
-                restored = use(path)
-            except UnusableCheckpointError as error:
-                refused.append(f"{path.name} {error}")
-                continue
-            if refused:
-                self.say(f"In {self.place}, {'; '.join(refused)}: the run continues from {path.name} instead.")
-            return restored
-        if refused:
-            raise InputError(
-                f"No checkpoint in {self.place} can be used ({'; '.join(refused)}): "
-                "restore it or the run's settings from a copy, or start the run again in another folder."
-            )
-        return None
-
 
 def _step(path: Path) -> int:
     return int(path.stem.partition("-")[2])
@@ -160,7 +135,7 @@ class Saver:
 
     def restore(self) -> State | None:
         """Restores the ledger and returns the state of the last usable checkpoint; None if there is no checkpoint."""
-        restored = self.checkpoints.newest(self.use)
+        restored = self.newest()
         if restored is None:
             return None
         (header, state, arrays), ledger, driver = restored, self.run.ledger, self.run.driver
@@ -176,8 +151,27 @@ class Saver:
             self.checkpoints.say(f"The run began elsewhere ({was}): it continues here, but its bits may differ.")
         return state
 
-    def use(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
-        """Header, state and arrays of a checkpoint of this run."""
+    def newest(self) -> tuple[Header, RunState, dict[str, np.ndarray]] | None:
+        """Header, state and arrays of the last usable checkpoint; None if there is none at all."""
+        place, refused = self.checkpoints.place, list[str]()
+        for path in self.checkpoints.files():
+            try:
+                found = self._read(path)
+            except UnusableCheckpointError as error:
+                refused.append(f"{path.name} {error}")
+                continue
+            if refused:
+                because = "; ".join(refused)
+                self.checkpoints.say(f"In {place}, {because}: the run continues from {path.name} instead.")
+            return found
+        if refused:
+            raise InputError(
+                f"No checkpoint in {place} can be used ({'; '.join(refused)}): "
+                "restore it or the run's settings from a copy, or start the run again in another folder."
+            )
+        return None
+
+    def _read(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
         header, arrays = checkpoint.read(path)
         episodes = np.atleast_1d(arrays.get(f"{EPISODES}return", ())).shape[-1]  # of the seed that has most
         asked = self._with_later_limit(header.asked, episodes)

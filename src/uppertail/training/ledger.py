@@ -113,7 +113,7 @@ class Ledger:
 
     @property
     def outside_share(self) -> float:
-        """Share of all targets whose mean was outside the range that the family can represent."""
+        """Share of all targets whose mean the family cannot represent."""
         return self.targets_outside / max(self.targets, 1.0)
 
     @property
@@ -127,15 +127,6 @@ class Ledger:
         steps, most = self.settings.steps, self.settings.episodes
         out_of_steps = steps is not None and self.step >= steps
         return np.array([out_of_steps or seed.returns.size >= most for seed in self.episodes])
-
-    @property
-    def done(self) -> Bool[np.ndarray, " seeds"]:
-        """Which seeds have reached what `until` asks for."""
-        if self.settings.until is None:
-            return np.zeros(len(self.seen), bool)
-        goal = self.settings.until_return
-        reached = [each.solved(self.success_return) if goal is None else each.reached(goal) for each in self.episodes]
-        return np.array([episode is not None for episode in reached])
 
     @property
     def over(self) -> bool:
@@ -161,8 +152,12 @@ class Ledger:
         for row in np.flatnonzero(running):
             self.seen[row] = self.seen[row].extended(flat.ended[row], flat.ret[row], flat.length[row], self.step + 1)
         self.step += flat.ended.shape[1]
-        if (done := self.done).any() and (done | self.finished).all():
-            self.stopped = f"until {self.settings.until}"
+        if self.settings.until is not None:
+            goal, success = self.settings.until_return, self.success_return
+            reached = (each.solved(success) if goal is None else each.reached(goal) for each in self.episodes)
+            done = np.array([episode is not None for episode in reached])
+            if done.any() and (done | self.finished).all():
+                self.stopped = f"until {self.settings.until}"
         outside = np.asarray(metrics.outside)[counted]
         self.targets += outside.size * self.settings.batch_size
         self.targets_outside += float(np.sum(outside, dtype=np.float64)) * self.settings.batch_size

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
-from uppertail.distributions import ReturnDistribution, spread
+from uppertail.distributions import spread
 from uppertail.encodings import require_state
 from uppertail.environments import Interface
 from uppertail.errors import InputError, message_of, short_text
@@ -51,20 +51,6 @@ class ActionReturns:
     parameters: dict[str, np.ndarray]
     _quantiles: Callable[[Float[Array, " levels"]], Array]
 
-    @classmethod
-    def of(cls, agent: Agent, z: PyTree, mean: np.ndarray, std: np.ndarray, quantiles: Callable[..., Array]) -> Self:
-        """What a user reads of `z`, whose axes are [members, actions], a batch before them."""
-        members, centers = mean.ndim - 1, agent.family.centers
-        arrays = {name: np.asarray(value) for name, value in z._asdict().items()}
-        return cls(
-            mean,
-            std,
-            None if centers is None else np.exp(arrays["log_probabilities"]).mean(axis=members),
-            None if centers is None else np.asarray(centers),
-            arrays if agent.members else {name: array.squeeze(members) for name, array in arrays.items()},
-            lambda levels: quantiles(levels, z),
-        )
-
     @property
     def greedy(self) -> int | Int[np.ndarray, " batch"]:
         """The action with the highest mean, counted from 0."""
@@ -90,26 +76,6 @@ class ActionReturns:
         return "\n".join(["action" + "".join(f"{name:>10}" for name in ("mean", "std", "5%", "50%", "95%")), *lines])
 
 
-def quantiles(family: ReturnDistribution[Any], z: PyTree, levels: Float[Array, " levels"]) -> Array:
-    """Quantiles [actions, levels] of the mixtures over members of `z` [members, actions], by bisection."""
-
-    def quantile(z: PyTree, level: Float[Array, ""]) -> Float[Array, ""]:
-        def halved(_: Any, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
-            low, high = bracket
-            middle = 0.5 * (low + high)
-            enough = jnp.mean(jax.vmap(family.cdf, in_axes=(0, None))(z, middle)) >= level
-            return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
-
-        mean, std = jax.vmap(family.mean)(z), jax.vmap(family.std)(z)
-        centre = jnp.mean(mean)
-        # A family may print a variance for its standard deviation (`Categorical.printed_std`): the root covers both.
-        wide = jnp.max(jnp.maximum(std, jnp.sqrt(std))) + jnp.max(jnp.abs(mean - centre))
-        reach = 1.01 * wide * jnp.sqrt(jnp.maximum(level, 1.0 - level) / jnp.minimum(level, 1.0 - level))  # Cantelli
-        return jax.lax.fori_loop(0, HALVINGS, halved, (centre - reach, centre + reach))[1]
-
-    return jax.vmap(jax.vmap(quantile, in_axes=(None, 0)), in_axes=(1, None))(z, levels)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Player:
     """What one seed learned, for observations and actions as its environment has them."""
@@ -133,8 +99,17 @@ class Player:
     def returns(self, observation: Any) -> ActionReturns:
         """The return distribution of each action."""
         seen, batch = self.read(observation)
-        z, mean, std = self._program(_moments, batch)(self.network, seen)
-        return ActionReturns.of(self.agent, z, np.asarray(mean), np.asarray(std), self._program(_quantiles, batch))
+        z, mean, std = self._program(_moments, batch)(self.network, seen)  # [members, actions], a batch before them
+        of_levels, centers, members = self._program(_quantiles, batch), self.agent.family.centers, int(batch)
+        arrays = {name: np.asarray(value) for name, value in z._asdict().items()}
+        return ActionReturns(
+            np.asarray(mean),
+            np.asarray(std),
+            None if centers is None else np.exp(arrays["log_probabilities"]).mean(axis=members),
+            None if centers is None else np.asarray(centers),
+            arrays if self.agent.members else {name: array.squeeze(members) for name, array in arrays.items()},
+            lambda levels: of_levels(levels, z),
+        )
 
     def means(self, observations: Array) -> Float[Array, "batch actions"]:
         """The mean return of each action, of a batch of observations as the network takes them."""
@@ -192,5 +167,22 @@ def _first(agent: Agent, network: Network, seen: Array, key: PRNGKeyArray) -> Ar
     return Actor(agent, agent.policy).first(key, network, seen).action
 
 
-def _quantiles(agent: Agent, levels: Array, z: PyTree) -> Array:
-    return quantiles(agent.family, z, levels)
+def _quantiles(agent: Agent, levels: Float[Array, " levels"], z: PyTree) -> Array:
+    """Quantiles [actions, levels] of the mixtures over members of `z` [members, actions], by bisection."""
+    family = agent.family
+
+    def quantile(z: PyTree, level: Float[Array, ""]) -> Float[Array, ""]:
+        def halved(_: Any, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = bracket
+            middle = 0.5 * (low + high)
+            enough = jnp.mean(jax.vmap(family.cdf, in_axes=(0, None))(z, middle)) >= level
+            return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
+
+        mean, std = jax.vmap(family.mean)(z), jax.vmap(family.std)(z)
+        centre = jnp.mean(mean)
+        # A family may print a variance for its standard deviation (`Categorical.printed_std`): the root covers both.
+        wide = jnp.max(jnp.maximum(std, jnp.sqrt(std))) + jnp.max(jnp.abs(mean - centre))
+        reach = 1.01 * wide * jnp.sqrt(jnp.maximum(level, 1.0 - level) / jnp.minimum(level, 1.0 - level))  # Cantelli
+        return jax.lax.fori_loop(0, HALVINGS, halved, (centre - reach, centre + reach))[1]
+
+    return jax.vmap(jax.vmap(quantile, in_axes=(None, 0)), in_axes=(1, None))(z, levels)

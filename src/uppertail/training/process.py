@@ -51,19 +51,12 @@ def limit_threads(seeds: int) -> None:
 
 
 def run_inline() -> None:
-    """Makes programs run in the thread that calls them, for processes whose many programs take microseconds.
-
-    It does nothing once JAX has started; before that, it holds for the whole process.
-    """
+    """Makes programs run in the thread that calls them, if JAX has not started: for many programs of microseconds."""
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def one_thread_for_linear_algebra() -> threadpoolctl.threadpool_limits:
-    """Keeps LAPACK to one thread as long as the context lasts.
-
-    Its threads wait for each other by spinning: on a busy machine a factorization of 300 x 300 numbers then takes 100
-    times as long.
-    """
+    """Keeps LAPACK to one thread: its threads wait by spinning, which takes 100 times as long on a busy machine."""
     return threadpoolctl.threadpool_limits(1, "blas")
 
 
@@ -118,8 +111,7 @@ def _ask_to_stop(signal_number: int, _: object) -> None:
 def interruptible() -> Iterator[StopRequest]:
     """Yields an event that Ctrl-C and SIGTERM set, instead of KeyboardInterrupt and the end of the process.
 
-    If one is nested in another, a signal sets the events of both. Outside the main thread, where no signal arrives, the
-    event is never set. A program's own handler of SIGTERM stays.
+    A signal sets the events of all that are nested; a thread gets none. A program's own handler of SIGTERM stays.
     """
     asked = StopRequest()
     if threading.current_thread() is not threading.main_thread():

@@ -92,10 +92,10 @@ def at_the_end(run: Run, networks: Network, episodes: list[int], steps: int) -> 
 
 
 class WatchedEpisode(NamedTuple):
-    """The undiscounted return and the environment steps of an episode that was watched."""
+    """An episode that was watched."""
 
-    ret: float
-    length: int
+    ret: float  # undiscounted
+    length: int  # in environment steps
 
 
 def watch(

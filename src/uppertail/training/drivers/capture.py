@@ -53,7 +53,12 @@ class Plane:
 
     def of_network(self, agent: Agent, network: Network, first: Float[Array, " numbers"]) -> dict[str, Array]:
         """The arrays to record for one seed, given the first observation of its run."""
-        area = self._area(network)
+        where, bounds = np.array(self.numbers), np.array([self.low, self.high], np.float32)
+        seen = network.seen_bounds() if isinstance(network, EncodedNetwork) else None
+        if seen is not None:
+            declared = np.broadcast_to(np.isfinite(bounds).all(axis=0), bounds.shape)
+            bounds = jnp.where(declared, bounds, jnp.stack(seen)[:, where])
+        area = jnp.asarray(bounds.T)
         shares = (jnp.arange(self.side, dtype=jnp.float32) + 0.5) / self.side
         ways = area[:, :1] + (area[:, 1:] - area[:, :1]) * shares[None]
         second, along = (each.ravel() for each in jnp.meshgrid(ways[1], ways[0], indexing="ij"))
@@ -65,14 +70,6 @@ class Plane:
         found = {"std": spreads.total, "evidence": jax.vmap(network.evidence)(cells)}
         of_best = {name: jnp.take_along_axis(each, best, axis=1) for name, each in found.items() if each is not None}
         return {"area": area, **{name: each.reshape(self.side, self.side) for name, each in of_best.items()}}
-
-    def _area(self, network: Network) -> Float[Array, "numbers ends"]:
-        where, bounds = np.array(self.numbers), np.array([self.low, self.high], np.float32)
-        seen = network.seen_bounds() if isinstance(network, EncodedNetwork) else None
-        if seen is None:
-            return jnp.asarray(bounds.T)
-        declared = np.broadcast_to(np.isfinite(bounds).all(axis=0), bounds.shape)
-        return jnp.where(declared, bounds, jnp.stack(seen)[:, where]).T
 
 
 @dataclasses.dataclass(frozen=True)

@@ -95,7 +95,8 @@ class CompiledRun:
                 (start_state, first.observation),
                 (environment_state, now.observation),
             )
-            choice = actor.next(keys.action, network, observation, episode.memory, ended)
+            view = actor.view(network, observation)
+            choice = actor.next(keys.action, view, observation, episode.memory, ended)
             next_action = jnp.where(ended, POLICY_CHOICE, choice.action)  # after an end it is another episode's
             ret, length = episode.ret + now.reward, episode.length + 1
             going_on = Episode(

@@ -48,7 +48,7 @@ def choose(
     envs = observations.shape[0]
     keys = environment_keys(step_keys(key, step).action, envs)
     starts = jnp.zeros(envs, bool) if isinstance(begins, tuple) else begins
-    choice = jax.vmap(actor.next_in)(keys, view, observations, memory, starts)
+    choice = jax.vmap(actor.next)(keys, view, observations, memory, starts)
     explores = choice.exploratory.astype(choice.action.dtype)
     return jnp.stack([choice.action, explores]), choice.memory, step + 1
 
