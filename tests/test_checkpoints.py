@@ -16,7 +16,6 @@ import pytest
 from killed import Killed, assert_same, complain, dies_at_chunk
 from uppertail import Chain, Checkpoints, Gaussian, Settings, Stop, train
 from uppertail.errors import InputError
-from uppertail.learners import Metrics
 from uppertail.policies import UCB
 from uppertail.records import locked
 from uppertail.records.folder import LOCK
@@ -24,8 +23,6 @@ from uppertail.training import checkpoint
 from uppertail.training.checkpoint import UnusableCheckpointError
 from uppertail.training.checkpoints import Saver
 from uppertail.training.drivers import compiled
-from uppertail.training.ledger import StartReturn
-from uppertail.training.loop import StepRecord
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 from uppertail.training.train import drive
@@ -116,22 +113,6 @@ def test_progress_carries_the_mean_loss_and_gradient_norm_of_the_seeds_that_stil
         by_hand.append((np.mean(np.asarray(metrics.loss, float)), np.mean(np.asarray(metrics.gradient_norm, float))))
     drive(new_run(), lambda progress: (seen.append((progress.loss, progress.gradient_norm)), stops_at(96)(progress))[1])
     np.testing.assert_allclose(seen, by_hand, rtol=1e-12)
-
-
-def test_the_loss_of_seeds_at_their_limit_is_not_reported():
-    ledger = new_run().ledger
-    ledger.seen[0] = dataclasses.replace(
-        ledger.seen[0], returns=np.zeros(60, np.float32), lengths=np.ones(60, int), end_steps=np.arange(1, 61)
-    )
-    none = jnp.zeros((2, 1, 4), bool)
-    records = StepRecord(
-        none, jnp.zeros((2, 1, 4)), jnp.zeros((2, 1, 4), int), jnp.array([[[True] * 4], [[False] * 4]])
-    )
-    metrics = Metrics(*(jnp.array([[[at_limit]], [[on]]]) for at_limit, on in ((np.inf, 2.0), (9.0, 3.0), (1.0, 0.25))))
-    progress = ledger.extend(records, metrics, StartReturn(np.array([8.0, 5.0]), np.array([8.0, 6.0])))
-    assert (progress.loss, progress.gradient_norm, progress.outside) == (2.0, 3.0, 0.25)
-    assert (progress.exploratory, progress.start_mean, progress.start_std) == (0.0, 5.0, 6.0)
-    assert ledger.outside_share == 0.25
 
 
 # What is in a checkpoint

@@ -14,16 +14,13 @@ from uppertail.training.progress import Progress
 NAN = math.nan
 
 
-def extended(
-    settings: Settings, ended: list[list[list[int]]], values: list[list[list[float]]]
-) -> tuple[Ledger, Progress]:
-    """A ledger after one chunk: [seeds, iterations, steps or updates]."""
-    ledger = Ledger(settings, 1.0)
+def extended(ledger: Ledger, ended: list[list[list[int]]], values: list[list[list[float]]]) -> Progress:
+    """Adds a chunk to a ledger: [seeds, iterations, steps or updates]."""
     ends, numbers = np.array(ended, bool), np.array(values, np.float32)
     records = StepRecord(ends, np.ones(ends.shape, np.float32), np.ones(ends.shape, np.int32), numbers > 0)  # pyright: ignore
     metrics = Metrics(numbers, 2 * numbers, numbers)  # pyright: ignore
-    start = StartReturn(np.zeros(len(ends)), np.zeros(len(ends)))
-    return ledger, ledger.extend(records, metrics, start)
+    start = np.arange(len(ends), dtype=float)
+    return ledger.extend(records, metrics, StartReturn(start, 2 * start))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +38,8 @@ def test_updates_count_up_to_the_iteration_in_which_a_seed_reaches_its_limit(lim
         [[1.0] * 2, [0.75] * 2, [0.5 if later else NAN] * 2, [NAN] * 2],
     ]
     settings = Settings(seeds=2, rollout_steps=2, updates_per_rollout=2, replay_size=2, batch_size=10, **limits)
-    ledger, progress = extended(settings, ended, values)
+    ledger = Ledger(settings, 1.0)
+    progress = extended(ledger, ended, values)
     counted = [0.5, 0.25, 1.0, 0.75, *([0.5] if later else [])]
     assert ledger.diverged is None
     assert ledger.over
@@ -53,6 +51,14 @@ def test_updates_count_up_to_the_iteration_in_which_a_seed_reaches_its_limit(lim
 
 
 def test_a_loss_at_the_limit_itself_still_counts():
-    settings = Settings(seeds=1, rollout_steps=2, updates_per_rollout=1, replay_size=2, episodes=1, seed=7)
-    ledger, _ = extended(settings, [[[0, 0], [0, 1], [0, 0]]], [[[0.0], [NAN], [NAN]]])
+    ledger = Ledger(Settings(seeds=1, rollout_steps=2, updates_per_rollout=1, replay_size=2, episodes=1, seed=7), 1.0)
+    extended(ledger, [[[0, 0], [0, 1], [0, 0]]], [[[0.0], [NAN], [NAN]]])
     assert ledger.diverged == (7, 4)
+
+
+def test_a_seed_at_its_limit_is_not_reported():
+    ledger = Ledger(Settings(seeds=2, rollout_steps=1, replay_size=2, episodes=1), 1.0)
+    extended(ledger, [[[1]], [[0]]], [[[0.0]], [[0.0]]])
+    progress = extended(ledger, [[[0]], [[0]]], [[[math.inf]], [[-0.25]]])
+    assert (progress.loss, progress.gradient_norm, progress.outside) == (-0.25, -0.5, -0.25)
+    assert (progress.exploratory, progress.start_mean, progress.start_std) == (0.0, 1.0, 2.0)

@@ -128,7 +128,7 @@ class Saver:
             RUN: checkpoint.to_named(driver.gather(state)),
             EPISODES: ledger.arrays(),
             HOST: driver.saved(),
-            RECORDED: self.run.recorder.saved() if self.run.recorder else {},
+            RECORDED: self.run.recorder.saved(),
         }
         named = {prefix + name: array for prefix, under in arrays.items() for name, array in under.items()}
         self.checkpoints.save(header, named)
@@ -143,8 +143,7 @@ class Saver:
         if line:
             self.checkpoints.say(line)
         ledger.restore(arrays_below(EPISODES, arrays), header.step, header.stopped, header.seconds)
-        if self.run.recorder:
-            self.run.recorder.restore(arrays_below(RECORDED, arrays), ledger.iteration)
+        self.run.recorder.restore(arrays_below(RECORDED, arrays), ledger.iteration)
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
             was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)

@@ -87,9 +87,9 @@ class Run:
         self._fit(ReturnRange(*measured, known=False) if measured else driver.return_range(self.settings.discount))
         self.notes = [*filter(None, [self.builder.note]), *sanity_warnings(self.method, self._encoding)]
         guessed = not self.returns.known and self.returns.low == self.returns.high
-        driver.use(self.loop, self.ledger.seconds, self._refit if guessed else None)
+        self.recorder = Recorder(records, driver.groups, driver.environments, driver.first, pairs, plane)
+        driver.use(self.loop, self.ledger.seconds, self.recorder, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
-        self.recorder = Recorder(driver.groups, driver.environments, driver.first, pairs, plane) if records else None
 
     def _fit(self, returns: ReturnRange) -> None:
         """Fits the distribution to the range of returns, and makes the loop."""
@@ -110,8 +110,7 @@ class Run:
 
     def compile_recording(self) -> None:
         """Compiles what is recorded, if anything is."""
-        if self.recorder:
-            self.recorder.use(self.loop, self.driver.template, self.ledger.seconds)
+        self.recorder.use(self.loop, self.driver.template, self.ledger.seconds)
 
     @property
     def interface(self) -> Interface:

@@ -20,7 +20,6 @@ from uppertail.replay import Replay
 from uppertail.schema import require_type
 from uppertail.targets import Target
 from uppertail.training.checkpoints import Checkpoints, Saver
-from uppertail.training.drivers.recorder import with_environment
 from uppertail.training.method import Method
 from uppertail.training.process import (
     StopRequest,
@@ -139,18 +138,17 @@ def _train(run: Run, on_chunk: OnChunk, saver: Saver | None, asked_to_stop: Stop
     state = saver.restore() if saver else None
     if state is None:
         state = driver.start()
-        if recorder:
-            recorder.take_all(state, 0)
+        recorder.take_all(state, 0)
     over = ledger.over
     while not over:
         steps_before = ledger.step
-        state, records, metrics = driver.advance(state, ledger.finished, recorder)
-        ledger.failed = None if driver.failure is None else str(driver.failure)
+        state, records, metrics = driver.advance(state, ledger.finished)
+        ledger.failed = driver.failure
         answer = on_chunk(ledger.extend(records, metrics, run.start_returns(state)))
         if isinstance(answer, Stop) and not ledger.over:
             ledger.stopped = answer.reason
         over = ledger.over or asked_to_stop.is_set()
-        if over and recorder:
+        if over:
             recorder.take_all(state, ledger.iteration)
         if saver:
             saver.after_chunk(state, steps_before, over)
@@ -182,7 +180,5 @@ def _result(run: Run, networks: Network) -> TrainingResult:
         outside_share=ledger.outside_share,
         compilations=ledger.seconds.compilations,
     )
-    recorded = run.recorder.distributions(ledger.env_steps) if run.recorder else None
-    if recorded:
-        recorded = with_environment(recorded, run.driver.environments, run.builder)
+    recorded = run.recorder.distributions(run.builder, ledger.env_steps)
     return TrainingResult(record, run.loop.agent, networks, run.interface, run.driver.environments, recorded)

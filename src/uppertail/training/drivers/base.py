@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from uppertail.encodings import ObservationSpace
-from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
@@ -43,7 +42,7 @@ class Driver(abc.ABC):
     first: Array  # the first observation of each seed's run
     identity: PyTree  # arrays that are equal if the environments are
     groups: Groups  # of seeds, each with a state of its own
-    failure: InputError | None = None  # why an environment could not go on
+    failure: str | None = None  # why an environment could not go on
     template: RunState  # shapes and types of the state of all seeds, after `use`
 
     @abc.abstractmethod
@@ -51,8 +50,8 @@ class Driver(abc.ABC):
         """The range of returns that the run has to tell apart, over all seeds."""
 
     @abc.abstractmethod
-    def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
-        """Takes what to do with the steps, and the stopwatch of the run; comes before all below.
+    def use(self, loop: Loop, seconds: Stopwatch, recorder: Recorder, refit: Refit | None) -> None:
+        """Takes what to do with the steps, and the stopwatch and recorder of the run; comes before all below.
 
         `refit` is called once, before anything is learned from a reward that is not 0; None: it is not called.
         """
@@ -67,7 +66,7 @@ class Driver(abc.ABC):
 
     @abc.abstractmethod
     def advance(
-        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None, recorder: Recorder | None = None
+        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None
     ) -> tuple[State, StepRecord, Metrics]:
         """Makes a chunk of rollouts and their updates; records have axes [seeds, iterations, steps or updates].
 

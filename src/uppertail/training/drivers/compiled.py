@@ -164,9 +164,10 @@ class CompiledDriver(Driver):
         known = self.builder.known_returns or widest_range(self.environments, discount)
         return known or measure_returns(self.builder, discount)
 
-    def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
+    def use(self, loop: Loop, seconds: Stopwatch, recorder: Recorder, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run
-        self.run, self.seconds, self.iterations = CompiledRun(loop), seconds, loop.iterations_per_chunk(CHUNK_STEPS)
+        self.run, self.seconds, self.recorder = CompiledRun(loop), seconds, recorder
+        self.iterations = loop.iterations_per_chunk(CHUNK_STEPS)
         self.template = jax.eval_shape(jax.vmap(self.run.init), self.keys.run, self.environments)
         self._chunks: list[Any] = []
 
@@ -178,30 +179,28 @@ class CompiledDriver(Driver):
         return self.groups.join([part(each) for each in state])
 
     def advance(
-        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None, recorder: Recorder | None = None
+        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None
     ) -> tuple[State, StepRecord, Metrics]:
         if not self._chunks:
             self._chunks = [*map(self._compiled, self.groups, self._keys, self._environments)]
         with self.seconds.in_loop():
             still = [finished is not None and bool(finished[group.rows].all()) for group in self.groups]
             parts = [*range(len(still))], still, self._keys, self._environments, state
-            done = self.groups.map(functools.partial(self._advance, recorder), *parts)
+            done = self.groups.map(self._advance, *parts)
             records, metrics = self.groups.join([rows for _, rows in done])
-        if recorder:
-            recorder.iteration += self.iterations
+        self.recorder.iteration += self.iterations
         return [state for state, _ in done], records, metrics
 
     def _advance(
-        self, recorder: Recorder | None, place: int, still: bool, keys: Any, environments: Environment, state: RunState
+        self, place: int, still: bool, keys: Any, environments: Environment, state: RunState
     ) -> tuple[RunState, Any]:
         """Runs a group's chunk, in pieces between the recorder's moments; a group may stand still."""
-        iteration, rows = recorder.iteration if recorder else 0, []
-        for count in recorder.pieces(self.iterations) if recorder else [self.iterations]:
+        iteration, rows = self.recorder.iteration, []
+        for count in self.recorder.pieces(self.iterations):
             state, *found = self._chunks[place](np.int32(0 if still else count), keys, environments, state)
             rows.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:, :count], tuple(found)))
             iteration += count
-            if recorder:
-                recorder.take(place, state, iteration)
+            self.recorder.take(place, state, iteration)
         return state, jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *rows)
 
     def _compiled(self, group: Group, keys: Any, environments: Environment) -> Any:

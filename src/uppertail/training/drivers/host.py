@@ -58,8 +58,8 @@ class HostDriver(Driver):
     def return_range(self, discount: float) -> ReturnRange:
         return self.builder.known_returns or measure_returns(self.builder, discount)
 
-    def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
-        self.seconds, self.refit = seconds, refit
+    def use(self, loop: Loop, seconds: Stopwatch, recorder: Recorder, refit: Refit | None) -> None:
+        self.seconds, self.recorder, self.refit = seconds, recorder, refit
         self.iterations = loop.iterations_per_chunk(CHUNK_STEPS)
         self._use(loop)
 
@@ -84,7 +84,7 @@ class HostDriver(Driver):
         return self.groups.join([part(run._replace(episode=self._episode(group))) for group, run in parts])
 
     def advance(
-        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None, recorder: Recorder | None = None
+        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None
     ) -> tuple[State, StepRecord, Metrics]:
         del finished  # environments of finished seeds go on with the others
         done: list[tuple[StepRecord, Metrics]] = []
@@ -96,11 +96,10 @@ class HostDriver(Driver):
                     state, metrics = self._learn(state, fresh, record)
                     done.append((record, metrics))
                     self.iteration += 1
-                    if recorder:
-                        for place, run in enumerate(state):
-                            recorder.take(place, run, self.iteration)
+                    for place, run in enumerate(state):
+                        self.recorder.take(place, run, self.iteration)
             except EnvironmentFailedError as error:
-                self.failure = error
+                self.failure = str(error)
         if not done:
             return state, *self._no_records()
         return state, *jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *done)

@@ -26,23 +26,29 @@ def moments() -> list[int]:
     return list(itertools.islice((value for value, _ in itertools.groupby(powers)), MOMENTS - 2))
 
 
+@dataclasses.dataclass
 class Recorder:
-    """Records return distributions; a driver calls it between rollouts. `pairs` counts all seeds' actions in one state.
+    """Records return distributions, or nothing; a driver calls it between rollouts."""
 
-    Attributes:
-        iteration: rollouts before the next chunk.
-    """
+    records: bool
+    groups: Groups
+    environments: PyTree
+    first: Array  # the first observation of each seed's run
+    pairs: int  # all seeds' actions in one state
+    plane: Plane | None
+    iteration: int = 0  # rollouts before the next chunk
 
-    def __init__(self, groups: Groups, environments: PyTree, first: Array, pairs: int, plane: Plane | None) -> None:
-        self.groups, self.pairs, self.plane, self.iteration = groups, pairs, plane, 0
-        self._table = isinstance(environments, FiniteMDP)
-        self._probes = groups.split((environments if self._table else None, first))
-        self._due = moments()
+    def __post_init__(self) -> None:
+        self._due = moments() if self.records else []
         self._taken: dict[int, dict[int, PyTree]] = {}
 
     def use(self, loop: Loop, template: RunState, seconds: Stopwatch) -> None:
         """Compiles what is recorded of states of these shapes; again if the distribution is fitted anew."""
-        self.rollout_steps, capture = loop.rollout_steps, Capture.of(loop, self._table, self.pairs, self.plane)
+        if not self.records:
+            return
+        table = isinstance(self.environments, FiniteMDP)
+        self.rollout_steps, capture = loop.rollout_steps, Capture.of(loop, table, self.pairs, self.plane)
+        self._probes = self.groups.split((self.environments if table else None, self.first))
         self._programs = [
             seconds.compiled(Capture.of_seed, capture, probe, group.part_of(_without_data(template)))
             for group, probe in zip(self.groups, self._probes, strict=True)
@@ -63,10 +69,12 @@ class Recorder:
     def take_all(self, state: list[RunState], iteration: int) -> None:
         """Records all groups after so many rollouts: at the run's beginning and its end."""
         for place, run in enumerate(state):
-            self.take(place, run, iteration, always=True)
+            self.take(place, run, iteration, always=self.records)
 
-    def distributions(self, env_steps: list[int]) -> Distributions:
-        """All recorded distributions, from the environment steps of each seed within its limits."""
+    def distributions(self, builder: EnvironmentBuilder, env_steps: list[int]) -> Distributions | None:
+        """All recorded distributions, from the environment steps of each seed within its limits; None: it took none."""
+        if not self._taken:
+            return None
         size, iterations = self.rollout_steps, sorted(self._taken)
         rows = [self.groups.join([part for _, part in sorted(self._taken[each].items())]) for each in iterations]
         arrays = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
@@ -74,7 +82,7 @@ class Recorder:
         arrays["step"] = np.minimum(size * np.asarray(iterations)[:, None], ends)
         if self.plane:
             arrays[PLANE + "numbers"] = np.array(self.plane.numbers)
-        return Distributions.of_arrays(arrays)
+        return with_environment(Distributions.of_arrays(arrays), self.environments, builder)
 
     def saved(self) -> dict[str, np.ndarray]:
         """Arrays that a checkpoint must hold to go on with the recording."""
@@ -88,7 +96,7 @@ class Recorder:
     def restore(self, arrays: dict[str, np.ndarray], iteration: int) -> None:
         """Goes back to a checkpoint."""
         self.iteration, self._taken = iteration, {}
-        for path, array in arrays.items():
+        for path, array in arrays.items() if self.records else ():
             moment, place, name = path.split("/", 2)
             self._taken.setdefault(int(moment), {}).setdefault(int(place), {})[name] = array
 
