@@ -85,16 +85,15 @@ class VisitCounts(NamedTuple):
 class RunState(NamedTuple):
     """The whole state of one seed's run.
 
-    A seed that has reached its limit may go on until its chunk ends, or until all have reached theirs. `at_limit` is
-    its network at the limit, undefined before. `visit_counts` is () if they are not recorded.
+    A seed that has reached its limit may go on until its chunk ends, or until all have reached theirs.
     """
 
     learned: LearnerState
     episode: Episode
     iteration: Int[Array, ""]
     episodes: Int[Array, ""]
-    at_limit: Network
-    visit_counts: PyTree = ()
+    network_at_limit: Network  # undefined before the limit
+    visit_counts: PyTree = ()  # of `VisitCounts`, if they are recorded
 
 
 class StepRecord(NamedTuple):
@@ -137,9 +136,9 @@ class Loop:
 
     def begin(self, learned: LearnerState, episode: PyTree) -> RunState:
         """A run before its first step."""
-        zero, at_limit = jnp.zeros((), jnp.int32), jax.tree.map(jnp.copy, learned.network)
+        zero, network = jnp.zeros((), jnp.int32), jax.tree.map(jnp.copy, learned.network)
         visit_counts = VisitCounts(*(jnp.zeros(self.counted, jnp.int32) for _ in range(2))) if self.counted else ()
-        return RunState(learned, episode, zero, zero, at_limit, visit_counts)
+        return RunState(learned, episode, zero, zero, network, visit_counts)
 
     def learn(
         self, key: PRNGKeyArray, run: RunState, episode: PyTree, fresh: Transition, ended: Bool[Array, " steps"]
@@ -147,15 +146,18 @@ class Loop:
         """Stores the data of a rollout, and learns from them."""
         learned, metrics = self.learner.learn(key, run.learned, fresh, run.iteration)
         episodes = run.episodes + jnp.sum(ended, dtype=jnp.int32)
-        after = RunState(learned, episode, run.iteration + 1, episodes, run.at_limit, self._visit_counts(run, fresh))
+        counts = self._visit_counts(run, fresh)
+        after = RunState(learned, episode, run.iteration + 1, episodes, run.network_at_limit, counts)
         reached = self._reached_limit(after) & ~self._reached_limit(run)
-        at_limit = jax.lax.cond(reached, lambda: learned.network, lambda: run.at_limit)  # a `where` would copy it
-        return after._replace(at_limit=at_limit), metrics
+        network = jax.lax.cond(
+            reached, lambda: learned.network, lambda: run.network_at_limit
+        )  # a `where` would copy it
+        return after._replace(network_at_limit=network), metrics
 
     def result(self, run: RunState) -> Network:
         """The network at the seed's limit, or the one it has if it has not reached it."""
         over = self._reached_limit(run)
-        return jax.tree.map(lambda kept, now: jnp.where(over, kept, now), run.at_limit, run.learned.network)
+        return jax.tree.map(lambda kept, now: jnp.where(over, kept, now), run.network_at_limit, run.learned.network)
 
     def _visit_counts(self, run: RunState, fresh: Transition) -> PyTree:
         if self.counted is None:

@@ -62,22 +62,18 @@ class Run:
         self.keys = all_seed_keys(jnp.asarray(seeds))
         self.driver = driver_of(builder, self.keys, seeds.tolist(), settings)
         try:
-            self._prepare(method, settings, (before or {}).get("measured_returns"), record is not None, record_over)
+            measured = (before or {}).get("measured_returns")
+            plane = Plane.of(self.driver.observations, record_over, settings.seeds) if record else None
+            self._prepare(method, settings, measured, plane, records=record is not None)
         except InputError:
             self.driver.close()
             raise
 
     def _prepare(
-        self,
-        method: Method,
-        settings: Settings,
-        measured: list[float] | None,
-        records: bool,
-        over: tuple[int, int] | None,
+        self, method: Method, settings: Settings, measured: list[float] | None, plane: Plane | None, records: bool
     ) -> None:
         """Chooses what is open, fits the distribution, and tells the driver what to do."""
         driver, pairs = self.driver, settings.seeds * self.driver.num_actions
-        plane = Plane.of(driver.observations, over, settings.seeds) if records else None
         encoding = driver.observations.encoding(self.builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)

@@ -58,7 +58,7 @@ class LearnedFile:
         """The networks of a run that was built again; those of another run are refused."""
         try:
             self.header.require_run(run.asked(), checkpoint.digest(checkpoint.to_named(run.driver.environments)))
-            return checkpoint.from_named(run.driver.template.at_limit, self.arrays)
+            return checkpoint.from_named(run.driver.template.network_at_limit, self.arrays)
         except UnusableCheckpointError as error:
             raise InputError(f"{self.path} {error}: {AGAIN}.") from error
 
