@@ -1,6 +1,8 @@
 """Runs that are killed, and whether the run that goes on is the one that was not."""
 
 import itertools
+import shutil
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,6 +12,10 @@ from uppertail.records import arrays_of
 from uppertail.training.results import TrainingResult
 
 TIMES = ("wall_seconds", "compile_seconds", "compilations", "steps_per_second")
+TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
+TINY += ["--batch_size", "16"]
+SHORT = [*TINY, "--episodes", "1000000", "--steps", "2048", "--checkpoint_every", "1024"]
+RESULTS = ("episodes.npz", "summary.json", "networks.safetensors", "curve.png")
 
 
 class Killed(Exception):
@@ -39,3 +45,11 @@ def assert_same(result: TrainingResult, expected: TrainingResult) -> None:
     arrays = (arrays_of(each.record.episodes) for each in (result, expected))
     jax.tree.map(np.testing.assert_array_equal, *arrays)
     jax.tree.map(np.testing.assert_array_equal, result.networks, expected.networks)
+
+
+def killed_run(finished: Path, parent: Path) -> Path:
+    """A copy of a run of `SHORT`, as if it had been killed before its end."""
+    folder = shutil.copytree(finished, parent / "run")
+    for name in (*RESULTS, "checkpoints/step-000002048.safetensors"):
+        (folder / name).unlink()
+    return folder

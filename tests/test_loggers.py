@@ -5,7 +5,6 @@ import importlib
 import json
 import math
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -14,15 +13,13 @@ from pathlib import Path
 import pytest
 
 import uppertail as ut
+from killed import SHORT, TINY, killed_run
 from uppertail import records
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
 from uppertail.errors import InputError
 from uppertail.loggers import JSONL, TensorBoard, WandB, metrics
 
-TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
-TINY += ["--batch_size", "16"]
-SHORT = [*TINY, "--episodes", "1000000", "--steps", "2048", "--checkpoint_every", "1024"]
 PROGRESS = ut.Progress(
     episodes=[3, 6], solved=1, success_rate=0.25, fraction=0.5, env_steps=40, steps_per_second=1000.0, loss=-1.5,
     gradient_norm=2.5, outside=0.125, exploratory=0.375, mean_return=0.75, mean_length=8.0, start_mean=0.625,
@@ -337,15 +334,11 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def killed(finished, tmp_path):
     """A run's folder as if it had been killed while it wrote a line, a chunk after its last checkpoint."""
-    shutil.copytree(finished, tmp_path / "run")
-    for name in ("episodes.npz", "summary.json", "curve.png", "networks.safetensors"):
-        (tmp_path / "run" / name).unlink()
-    (tmp_path / "run" / "checkpoints" / "step-000002048.safetensors").unlink()
-    content = (finished / "log.jsonl").read_bytes()
-    (tmp_path / "run" / "log.jsonl").write_bytes(content[:-50])
-    config = (tmp_path / "run" / "config.yaml").read_text()
-    (tmp_path / "run" / "config.yaml").write_text(config.replace("- own_logger.Mine\n", "").rstrip() + "\n")
-    return tmp_path / "run"
+    folder = killed_run(finished, tmp_path)
+    (folder / "log.jsonl").write_bytes((finished / "log.jsonl").read_bytes()[:-50])
+    config = (folder / "config.yaml").read_text()
+    (folder / "config.yaml").write_text(config.replace("- own_logger.Mine\n", "").rstrip() + "\n")
+    return folder
 
 
 def but_for_times(numbers):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from killed import TIMES
+from killed import RESULTS, SHORT, TIMES, TINY, killed_run
 from uppertail import Chain, Checkpoints, Settings, records, train
 from uppertail.cli import main
 from uppertail.cli import train as command
@@ -20,11 +20,8 @@ from uppertail.training import checkpoint
 from uppertail.training.drivers.compiled import CompiledDriver
 from uppertail.training.train import drive
 
-TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
-TINY += ["--batch_size", "16"]
 LONG = [*TINY, "--episodes", "1000000", "--steps", "8192"]
-SHORT = [*TINY, "--episodes", "1000000", "--steps", "2048", "--checkpoint_every", "1024"]
-FILES = {"config.yaml", "log.jsonl", "episodes.npz", "summary.json", "networks.safetensors", "curve.png"}
+FILES = {"config.yaml", "log.jsonl", *RESULTS}
 
 
 @pytest.fixture(autouse=True)
@@ -58,12 +55,7 @@ def finished(tmp_path_factory):
 
 @pytest.fixture
 def killed(finished, tmp_path):
-    """A run's folder as if it had been killed before its end."""
-    shutil.copytree(finished, tmp_path / "run")
-    for name in ("episodes.npz", "summary.json", "networks.safetensors", "curve.png"):
-        (tmp_path / "run" / name).unlink()
-    (tmp_path / "run" / "checkpoints" / "step-000002048.safetensors").unlink()
-    return tmp_path / "run"
+    return killed_run(finished, tmp_path)
 
 
 @pytest.mark.slow
@@ -180,7 +172,7 @@ def test_a_run_that_ended_by_its_episodes_goes_no_further(finished, tmp_path, ca
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["curve.png", "episodes.npz", "networks.safetensors", "summary.json", None])
+@pytest.mark.parametrize("name", [*RESULTS, None])
 def test_a_run_killed_while_it_wrote_its_results_writes_them_again(name, finished, tmp_path, monkeypatch):
     """None: its summary holds nothing."""
     shutil.copytree(finished, tmp_path / "run")
