@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from uppertail.environments import EnvironmentFailedError, FromGymnasium
 from uppertail.environments.gymnasium.adapter import AdapterMaker, _end_later
-from uppertail.training.drivers import evaluation
+from uppertail.training.drivers import rollouts
 
 SIZES = {"vector": (3,), "image": (8, 8)}
 
@@ -74,7 +74,7 @@ def test_what_a_single_environment_may_do_it_may_do_beside_others() -> None:
         for name, each in one._asdict().items():
             np.testing.assert_array_equal(getattr(three, name)[1], each[0], err_msg=name)
             assert getattr(three, name).dtype == each.dtype
-    evaluation.rehearse(builder, 0, alone.reset())
+    rollouts.rehearse(builder, 0, alone.reset())
 
 
 def test_a_vector_environment_gets_actions_of_one_type() -> None:
@@ -94,7 +94,7 @@ def test_a_vector_environment_gets_actions_of_one_type() -> None:
 def test_other_observations_in_evaluation_are_known_before_training() -> None:
     builder = FromGymnasium(Reusing)
     with pytest.raises(EnvironmentFailedError, match=r"seed 7, at the first reset of its .* float32\[3\], in .*\[5\]"):
-        evaluation.rehearse(builder, 7, np.zeros((1, 5), np.float32))
+        rollouts.rehearse(builder, 7, np.zeros((1, 5), np.float32))
 
     class Later(Reusing):
         def __init__(self) -> None:
@@ -103,7 +103,7 @@ def test_other_observations_in_evaluation_are_known_before_training() -> None:
 
     made: list[Any] = []
     with pytest.raises(EnvironmentFailedError, match="reshape"):
-        evaluation.rehearse(FromGymnasium(Later), 0, np.zeros((1, 3), np.float32))
+        rollouts.rehearse(FromGymnasium(Later), 0, np.zeros((1, 3), np.float32))
 
 
 def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:

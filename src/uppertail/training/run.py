@@ -17,10 +17,9 @@ from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records import describe
 from uppertail.training.drivers.base import Driver, State
-from uppertail.training.drivers.capture import Plane
 from uppertail.training.drivers.compiled import CompiledDriver
 from uppertail.training.drivers.host import HostDriver
-from uppertail.training.drivers.recorder import Recorder
+from uppertail.training.drivers.recorder import Plane, Recorder
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, SeedKeys, all_seed_keys
 from uppertail.training.method import Method, resolved, sanity_warnings

@@ -20,8 +20,7 @@ from uppertail.training import checkpoint
 from uppertail.training.acting import Actor, Choice
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.drivers.base import EVALUATION_STEPS
-from uppertail.training.drivers.capture import Capture
-from uppertail.training.drivers.recorder import fits_table, with_environment
+from uppertail.training.drivers.recorder import Capture, fits_table, with_environment
 from uppertail.training.run import Run
 from uppertail.types import PyTree
 

@@ -22,10 +22,10 @@ from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import arrays_below
 from uppertail.training.acting import Actor
-from uppertail.training.drivers import evaluation, host_functions
+from uppertail.training.drivers import host_functions
 from uppertail.training.drivers.base import Driver, Played, Refit, State
 from uppertail.training.drivers.recorder import Recorder
-from uppertail.training.drivers.rollouts import Rollouts
+from uppertail.training.drivers.rollouts import Rollouts, play_episodes, rehearse
 from uppertail.training.ledger import Stopwatch
 from uppertail.training.loop import Episode, Loop, RunState, SeedKeys, StepRecord
 from uppertail.training.programs import Group, Groups
@@ -48,7 +48,7 @@ class HostDriver(Driver):
             again, first = (
                 begin_all([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
             )
-            evaluation.rehearse(builder, seeds[0], first[0])
+            rehearse(builder, seeds[0], first[0])
         except InputError:
             self.close()
             raise
@@ -113,7 +113,7 @@ class HostDriver(Driver):
             blank = jax.vmap(jax.vmap(actor.blank, in_axes=(None, 0)))(networks, jnp.asarray(first))
             return jax.tree.map(np.asarray, blank)
 
-        return evaluation.play(self.builder, self.seeds, self._begun.shape[1], act, memory_of, episodes)
+        return play_episodes(self.builder, self.seeds, self._begun.shape[1], act, memory_of, episodes)
 
     def saved(self) -> dict[str, np.ndarray]:
         return {f"{row}/{name}": array for row, host in enumerate(self.hosts) for name, array in host.saved().items()}
