@@ -78,14 +78,14 @@ class Driver(abc.ABC):
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
         """Plays episodes of each seed without further learning."""
 
-    @abc.abstractmethod
     def saved(self) -> dict[str, np.ndarray]:
         """Arrays that a checkpoint must hold beside the state."""
+        return {}
 
     @abc.abstractmethod
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
         """Goes back to a checkpoint; the state to go on from, and a line if that is not exactly the saved one."""
 
-    @abc.abstractmethod
     def close(self) -> None:
         """Ends threads, and frees the resources of the environments."""
+        self.groups.close()

@@ -214,15 +214,9 @@ class CompiledDriver(Driver):
         play = self.seconds.compiled(CompiledRun.play, run, *arguments, static=(episodes,))
         return Played(*map(np.asarray, play(*arguments)))
 
-    def saved(self) -> dict[str, np.ndarray]:
-        return {}
-
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
         del arrays  # the state is complete without them
         return self.groups.split(state), None
-
-    def close(self) -> None:
-        self.groups.close()
 
 
 def _build(builder: EnvironmentBuilder, key: PRNGKeyArray) -> Environment:

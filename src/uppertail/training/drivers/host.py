@@ -141,7 +141,7 @@ class HostDriver(Driver):
         return self._go_on(state, begun), line
 
     def close(self) -> None:
-        self.groups.close()
+        super().close()
         for host in self.hosts:
             host.close()
 
