@@ -121,7 +121,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     returns = [each.returns for each in run.ledger.episodes]
     return {
         "env": describe(task.environment),
-        "parts": {name: part and describe(part) for name, part in run.method.parts.items()},
+        "parts": {name: part and describe(part) for name, part in vars(run.method).items()},
         "settings": dataclasses.asdict(settings),
         "best_return": best,
         "good_return": marks,

@@ -142,7 +142,7 @@ class Saver:
         state, line = driver.restore(arrays_below(HOST, arrays), state)
         if line:
             self.checkpoints.say(line)
-        ledger.restore(arrays_below(EPISODES, arrays), header.step, header.stopped, header.seconds)
+        ledger.restore(arrays_below(EPISODES, arrays), header)
         self.run.recorder.restore(arrays_below(RECORDED, arrays), ledger.iteration)
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:

@@ -15,6 +15,7 @@ from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.records import FINAL_WINDOW, Episodes, arrays_of
 from uppertail.schema import MismatchError
+from uppertail.training.checkpoint import Header
 from uppertail.training.loop import StepRecord
 from uppertail.training.programs import compile_program
 from uppertail.training.progress import Progress
@@ -177,13 +178,11 @@ class Ledger:
             raise MismatchError(f"its episodes are not of {self.settings.seeds} seeds")
         return episodes
 
-    def restore(
-        self, arrays: Mapping[str, np.ndarray], step: int, stopped: str | None, seconds: Mapping[str, float]
-    ) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], header: Header) -> None:
         """Goes back to the account in a checkpoint."""
-        self.seen, self.step, self.stopped = self.read(arrays), step, stopped
+        self.seen, self.step, self.stopped = self.read(arrays), header.step, header.stopped
         self.targets, self.targets_outside = arrays[TARGETS].tolist()
-        self.seconds.add(seconds)
+        self.seconds.add(header.seconds)
 
     def _counted(self, ended: Bool[np.ndarray, "seeds iterations steps"]) -> Bool[np.ndarray, "seeds iterations"]:
         """Which iterations each seed began before its limit; what a chunk does beyond it is no part of the run."""

@@ -27,6 +27,9 @@ OF_EVERY_RUN = ("seeds", "seed", "episodes", "steps", "until", "num_envs", "disc
 DEFAULTS = {"network": PerAction, "replay": Uniform, "target": Online}
 """The parts of gradient descent, with their defaults."""
 
+OF_GRADIENTS = ("rollout_steps", "updates_per_rollout", "batch_size", "replay_size", "on_policy", "replay_start")
+"""The settings of a run that `Gradients` takes by the same names."""
+
 SHORT_FORMS = ("width", "hidden_layers", "bias")  # settings of the network that `Settings` also has
 
 
@@ -52,11 +55,6 @@ class Method:
         return cls(**given)
 
     @property
-    def parts(self) -> dict[str, Any]:
-        """The parts by their names."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-
-    @property
     def chosen_learner(self) -> LearnerBuilder:
         """The learner, which `resolved` has chosen where it was open."""
         if self.learner is None:
@@ -70,18 +68,8 @@ class Method:
         agent = Agent(self.distribution, self.policy, encoding, settings.discount, members, settings.loss_samples)
         gradients = None
         if network and replay and target:
-            gradients = Gradients(
-                network,
-                replay,
-                target,
-                optimizer_of(settings),
-                settings.steps_per_rollout,
-                settings.updates_per_rollout,
-                settings.batch_size,
-                settings.replay_size,
-                settings.on_policy,
-                settings.replay_start,
-            )
+            own = {name: getattr(settings, name) for name in OF_GRADIENTS}
+            gradients = Gradients(network, replay, target, optimizer_of(settings), **own)
         return self.chosen_learner.build(agent, gradients)
 
 

@@ -190,11 +190,8 @@ class TrainingFailedError(InputError):
 
     Examples:
         >>> import uppertail as ut
-        >>> try:
-        ...     ut.train(ut.Toy(), settings=ut.Settings(seeds=1, learning_rate=1e30))
-        ... except ut.TrainingFailedError as error:  # of any kind
-        ...     type(error.result).__name__
-        'TrainingResult'
+        >>> issubclass(ut.TrainingDivergedError, ut.TrainingFailedError)
+        True
     """
 
     def __init__(self, message: str, result: TrainingResult) -> None:

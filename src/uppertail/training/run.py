@@ -122,7 +122,7 @@ class Run:
 
     def asked(self) -> dict[str, Any]:
         """The parts and settings of the run: the distribution as it is fitted, and the returns it was fitted to."""
-        parts = {"environment": self.builder, **self.method.parts, "settings": self.settings}
+        parts = {"environment": self.builder, **vars(self.method), "settings": self.settings}
         described = {name: part and describe(part) for name, part in parts.items()}
         described["settings"].pop("name")
         return {**described, "measured_returns": None if self.returns.known else [self.returns.low, self.returns.high]}

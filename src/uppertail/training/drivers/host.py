@@ -126,8 +126,6 @@ class HostDriver(Driver):
         here = begin_all(going_back, self.seeds, "while the actions of its episode in progress were taken again")
         elsewhere = (here != episode.observation).reshape(len(self.hosts), -1).any(axis=1)
         lost = elsewhere | np.array([not saved for saved in kept])
-        if not lost.any():
-            return self._go_on(state, episode), None
         ended = np.asarray(state.episodes).tolist()
         going_on = [
             functools.partial(host.begin_another, ended[row]) if lost[row] else functools.partial(here.__getitem__, row)
@@ -138,7 +136,7 @@ class HostDriver(Driver):
         begun = episode._replace(observation=here, ret=episode.ret * on, length=episode.length * on)
         which = ", ".join(str(self.seeds[row]) for row in np.flatnonzero(lost))
         line = f"The episode in progress cannot be restored (seed {which}): another one begins."
-        return self._go_on(state, begun), line
+        return self._go_on(state, begun), line if which else None
 
     def close(self) -> None:
         super().close()
