@@ -14,7 +14,6 @@ import pytest
 import safetensors.numpy
 
 import uppertail as ut
-from uppertail import records
 from uppertail.cli import main
 from uppertail.cli import train as command
 from uppertail.errors import InputError
@@ -221,12 +220,6 @@ def test_a_run_whose_environment_failed_leaves_its_networks(tmp_path, monkeypatc
     error = capsys.readouterr().err
     assert "of seed 0, in an episode with its learned network, raised RuntimeError: The motor is hot." in error
     assert error.count("\n") == 1
-
-
-def test_overwrite_takes_an_evaluation_away(toy):
-    assert main(["evaluate", str(toy), "--episodes", "1", "--quiet"]) == 0
-    records.claim_folder(toy, overwrite=True)
-    assert list(toy.iterdir()) == []
 
 
 def no_run(folder):

@@ -376,16 +376,6 @@ def test_a_killed_run_needs_its_loggers_too(killed, monkeypatch, capsys):
     assert (killed / "log.jsonl").read_bytes() == before
 
 
-def test_overwrite_takes_the_logs_away_but_nothing_else(killed):
-    (killed / "wandb-id.txt").write_text("1234")
-    (killed / "tensorboard" / "notes").touch()
-    with pytest.raises(InputError, match="holds more than a run's files"):
-        records.claim_folder(killed, overwrite=True)
-    (killed / "tensorboard" / "notes").unlink()
-    records.claim_folder(killed, overwrite=True)
-    assert list(killed.iterdir()) == []
-
-
 @pytest.mark.slow
 def test_from_python_a_logger_is_a_callback():
     settings = ut.Settings(

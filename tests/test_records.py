@@ -166,13 +166,26 @@ def test_a_folder_is_claimed_once(tmp_path):
     assert list(folder.iterdir()) == []
 
 
-def test_overwrite_spares_a_folder_that_is_not_a_run(tmp_path):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    (tmp_path / records.SUMMARY).write_text("{}")
-    with pytest.raises(InputError, match="more than a run"):
+LEFT = [
+    "config.yaml", ".config.yaml", "config-next.yaml", "episodes.npz", "summary.json", "curve.png", "report.html",
+    "networks.safetensors", "distributions.npz", "evaluation-greedy.json", "log.jsonl", "log.jsonl.damaged",
+    "wandb-id.txt", "tensorboard/events.out.tfevents.1", "checkpoints/step-000001024.safetensors",
+    "checkpoints/.step-000002048.safetensors",
+]  # fmt: skip
+"""What a run may leave, a dot before it where its process was killed."""
+
+
+@pytest.mark.parametrize("other", ["thesis.tex", "checkpoints/notes", "tensorboard/notes"])
+def test_overwrite_takes_all_that_a_run_left_away_but_nothing_else(other, tmp_path):
+    for name in (*LEFT, other):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("years of work")
+    with pytest.raises(InputError, match="holds more than a run's files"):
         records.claim_folder(tmp_path, overwrite=True)
-    assert (tmp_path / "thesis.tex").exists()
-    assert (tmp_path / records.SUMMARY).exists()
+    assert all((tmp_path / name).read_text() == "years of work" for name in (*LEFT, other))
+    (tmp_path / other).unlink()
+    records.claim_folder(tmp_path, overwrite=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_in_the_way_is_refused(tmp_path):

@@ -255,20 +255,6 @@ def test_a_second_process_on_the_same_folder_is_refused(killed, capsys):
 
 
 @pytest.mark.slow
-def test_overwrite_takes_the_old_checkpoints_away_but_nothing_else(finished, killed, tmp_path, capsys):
-    (killed / "checkpoints" / ".step-000002048.safetensors").write_bytes(b"half")
-    (killed / ".config.yaml").write_text("half")
-    other = [*TINY, "--seed", "9", "--steps", "16", "--quiet", "--overwrite", "--out"]
-    (killed / "checkpoints" / "notes").touch()
-    assert main(["train", *other, str(killed)]) == 2
-    assert "holds more than a run's files" in capsys.readouterr().err
-    assert (killed / "checkpoints" / "step-000001024.safetensors").exists()
-    (killed / "checkpoints" / "notes").unlink()
-    assert main(["train", *other, str(killed)]) == 0
-    assert {entry.name for entry in killed.iterdir()} == FILES
-
-
-@pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_the_last_good_checkpoint(killed, finished, monkeypatch, capsys):
     def no_space(descriptor):
         raise OSError(28, "No space left on device")
