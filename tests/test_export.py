@@ -119,21 +119,19 @@ def test_what_cannot_be_exported_gets_a_sentence(made, sentence):
         program_of(player_of(*made))
 
 
-def test_numbers_that_are_not_the_observations_are_refused():
-    player = player_of(FAMILIES[0], ut.PerAction(width=4), NUMBERS)
-    for shape, sentence in (((2,), "not plain numbers"), (None, "not arrays")):
-        reading = player.interface.reading._replace(shape=shape)
-        with pytest.raises(InputError, match=sentence):
-            program_of(Player(player.agent, player.network, player.interface._replace(reading=reading)))
-
-
-def test_several_integers_that_are_one_state_are_refused():
-    player = player_of(FAMILIES[0], ut.PerAction(width=4), OneHot(7))
-    interface = player.interface._replace(reading=player.interface.reading._replace(shape=(2,)))
-    with pytest.raises(
-        InputError, match=r"Several integers are one state in this run, unless --env\.features is scaled"
-    ):
-        program_of(Player(player.agent, player.network, interface))
+@pytest.mark.parametrize(
+    ("encoding", "shape", "sentence"),
+    [
+        (NUMBERS, (2,), "not plain numbers"),
+        (NUMBERS, None, "not arrays"),
+        (OneHot(7), (2,), r"Several integers are one state in this run, unless --env\.features is scaled"),
+    ],
+)
+def test_numbers_that_are_not_the_observations_are_refused(encoding, shape, sentence):
+    player = player_of(FAMILIES[0], ut.PerAction(width=4), encoding)
+    reading = player.interface.reading._replace(shape=shape)
+    with pytest.raises(InputError, match=sentence):
+        program_of(Player(player.agent, player.network, player.interface._replace(reading=reading)))
 
 
 @pytest.fixture(scope="module")

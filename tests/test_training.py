@@ -445,22 +445,6 @@ def test_settings_refuse_what_does_not_go_together(settings, words):
         Settings(**settings)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "remedy"),
-    [
-        *((name, value, "use a whole number") for name, value in (("seeds", 2.0), ("batch_size", None), ("seed", "0"))),
-        ("steps", 1e3, "use a whole number, or leave it out"),
-        ("on_policy", "replay", "use one of fresh, all or none"),
-    ],
-)
-def test_settings_refuse_what_is_of_another_type(name, value, remedy):
-    """As where nothing checks types at run time."""
-    settings = Settings()
-    object.__setattr__(settings, name, value)
-    with pytest.raises(InputError, match=rf"^{name} is {value!r}: {remedy}\.$"):
-        settings.__post_init__()
-
-
 def test_what_a_part_is_made_of_can_be_written_as_json():
     """Numpy's numbers and arrays, infinite numbers, and what JSON has no word for."""
     kwargs = {"a": np.bool_(True), "b": np.array([1.5, np.inf]), "c": {"d": (1, None)}, "e": np.dtype("float32")}

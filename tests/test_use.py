@@ -177,16 +177,6 @@ def test_an_ensembles_distribution_is_the_mixture_of_its_members():
     np.testing.assert_allclose(scipy.stats.norm.cdf(median, mean, std).mean(axis=0), 0.5, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "family", [ut.Gaussian(), ut.Categorical(low=-1, high=1), ut.GaussianMixture(), ut.PointMass()]
-)
-def test_closed_cdfs_are_shares_of_draws(family):
-    z = family.from_outputs(0.3 * jnp.arange(family.num_outputs, dtype=jnp.float32))
-    for point in jnp.linspace(-1.5, 1.5, 7) + 0.01:
-        by_draws = ut.ReturnDistribution.cdf(family, z, point)
-        np.testing.assert_allclose(family.cdf(z, point), by_draws, atol=0.03)
-
-
 @pytest.mark.slow
 def test_a_loaded_run_is_the_one_that_was_trained(tmp_path):
     folder = tmp_path / "run"
