@@ -14,8 +14,9 @@ def scores() -> list[list[str]]:
         counts = each["episodes"].values()
         ends = dict.fromkeys(f"{count:,}" for count in (min(counts), max(counts)))
         shown = (each["score"], *(agent[name] for agent in published.values()))
-        run = f"{len(counts)} of {each['settings']}"
-        rows.append([name, run, " to ".join(ends), *(f"{score:.2f}" for score in shown)])
+        run, long = f"{len(counts)} of {each['settings']}", f"{' to '.join(ends)} of {each['asked']:,}"
+        rows.append([name, run, long, *(f"{score:.2f}" for score in shown)])
     tags = ours["tags"].values()
     there = [tag for tag in TAGS if tag in ours["tags"]["UpperTail"]]
-    return rows + [[f"tag {tag}", "", "", *(f"{each[tag]:.2f}" for each in tags)] for tag in there]
+    run = {tag: "{} of {}".format(*ours["ids_by_tag"][tag]) for tag in there}
+    return rows + [[f"tag {tag}", run[tag], "", *(f"{each[tag]:.2f}" for each in tags)] for tag in there]
