@@ -18,6 +18,7 @@ from uppertail.agent import Agent
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Image, OneHot, RandomFeatures, Vector
 from uppertail.errors import InputError
+from uppertail.learners import sweeps
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.regression import MOST
 from uppertail.learners.ridge import Ridge, Solution, factors_of
@@ -157,9 +158,12 @@ def backed_up(
     return shared(reward + DISCOUNT * centres, mass)
 
 
-@pytest.mark.parametrize("family", LINEAR, ids=lambda family: type(family).__name__)
-def test_a_table_is_the_mean_of_its_start_and_all_targets(family: ReturnDistribution[Any]) -> None:
+@pytest.mark.parametrize(("family", "lanes"), [(GAUSSIAN, 3), *((family, sweeps.LANES) for family in LINEAR)])
+def test_a_table_is_the_mean_of_its_start_and_all_targets(
+    family: ReturnDistribution[Any], lanes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The fixed point of start + sum of (y - start) / (lambda + n), where the noise of a pair raises lambda."""
+    monkeypatch.setattr(sweeps, "LANES", lanes)  # with few, a lane goes on to several pairs
     noise = 0.0 if isinstance(family, ut.Categorical) else 0.3  # rewards of an outcome are averaged before backups
     builder = ut.LeastSquares(SPREAD_PRIOR, MEAN_PRIOR, tolerance=1e-7, outcomes_per_pair=STATES)
     learner: Any = builder.build(agent_of(family, OneHot(STATES)), None)
@@ -425,15 +429,15 @@ def test_a_table_waits_for_a_new_outcome_or_a_share_of_new_transitions() -> None
     data = transitions(200)._replace(terminated=jnp.zeros(200, bool))
     state, learn = learned(learner, jax.tree.map(lambda leaf: leaf[:80], data)), jax.jit(learner.learn)
 
-    def sweeps(state: Any, count: int, **changes: Any) -> tuple[float, Any]:
+    def swept(state: Any, count: int, **changes: Any) -> tuple[float, Any]:
         fresh = jax.tree.map(lambda leaf: leaf[:count], data)._replace(**changes)
         after, metrics = learn(jax.random.key(2), state, fresh, jnp.asarray(9))
         return float(np.asarray(metrics[1])[0]), after
 
-    known, after = sweeps(state, 1)
+    known, after = swept(state, 1)
     assert known == 0 and bool(jnp.any(after.network.values != state.network.values))
-    assert sweeps(state, 1, terminated=jnp.ones(1, bool))[0] > 0  # it ends there for the first time
-    assert sweeps(state, 60)[0] > 0  # 140 transitions: 128 is passed
+    assert swept(state, 1, terminated=jnp.ones(1, bool))[0] > 0  # it ends there for the first time
+    assert swept(state, 60)[0] > 0  # 140 transitions: 128 is passed
 
 
 def test_sweeps_end_where_the_start_is_0() -> None:

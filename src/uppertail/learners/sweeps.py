@@ -1,19 +1,21 @@
 """Repeated backups of all pairs of a table."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from uppertail.learners.lanes import Lanes, Targets
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.posterior import Draws, TablePosterior
 from uppertail.learners.regression import Regression
 from uppertail.types import POLICY_CHOICE, Transition
 
-BLOCK = 128
-"""Pairs that are backed up at once: the newest first, each block with the values of the blocks before it."""
+LANES = 128
+"""Pairs that are backed up at once in a sweep: the newest first, each with the values of those that ended before."""
 
 NOISE_COUNT = 0.1
 """How many transitions of a pair the noisiest pair counts as, in the estimate of the pair's noise."""
@@ -24,24 +26,6 @@ class Data(NamedTuple):
 
     outcomes: Outcomes
     draws: Draws
-
-
-class Targets(NamedTuple):
-    """The targets of all transitions of each pair.
-
-    Args:
-        visits: how many transitions there are.
-        deviations: their coordinates less the start's, summed.
-        mean: mean over transitions of the mean return.
-        squares: summed squared deviations from it.
-        plans: summed values in each draw.
-    """
-
-    visits: Float[Array, " block"]
-    deviations: Float[Array, "block outputs"]
-    mean: Float[Array, " block"]
-    squares: Float[Array, " block"]
-    plans: Float[Array, "block draws"]
 
 
 class Sweep(NamedTuple):
@@ -94,38 +78,66 @@ class Sweeper:
             fresh: the pairs of the rollout, the newest first.
             due: whether all pairs may be swept now; else it waits.
         """
-        regression, outcomes = self.regression, data.outcomes
-        blocks = -(-outcomes.pairs // BLOCK)
+        pairs, seen, most = data.outcomes.order, data.outcomes.pairs, self.regression.most_sweeps
+
+        def newest_first(place: Int[Array, " lanes"]) -> Int[Array, " lanes"]:
+            return jnp.where(place < seen, pairs[jnp.maximum(seen - 1 - place, 0)], NONE)
+
+        def of_rollout(place: Int[Array, " lanes"]) -> Int[Array, " lanes"]:
+            return jnp.where(place < fresh.shape[0], fresh[jnp.minimum(place, fresh.shape[0] - 1)], NONE)
 
         def sweep(before: Sweep) -> Sweep:
-            def block(number: Int[Array, ""], after: Sweep) -> Sweep:
-                places = outcomes.pairs - 1 - number * BLOCK - jnp.arange(BLOCK)
-                pairs = outcomes.order[jnp.maximum(places, 0)]
-                return self.back_up(key, after, before.noise, data, jnp.where(places >= 0, pairs, NONE))
-
             nothing = Sweep(before.values, before.plans, jnp.zeros(()), jnp.zeros(()), before.number + 1)
-            return jax.lax.fori_loop(0, blocks, block, nothing)
+            return self.back_up(key, nothing, before.noise, data, newest_first, min(LANES, pairs.shape[0]))
 
         def goes_on(sweep: Sweep) -> Bool[Array, ""]:
-            return due & (sweep.change > 1) & (sweep.number < regression.most_sweeps)
+            return due & (sweep.change > 1) & (sweep.number < most)
 
-        return jax.lax.while_loop(goes_on, sweep, self.back_up(key, before, before.noise, data, fresh))
+        now = self.back_up(key, before, before.noise, data, of_rollout, min(LANES, fresh.shape[0]))
+        return jax.lax.while_loop(goes_on, sweep, now)
 
     def back_up(
-        self, key: PRNGKeyArray, sweep: Sweep, noise: Float[Array, ""], data: Data, pairs: Int[Array, " block"]
+        self,
+        key: PRNGKeyArray,
+        sweep: Sweep,
+        noise: Float[Array, ""],
+        data: Data,
+        pair_at: Callable[[Int[Array, " lanes"]], Int[Array, " lanes"]],
+        lanes: int,
     ) -> Sweep:
-        """The values after these pairs, all at once, took the mean of their start and of the targets of their outcomes.
+        """The values after these pairs took the mean of their start and of the targets of their outcomes.
+
+        Each lane adds one outcome at a time to the targets of its pair, and goes on to the next pair after the last.
 
         Args:
             key: randomness of the policy's next actions.
             sweep: the values before, and noise and change of the sweep so far.
             noise: that of the noisiest pair, by the sweep before.
             data: all outcomes that were seen, and the draws.
-            pairs: which pairs; NONE: no pair.
+            pair_at: the pairs by their places from 0 on; NONE beyond the last.
+            lanes: how many pairs are backed up at once.
         """
+
+        def step(carry: tuple[Lanes, Array, Sweep]) -> tuple[Lanes, Array, Sweep]:
+            lanes, taken, sweep = carry
+            targets, ends = self.added(key, sweep, data.outcomes, lanes), lanes.ends(data.outcomes)
+            sweep = self.settled(sweep, noise, data, jnp.where(ends, lanes.pairs, NONE), targets)
+            following = pair_at(taken + jnp.cumsum(ends, dtype=jnp.int32) - 1)
+            return lanes.after(data.outcomes, targets, following), taken + jnp.sum(ends, dtype=jnp.int32), sweep
+
+        def goes_on(carry: tuple[Lanes, Array, Sweep]) -> Bool[Array, ""]:
+            return jnp.any(carry[0].pairs != NONE)
+
+        sizes = sweep.values.shape[-1], sweep.plans.shape[-1]
+        first = Lanes.begun(data.outcomes, pair_at(jnp.arange(lanes, dtype=jnp.int32)), *sizes)
+        return jax.lax.while_loop(goes_on, step, (first, jnp.asarray(lanes, jnp.int32), sweep))[2]
+
+    def settled(
+        self, sweep: Sweep, noise: Float[Array, ""], data: Data, pairs: Int[Array, " lanes"], targets: Targets
+    ) -> Sweep:
+        """The values after these pairs, all at once, took the mean of their start and of these targets."""
         regression, values = self.regression, sweep.values
         there, here = pairs != NONE, jnp.divmod(jnp.maximum(pairs, 0), values.shape[1])
-        targets = self.summed(key, sweep, data.outcomes, jnp.maximum(pairs, 0))
         variance = self.variance(noise, targets)
         new = regression.start[None] + targets.deviations / (
             targets.visits[:, None] + regression.prior_counts(variance)
@@ -142,51 +154,32 @@ class Sweeper:
         values, plans = values.at[rows].set(new, mode="drop"), sweep.plans.at[rows].set(plans, mode="drop")
         return Sweep(values, plans, jnp.maximum(sweep.noise, noisiest), jnp.maximum(sweep.change, moved), sweep.number)
 
-    def variance(self, noise: Float[Array, ""], targets: Targets) -> Float[Array, " block"]:
+    def variance(self, noise: Float[Array, ""], targets: Targets) -> Float[Array, " lanes"]:
         """Noise of each pair's targets: as they show it themselves, and for the first of them the noisiest pair's."""
         return (targets.squares + NOISE_COUNT * noise) / (jnp.maximum(targets.visits - 1.0, 0.0) + NOISE_COUNT)
 
-    def summed(
-        self,
-        key: PRNGKeyArray,
-        sweep: Sweep,
-        outcomes: Outcomes,
-        pairs: Int[Array, " block"],
-    ) -> Targets:
-        """The targets of all transitions of each pair, summed over its distinct outcomes."""
-        family, regression = self.regression.agent.family, self.regression
-
-        def step(carry: tuple[Array, Targets]) -> tuple[Array, Targets]:
-            slots, total = carry
-            there = slots != NONE
-            visits, reward, reward_squares = jnp.where(there[:, None], outcomes.seen[slots], 0.0).T
-            row = Transition(
-                observation=slots,
-                action=slots,
-                reward=reward,
-                terminated=outcomes.terminated[slots],
-                next_observation=slots,
-                next_action=jnp.full_like(slots, POLICY_CHOICE),
-            )
-            after = outcomes.next_state[slots]
-            targets = regression.targets(key, sweep.values[after], row)
-            mean = jax.vmap(lambda each: family.mean(regression.distribution(each)))(targets)
-            both = total.visits + visits
-            error = mean - total.mean
-            share = visits / jnp.maximum(both, 1.0)
-            squares = reward_squares + error**2 * total.visits * share
-            plans = self.posterior.targets(sweep.plans[after], row)
-            summed = Targets(
-                visits=both,
-                deviations=total.deviations + visits[:, None] * (targets - regression.start[None]),
-                mean=total.mean + share * error,
-                squares=total.squares + squares,
-                plans=total.plans + visits[:, None] * plans,
-            )
-            return jnp.where(there, outcomes.earlier[slots], NONE), summed
-
-        none = jnp.zeros(pairs.shape[0])
-        outputs, draws = (jnp.zeros((pairs.shape[0], each.shape[-1])) for each in (sweep.values, sweep.plans))
-        nothing = Targets(none, outputs, none, none, draws)
-        carry = (outcomes.newest[pairs], nothing)
-        return jax.lax.while_loop(lambda carry: jnp.any(carry[0] != NONE), step, carry)[1]
+    def added(self, key: PRNGKeyArray, sweep: Sweep, outcomes: Outcomes, lanes: Lanes) -> Targets:
+        """The targets of each lane's pair with those of all transitions of one more outcome."""
+        family, regression, slots, total = self.regression.agent.family, self.regression, lanes.slots, lanes.targets
+        visits, reward, reward_squares = jnp.where((slots != NONE)[:, None], outcomes.seen[slots], 0.0).T
+        row = Transition(
+            observation=slots,
+            action=slots,
+            reward=reward,
+            terminated=outcomes.terminated[slots],
+            next_observation=slots,
+            next_action=jnp.full_like(slots, POLICY_CHOICE),
+        )
+        after = outcomes.next_state[slots]
+        targets = regression.targets(key, sweep.values[after], row)
+        mean = jax.vmap(lambda each: family.mean(regression.distribution(each)))(targets)
+        both = total.visits + visits
+        error = mean - total.mean
+        share = visits / jnp.maximum(both, 1.0)
+        return Targets(
+            visits=both,
+            deviations=total.deviations + visits[:, None] * (targets - regression.start[None]),
+            mean=total.mean + share * error,
+            squares=total.squares + reward_squares + error**2 * total.visits * share,
+            plans=total.plans + visits[:, None] * self.posterior.targets(sweep.plans[after], row),
+        )
