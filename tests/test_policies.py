@@ -1,5 +1,6 @@
 """Exploration policies: worked cases, and frequencies against their probabilities."""
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
 from uppertail.policies.base import highest
+from uppertail.policies.episodic_ucb import PLACES, EpisodicUCB, place_of
 
 DECISIONS = 20_000
 
@@ -79,6 +81,43 @@ def test_ucb_frequencies() -> None:
     probability, _ = scipy.integrate.quad(lambda c1: np.clip((0.3 + 0.9 * c1 - 1.7) / 0.6, 0, 1) / 0.6, 1.7, 2.3)
     assert 0.6 < probability < 0.9
     assert_frequency(counts(UCB(1.7, 2.3), Gaussian(), z, 2)[1], probability)
+
+
+def test_visits_of_an_episode_narrow_the_spread_by_hand() -> None:
+    """1 + 2 * 3 / (1 + n)^power; a backup has no visits, and the next episode begins without any."""
+    key, z = jax.random.key(0), gaussians([1.0, 1.0], [3.0, 3.0])
+    for power, expected in (
+        (0.0, [7.0, 7.0, 7.0]),
+        (0.5, [7.0, 1 + 6 / math.sqrt(2), 1 + 6 / math.sqrt(3)]),
+        (1.0, [7.0, 4.0, 3.0]),
+    ):
+        policy = EpisodicUCB(2.0, power)
+        here = policy.begun(key, dataclasses.replace(alone(Gaussian(), z), observation=jnp.array(7)))
+        elsewhere = dataclasses.replace(here, observation=jnp.array(8))
+        for score in expected:
+            np.testing.assert_allclose(policy.scores(key, here), [7.0, score], rtol=1e-6)
+            np.testing.assert_allclose(policy.scores(key, elsewhere.with_memory(here.memory)), [7.0, 7.0], rtol=1e-6)
+            here = here.with_memory(policy.advance(key, here, jnp.array(1)))
+        for other in (policy.begun(key, here), dataclasses.replace(here, observation=None)):
+            np.testing.assert_allclose(policy.scores(key, other), [7.0, 7.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["c", "power"])
+def test_an_episodic_bound_is_not_below_the_mean(name: str) -> None:
+    with pytest.raises(InputError, match=f"^{name} is -1.0: use 0 or more"):
+        EpisodicUCB(**{name: -1.0})
+
+
+def test_an_episodes_observations_rarely_meet_in_its_hash_table() -> None:
+    """By chance 200 of them meet 5 times in 4,096 places: numbers, vectors of a few values, one-hots, images."""
+    random = np.random.default_rng(0)
+    hashes, vectors = random.integers(1, 2**31, 200), random.integers(3, size=(200, 147)).astype(np.float32)
+    images = random.integers(9, size=(200, 5, 5, 3), dtype=np.uint8)
+    for observations in (np.arange(200), hashes, vectors, np.eye(200, dtype=np.float32), images):
+        places = np.asarray(jax.vmap(place_of)(jnp.asarray(observations)))
+        assert places.min() >= 0 and places.max() < PLACES
+        assert len(set(places.tolist())) >= 180
+    assert place_of(jnp.array([0.0, 1.0])) == place_of(jnp.array([-0.0, 1.0]))
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ PARTS = {
             "Thompson",
             "MemberThompson",
             "DoubleUCB",
+            "EpisodicUCB",
             "EpsilonGreedy",
         ),
     ),
