@@ -53,8 +53,8 @@ class DmEnvironment(gymnasium.Env[Any, Any]):
         self.observation_space, self.action_space = _space(env.observation_spec()), _space(env.action_spec())
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        for layer in self.layers if seed is not None else ():
-            if isinstance(random := vars(layer).get("_rng"), np.random.RandomState):
+        for layer in self.layers:
+            if seed is not None and isinstance(random := vars(layer).get("_rng"), np.random.RandomState):
                 random.seed([seed, self.setting])
         return self.env.reset().observation, {}
 
