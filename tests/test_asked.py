@@ -94,14 +94,21 @@ def test_a_state_that_there_is_not_is_refused_where_it_is_known(encoding: Any) -
     require_state(Vector((0.0,), (1.0,)), np.array([99.0]))
 
 
-def test_an_agent_refuses_it() -> None:
+@pytest.mark.parametrize(
+    ("encoding", "good", "wrong", "sentence"),
+    [
+        (OneHot(5), 4, 99, "observation is 99"),
+        (Vector((0.0,) * 4, (1.0,) * 4), jax.numpy.zeros(4), 3, r"shape \(\): give one of shape \(4,\)"),
+    ],
+)
+def test_an_agent_refuses_it(encoding: Any, good: Any, wrong: Any, sentence: str) -> None:
     from uppertail import Gaussian
     from uppertail.networks import PerAction
     from uppertail.training.method import Method, resolved
 
-    method, settings = resolved(Method(Gaussian(scale=1.0), network=PerAction(4, 1)), Settings(), OneHot(5))
-    learner = method.learns(OneHot(5), settings)
-    agent, network = learner.agent, learner.init(jax.random.key(0), jax.numpy.zeros(1, int), 2).network
-    assert agent.returns(network, 4).mean.shape == (2,)
-    with pytest.raises(InputError, match="observation is 99"):
-        agent.returns(network, 99)
+    method, settings = resolved(Method(Gaussian(scale=1.0), network=PerAction(4, 1)), Settings(), encoding)
+    learner = method.learns(encoding, settings)
+    agent, network = learner.agent, learner.init(jax.random.key(0), jax.numpy.asarray(good)[None], 2).network
+    assert agent.returns(network, good).mean.shape == (2,)
+    with pytest.raises(InputError, match=sentence):
+        agent.returns(network, wrong)

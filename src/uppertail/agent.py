@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, require_state
 from uppertail.errors import InputError
-from uppertail.networks import Network
+from uppertail.networks import EncodedNetwork, Network
 from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.schema import TRACED
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
@@ -98,6 +98,9 @@ class Agent:
     def returns(self, network: Network, observation: Array | int) -> PyTree:
         """p(Z | s, a) for one state: the family's parameters with leading axes [actions], or [members, actions]."""
         require_state(self.encoding, observation)
+        numbers = network.seen_bounds() if isinstance(network, EncodedNetwork) else None
+        if numbers is not None and jnp.shape(observation) != (shape := numbers[0].shape):
+            raise InputError(f"observation has the shape {jnp.shape(observation)}: give one of shape {shape}.")
         z = self.returns_by_member(network, jnp.asarray(observation))
         return jax.tree.map(lambda leaf: leaf[0], z) if network.members is None else z
 
