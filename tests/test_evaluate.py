@@ -151,7 +151,7 @@ def test_load_gives_what_training_gave():
             np.testing.assert_array_equal(one, other)
     assert over.agent.family == result.agent.family
     Path("chain", "networks.safetensors").unlink()
-    with pytest.raises(InputError, match=r"left no networks\.safetensors"):
+    with pytest.raises(InputError, match=r"has no networks\.safetensors"):
         ut.load("chain")
 
 
@@ -234,7 +234,7 @@ def no_folder(folder):
 
 def no_networks(folder):
     (folder / "networks.safetensors").unlink()
-    return "left no networks.safetensors: train it again, or resume it"
+    return "has no networks.safetensors: train it again, or resume it"
 
 
 def damaged(folder):

@@ -1009,7 +1009,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
             for same in (FromGymnasium(lambda: wrappers.TimeLimit(ONE, 5), id="Mine"),)
             for seed in (0, 1)
         ],
-        ["Mine gives the same environment again: give a function that makes a new one"],
+        ["Mine returns the same environment again: give a function that makes a new one"],
     ),
     "a choice": (lambda: unchecked(features="foo"), ["features is 'foo': use one of auto, random or scaled."]),
     "three returns": (lambda: unchecked(returns=(1.0, 2.0, 3.0)), ["returns is (1.0, 2.0, 3.0): use a list of 2"]),

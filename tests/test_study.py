@@ -113,7 +113,7 @@ def test_what_is_no_study_is_said(document, said):
         ({"grid": {"widht": [5]}}, r"In the cell widht=5: There is no option --widht. Did you mean --width\?"),
         ({"grid": {"distribution": ["Gaussian", "Gausian"]}}, r"Unknown distribution 'Gausian'.*Did you mean Gaussian"),
         ({"grid": {"env.length": [5, 0]}}, "In the cell env.length=0: length is 0, but"),
-        ({"grid": {"env.length": [5, 100]}, "cells": [{"policy": "UCB"}, {"name": "b"}]}, "ask for the same"),
+        ({"grid": {"env.length": [5, 100]}, "cells": [{"policy": "UCB"}, {"name": "b"}]}, "have the same settings"),
         ({"grid": {"width": [8, 0]}}, "In the cell width=0: width is 0: use 1 or more"),
         ({"grid": {"seed": [0]}, "base": {"checkpoint_every": 0}}, "checkpoint_every is 0"),
         ({"grid": {"seed": [0]}, "base": {"logger": "nobody.Here"}}, "nobody"),

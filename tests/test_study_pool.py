@@ -150,7 +150,7 @@ def test_a_running_cluster_is_used_and_its_end_is_a_sentence(folder, monkeypatch
             found = pool.outcomes(Work(folder.path, begin), iter(cells(3)), client)
             assert [next(found)[1].state for _ in range(2)] == ["done", "done"]  # they had ended before
             scheduler.kill()
-            with pytest.raises(InputError, match="The Dask scheduler is gone; what is done is kept"):
+            with pytest.raises(InputError, match="The Dask scheduler is gone; finished cells are kept"):
                 next(found)
     finally:
         for process in (scheduler, worker):

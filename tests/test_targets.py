@@ -76,7 +76,7 @@ def test_a_running_mean_refuses_a_network_whose_observations_it_would_average() 
         def observe(self, observations: Any) -> Any:
             return Counting(self.count + len(observations))
 
-    with pytest.raises(InputError, match=r"Counting keeps something of its observations.* give it the method with_obs"):
+    with pytest.raises(InputError, match=r"Counting keeps statistics of its observations.* give it the method with_"):
         RunningMean().init(Counting(jnp.zeros(())))
 
 

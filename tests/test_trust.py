@@ -71,7 +71,7 @@ def test_ones_own_run_is_known_by_its_seal(tmp_path: Path, monkeypatch: pytest.M
     config.write_text(sealed)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
     assert not made_here(tmp_path)
-    with pytest.raises(InputError, match=r"\(mine.Chain\), and it was not made by you"):
+    with pytest.raises(InputError, match=r"\(mine.Chain\), and you did not make it on this machine"):
         trained.require_trust(tmp_path, False)
     monkeypatch.setenv("XDG_STATE_HOME", str(config))  # no folder: no key, no seal
     write_config(config, "env: mine.Chain\n")

@@ -99,7 +99,7 @@ def test_the_spread_of_the_believed_members_return_attracts() -> None:
     [
         (ut.MemberThompson, {"draws": -1}, "draws is -1: use 0, the member's means, or more"),
         (ut.MemberThompson, {"within": -0.5}, "within is -0.5: use a finite number, 0 or more; 0 leaves the spread"),
-        (ut.MemberThompson, {"draws": 1, "within": 2.0}, "draws is 1 and within is 2.0, but draws hold the spread"),
+        (ut.MemberThompson, {"draws": 1, "within": 2.0}, "draws is 1 and within is 2.0, but draws contain the spread"),
         (ut.DoubleUCB, {"between": -1.0}, "between is -1.0: use a finite number, 0 or more; 0 leaves it out"),
         (ut.DoubleUCB, {"within": float("inf")}, "within is inf: use a finite number"),
         (ut.DoubleUCB, {"jitter": 2.0}, "jitter is 2.0, but optimism is not negative"),
@@ -136,9 +136,9 @@ def test_both_the_way_and_the_lottery_are_drawn_for_each_seed() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"length": -1}, "length is -1, but a corridor has 0 states or more"),
+        ({"length": -1}, "length is -1, but a corridor cannot have fewer than 0 states"),
         ({"sure": 0.0}, "sure is 0.0, but both arms pay: use a finite number above 0"),
-        ({"chance": 1.0}, "chance is 1.0, but a lottery may be won and lost"),
+        ({"chance": 1.0}, "chance is 1.0, but a lottery can be won or lost"),
     ],
 )
 def test_an_arm_that_cannot_be_is_a_sentence(settings: dict[str, Any], words: str) -> None:

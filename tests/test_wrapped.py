@@ -171,7 +171,7 @@ class Shapeless(gymnasium.Env[Any, Any]):
     ("kind", "words"),
     [
         (Broken, r"^Broken, in a random episode before training, raised RuntimeError: out of order\.$"),
-        (Older, r"^Older, in .* its reset gives no pair of an observation and an info, as Gymnasium's does\.$"),
+        (Older, r"^Older, in .* its reset does not return an observation and an info, as Gymnasium's does\.$"),
         (Composite, r"^The action space MultiDiscrete\(\[2 2\]\) is composite"),
         (Shapeless, r"^Shapeless, asked for its spaces, raised AttributeError"),
     ],
@@ -289,7 +289,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         ["The wrapper TimeLimit with {'steps': 3} cannot be put around", "give the arguments of its constructor"],
     ),
     "another key": ([{"path": "TimeLimit"}], ["wrappers holds {'path': 'TimeLimit'}"]),
-    "hidden": ([Local.wrapper()], ["Hidden cannot be found again by its name: define it at the top of a module"]),
+    "hidden": ([Local.wrapper()], ["Hidden cannot be found again by its name: define it at the top level of a module"]),
 }
 
 

@@ -41,8 +41,8 @@ class Agent:
     def __post_init__(self) -> None:
         if self.loss_samples and not self.family.has_density:
             raise InputError(
-                f"loss_samples is {self.loss_samples}, but {type(self.family).__name__} has no density, which learning "
-                "from draws needs: use 0, its own loss, or a family with a density, for example Gaussian."
+                f"loss_samples is {self.loss_samples}, but {type(self.family).__name__} has no density, which a "
+                "sample-based loss needs: use 0 (the family's own loss), or a family with a density, such as Gaussian."
             )
         self.require_members(self.policy)
 

@@ -152,8 +152,8 @@ class RunningMean(Target):
         kind = type(online)
         if kind.observe is not Network.observe and kind.with_observed is Network.with_observed:
             raise InputError(
-                f"{kind.__name__} keeps something of its observations, of which RunningMean would take the mean: give "
-                "it the method with_observed, beside observe (uppertail.EncodedNetwork has both)."
+                f"{kind.__name__} keeps statistics of its observations, which RunningMean would average: give it the "
+                "method with_observed, beside observe (uppertail.EncodedNetwork has both)."
             )
         return jax.tree.map(jnp.copy, online)
 

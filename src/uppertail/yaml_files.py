@@ -27,7 +27,7 @@ def read_yaml(path: Path, what: str) -> Any:
         raise InputError(f"{name} cannot be read ({message_of(error)}): correct it, or give another file.") from error
     if _size(content, {}) > MOST_VALUES:
         raise InputError(
-            f"{name} stands for more than {MOST_VALUES:,} values, once its aliases are written out: use fewer aliases."
+            f"{name} holds more than {MOST_VALUES:,} values once its aliases are expanded: use fewer aliases."
         )
     return content
 

@@ -86,7 +86,7 @@ def _command(command: str, *rest: str) -> int:
     try:
         os.getcwd()  # noqa: PTH109 - the path itself is not used
     except OSError as error:
-        raise InputError("The folder that this command was called in is gone: change to another one.") from error
+        raise InputError("The current folder no longer exists: change to another one.") from error
     programs.keep()
     os.environ["JAX_ENABLE_X64"] = "0"  # results are computed in 32 bits, whatever the surroundings ask of JAX
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA reports slow compilation as an error

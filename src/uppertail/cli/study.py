@@ -35,7 +35,7 @@ def main(config: Values) -> int:
     if config.study is None:
         raise InputError("Which study? `uppertail study STUDY.yaml`, or the folder of one.")
     if config.workers is not None and config.workers < 1:
-        raise InputError(f"workers is {config.workers}: use 1 or more, or leave it out for one to a core.")
+        raise InputError(f"workers is {config.workers}: use 1 or more, or leave it out for one per core.")
     if config.scheduler is not None and (config.launcher != "here" or config.workers is not None):
         raise InputError(f"The scheduler {config.scheduler} has workers already: leave out --workers and --launcher.")
     file, folder = _places(config.study, config.out)
@@ -110,7 +110,7 @@ def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, An
         settings = flat(yaml.safe_load(asked.config))
         same = names.setdefault(key(settings), cell.name)
         if same != cell.name:
-            raise InputError(f"The cells {same} and {cell.name} ask for the same: leave one of them out.")
+            raise InputError(f"The cells {same} and {cell.name} have the same settings: leave one of them out.")
         found[cell.name] = settings
         saved = settings_of(place)
         if other := None if saved is None else next(differences(saved, settings), None):

@@ -121,11 +121,11 @@ def require_trust(folder: Path, trust: bool | None) -> None:
     if trust is None:
         raise InputError(f"{what}, and this command runs none: train with --record distributions, which it then reads.")
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
-        print(f"{what}, and it was not made by you on this machine. Run that code? [y/N] ", end="", file=sys.stderr)
+        print(f"{what}, and you did not make it on this machine. Run that code? [y/N] ", end="", file=sys.stderr)
         if input().strip().lower() in ("y", "yes"):
             return
     raise InputError(
-        f"{what}, and it was not made by you on this machine: read that code, then add --trust (in Python, trust=True)."
+        f"{what}, and you did not make it on this machine: read that code, then add --trust (in Python, trust=True)."
     )
 
 

@@ -133,7 +133,7 @@ class TreasureChain(SameSuccess, StateBuilder):
         if not 0 <= self.distractors <= self.length:
             raise InputError(
                 f"distractors is {self.distractors}, but a Chain of length {self.length} has room for 0 to "
-                f"{self.length}: use a number of these."
+                f"{self.length}: use a number in this range."
             )
         if not 0 < self.small_reward < 1:
             raise InputError(

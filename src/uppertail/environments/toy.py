@@ -69,12 +69,12 @@ class RiskyArm(StateBuilder):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.length < 0:
-            raise InputError(f"length is {self.length}, but a corridor has 0 states or more.")
+            raise InputError(f"length is {self.length}, but a corridor cannot have fewer than 0 states: use 0 or more.")
         for name in ("sure", "mean"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"{name} is {getattr(self, name)}, but both arms pay: use a finite number above 0.")
         if not 0 < self.chance < 1:
-            raise InputError(f"chance is {self.chance}, but a lottery may be won and lost: use one in (0, 1).")
+            raise InputError(f"chance is {self.chance}, but a lottery can be won or lost: use a probability in (0, 1).")
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         states, shape = self.length + 1, (self.length + 1, 2, 2)

@@ -78,7 +78,7 @@ class MemberThompson(ExplorationPolicy):
             raise InputError(f"within is {self.within}: use a finite number, 0 or more; 0 leaves the spread out.")
         if self.draws and self.within:
             raise InputError(
-                f"draws is {self.draws} and within is {self.within}, but draws hold the spread already: set one to 0."
+                f"draws is {self.draws} and within is {self.within}, but draws contain the spread: set one to 0."
             )
 
     def begin(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:

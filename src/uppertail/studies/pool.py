@@ -99,7 +99,9 @@ def outcomes(work: Work, cells: Iterator[Cell], client: Any) -> Iterator[tuple[C
             for future in [each for each in running if each.done()]:
                 yield running.pop(future), _outcome(future)
     except (CancelledError, CommClosedError) as error:
-        raise InputError("The Dask scheduler is gone; what is done is kept: start it, then call again.") from error
+        raise InputError(
+            "The Dask scheduler is gone; finished cells are kept: start it, then repeat the command."
+        ) from error
 
 
 def _outcome(future: Any) -> Outcome:
@@ -113,8 +115,8 @@ def _outcome(future: Any) -> Outcome:
         raise
     except Exception as error:  # such as a package that it lacks
         raise InputError(
-            f"A worker cannot run cells ({type(error).__name__}: {message_of(error)}); what is done is kept: mend the "
-            "worker, then call again."
+            f"A worker cannot run cells ({type(error).__name__}: {message_of(error)}); finished cells are kept: "
+            "fix the worker, then repeat the command."
         ) from error
 
 
@@ -174,7 +176,7 @@ def _jobs(launcher: str, workers: int, parameters: Mapping[str, Any], folder: Pa
     cluster_class = getattr(dask_jobqueue, f"{launcher.upper()}Cluster")
     command = cluster_class.job_cls.submit_command
     if shutil.which(command) is None:
-        raise InputError(f"There is no {command} here: call the launcher {launcher} where it works, or use --workers.")
+        raise InputError(f"There is no {command} here: run the command where it works, or use --workers.")
     exports = [f"export {name}={value}" for name, value in SETTINGS.items()]
     asked = {**JOBS, "job_script_prologue": exports, "log_directory": str(folder / "jobs")}
     asked |= {"scheduler_options": {"dashboard_address": DASHBOARD}, **parameters}

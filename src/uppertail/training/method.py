@@ -58,7 +58,7 @@ class Method:
     def chosen_learner(self) -> LearnerBuilder:
         """The learner, which `resolved` has chosen where it was open."""
         if self.learner is None:
-            raise InputError("The learner is open until a run has chosen it: give one, for example LeastSquares.")
+            raise InputError("No learner is chosen before a run begins: give one, for example LeastSquares.")
         return self.learner
 
     def learns(self, encoding: Encoding, settings: Settings) -> Learner:
@@ -96,7 +96,7 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
         return dataclasses.replace(method, **filled), settings
     if asked:
         raise InputError(
-            f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does without: leave "
+            f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does not use: leave "
             "it out, or use --learner GradientDescent."
         )
     return method, settings

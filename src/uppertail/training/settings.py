@@ -39,8 +39,8 @@ class Settings:
         seed: the base seed; run k uses seed + k.
         episodes: a run ends after this many episodes.
         steps: a run ends after this many environment steps, if that comes first; null: no limit.
-        until: a run ends earlier, at the end of a chunk, once every seed is done: solved (as `solved_episode` has it)
-            or return=NUMBER (its mean return over 50 episodes in a row was at least that); null: it does not.
+        until: end the run early, at the end of a chunk, once every seed is solved (`solved`), or has had a mean return
+            of at least NUMBER over 50 episodes in a row (`return=NUMBER`); null: run to the limits.
         num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
         discount: discount per step, in [0, 1].
         learning_rate: step size of Adam, above 0.
@@ -53,7 +53,7 @@ class Settings:
         width: units in each hidden layer, short for --network.width; null: as the network has it.
         hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
-        batch_size: transitions per update: half of it fresh data, the rest replay.
+        batch_size: transitions per update: at most half are fresh data, the rest are replayed.
         replay_size: transitions that the replay buffer holds.
         rollout_steps: environment steps between updates, taken with a fixed policy; null: 4 for tables and 8 for
             vectors by least squares, 16 else.
@@ -136,5 +136,5 @@ class Settings:
     def steps_per_rollout(self) -> int:
         """Environment steps between updates: `rollout_steps`, which the learner has filled in where it was open."""
         if self.rollout_steps is None:
-            raise InputError("rollout_steps is open until a run has chosen its learner: give it a number.")
+            raise InputError("rollout_steps depends on the learner, which no run has chosen yet: give it a number.")
         return self.rollout_steps

@@ -41,7 +41,7 @@ class LearnedFile:
         path = folder / records.NETWORKS
         if not path.is_file():
             raise InputError(
-                f"The run in {folder} left no {records.NETWORKS}: train it again, or resume it if it has checkpoints."
+                f"The run in {folder} has no {records.NETWORKS}: train it again, or resume it if it has checkpoints."
             )
         try:
             return cls(path, *checkpoint.read(path))

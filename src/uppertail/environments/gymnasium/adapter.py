@@ -96,7 +96,7 @@ def close_quietly(env: Any) -> None:
 def checked_reset(returned: Any) -> tuple[Any, dict[str, Any]]:
     """The first observation and the info that a reset returns; ValueError if it returns something else."""
     if not isinstance(returned, tuple | list) or len(returned) != 2:
-        raise ValueError("its reset gives no pair of an observation and an info, as Gymnasium's does")
+        raise ValueError("its reset does not return an observation and an info, as Gymnasium's does")
     first, info = returned
     return first, info
 

@@ -57,8 +57,8 @@ class FromGymnasium(GymnasiumBuilder):
         made = super().make()
         if any(made.unwrapped is before() for before in self._made):
             raise InputError(
-                f"{self.id} gives the same environment again: give a function that makes a new one at each call, as in "
-                "train(lambda: MyEnvironment())."
+                f"{self.id} returns the same environment again: give a function that makes a new one at each call, as "
+                "in train(lambda: MyEnvironment())."
             )
         self._made.append(weakref.ref(made.unwrapped))
         return made

@@ -76,7 +76,7 @@ def _resolved(asked: Any) -> tuple[str, dict[str, Any], Callable[..., Any]]:
     path = f"{asked.__module__}.{asked.__qualname__}"
     if "<" in path or _load(path) is not asked:
         raise InputError(
-            f"The wrapper {path} cannot be found again by its name: define it at the top of a module, or train a "
+            f"The wrapper {path} cannot be found again by its name: define it at the top level of a module, or train a "
             "function that makes the wrapped environment."
         )
     return path, {}, asked
