@@ -27,9 +27,9 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[["TrainingProgres
             yield write
         return
     columns = (
-        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=4)),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=3)),
         BarColumn(bar_width=6),
-        TextColumn("{task.fields[status]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=9)),
+        TextColumn("{task.fields[status]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=11)),
         TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True, min_width=5)),
     )
     with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
