@@ -1,5 +1,6 @@
 """MiniGrid, by benchmarks/minigrid_runs.py."""
 
+import itertools
 import json
 import math
 import statistics
@@ -23,24 +24,24 @@ def runs_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*-seeds-*.json"))]
 
 
-def peers_of(folder: Path) -> list[dict[str, Any]]:
+def peers_of(folder: Path, name: str = "peers.json") -> list[dict[str, Any]]:
     """The peers' runs in a folder, one for each seed."""
-    path = folder / "peers.json"
+    path = folder / name
     return json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
 
 
 def grids() -> list[list[str]]:
-    """MiniGrid: when each seed was solved."""
+    """MiniGrid: when each seed was solved; of peers by training episodes and, once all seeds are there, greedy ones."""
     rows = [["environment", "agent", "solved", "after these steps, each seed", "median steps", "median episodes"]]
     folder = RESULTS / "minigrid"
-    peers = peers_of(folder)
+    judged = {"": peers_of(folder), ", greedy": peers_of(folder, "peers_greedy.json")}
     for run in runs_of(folder):
         rows.append([run["env"], "Gaussian, UCB", *_solved(run["solved_step"], run["solved_episode"])])
-        for algorithm, told in AGENTS.items():
+        for (algorithm, told), (how, peers) in itertools.product(AGENTS.items(), judged.items()):
             theirs = [each for each in peers if (each["algorithm"], each["env"]) == (algorithm, run["env"])]
-            if theirs:
+            if len(theirs) == len(run["solved_step"]):
                 times = ([each[f"solved_{unit}"] for each in theirs] for unit in ("step", "episode"))
-                rows.append([run["env"], told, *_solved(*times)])
+                rows.append([run["env"], told + how, *_solved(*times)])
     return rows
 
 
