@@ -1,4 +1,4 @@
-"""Documents that hold programs: every program runs."""
+"""Tables of documents are those of the results, and examples of public names hold."""
 
 import doctest
 import importlib.util
@@ -13,24 +13,8 @@ import pytest
 import uppertail
 from uppertail import loggers
 from uppertail.networks.perceptrons import Perceptrons
-from uppertail.policies import ExplorationPolicy
 
 DOCS = Path(__file__).parents[1] / "docs"
-
-
-def run(document: str) -> dict[str, Any]:
-    """The names that a document's Python blocks define, run one after another."""
-    names: dict[str, Any] = {"__name__": "document"}
-    for block in re.findall(r"^```python\n(.*?)^```", (DOCS / document).read_text(encoding="utf-8"), re.M | re.S):
-        exec(compile(block, document, "exec"), names)
-    return names
-
-
-@pytest.mark.slow
-def test_every_part_on_the_page_about_parts_can_be_trained_with() -> None:
-    names = run("parts.md")
-    assert names["result"].record.episodes[0].returns.size == 64
-    assert isinstance(names["Boltzmann"](), ExplorationPolicy)
 
 
 def test_tables_of_documents_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,7 @@ def test_every_program_runs(page: Path) -> None:
         ran += 1
     if page.name == "parts.md":
         assert names["result"].record.episodes[0].returns.size == 64
+        assert isinstance(names["Boltzmann"](), uppertail.ExplorationPolicy)
     if page.name == "notebook.ipynb":
         assert max(names["result"].record.greedy_returns) == 1.0  # its text says so
         assert names["z"].mean.shape == (15, 2)

@@ -54,9 +54,9 @@ class EnvironmentFailedError(InputError):
     """An environment raised an exception, or gave a number that is not finite; its text says which, and when."""
 
 
-def import_extra(package: str, extra: str) -> Any:
+def import_extra(package: str, needed: str) -> Any:
     """A package that an environment needs; InputError if it is not installed, or does not work here."""
-    remedy = f"run `pip install 'uppertail[{extra}]'`"
+    remedy = f"run `pip install {needed}`"
     try:
         return importlib.import_module(package)
     except ModuleNotFoundError as error:

@@ -14,6 +14,7 @@ from uppertail.errors import InputError, short_text
 from uppertail.schema import require_type
 
 METHODS = ("reset_env", "step_env", "action_space", "observation_space")  # of an environment in gymnax's form
+NEEDED = "gymnax six"  # what pip has to install: gymnax imports six without declaring it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Gymnax(GymnaxBuilder):
         kwargs = self.kwargs or {}
         module, colon, name = self.id.partition(":")
         if not colon:
-            gymnax = import_extra("gymnax", "gymnax")
+            gymnax = import_extra("gymnax", NEEDED)
             known = list(gymnax.registered_envs)
             return make_registered("gymnax", self.id, known, lambda: gymnax.make(self.id, **kwargs)[0])
         try:
@@ -82,8 +83,8 @@ class Gymnax(GymnaxBuilder):
         return Gymnax(made).environment
 
     def picture(self, state: Any) -> np.ndarray:
-        import_extra("gymnax", "gymnax")
-        visualizer = import_extra("gymnax.visualize.visualizer", "gymnax")
+        import_extra("gymnax", NEEDED)
+        visualizer = import_extra("gymnax.visualize.visualizer", NEEDED)
         shown = visualizer.Visualizer(self.rules.env, self.rules.params, [state])
         try:
             shown.init()
