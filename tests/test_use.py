@@ -139,6 +139,8 @@ def test_a_gaussians_distribution_is_scipys(chain):
     np.testing.assert_allclose(z.quantiles(levels), expected, rtol=1e-3, atol=1e-5)
     assert (z.probabilities, z.bins) == (None, None)
     assert repr(z).splitlines()[1].split()[:2] == ["0", f"{z.mean[0]:.4g}"]
+    longest = dataclasses.replace(z, mean=np.full(2, -3.412e-11), std=np.full(2, -3.412e-11))
+    assert repr(longest).splitlines()[1].split()[:3] == ["0", "-3.412e-11", "-3.412e-11"]
     for wrong in ([0.0], [0.5, 1.0], [float("nan")]):
         with pytest.raises(InputError, match="levels is"):
             z.quantiles(wrong)

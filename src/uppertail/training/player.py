@@ -72,8 +72,8 @@ class ActionReturns:
         if self.mean.ndim > 1:
             return f"ActionReturns of {len(self.mean)} observations and {self.mean.shape[1]} actions"
         rows = np.column_stack([self.mean, self.std, self.quantiles([0.05, 0.5, 0.95])])
-        lines = [f"{action:6}{''.join(f'{number:10.4g}' for number in row)}" for action, row in enumerate(rows)]
-        return "\n".join(["action" + "".join(f"{name:>10}" for name in ("mean", "std", "5%", "50%", "95%")), *lines])
+        lines = [f"{action:6}{''.join(f'{number:11.4g}' for number in row)}" for action, row in enumerate(rows)]
+        return "\n".join(["action" + "".join(f"{name:>11}" for name in ("mean", "std", "5%", "50%", "95%")), *lines])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
