@@ -39,6 +39,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "limits-lake": limits.lakes,
     "limits-tables": limits.tables,
     "minigrid": grids.grids,
+    "minigrid-greedy": grids.greedy,
     "limits-sea": limits.of_limits("sea"),
     "before": older.older,
     "depths": older.depths,

@@ -1,6 +1,5 @@
 """MiniGrid, by benchmarks/minigrid_runs.py."""
 
-import itertools
 import json
 import math
 import statistics
@@ -31,17 +30,30 @@ def peers_of(folder: Path, name: str = "peers.json") -> list[dict[str, Any]]:
 
 
 def grids() -> list[list[str]]:
-    """MiniGrid: when each seed was solved; of peers by training episodes and, once all seeds are there, greedy ones."""
+    """MiniGrid: when each seed was solved."""
     rows = [["environment", "agent", "solved", "after these steps, each seed", "median steps", "median episodes"]]
     folder = RESULTS / "minigrid"
-    judged = {"": peers_of(folder), ", greedy": peers_of(folder, "peers_greedy.json")}
+    peers = peers_of(folder)
     for run in runs_of(folder):
         rows.append([run["env"], "Gaussian, UCB", *_solved(run["solved_step"], run["solved_episode"])])
-        for (algorithm, told), (how, peers) in itertools.product(AGENTS.items(), judged.items()):
+        for algorithm, told in AGENTS.items():
             theirs = [each for each in peers if (each["algorithm"], each["env"]) == (algorithm, run["env"])]
-            if len(theirs) == len(run["solved_step"]):
+            if theirs:
                 times = ([each[f"solved_{unit}"] for each in theirs] for unit in ("step", "episode"))
-                rows.append([run["env"], told + how, *_solved(*times)])
+                rows.append([run["env"], told, *_solved(*times)])
+    return rows
+
+
+def greedy() -> list[list[str]]:
+    """MiniGrid: when a peer's greedy policy was near the best return, beside its training episodes and ours."""
+    folder = RESULTS / "minigrid"
+    told = {(each["algorithm"], each["env"], each["seed"]): each["solved_step"] for each in peers_of(folder)}
+    ours = {run["env"]: run["solved_step"] for run in runs_of(folder)}
+    rows = [["environment", "layout", "agent", "its greedy policy", "its training episodes", "Gaussian, UCB"]]
+    for each in sorted(peers_of(folder, "peers_greedy.json"), key=lambda each: (each["env"], each["seed"])):
+        algorithm, env, seed = each["algorithm"], each["env"], each["seed"]
+        steps = each["solved_step"], told[algorithm, env, seed], ours[env][seed]
+        rows.append([env, str(seed), AGENTS[algorithm], *("not" if step is None else f"{step:,}" for step in steps)])
     return rows
 
 
