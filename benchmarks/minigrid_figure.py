@@ -15,21 +15,21 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from documents.grids import AGENTS, peers_of, runs_of
 from minigrid_marks import LAST, SHARE, STEPS, last_means
-from uppertail.analysis.figures import COLOURS, Figure, own_style, save
+from uppertail.analysis.figures import COLORS, Figure, own_style, save
 
 COLUMNS = 3
 FIRST = 400
 """Where the axis of steps begins; it ends at the limit."""
 
 OURS = "ours"
-COLOUR_OF = {
-    OURS: COLOURS[0],
+COLOR_OF = {
+    OURS: COLORS[0],
     "DQN": "0.45",
-    "DQN, shorter": COLOURS[3],
-    "QRDQN": COLOURS[1],
-    "PPO": COLOURS[2],
+    "DQN, shorter": COLORS[3],
+    "QRDQN": COLORS[1],
+    "PPO": COLORS[2],
 }
-"""The colour of each agent that is drawn."""
+"""The color of each agent that is drawn."""
 
 
 class Curve(NamedTuple):
@@ -60,7 +60,7 @@ def curves(folder: Path) -> list[Curve]:
     for run in runs_of(folder):
         seeds = zip(run["best_return"], run["returns"], run["lengths"], strict=True)
         found += [Curve(run["env"], OURS, best, np.array(ret), np.array(steps)) for best, ret, steps in seeds]
-    for run in (each for each in peers_of(folder) if each["algorithm"] in COLOUR_OF):
+    for run in (each for each in peers_of(folder) if each["algorithm"] in COLOR_OF):
         returns, lengths = np.array(run["returns"]), np.array(run["lengths"])
         found.append(Curve(run["env"], run["algorithm"], run["best_return"], returns, lengths))
     return found
@@ -79,11 +79,11 @@ def draw(found: list[Curve], stem: Path) -> None:
     figure = Figure(figsize=(9.0, 2.5 * rows + 0.5), layout="constrained")
     panels = figure.subplots(rows, COLUMNS, sharey=True, squeeze=False).ravel()
     for axes, name in zip(panels, names, strict=False):
-        for agent, colour in COLOUR_OF.items():
+        for agent, color in COLOR_OF.items():
             label = AGENTS.get(agent, "Gaussian, UCB")
             own = [curve for curve in found if (curve.env, curve.agent) == (name, agent)]
             for place, curve in enumerate(own):
-                axes.plot(*curve.points(), color=colour, linewidth=1.1, label="" if place else label, alpha=0.8)
+                axes.plot(*curve.points(), color=color, linewidth=1.1, label="" if place else label, alpha=0.8)
         axes.axhline(SHARE, color="0.8", linewidth=0.8, zorder=0)
         axes.set(title=name, xlabel="environment steps", ylim=(-0.03, 1.03))
         axes.set_xscale("log")

@@ -17,7 +17,7 @@ from common import options, write
 from contest import machine
 from contest.contestants import Ours
 from contest.load import Load
-from uppertail.analysis.figures import COLOURS, save
+from uppertail.analysis.figures import COLORS, save
 from uppertail.training.process import hardware
 
 SEEDS, TURNS, SECONDS = 4, 3, 1.5
@@ -54,7 +54,7 @@ def draw(stem: Path, rows: list[dict[str, Any]]) -> None:
         points = [row for row in rows if row["axis"] == axis]
         values = [row["value"] for row in points]
         cost = [1e6 / row["steps_per_second"] for row in points]
-        axes.loglog(values, cost, "o-", color=COLOURS[0], label="measured")
+        axes.loglog(values, cost, "o-", color=COLORS[0], label="measured")
         middle = len(points) // 2
         expected = [row["flops_per_step"] / points[middle]["flops_per_step"] * cost[middle] for row in points]
         axes.loglog(values, expected, "--", color="0.5", label="as the arithmetic")

@@ -22,7 +22,7 @@ from uppertail.analysis.figures import own_style
 SECONDS, LAST_SECONDS = 0.35, 4.0
 """How long each frame and the last one are shown."""
 
-COLOURS = 128
+COLORS = 128
 """Colors of the file."""
 
 
@@ -69,7 +69,7 @@ def frame(result: ut.TrainingResult, observations: np.ndarray, moment: int) -> I
     right.spines[["top", "right"]].set_visible(False)
     file = io.BytesIO()
     figure.savefig(file, format="png")
-    return Image.open(file).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+    return Image.open(file).convert("RGB").quantize(COLORS, Image.Quantize.MAXCOVERAGE)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from reproduction.cells import Cell, CellResult
 from reproduction.drawing import shapes
 from reproduction.drawing.transitions import Transition, chain_walk, transitions
-from uppertail.analysis.figures import COLOURS, own_style, save
+from uppertail.analysis.figures import COLORS, own_style, save
 from uppertail.environments import Chain, FiniteMDP
 from uppertail.records import describe
 from uppertail.training.loop import seed_keys
@@ -24,7 +24,7 @@ FIRST, LAST = 4, 2
 STEP, NAMES, ROW, DROP, LEGEND = 1.0, 1.4, 1.55, 0.72, 0.4
 """Inches: between states, for the names of the rows, per row, down to where a wrong action ends, for the legend."""
 TOP = 0.45
-GOES_ON, ENDS = COLOURS[2], COLOURS[1]
+GOES_ON, ENDS = COLORS[2], COLORS[1]
 
 
 def cells(quick: bool) -> list[Cell]:
@@ -64,7 +64,7 @@ def chain_domain_figure(stem: Path, mdps: dict[str, FiniteMDP]) -> None:
         axes.text(0.12, ROW - TOP, name.replace(", ", ",\n"), va="center", fontsize=9.5)
         _row(axes, walk, transitions(mdps[name]), mdps[name].num_actions)
     looks = {"correct action": (GOES_ON, shapes.HEAVY), "wrong action": (ENDS, shapes.LIGHT)}
-    lines = [Line2D([], [], color=colour, linewidth=wide, label=name) for name, (colour, wide) in looks.items()]
+    lines = [Line2D([], [], color=color, linewidth=wide, label=name) for name, (color, wide) in looks.items()]
     lines.append(
         Line2D([], [], color="0.75", markeredgecolor=shapes.INK, marker="s", linestyle="none", label="end of episode")
     )

@@ -285,7 +285,7 @@ def surprise(
 
 
 def log_density_of(family: ReturnDistribution[Any], z: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """log p in float64; of a categorical, p_i / bin width at its centres."""
+    """log p in float64; of a categorical, p_i / bin width at its centers."""
     p = {name: np.asarray(leaf, np.float64) for name, leaf in z._asdict().items()}
     if isinstance(family, Categorical):
         return lambda _: p["log_probabilities"] - math.log(family.bin_width)

@@ -67,7 +67,7 @@ def test_motion_is_that_of_a_rod_on_a_cart() -> None:
         ({"theta": math.acos(0.5) + 0.02}, 1, 0.0),  # lower than is asked for
         ({"theta": math.acos(0.5) - 0.02}, 1, 1.0),
         ({"theta": 0.0, "theta_dot": 1.1}, 1, 0.0),  # it swings through
-        ({"theta": 0.0, "x": -1.1}, 1, 0.0),  # too far from the centre
+        ({"theta": 0.0, "x": -1.1}, 1, 0.0),  # too far from the center
         ({"theta": 0.0, "x": 0.9}, 1, 1.0),
         ({"theta": math.acos(0.5) + 0.005, "theta_dot": -0.9}, 1, 1.0),  # judged where the step ends
         ({"theta": math.acos(0.5) - 0.005, "theta_dot": 0.8}, 1, 0.0),

@@ -136,7 +136,7 @@ def exact(z: Any) -> SimpleNamespace:
     return SimpleNamespace(**fields)
 
 
-def exact_centres(family: Categorical) -> np.ndarray:
+def exact_centers(family: Categorical) -> np.ndarray:
     assert family.low is not None and family.high is not None
     edges = np.linspace(family.low, family.high, family.bins + 1)
     return (edges[1:] + edges[:-1]) / 2
@@ -164,10 +164,10 @@ def integral(f: Callable[[float], float], means: np.ndarray, stds: np.ndarray) -
 
 def project(family: Categorical, points: np.ndarray, mass: np.ndarray) -> np.ndarray:
     """The projection of Bellemare et al. (2017, Algorithm 1): floor, ceiling, and a share for each."""
-    centres = exact_centres(family)
+    centers = exact_centers(family)
     projected = np.zeros(family.bins)
     for point, share in zip(points, mass, strict=True):
-        position = (min(max(point, centres[0]), centres[-1]) - centres[0]) / (centres[1] - centres[0])
+        position = (min(max(point, centers[0]), centers[-1]) - centers[0]) / (centers[1] - centers[0])
         below = min(math.floor(position), family.bins - 1)
         above = min(below + 1, family.bins - 1)
         projected[below] += share * (1 - (position - below))
@@ -232,11 +232,11 @@ def test_categorical_backup_within_the_support(
     family: Categorical, data: st.DataObject, place: float, discount: float
 ) -> None:
     """The projection keeps the mean, and adds at most a quarter of a squared bin to the variance."""
-    do, centres = compiled(family), exact_centres(family)
+    do, centers = compiled(family), exact_centers(family)
     z = do.from_outputs(outputs_of(family, data))
-    reward = (1 - discount) * (centres[0] + place * (centres[-1] - centres[0]))
+    reward = (1 - discount) * (centers[0] + place * (centers[-1] - centers[0]))
     backed_up = do.backup(z, number(reward), number(discount))
-    span = centres[-1] - centres[0]
+    span = centers[-1] - centers[0]
     np.testing.assert_allclose(do.mean(backed_up), reward + discount * float(do.mean(z)), atol=2e-6 * span)
     variance, scaled = float(do.std(backed_up)) ** 2, (discount * float(do.std(z))) ** 2
     assert scaled - 1e-5 * span**2 <= variance <= scaled + family.bin_width**2 / 4 + 1e-5 * span**2
@@ -260,27 +260,27 @@ def test_categorical_backup_by_whole_bins_is_exact(family: Categorical, data: st
 @given(data=st.data(), reward=st.floats(-20.0, 20.0, width=32), discount=discounts)
 def test_categorical_projection(family: Categorical, data: st.DataObject, reward: float, discount: float) -> None:
     """Every atom is shared between its neighbours; what leaves the support stays at its edge, and no mass is lost."""
-    do, centres = compiled(family), exact_centres(family)
+    do, centers = compiled(family), exact_centers(family)
     z = do.from_outputs(outputs_of(family, data))
-    points = reward + discount * centres
+    points = reward + discount * centers
     backed_up = do.backup(z, number(reward), number(discount))
     np.testing.assert_allclose(exact(backed_up).p, project(family, points, exact(z).p), atol=2e-5)
     np.testing.assert_allclose(exact(backed_up).p.sum(), 1.0, atol=1e-6)
-    clipped_mean = np.sum(exact(z).p * np.clip(points, centres[0], centres[-1]))
-    np.testing.assert_allclose(do.mean(backed_up), clipped_mean, atol=1e-5 * (centres[-1] - centres[0]))
+    clipped_mean = np.sum(exact(z).p * np.clip(points, centers[0], centers[-1]))
+    np.testing.assert_allclose(do.mean(backed_up), clipped_mean, atol=1e-5 * (centers[-1] - centers[0]))
 
 
 @given(data=st.data(), reward=st.floats(-2.0, 2.0, width=32), discount=discounts)
 def test_printed_projection(data: st.DataObject, reward: float, discount: float) -> None:
     """The appendix as it is printed: every atom reaches all the bins above it, so mass has to be normalized."""
     family = CATEGORICAL_PRINTED_PROJECTION
-    do, centres = compiled(family), exact_centres(family)
+    do, centers = compiled(family), exact_centers(family)
     z = do.from_outputs(outputs_of(family, data))
     q = np.zeros(family.bins)
     for i in range(family.bins):
         for j in range(family.bins):
-            point = min(max(reward + discount * centres[j], centres[0]), centres[-1])
-            q[i] += exact(z).p[j] * min(max(1 - (point - centres[i]) / family.bin_width, 0.0), 1.0)
+            point = min(max(reward + discount * centers[j], centers[0]), centers[-1])
+            q[i] += exact(z).p[j] * min(max(1 - (point - centers[i]) / family.bin_width, 0.0), 1.0)
     backed_up = do.backup(z, number(reward), number(discount))
     np.testing.assert_allclose(exact(backed_up).p, q / q.sum(), atol=1e-5)
 
@@ -489,7 +489,7 @@ def test_categorical_density_is_a_histogram(family: Categorical, data: st.DataOb
     do = compiled(family)
     z = do.from_outputs(outputs_of(family, data))
     for offset in (-0.45, 0.0, 0.45):
-        points = jnp.asarray(exact_centres(family) + offset * family.bin_width, jnp.float32)
+        points = jnp.asarray(exact_centers(family) + offset * family.bin_width, jnp.float32)
         np.testing.assert_allclose(do.density(z, points), exact(z).p / family.bin_width, rtol=1e-5)
     outside = jnp.asarray([family.low - 0.01, family.high + 0.01, family.low - 100.0, family.high + 100.0])
     np.testing.assert_array_equal(do.density(z, outside), 0.0)
@@ -498,11 +498,11 @@ def test_categorical_density_is_a_histogram(family: Categorical, data: st.DataOb
 @given(data=st.data())
 def test_categorical_mean_and_std(data: st.DataObject) -> None:
     family = CATEGORICALS[2]
-    do, centres = compiled(family), exact_centres(family)
+    do, centers = compiled(family), exact_centers(family)
     z = do.from_outputs(outputs_of(family, data))
-    mean = np.sum(exact(z).p * centres)
+    mean = np.sum(exact(z).p * centers)
     np.testing.assert_allclose(do.mean(z), mean, rtol=1e-5, atol=1e-4)
-    np.testing.assert_allclose(do.std(z), np.sqrt(np.sum(exact(z).p * (centres - mean) ** 2)), rtol=1e-4)
+    np.testing.assert_allclose(do.std(z), np.sqrt(np.sum(exact(z).p * (centers - mean) ** 2)), rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -523,8 +523,8 @@ def test_categorical_samples_follow_the_probabilities() -> None:
     family = CATEGORICALS[0]
     z = family.from_outputs(jnp.linspace(-1.0, 1.0, 7))
     draws = np.asarray(compiled(family).samples(jax.random.key(0), z))
-    bins = np.round((draws - exact_centres(family)[0]) / family.bin_width).astype(int)
-    np.testing.assert_allclose(draws, exact_centres(family)[bins], atol=1e-6)
+    bins = np.round((draws - exact_centers(family)[0]) / family.bin_width).astype(int)
+    np.testing.assert_allclose(draws, exact_centers(family)[bins], atol=1e-6)
     p = exact(z).p
     assert scipy.stats.chisquare(np.bincount(bins, minlength=7), SAMPLES * p / p.sum()).pvalue > 1e-4
 
@@ -713,13 +713,13 @@ def test_a_density_is_per_unit_of_return(family: Any, data: st.DataObject, place
 
 @over(CATEGORICALS)
 @given(data=st.data())
-def test_categorical_log_density_of_a_centre(family: Categorical, data: st.DataObject) -> None:
-    """What a draw has: log p_i - log(bin width), at exactly the centre."""
+def test_categorical_log_density_of_a_center(family: Categorical, data: st.DataObject) -> None:
+    """What a draw has: log p_i - log(bin width), at exactly the center."""
     do = compiled(family)
     z = do.from_outputs(outputs_of(family, data))
-    at_centres = do.log_density(z, jnp.asarray(family.centers))
+    at_centers = do.log_density(z, jnp.asarray(family.centers))
     np.testing.assert_allclose(
-        at_centres, exact(z).log_probabilities - math.log(family.bin_width), rtol=1e-5, atol=1e-6
+        at_centers, exact(z).log_probabilities - math.log(family.bin_width), rtol=1e-5, atol=1e-6
     )
 
 

@@ -33,6 +33,15 @@ def test_tables_of_documents_are_those_of_the_results(monkeypatch: pytest.Monkey
         assert wrong != text and tables.renewed(wrong) == text
 
 
+def test_methods_that_the_table_of_equations_names_are_in_the_code() -> None:
+    code = [path.read_text(encoding="utf-8") for path in (DOCS.parent / "src").rglob("*.py")]
+    named = set(re.findall(r"`([A-Z]\w+)\.(\w+)`", (DOCS / "equations.md").read_text(encoding="utf-8")))
+    assert len(named) > 20
+    for owner, name in named:
+        files = [text for text in code if re.search(rf"^class {owner}\b", text, re.M)]
+        assert any(re.search(rf"^    (def {name}\b|{name}:)", text, re.M) for text in files), f"{owner}.{name}"
+
+
 TRAINED_WITH = (
     "ActionReturns",
     "GradientDescent",

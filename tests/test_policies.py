@@ -61,7 +61,7 @@ def test_ucb_scores_by_hand() -> None:
 
 
 def test_ucb_scores_of_a_categorical_by_hand() -> None:
-    """Half on each of the centres 0.1 and 0.3 has standard deviation 0.1; all on 0.3 has none."""
+    """Half on each of the centers 0.1 and 0.3 has standard deviation 0.1; all on 0.3 has none."""
     family = Categorical(7, -0.2, 1.2)
     outputs = jnp.full((2, 7), -jnp.inf).at[0, 1:3].set(0.0).at[1, 2].set(0.0)
     scores = UCB(2.0, 2.0).scores(jax.random.key(0), alone(family, jax.vmap(family.from_outputs)(outputs)))

@@ -5,9 +5,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from uppertail.analysis.figures import COLOURS, own_style, save
+from uppertail.analysis.figures import COLORS, own_style, save
 
-OURS, PEERS = COLOURS[0], "0.6"
+OURS, PEERS = COLORS[0], "0.6"
 
 
 @own_style
@@ -26,8 +26,8 @@ def draw(stem: Path, document: dict[str, Any]) -> None:
     for axes, depth in zip(panels, depths, strict=True):
         shown = [row for row in rows if row["hidden_layers"] == depth]
         names = [row["label"].rpartition(", ")[0] for row in shown]
-        colours = [OURS if row["ours"] else PEERS for row in shown]
-        axes.scatter([row["steps_per_second"] for row in shown], names, color=colours, s=36, zorder=3)
+        colors = [OURS if row["ours"] else PEERS for row in shown]
+        axes.scatter([row["steps_per_second"] for row in shown], names, color=colors, s=36, zorder=3)
         for place, row in enumerate(shown):
             times = row.get("times", {}).get("DQN")
             text = f"   {row['steps_per_second']:,.0f}" + (f"  ({times:g} × DQN)" if times else "")

@@ -11,14 +11,14 @@ from reproduction.drawing import shapes
 from reproduction.drawing.learned_returns import LearnedReturn, Moment
 from reproduction.drawing.panel import SHAPE, shape, span
 from reproduction.drawing.transitions import Transition, chain_walk, transitions
-from uppertail.analysis.figures import COLOURS, own_style, save
+from uppertail.analysis.figures import COLORS, own_style, save
 from uppertail.environments import FiniteMDP
 
 LEFT, WIDTH, GAP, RIGHT = 0.8, 1.12, 0.14, 0.15
 HEIGHT, ROW_GAP, HEADING, TOP, BOTTOM = 0.68, 0.24, 0.62, 0.04, 0.55
 """All in inches."""
-CORRECT = {"edgecolor": COLOURS[2], "linewidth": 2.4, "linestyle": "-"}
-WRONG = {"edgecolor": COLOURS[1], "linewidth": 1.0, "linestyle": (0, (4, 2))}
+CORRECT = {"edgecolor": COLORS[2], "linewidth": 2.4, "linestyle": "-"}
+WRONG = {"edgecolor": COLORS[1], "linewidth": 1.0, "linestyle": (0, (4, 2))}
 SMALL = 7.5
 
 

@@ -90,7 +90,7 @@ def _triangles(axes: Axes, episodes: list[float], style: Style, place: int) -> N
     raised = ScaledTranslation(0.0, (place + 0.5) * TRIANGLE / 72, axes.figure.dpi_scale_trans)
     axes.plot(
         episodes, [1.0] * len(episodes), marker="v", linestyle="none", transform=axes.get_xaxis_transform() + raised,
-        clip_on=False, color=style.colour, markersize=TRIANGLE, markeredgecolor="white", markeredgewidth=0.6,
+        clip_on=False, color=style.color, markersize=TRIANGLE, markeredgecolor="white", markeredgewidth=0.6,
     )  # fmt: skip
 
 
@@ -99,12 +99,12 @@ def _legend(
 ) -> None:
     """Below all panels, in as many columns as the figure is wide."""
     handles: list[Artist] = []
-    for method, (colour, dash) in looks.items():
+    for method, (color, dash) in looks.items():
         counts = {len(finished(methods.get(method, []))) for methods in panels.values()} - {0}
         if counts:
-            handles.append(Line2D([], [], color=colour, linestyle=dash, label=f"{method} ({seeds_text(counts)})"))
+            handles.append(Line2D([], [], color=color, linestyle=dash, label=f"{method} ({seeds_text(counts)})"))
         else:
-            handles.append(Line2D([], [], color=colour, linestyle="none", marker="v", label=method))
+            handles.append(Line2D([], [], color=color, linestyle="none", marker="v", label=method))
     if handles:
         handles.append(Patch(color="0.35", alpha=0.2, linewidth=0, label="band: 95% interval over seeds"))
     if marks_label:

@@ -4,9 +4,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from reproduction.drawing.learned_returns import LearnedReturn
-from uppertail.analysis.figures import COLOURS
+from uppertail.analysis.figures import COLORS
 
-SHAPE = COLOURS[0]
+SHAPE = COLORS[0]
 
 
 def shape(axes: Axes, learned: LearnedReturn, to_peak: bool) -> None:

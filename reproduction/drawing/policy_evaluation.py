@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from uppertail.analysis.figures import COLOURS, own_style, save
+from uppertail.analysis.figures import COLORS, own_style, save
 
 SMALLEST = 1e-5
 """Smaller values are drawn here, since the axis is logarithmic."""
@@ -54,6 +54,6 @@ def _strip(axes: Axes, position: int, values: Any) -> None:
     """All errors of one family beside each other, and a line at their median."""
     seen = np.maximum(values, SMALLEST)
     spread = np.linspace(-0.25, 0.25, seen.size)
-    colour = COLOURS[position % len(COLOURS)]
-    axes.scatter(seen, position + spread, color=colour, s=7, alpha=0.4, linewidths=0)
+    color = COLORS[position % len(COLORS)]
+    axes.scatter(seen, position + spread, color=color, s=7, alpha=0.4, linewidths=0)
     axes.vlines(np.median(seen), position - 0.36, position + 0.36, color="black", linewidth=1.8)

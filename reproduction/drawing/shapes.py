@@ -48,20 +48,20 @@ def in_inches(figure: Figure, left: float, bottom: float, width: float, height: 
     return figure.add_axes((left / across, bottom / up, width / across, height / up))
 
 
-def circle(axes: Axes, centre: Point, name: str) -> None:
+def circle(axes: Axes, center: Point, name: str) -> None:
     """Draws a state."""
-    axes.add_patch(Circle(centre, RADIUS, facecolor="white", edgecolor=INK, linewidth=1.2, zorder=3))
-    axes.text(*centre, name, ha="center", va="center_baseline", fontsize=TEXT + 0.5, color=INK, zorder=4)
+    axes.add_patch(Circle(center, RADIUS, facecolor="white", edgecolor=INK, linewidth=1.2, zorder=3))
+    axes.text(*center, name, ha="center", va="center_baseline", fontsize=TEXT + 0.5, color=INK, zorder=4)
 
 
-def square(axes: Axes, centre: Point) -> None:
+def square(axes: Axes, center: Point) -> None:
     """Draws the end of an episode."""
-    corner = (centre[0] - SQUARE / 2, centre[1] - SQUARE / 2)
+    corner = (center[0] - SQUARE / 2, center[1] - SQUARE / 2)
     axes.add_patch(Rectangle(corner, SQUARE, SQUARE, facecolor="0.75", edgecolor=INK, linewidth=1.0, zorder=3))
 
 
-def arrow(axes: Axes, tail: Point, head: Point, gaps: tuple[float, float], colour: str, width: float) -> None:
-    """Draws a straight arrow between two centres, with a gap in inches to each."""
+def arrow(axes: Axes, tail: Point, head: Point, gaps: tuple[float, float], color: str, width: float) -> None:
+    """Draws a straight arrow between two centers, with a gap in inches to each."""
     axes.add_patch(
         FancyArrowPatch(
             tail,
@@ -70,7 +70,7 @@ def arrow(axes: Axes, tail: Point, head: Point, gaps: tuple[float, float], colou
             mutation_scale=9 + 2 * width,
             shrinkA=72 * gaps[0],
             shrinkB=72 * gaps[1],
-            color=colour,
+            color=color,
             linewidth=width,
             zorder=2,
         )

@@ -13,14 +13,14 @@ from reproduction.drawing.learned_returns import LearnedReturn, Moment
 from reproduction.drawing.panel import shape, span
 from reproduction.drawing.transitions import start, transitions
 from reproduction.drawing.tree import OPTIMAL, draw_tree
-from uppertail.analysis.figures import COLOURS, own_style, save
+from uppertail.analysis.figures import COLORS, own_style, save
 from uppertail.environments import FiniteMDP
 
 TREE, NAMES, PANEL, STRIP = 2.9, 0.65, 1.4, 1.26
 HEIGHT, ROW_GAP, STATE_GAP = 0.64, 0.12, 0.36
 TOP, BOTTOM, MARGIN = 0.42, 0.95, 0.12
 """All in inches."""
-MEAN = COLOURS[1]
+MEAN = COLORS[1]
 SMALL = 7.5
 
 
@@ -133,7 +133,7 @@ def _legends(figure: Figure, boxed: bool, atoms: bool) -> None:
     figure.legend(handles=tree[: 2 + boxed], bbox_to_anchor=(MARGIN / across, 0.08 / up), **style)
     height = "probability" if atoms else "density"
     lines = [
-        Line2D([], [], color=COLOURS[0], linewidth=4, alpha=0.5, label=f"learned return: {height}, scaled to its peak"),
+        Line2D([], [], color=COLORS[0], linewidth=4, alpha=0.5, label=f"learned return: {height}, scaled to its peak"),
         Line2D([], [], color=MEAN, linestyle=(0, (3, 2)), label="its mean"),
         Line2D([], [], color="black", linewidth=0.8, label="exact optimal value"),
         Line2D([], [], linestyle="none", label="p: probability that the policy takes the action"),

@@ -8,12 +8,12 @@ from matplotlib.patches import Rectangle
 from reproduction.drawing import shapes
 from reproduction.drawing.shapes import Point
 from reproduction.drawing.transitions import start, transitions
-from uppertail.analysis.figures import COLOURS
+from uppertail.analysis.figures import COLORS
 from uppertail.environments import FiniteMDP
 
 Node = tuple[int, int | None]
 """A state (its index, None), or the end of the episode after a state and action."""
-OPTIMAL = COLOURS[2]
+OPTIMAL = COLORS[2]
 LABEL = 0.62
 """How far along an arrow its label is."""
 COUSINS = 1.6
@@ -41,8 +41,8 @@ def draw_tree(axes: Axes, mdp: FiniteMDP, optimal: set[tuple[int, int]], boxed: 
         )
         heavy = (state, action) in optimal
         gap = 0.55 * shapes.SQUARE if ends else shapes.RADIUS
-        colour, width = (OPTIMAL, shapes.HEAVY) if heavy else (shapes.INK, shapes.LIGHT)
-        shapes.arrow(axes, tail, head, (shapes.RADIUS, gap), colour, width)
+        color, width = (OPTIMAL, shapes.HEAVY) if heavy else (shapes.INK, shapes.LIGHT)
+        shapes.arrow(axes, tail, head, (shapes.RADIUS, gap), color, width)
         label = f"{shapes.subscript('a', action)}\nr = {shapes.number(edge.reward)}"
         shapes.write(axes, _along(tail, head, LABEL), label, covers=True)
     for (state, action), place in places.items():

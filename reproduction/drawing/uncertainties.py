@@ -8,7 +8,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from uppertail.analysis.figures import COLOURS, own_style, save
+from uppertail.analysis.figures import COLORS, own_style, save
 
 
 @own_style
@@ -34,9 +34,9 @@ def _along(axes: Axes, document: dict[str, Any]) -> None:
     """A line for each variance and seed."""
     steps = np.array(document["steps"])
     for number, seed in enumerate(document["seeds"]):
-        for name, colour in zip(("between", "within"), COLOURS, strict=False):
+        for name, color in zip(("between", "within"), COLORS, strict=False):
             label = {"between": "between members", "within": "within members"}[name] if number == 0 else None
-            axes.plot(steps, [at[name] for at in seed["along"]], color=colour, linewidth=1.1, alpha=0.8, label=label)
+            axes.plot(steps, [at[name] for at in seed["along"]], color=color, linewidth=1.1, alpha=0.8, label=label)
         for name, style in (("total", "--"), ("chance", ":")):
             label = {"total": "exact", "chance": "exact, the environment's chance"}[name] if number == 0 else None
             axes.axhline(seed["exact"][name], color="0.3", linewidth=1.0, linestyle=style, label=label)
@@ -52,6 +52,6 @@ def _reliability(axes: Axes, document: dict[str, Any], levels: Float[np.ndarray,
     """The diagonal, and a line for each seed."""
     axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8)
     for seed in document["seeds"]:
-        axes.plot(levels, seed["reliability"], color=COLOURS[2], linewidth=1.1, alpha=0.8)
+        axes.plot(levels, seed["reliability"], color=COLORS[2], linewidth=1.1, alpha=0.8)
     axes.set(xlabel="learned probability", ylabel="exact probability below", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.spines[["top", "right"]].set_visible(False)

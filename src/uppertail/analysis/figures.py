@@ -20,7 +20,7 @@ from uppertail.exact.discrete import ExactReturn
 from uppertail.records import Episodes, write_bytes
 
 # Okabe and Ito's palette, safe for color-blind readers
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 Dash = Literal["-", "--", "-.", ":"]
 DASHES: tuple[Dash, ...] = ("-", "--", "-.", ":")
 DPI = 150
@@ -34,7 +34,7 @@ own_style = matplotlib.style.context("default")
 class Style(NamedTuple):
     """The color and dash of one method in all figures."""
 
-    colour: str
+    color: str
     dash: Dash
 
 
@@ -48,9 +48,9 @@ class ShownFigure(Figure):
 
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:
-    """One colour and dash per method, in order of first appearance."""
+    """One color and dash per method, in order of first appearance."""
     return {
-        method: Style(COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)])
+        method: Style(COLORS[index % len(COLORS)], DASHES[index % len(DASHES)])
         for index, method in enumerate(dict.fromkeys(methods))
     }
 
@@ -114,8 +114,8 @@ def draw_curve(axes: Axes, seeds: list[Episodes], style: Style, smoothing: int, 
     """Draws the learning curve of one method with its band."""
     episodes, interval = learning_curve(seeds, smoothing)
     point = "o" if len(episodes) == 1 else None  # a line through one point cannot be seen
-    axes.plot(episodes, interval.value, color=style.colour, linestyle=style.dash, marker=point, label=label)
-    axes.fill_between(episodes, interval.low, interval.high, color=style.colour, alpha=0.2, linewidth=0)
+    axes.plot(episodes, interval.value, color=style.color, linestyle=style.dash, marker=point, label=label)
+    axes.fill_between(episodes, interval.low, interval.high, color=style.color, alpha=0.2, linewidth=0)
 
 
 def finished(seeds: list[Episodes]) -> list[Episodes]:
@@ -164,12 +164,12 @@ def return_panels(path: Path, title: str, returns: dict[tuple[int, int], ExactRe
 def _panel(axes: Axes, z: ExactReturn, low: float, high: float) -> None:
     if z.atoms.size <= FEW_ATOMS:
         heights = z.probabilities
-        axes.vlines(z.atoms, 0.0, heights, color=COLOURS[0], linewidth=2)
-        axes.plot(z.atoms, heights, "o", color=COLOURS[0], markersize=3.5)
+        axes.vlines(z.atoms, 0.0, heights, color=COLORS[0], linewidth=2)
+        axes.plot(z.atoms, heights, "o", color=COLORS[0], markersize=3.5)
     else:
         heights, edges = np.histogram(z.atoms, BINS, (low, high), weights=z.probabilities)
-        axes.bar(edges[:-1], heights, np.diff(edges), align="edge", color=COLOURS[0])
-    axes.axvline(z.mean, color=COLOURS[1], linestyle="--", linewidth=1.2)
+        axes.bar(edges[:-1], heights, np.diff(edges), align="edge", color=COLORS[0])
+    axes.axvline(z.mean, color=COLORS[1], linestyle="--", linewidth=1.2)
     axes.set_ylim(0.0, 1.12 * float(np.max(heights)))
     axes.locator_params(nbins=4)
     axes.tick_params(labelsize=7)

@@ -104,13 +104,13 @@ def _slopes(x: Rows, y: Rows, happened: Bool[np.ndarray, "resamples seeds"]) -> 
     The logarithm of a time is a line over the logarithm of the size, plus a normal error. Times that were not seen are
     replaced by what they are on average, given the line.
     """
-    centred = x - x.mean(axis=1, keepdims=True)
-    spread = np.maximum((centred**2).sum(axis=1), 1e-300)
+    centered = x - x.mean(axis=1, keepdims=True)
+    spread = np.maximum((centered**2).sum(axis=1), 1e-300)
     filled, hidden = y, np.zeros_like(y)
     slope = np.zeros(x.shape[0])
     for _ in range(GROWTH_ITERATIONS):
-        before, slope = slope, (centred * filled).sum(axis=1) / spread
-        line = filled.mean(axis=1, keepdims=True) + slope[:, None] * centred
+        before, slope = slope, (centered * filled).sum(axis=1) / spread
+        line = filled.mean(axis=1, keepdims=True) + slope[:, None] * centered
         variance = ((filled - line) ** 2 + hidden).mean(axis=1, keepdims=True)
         error = np.maximum(np.sqrt(variance), LEAST_ERROR)
         beyond = (y - line) / error

@@ -106,7 +106,7 @@ class CartpoleSwingup(VectorBuilder):
     Args:
         height_threshold: the pole is upright where the cosine of its angle is above this, in [-1, 1).
         theta_dot_threshold: and its angular speed below this, in radians per second, above 0.
-        x_reward_threshold: and the cart nearer to the center than this, in metres, above 0.
+        x_reward_threshold: and the cart nearer to the center than this, in meters, above 0.
         move_cost: what a push costs, in [0, 1).
 
     Examples:
