@@ -222,5 +222,5 @@ def test_the_log_refuses_environments_side_by_side_unless_they_evaluate(bsuite: 
 def test_without_the_package_a_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bsuite", None)
     monkeypatch.setitem(sys.modules, "bsuite.sweep", None)
-    with pytest.raises(InputError, match=r"run `pip install 'uppertail\[bsuite\]'`\.$"):
+    with pytest.raises(InputError, match=r"run `pip install bsuite`\.$"):
         ut.Bsuite("catch/0").open(0, 1)
