@@ -191,7 +191,7 @@ def test_where_there_are_no_jobs_it_is_said(folder, monkeypatch):
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
     with monkeypatch.context() as patch:
         patch.setenv("PATH", "")
-        with pytest.raises(InputError, match="There is no bsub here: call the launcher lsf where it works"):
+        with pytest.raises(InputError, match="There is no bsub here: run the command where it works"):
             ended(folder, leave_run, launcher="lsf")
     monkeypatch.setattr("shutil.which", lambda command: command)
     with pytest.raises(InputError, match=r"The jobs cannot be made \(.*memmory.*\): correct jobs"):
