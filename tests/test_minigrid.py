@@ -18,8 +18,7 @@ EMPTY = ["--preset", "minigrid", "--env.id", "minigrid:MiniGrid-Empty-5x5-v0"]
 
 
 def test_the_preset_solves_an_empty_grid_and_tells_its_states_apart() -> None:
-    options = ["--seeds", "1", "--steps", "1500", "--replay_size", "1500"]
-    result = drive(parse_request([*EMPTY, *options]).run(), lambda _: None)
+    result = drive(parse_request([*EMPTY, "--seeds", "1", "--steps", "1500"]).run(), lambda _: None)
     assert result.record.greedy_returns == pytest.approx([0.1])
     table: Any = result.networks
     seen = (np.asarray(table.encoder) != 0).any(axis=-1).sum(axis=-1)
