@@ -179,10 +179,10 @@ def _quantiles(agent: Agent, levels: Float[Array, " levels"], z: PyTree) -> Arra
             return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
 
         mean, std = jax.vmap(family.mean)(z), jax.vmap(family.std)(z)
-        centre = jnp.mean(mean)
+        center = jnp.mean(mean)
         # A family may print a variance for its standard deviation (`Categorical.printed_std`): the root covers both.
-        wide = jnp.max(jnp.maximum(std, jnp.sqrt(std))) + jnp.max(jnp.abs(mean - centre))
+        wide = jnp.max(jnp.maximum(std, jnp.sqrt(std))) + jnp.max(jnp.abs(mean - center))
         reach = 1.01 * wide * jnp.sqrt(jnp.maximum(level, 1.0 - level) / jnp.minimum(level, 1.0 - level))  # Cantelli
-        return jax.lax.fori_loop(0, HALVINGS, halved, (centre - reach, centre + reach))[1]
+        return jax.lax.fori_loop(0, HALVINGS, halved, (center - reach, center + reach))[1]
 
     return jax.vmap(jax.vmap(quantile, in_axes=(None, 0)), in_axes=(1, None))(z, levels)
