@@ -1,5 +1,6 @@
 """Which network bootstraps: against plain recursions, in an update and in a run, and through a checkpoint."""
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -46,7 +47,7 @@ def networks(count: int) -> list[Any]:
         bounds = (
             begun.encoder if step < 2 else begun.encoder.__class__(jnp.array([-1.0 * step]), jnp.array([2.0 * step]))
         )
-        sequence.append(type(network)(network.weights, network.biases, bounds, network.form))
+        sequence.append(dataclasses.replace(network, encoder=bounds))
     return sequence
 
 
