@@ -31,8 +31,7 @@ from uppertail.cli import main, train
 from uppertail.cli.inspect import Inspected
 from uppertail.errors import InputError
 from uppertail.records import RunFolder, find_runs, write_text
-from uppertail.reports import outcomes
-from uppertail.reports.groups import groups
+from uppertail.reports import groups
 from uppertail.training import checkpoint
 from uppertail.training.process import hardware
 from uppertail.training.trained import LearnedFile
@@ -159,13 +158,13 @@ def read(folder: Path, name: str, whole: bool) -> None:
         return
     (run,) = find_runs([folder])
     recorded = run.distributions
-    outcomes.table_row("run", run, outcomes.times(run))
-    outcomes.curve_rows("run", run.episodes)
+    groups.table_row("run", run, groups.times(run))
+    groups.curve_rows("run", run.episodes)
     if recorded is not None:
         found = Inspected.of(run, recorded, None, None)
         json.dumps(found.document(None), allow_nan=False)
     if whole:
-        json.dumps([[each.data, each.details, each.table] for each in groups([run], [])], allow_nan=False)
+        json.dumps([[each.data, each.details, each.table] for each in groups.groups([run], [])], allow_nan=False)
 
 
 def outcome(folder: Path, name: str, whole: bool) -> str:

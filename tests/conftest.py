@@ -5,6 +5,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -46,6 +47,13 @@ checked = beartype.beartype(
     conf=beartype.BeartypeConf(hint_overrides=beartype.FrozenDict({Self: object}), is_pep484_tower=True)
 )
 jaxtyping.install_import_hook(["uppertail", "reproduction"], f"{__name__}.checked")
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test works in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
 
 LONGEST = ("reproduce", "host", "watch", "training", "wrapped", "resume", "groups", "memory", "alike", "evaluate")
 """The files that take longest, `tests/test_<name>.py`."""

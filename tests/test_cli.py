@@ -20,9 +20,7 @@ LIGHT = ["--replay", "Uniform", "--target", "Online"]
 """Where neither matters: their programs are smaller than the defaults'."""
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +147,7 @@ BAD = {
         ["train", "--learning-rate", "1"],
         "There is no option --learning-rate. Did you mean --learning_rate?",
     ),
+    **{f"{name} of no run": ([name], "Which run?") for name in ("evaluate", "inspect", "resume", "watch", "export")},
     "unknown distribution": (["train", "--distribution", "Gausian"], "Did you mean Gaussian"),
     "unknown policy": (["train", "--policy", "UCBB"], "Unknown policy 'UCBB'"),
     "unknown environment": (["train", "--env", "Chian"], "Did you mean Chain"),
@@ -279,7 +278,9 @@ def test_a_diverging_run_says_which_seed_and_keeps_what_was_written(tmp_path, ca
     assert (tmp_path / "d" / "summary.json").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["resume", "-h"], ["reproduce", "--help"], []])
+@pytest.mark.parametrize(
+    "arguments", [[], ["--help"], ["resume", "-h"], *([name, "--help"] for name in ("train", "reproduce", "exact"))]
+)
 def test_help_does_not_import_jax(arguments):
     code = "import sys; from uppertail.cli import main; main(sys.argv[1:]); assert 'jax' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)

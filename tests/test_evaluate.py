@@ -22,7 +22,7 @@ from uppertail.training.drivers import host
 from uppertail.training.train import drive
 from uppertail.types import ReturnRange
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_folder")]
 
 TOY_REWARD = {0: (-1.0, 1.0), 1: (4.0, 1.0), 2: (1.0, 0.0)}
 """The Toy's table: action 0 of state 0 leads to state 1, action 1 to state 2, and both end the episode."""
@@ -31,11 +31,6 @@ SMALL = ["--seeds", "4", "--width", "8", "--hidden_layers", "1", "--replay_size"
 
 TOY = ["--env", "Toy", "--steps", "32", *SMALL, "--adam_epsilon", "1e-4"]
 CART = ["--env", "Gym", "--env.id", "CartPole-v1", "--steps", "256", *SMALL, "--seeds", "2"]
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def trained(tmp_path_factory, name, arguments):
@@ -316,7 +311,6 @@ def test_what_cannot_be_evaluated_gets_a_sentence(harm, toy, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "Which run?"),
         (["DIR", "--episodes", "0"], "episodes is 0: use 1 to 100,000"),
         (["DIR", "--episodes", "1.5"], "episodes is 1.5"),
         (["DIR", "--policy", "best"], "Unknown policy 'best': use UCB, Thompson, MemberThompson"),

@@ -1,8 +1,6 @@
 """Exact return distributions against closed forms, paths spelled out one by one, simulation and linear solves."""
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import gymnasium
@@ -388,9 +386,3 @@ def test_bad_input_is_one_sentence(arguments, message, capsys, tmp_path, monkeyp
     captured = capsys.readouterr()
     assert message in captured.err and captured.err.count("\n") == 1
     assert not captured.out and not (tmp_path / "runs").exists()
-
-
-def test_help_does_not_import_jax():
-    program = "import sys, uppertail.cli; uppertail.cli.main(['exact', '--help']); assert 'jax' not in sys.modules"
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert "--policy" in printed and "--env" in printed and "--distribution" not in printed

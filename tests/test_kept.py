@@ -16,7 +16,7 @@ import pytest
 from reproduction.drawing.curve_panels import curve_panels
 from uppertail import records
 from uppertail.analysis import figures
-from uppertail.cli import main, output
+from uppertail.cli import forgiving, main, picture
 from uppertail.cli.train import _log
 from uppertail.errors import InputError
 from uppertail.exact.discrete import ExactReturn
@@ -29,9 +29,7 @@ HELP = [sys.executable, "-m", "uppertail", "--help"]
 RETURN = {(0, 0): ExactReturn(np.array([1.0]), np.array([1.0]))}
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def fails(*_: Any, **__: Any) -> None:
@@ -54,10 +52,10 @@ def test_a_picture_that_fails_is_a_line_after_the_results(monkeypatch: Any, caps
 
 
 def test_so_is_one_for_which_matplotlib_cannot_be_imported(capsys: Any) -> None:
-    with output.picture(Path("a/b.png")):
+    with picture(Path("a/b.png")):
         raise ImportError("No module named 'matplotlib'")
     assert "b.png cannot be drawn (ImportError: No module named 'matplotlib')." in capsys.readouterr().err
-    with pytest.raises(OSError, match="room"), output.picture(Path("b.png")):
+    with pytest.raises(OSError, match="room"), picture(Path("b.png")):
         raise OSError("no room")
 
 
@@ -156,7 +154,7 @@ def test_help_for_a_full_device_or_a_closed_pipe_is_no_traceback() -> None:
 def test_letters_that_standard_output_does_not_know_are_escaped(monkeypatch: Any) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    with output.forgiving() as lost:
+    with forgiving() as lost:
         print("Results in ψ")  # noqa: T201
     assert (raw.getvalue(), lost) == (b"Results in \\u03c8\n", [])
     assert sys.stdout.errors == "strict"

@@ -42,9 +42,7 @@ NUMBERS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def at(step, chunk_steps=10, **changed):

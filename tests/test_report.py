@@ -21,8 +21,7 @@ from uppertail.cli import main
 from uppertail.errors import InputError
 from uppertail.records import Episodes, RunFolder, find_runs
 from uppertail.records.distributions import Distributions
-from uppertail.reports import details, maps, outcomes
-from uppertail.reports.groups import groups
+from uppertail.reports import details, groups, maps
 from uppertail.reports.seeds import Seed, built_in, kind_of
 from uppertail.training.drivers.recorder import with_environment
 from uppertail.training.loop import seed_keys
@@ -76,7 +75,7 @@ def test_runs_are_found_by_their_files_also_those_of_a_study(tmp_path):
     one, other = find_runs([tmp_path / "study"])
     assert (one.path.name, one.method, one.seeds) == ("Gaussian", "Gaussian, UCB", [0, 1])
     assert other.log[0]["step"] > 0
-    (group,) = groups([one, other], [])
+    (group,) = groups.groups([one, other], [])
     assert group.methods == ["Gaussian, UCB (Gaussian)", "Gaussian, UCB (PointMass)"]
 
 
@@ -92,19 +91,19 @@ def test_a_seed_that_never_got_there_is_censored_and_one_that_fell_is_seen_to():
     run = RunFolder(reported.run())
     reached = {"first_success_episode": [11, 1, None], "solved_episode": [55, 50, None]}
     run.__dict__.update(episodes=[fell, stayed, never], summary={**run.summary, **reached})
-    seen = outcomes.times(run)
-    assert seen[outcomes.FIRST].at.tolist() == [11, 1, 80]
-    assert seen[outcomes.FIRST].happened.tolist() == [True, True, False]
-    assert seen[outcomes.SOLVED].at.tolist() == [55, 50, 80]
-    assert seen[outcomes.KEPT].at.tolist() == [30 + 26, 50]
-    assert seen[outcomes.KEPT].happened.tolist() == [True, False]
-    rows = outcomes.survival_rows("m", seen[outcomes.FIRST])
+    seen = groups.times(run)
+    assert seen[groups.FIRST].at.tolist() == [11, 1, 80]
+    assert seen[groups.FIRST].happened.tolist() == [True, True, False]
+    assert seen[groups.SOLVED].at.tolist() == [55, 50, 80]
+    assert seen[groups.KEPT].at.tolist() == [30 + 26, 50]
+    assert seen[groups.KEPT].happened.tolist() == [True, False]
+    rows = groups.survival_rows("m", seen[groups.FIRST])
     assert [(row["e"], row["v"]) for row in rows] == [(0, 1.0), (1, 0.6667), (11, 0.3333), (80, 0.3333)]
-    row = outcomes.table_row("m", run, seen)
+    row = groups.table_row("m", run, seen)
     assert (row["first success"], row["seeds solved"]) == ("11 [1, never]", "2 of 3")
     run.__dict__["summary"]["success"] = None
-    assert outcomes.times(run) == {}
-    assert outcomes.table_row("m", run, {})["first success"] == "–"
+    assert groups.times(run) == {}
+    assert groups.table_row("m", run, {})["first success"] == "–"
 
 
 MEAN = np.array([[0.0, 1.0], [0.2, 0.1], [0.5, 0.7], [0.0, 0.3]], np.float32)
@@ -179,7 +178,7 @@ def test_action_probabilities_of_policies_are_those_of_their_definitions():
 def test_parts_that_are_not_built_in_cost_only_what_needs_them():
     run = RunFolder(reported.run())
     run.__dict__["summary"] = {**run.summary, "env": {"name": "Mine"}, "distribution": {"name": "AlsoMine"}}
-    (group,) = groups([run], [])
+    (group,) = groups.groups([run], [])
     assert group.environment == "Mine"
     assert [[*each["policies"]["arrays"]] for each in group.details] == [["greedy"]] * 2
     assert "height" not in group.details[0] and "grid" in group.details[0]  # the table was recorded
@@ -263,7 +262,6 @@ def test_inspect_shows_what_was_learned(tmp_path, capsys):
         ([str(tmp_path / "plain"), "--step", "9"], "recorded no distributions"),
         ([str(run), "--step", "-1"], "step is -1"),
         ([str(tmp_path)], "is not the folder of a run"),
-        ([], "Which run?"),
     ):
         assert main(["inspect", *arguments]) == 2
         assert words in capsys.readouterr().err.replace("\n", " ")
@@ -283,7 +281,7 @@ def test_inspect_calls_actions_and_states_what_the_environment_calls_them(tmp_pa
 
 def test_damaged_episodes_are_named():
     with pytest.raises(InputError, match="damaged"):
-        groups(find_runs([_broken()]), [])
+        groups.groups(find_runs([_broken()]), [])
 
 
 def _broken():

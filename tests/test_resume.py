@@ -24,9 +24,7 @@ LONG = [*TINY, "--episodes", "1000000", "--steps", "8192"]
 FILES = {"config.yaml", "log.jsonl", *RESULTS}
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def contents(folder):
@@ -226,11 +224,6 @@ def test_a_run_that_diverged_goes_no_further(finished, tmp_path, capsys):
     assert main(["resume", "run"]) == 2
     assert "the loss of seed 1 became NaN or infinite, by environment step 16" in capsys.readouterr().err
     assert contents(tmp_path / "run") == before
-
-
-def test_resume_asks_which_run(capsys):
-    assert main(["resume", "--quiet"]) == 2
-    assert "Which run?" in capsys.readouterr().err
 
 
 @pytest.mark.slow

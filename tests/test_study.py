@@ -19,9 +19,7 @@ DOCUMENTATION = Path(__file__).parents[1] / "docs"
 TINY = {"seeds": 1, "episodes": 3, "width": 4, "hidden_layers": 1, "replay_size": 99}
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture

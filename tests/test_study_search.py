@@ -21,9 +21,7 @@ RATE = {"low": "1e-4", "high": 1.0e-2, "log": True}
 SEARCH = {"learning_rate": RATE, "width": [8, 16], "seed": {"low": 0, "high": 9}}
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def written(**document):

@@ -250,8 +250,3 @@ def test_a_gif_that_cannot_be_written_gets_a_sentence(cart, pygame, tmp_path, ca
     assert main(["watch", str(cart), "--gif", "cart.gif"]) == 2
     assert "cart.gif cannot be written" in capsys.readouterr().err
     assert [entry.name for entry in tmp_path.iterdir()] == ["cart.gif"]
-
-
-def test_watch_asks_which_run(capsys):
-    assert main(["watch"]) == 2
-    assert "Which run?" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The parts that a run is made of, and their built-in kinds: a new one is one file and one line here.
+"""The parts that a run is made of, and their built-in kinds: a new one is one file and one name here.
 
 Modules load lazily, so that `--help` and `import uppertail` are fast.
 """
@@ -46,9 +46,9 @@ class Part(NamedTuple):
         return f"{self.kinds[name]}.{name}" if name in self.kinds else name
 
 
-def _in(module: str, *names: str) -> dict[str, str]:
+def _in(module: str, names: str) -> dict[str, str]:
     """The module of each of these kinds."""
-    return dict.fromkeys(names, module)
+    return dict.fromkeys(names.split(), module)
 
 
 PARTS = {
@@ -58,69 +58,48 @@ PARTS = {
         "Chain",
         _in(
             "uppertail.environments",
-            "Chain",
-            "TreasureChain",
-            "DeepSea",
-            "RichChain",
-            "RichSea",
-            "RichLock",
-            "Toy",
-            "RiskyArm",
-            "CartpoleSwingup",
-            "FrozenLake",
-            "Gym",
-            "Gymnax",
-            "XMiniGrid",
-            "Bsuite",
+            "Chain TreasureChain DeepSea RichChain RichSea RichLock Toy RiskyArm CartpoleSwingup FrozenLake Gym Gymnax "
+            "XMiniGrid Bsuite",
         ),
     ),
     "distribution": Part(
         "uppertail.distributions.ReturnDistribution",
         "the family of return distributions that is learned",
         "Gaussian",
-        _in("uppertail.distributions", "Gaussian", "Categorical", "GaussianMixture", "PointMass", "Quantile"),
+        _in("uppertail.distributions", "Gaussian Categorical GaussianMixture PointMass Quantile"),
     ),
     "policy": Part(
         "uppertail.policies.ExplorationPolicy",
         "how actions are chosen",
         "UCB",
-        _in(
-            "uppertail.policies",
-            "UCB",
-            "PosteriorSampling",
-            "Thompson",
-            "MemberThompson",
-            "DoubleUCB",
-            "EpisodicUCB",
-            "EpsilonGreedy",
-        ),
+        _in("uppertail.policies", "UCB PosteriorSampling Thompson MemberThompson DoubleUCB EpisodicUCB EpsilonGreedy"),
     ),
     "learner": Part(
         "uppertail.learners.LearnerBuilder",
         "how return distributions are learned (null: LeastSquares where it can, else GradientDescent)",
         "LeastSquares",
-        _in("uppertail.learners", "LeastSquares", "GradientDescent"),
+        _in("uppertail.learners", "LeastSquares GradientDescent"),
         optional=True,
     ),
     "network": Part(
         "uppertail.networks.NetworkBuilder",
         "the network of GradientDescent",
         "PerAction",
-        _in("uppertail.networks", "PerAction", "Ensemble") | _in("uppertail.contrib", "Dropout", "Variational"),
+        _in("uppertail.networks", "PerAction Ensemble") | _in("uppertail.contrib", "Dropout Variational"),
         optional=True,
     ),
     "replay": Part(
         "uppertail.replay.Replay",
         "the replay buffer of GradientDescent",
         "Uniform",
-        _in("uppertail.replay", "Uniform", "Prioritized"),
+        _in("uppertail.replay", "Uniform Prioritized"),
         optional=True,
     ),
     "target": Part(
         "uppertail.targets.Target",
         "the network that GradientDescent bootstraps from",
         "Online",
-        _in("uppertail.targets", "Online", "RunningMean", "Periodic"),
+        _in("uppertail.targets", "Online RunningMean Periodic"),
         optional=True,
     ),
 }

@@ -1,15 +1,22 @@
-"""The command line: `uppertail COMMAND`. Heavy imports wait until a command needs them."""
+"""The command line: `uppertail COMMAND`. Heavy imports wait until a command needs them.
 
+Errors while a command prints or draws are reported, not raised, so that results are kept.
+"""
+
+import contextlib
 import importlib
 import importlib.metadata
+import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-from uppertail.cli import output, programs
+from uppertail.cli import programs
 from uppertail.cli.commands import COMMANDS
-from uppertail.errors import InputError, message_of, nearest
+from uppertail.errors import InputError, join_names, message_of, nearest
 
 NO_DEVICE = "Unable to initialize backend"
 """What JAX's error says if it finds no device."""
@@ -35,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0, 1 where some cells of a study failed, 2 for a request that cannot be met, 130 after Ctrl-C,
         143 after SIGTERM.
     """
-    with output.forgiving() as lost:
+    with forgiving() as lost:
         code = _main([*(sys.argv[1:] if arguments is None else arguments)])
     for line in lost:
-        output.complain(line)
+        complain(line)
     return code or (2 if lost else 0)
 
 
@@ -51,10 +58,10 @@ def _main(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as error:
-        output.complain("interrupted.")
+        complain("interrupted.")
         return 128 + (error.args[0] if error.args else signal.SIGINT)
     except (InputError, MemoryError, RuntimeError) as error:
-        output.complain(_sentence(error))
+        complain(_sentence(error))
         return 2
 
 
@@ -92,3 +99,90 @@ def _command(command: str, *rest: str) -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA reports slow compilation as an error
     values = COMMANDS[command].parse(rest)
     return importlib.import_module(f"uppertail.cli.{command}").main(values)
+
+
+def complain(line: str) -> None:
+    """Prints a line to standard error."""
+    print(f"uppertail: {line}", file=sys.stderr)
+
+
+def output_file(name: str, endings: Sequence[str], what: str) -> Path:
+    """A file that a command is to write, if its name has one of these endings and there is a folder for it."""
+    path = Path(name)
+    if path.suffix.lower() not in endings:
+        raise InputError(f"The file {name!r} is {what}: give it a name that ends in {join_names(endings)}.")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} for the file {path.name}: make it first.")
+    return path
+
+
+@contextlib.contextmanager
+def picture(path: Path) -> Iterator[None]:
+    """Reports an error while the picture at a path is drawn; an OSError, such as a full disk, is still raised."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # matplotlib itself may not be importable
+        why = f"The picture {path.name} cannot be drawn ({type(error).__name__}: {message_of(error)})."
+        complain(str(error) if isinstance(error, InputError) else why)
+
+
+@contextlib.contextmanager
+def forgiving() -> Iterator[list[str]]:
+    """Keeps a command going while standard output or error is full, or can write ASCII only.
+
+    Yields:
+        A list; once the command is over, it holds a sentence for each output that was lost.
+    """
+    lost: list[str] = []
+    out, errors = (_Forgiving(stream or io.StringIO()) for stream in (sys.stdout, sys.stderr))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            yield lost
+        finally:
+            for stream in (out, errors):
+                stream.restore()
+            if out.error:
+                what = message_of(out.error)
+                lost.append(f"Standard output cannot be written ({what}): its text is lost, but no file is.")
+
+
+class _Forgiving:
+    """A text stream that goes silent when it cannot be written; a reader that has closed it is still an error."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream, self.error = stream, None
+        self._strict = isinstance(stream, io.TextIOWrapper) and stream.errors == "strict"
+        if self._strict:
+            stream.reconfigure(errors="backslashreplace")
+
+    def write(self, text: str) -> int:
+        self._try(lambda: self.stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self.stream.flush)
+
+    def restore(self) -> None:
+        """Leaves the stream as it was."""
+        self.flush()
+        if self._strict:
+            self._try(lambda: self.stream.reconfigure(errors="strict"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def _try(self, act: Callable[[], object]) -> None:
+        if self.error is not None:
+            return
+        try:
+            act()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self.error = error
+            with contextlib.suppress(OSError):  # else the interpreter tries to write the rest as it ends
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self.stream.fileno())
+                os.close(nowhere)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from uppertail import records
+from uppertail.cli import picture
 from uppertail.cli.commands import EXACT_POLICY
-from uppertail.cli.output import picture
 from uppertail.cli.parsing import Values
 from uppertail.console import print_table
 from uppertail.environments import FiniteMDP, require_tables_fit

@@ -3,7 +3,7 @@
 import numpy as np
 
 from uppertail import records
-from uppertail.cli.output import output_file
+from uppertail.cli import output_file
 from uppertail.cli.parsing import Values
 from uppertail.cli.trained import load
 from uppertail.errors import InputError

@@ -12,8 +12,7 @@ import yaml
 from rich.console import Console
 
 from uppertail import records
-from uppertail.cli import programs, resume
-from uppertail.cli.output import complain
+from uppertail.cli import complain, programs, resume
 from uppertail.cli.parsing import Values
 from uppertail.cli.study_tables import show_cells, show_comparison, show_trials
 from uppertail.cli.train import begin, parse_request

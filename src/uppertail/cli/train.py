@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from uppertail import records
+from uppertail.cli import complain, picture
 from uppertail.cli.commands import COMMANDS
 from uppertail.cli.options import Choice
-from uppertail.cli.output import complain, picture
 from uppertail.cli.parsing import Values
 from uppertail.console import print_results, progress_bar
 from uppertail.environments import GymnasiumBuilder

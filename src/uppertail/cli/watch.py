@@ -9,8 +9,7 @@ from typing import Any
 
 from PIL import Image
 
-from uppertail.cli import trained
-from uppertail.cli.output import output_file
+from uppertail.cli import output_file, trained
 from uppertail.cli.parsing import Values
 from uppertail.environments import Frame
 from uppertail.errors import InputError
