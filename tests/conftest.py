@@ -55,6 +55,21 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[[list[str]], str]:
+    """Calls a command that is refused in one sentence, and returns the sentence."""
+    from uppertail.cli import main  # checked, as all of the package is, from the hook on
+
+    def call(arguments: list[str]) -> str:
+        capsys.readouterr()
+        assert main(arguments) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("uppertail: ") and error.count("\n") == 1
+        return error
+
+    return call
+
+
 LONGEST = ("reproduce", "host", "watch", "training", "wrapped", "resume", "groups", "memory", "alike", "evaluate")
 """The files that take longest, `tests/test_<name>.py`."""
 

@@ -157,10 +157,9 @@ def test_a_run_is_exported_and_checked(folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_file_that_differs_from_the_run_is_not_written(folder, tmp_path, capsys, monkeypatch):
+def test_a_file_that_differs_from_the_run_is_not_written(folder, tmp_path, monkeypatch, refused):
     monkeypatch.setattr(Player, "means", lambda self, observations: jnp.zeros((len(observations), 2)))
-    assert main(["export", str(folder), "--to", str(tmp_path / "policy.npz")]) == 2
-    assert "nothing was written" in capsys.readouterr().err
+    assert "nothing was written" in refused(["export", str(folder), "--to", str(tmp_path / "policy.npz")])
     assert not list(tmp_path.iterdir())
 
 
@@ -173,20 +172,16 @@ def test_a_file_that_differs_from_the_run_is_not_written(folder, tmp_path, capsy
         (["--to", "policy.npz"], "run"),
     ],
 )
-def test_a_request_that_cannot_be_met_is_one_sentence(options, sentence, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["export", "no-run", *options]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert sentence in line
+def test_a_request_that_cannot_be_met_is_one_sentence(options, sentence, own_folder, refused):
+    assert sentence in refused(["export", "no-run", *options])
 
 
 @pytest.mark.slow
-def test_seeds_and_packages_that_are_missing_get_a_sentence(folder, tmp_path, capsys, monkeypatch):
+def test_seeds_and_packages_that_are_missing_get_a_sentence(folder, tmp_path, monkeypatch, refused):
     monkeypatch.setitem(sys.modules, "onnx", None)
     for options, sentence in (
         (["--to", f"{tmp_path}/policy.npz", "--seed", "7"], "seed is 7"),
         (["--to", f"{tmp_path}/policy.onnx"], "pip install onnx"),
     ):
-        assert main(["export", str(folder), *options]) == 2
-        assert sentence in capsys.readouterr().err
+        assert sentence in refused(["export", str(folder), *options])
     assert not list(tmp_path.iterdir())

@@ -260,53 +260,46 @@ def test_the_optimal_path_of_the_toy_is_the_product_of_its_choices():
         (["toy", "--fast"], ["no option --fast"]),
     ],
 )
-def test_bad_requests_are_one_sentence(name, words, capsys):
-    assert main(["reproduce", *name]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
+def test_bad_requests_are_one_sentence(name, words, refused):
+    error = refused(["reproduce", *name])
+
     for word in words:
         assert word in error
 
 
-def test_another_figures_folder_is_refused_and_left_alone(tmp_path, capsys):
+def test_another_figures_folder_is_refused_and_left_alone(tmp_path, refused):
     folder = tmp_path / "figure"
     assert main(["reproduce", "chain-domain", "--out", str(folder), "--quiet"]) == 0
     before = {path: path.read_bytes() for path in folder.iterdir()}
     for request in (["toy"], ["chain-domain", "--quick"], ["all"]):
-        assert main(["reproduce", *request, "--out", str(folder)]) == 2
-        assert 'holds {"figure": "chain-domain", "quick": false}, not {' in capsys.readouterr().err
+        error = refused(["reproduce", *request, "--out", str(folder)])
+        assert 'holds {"figure": "chain-domain", "quick": false}, not {' in error
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_folder_in_use_is_refused(tmp_path, capsys):
+def test_a_folder_in_use_is_refused(tmp_path, refused):
     folder = tmp_path / "figure"
     assert main(["reproduce", "chain-domain", "--out", str(folder), "--quiet"]) == 0
     with locked(folder):
-        assert main(["reproduce", "chain-domain", "--out", str(folder)]) == 2
-    assert "in use by another process" in capsys.readouterr().err
+        assert "in use by another process" in refused(["reproduce", "chain-domain", "--out", str(folder)])
 
 
-def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path, capsys):
+def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path, refused):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")
     (tmp_path / "file").write_text("a file")
     for name in ("mine", "file"):
-        assert main(["reproduce", "toy", "--out", str(tmp_path / name)]) == 2
-        assert "holds something else" in capsys.readouterr().err
+        assert "holds something else" in refused(["reproduce", "toy", "--out", str(tmp_path / name)])
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
     (tmp_path / "marked").mkdir()
     (tmp_path / "marked" / "figure.json").write_bytes(b"{\xff")
-    assert main(["reproduce", "toy", "--out", str(tmp_path / "marked")]) == 2
-    assert "holds {\N{REPLACEMENT CHARACTER}, not" in capsys.readouterr().err
+    assert "holds {\N{REPLACEMENT CHARACTER}, not" in refused(["reproduce", "toy", "--out", str(tmp_path / "marked")])
 
 
-def test_without_the_source_checkout_it_says_what_it_needs(tmp_path, monkeypatch, capsys):
+def test_without_the_source_checkout_it_says_what_it_needs(tmp_path, monkeypatch, refused):
     installed = tmp_path / "site-packages" / "uppertail" / "__init__.py"
     monkeypatch.setattr(uppertail, "__file__", str(installed))
-    assert main(["reproduce", "toy", "--out", str(tmp_path / "toy")]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "needs the source checkout" in error
+    assert "needs the source checkout" in refused(["reproduce", "toy", "--out", str(tmp_path / "toy")])
     assert main(["reproduce", "--help"]) == 0
     assert not list(tmp_path.iterdir())
 
