@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import uppertail as ut
-from uppertail.console import progress_bar
 from uppertail.training.progress import updating_line
 
 
@@ -36,17 +35,6 @@ def test_one_line_shows_compiling_and_then_progress(lines: list[str]) -> None:
     assert lines[0] == "compiling"
     assert lines[-1].startswith("  0%  1/1 solved, 100% success, ")
     assert lines[-1].split()[5] == str(result.record.stopped).split()[1]
-
-
-def test_the_bar_of_the_command_line_is_that_line_in_a_notebook(
-    lines: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with progress_bar("label", quiet=False):
-        assert lines == ["compiling"]
-    with progress_bar("label", quiet=True):
-        pass
-    assert len(lines) == 2
-    assert capsys.readouterr() == ("", "")
 
 
 def test_elsewhere_nothing_is_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -11,21 +11,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
 from uppertail.records import RunRecord, episode_text, median_episode
-from uppertail.training.progress import is_notebook, updating_line
-
-if TYPE_CHECKING:
-    from uppertail.training.progress import Progress as TrainingProgress
+from uppertail.training.progress import Progress as TrainingProgress
 
 NARROW = 60  # columns of a terminal below which a table of results does not fit
 
 
 @contextlib.contextmanager
-def progress_bar(label: str, quiet: bool) -> Iterator[Callable[["TrainingProgress"], None]]:
-    """Yields the callback that keeps a progress bar up to date, or a line in a notebook; a quiet one shows nothing."""
-    if is_notebook() and not quiet:
-        with updating_line() as write:
-            yield write
-        return
+def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[TrainingProgress], None]]:
+    """Yields the callback that keeps a progress bar up to date; a quiet one shows nothing."""
     columns = (
         TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=3)),
         BarColumn(bar_width=6),
@@ -35,7 +28,7 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[["TrainingProgres
     with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
         task = bar.add_task(label, total=1.0, status="compiling")
 
-        def show(now: "TrainingProgress") -> None:
+        def show(now: TrainingProgress) -> None:
             bar.update(task, completed=now.fraction, status=now.text)
 
         yield show
