@@ -159,7 +159,7 @@ def read(folder: Path, name: str, whole: bool) -> None:
     (run,) = find_runs([folder])
     recorded = run.distributions
     groups.table_row("run", run, groups.times(run))
-    groups.curve_rows("run", run.episodes)
+    groups.curve(0, run.episodes)
     if recorded is not None:
         found = Inspected.of(run, recorded, None, None)
         json.dumps(found.document(None), allow_nan=False)

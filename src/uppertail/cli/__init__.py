@@ -141,8 +141,8 @@ def forgiving() -> Iterator[list[str]]:
         try:
             yield lost
         finally:
-            for stream in (out, errors):
-                stream.restore()
+            out.flush()
+            errors.flush()
             if out.error:
                 what = message_of(out.error)
                 lost.append(f"Standard output cannot be written ({what}): its text is lost, but no file is.")
@@ -153,22 +153,14 @@ class _Forgiving:
 
     def __init__(self, stream: Any) -> None:
         self.stream, self.error = stream, None
-        self._strict = isinstance(stream, io.TextIOWrapper) and stream.errors == "strict"
-        if self._strict:
-            stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
-        self._try(lambda: self.stream.write(text))
+        encoding = self.stream.encoding or "utf-8"  # letters that it does not know are escaped
+        self._try(lambda: self.stream.write(text.encode(encoding, "backslashreplace").decode(encoding)))
         return len(text)
 
     def flush(self) -> None:
         self._try(self.stream.flush)
-
-    def restore(self) -> None:
-        """Leaves the stream as it was."""
-        self.flush()
-        if self._strict:
-            self._try(lambda: self.stream.reconfigure(errors="strict"))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)

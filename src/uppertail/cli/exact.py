@@ -83,8 +83,8 @@ def _draw(out: str | None, env: str, title: str, returns: Returns, quiet: bool) 
         from uppertail.analysis.figures import return_panels
 
         return_panels(folder / FIGURE, title, returns)
-        if not quiet:
-            print(f"Figure in {folder / FIGURE}")
+    if (folder / FIGURE).is_file() and not quiet:
+        print(f"Figure in {folder / FIGURE}")
 
 
 def _show(title: str, returns: Returns) -> None:

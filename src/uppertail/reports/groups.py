@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,15 +49,13 @@ def _group(runs: list[RunFolder], states: list[int]) -> Group:
     data: dict[str, list[dict[str, Any]]] = {name: [] for name in ("curves", "seeds", "explore", *EVENTS)}
     table, details = [], []
     share = max(1, MOST_DETAILS // max(1, sum(run.distributions is not None for run in runs)))
-    for label, run in zip(labels, runs, strict=True):
+    for method, (label, run) in enumerate(zip(labels, runs, strict=True)):
         seen = times(run)
-        data["curves"] += curve_rows(label, run.episodes)
-        for number, seed in zip(run.seeds, run.episodes, strict=True):
-            rows = curve_rows(label, [seed], SEED_POINTS)
-            data["seeds"] += [{name: row[name] for name in ("m", "e", "v")} | {"s": number} for row in rows]
-        data["explore"] += log_rows(label, run.log)
+        data["curves"] += curve(method, run.episodes)
+        data["seeds"] += [line | {"thin": True} for seed in run.episodes for line in curve(method, [seed], SEED_POINTS)]
+        data["explore"] += exploration(method, run.log)
         for event, found in seen.items():
-            data[event] += survival_rows(label, found)
+            data[event].append(survival(method, found))
         table.append(table_row(label, run, seen))
         details += _details(label, run, states, share)
     return Group(environment_label(runs[0].summary["env"]), labels, runs, table, data, details)
@@ -96,22 +94,28 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
     return found
 
 
-def curve_rows(label: str, seeds: list[Episodes], points: int = POINTS) -> list[dict[str, Any]]:
-    """The learning curve of some seeds with its interval: mean return of the last 50 episodes."""
+def _line(method: int, points: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    """A line of a chart: the method's number, and points of [x, y] or of [x, y, low, high]."""
+    rows = [[_round(number) for number in point] for point in points]
+    band = {"band": [[x, *ends] for x, _, *ends in rows]} if len(rows[0]) > 2 else {}
+    return {"k": method, "points": [row[:2] for row in rows], **band}
+
+
+def curve(method: int, seeds: list[Episodes], points: int = POINTS) -> list[dict[str, Any]]:
+    """The learning curve of some seeds: mean return of the last 50 episodes; none before their first episode."""
     finished = [seed for seed in seeds if seed.returns.size]
     if not finished:
         return []
     episodes, interval = learning_curve(finished, WINDOW, points)
-    columns = zip(episodes, *interval, strict=True)
-    return [
-        {"m": label, "e": int(e), "v": _round(v), "l": _round(low), "h": _round(high)} for e, v, low, high in columns
-    ]
+    columns = (episodes, *interval) if len(seeds) > 1 else (episodes, interval.value)
+    return [_line(method, zip(*columns, strict=True))]
 
 
-def log_rows(label: str, log: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def exploration(method: int, log: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Share of exploratory actions, chunk by chunk, by the mean number of episodes; what is no number is left out."""
-    each = [(_round(line.get("episode/count")), _round(line.get("exploration/share"))) for line in log]
-    return [{"m": label, "e": round(count, 1), "x": share} for count, share in each if count is not None]
+    each = [(_round(line.get("episode/count"), 1), line.get("exploration/share")) for line in log]
+    points = [point for point in each if point[0] is not None]
+    return [_line(method, points)] if points else []
 
 
 def times(run: RunFolder) -> dict[str, Times]:
@@ -126,17 +130,14 @@ def times(run: RunFolder) -> dict[str, Times]:
     return found | ({KEPT: Times.of(falls, after)} if falls else {})
 
 
-def survival_rows(label: str, seen: Times) -> list[dict[str, Any]]:
+def survival(method: int, seen: Times) -> dict[str, Any]:
     """The Kaplan-Meier curve of an event: for what share of the seeds it has not happened yet."""
-    curve = kaplan_meier(seen)
-    points = [(0.0, 1.0, 1.0, 1.0), *zip(curve.times, curve.share, curve.low, curve.high, strict=True)]
+    found = kaplan_meier(seen)
+    band = [np.where(np.isnan(bound), found.share, bound) for bound in (found.low, found.high)]
+    points = [(0.0, 1.0, 1.0, 1.0), *zip(found.times, found.share, *band, strict=True)]
     if (end := float(seen.at.max(initial=0.0))) > points[-1][0]:
         points.append((end, *points[-1][1:]))
-    rows = []
-    for time, share, *bounds in points:
-        low, high = (_round(share if math.isnan(bound) else bound) for bound in bounds)
-        rows.append({"m": label, "e": int(time), "v": _round(share), "l": low, "h": high})
-    return rows
+    return _line(method, points)
 
 
 def table_row(label: str, run: RunFolder, seen: Mapping[str, Times]) -> dict[str, str]:
@@ -170,8 +171,8 @@ def _episodes(found: tuple[float | None, float | None, float | None]) -> str:
     return value if value == "never" else f"{value} [{low}, {high}]"
 
 
-def _round(value: Any) -> float | None:
+def _round(value: Any, digits: int = 4) -> float | None:
     """A number for JSON; None if it is not finite, or no number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return round(float(value), 4)
+    return round(float(value), digits)

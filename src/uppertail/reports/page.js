@@ -55,21 +55,16 @@
 
     // Learning curves, exploration and survival: what needs no recording.
     curves() {
-      const { data: rows, methods, first, last } = this.group;
-      const grouped = (name, value) => methods.map((method, k) => {
-        const own = rows[name].filter((row) => row.m === method);
-        return { k, points: own.map((row) => [row.e, row[value]]), band: own.some((row) => "l" in row) ? own.map((row) => [row.e, row.l, row.h]) : null };
-      });
-      const each = this.role("seeds").checked ? methods.flatMap((method, k) => [...new Set(rows.seeds.filter((row) => row.m === method).map((row) => row.s))]
-        .map((s) => ({ k, thin: true, points: rows.seeds.filter((row) => row.m === method && row.s === s).map((row) => [row.e, row.v]) }))) : [];
+      const { data, methods, first, last } = this.group;
       for (const place of this.element.querySelectorAll('[data-role="methods"]')) legend(place, methods);
-      this.scale = lines(this.chart("curves"), { series: [...grouped("curves", "v"), ...each], domain: [first, last], height: 260, title: "" });
+      const series = this.role("seeds").checked ? [...data.curves, ...data.seeds] : data.curves;
+      this.scale = lines(this.chart("curves"), { series, domain: [first, last], height: 260, title: "" });
       this.mark();
-      if (rows.explore.length) lines(this.chart("explore"), { series: grouped("explore", "x"), domain: this.window, height: 150, title: "share of exploratory actions" });
+      if (data.explore.length) lines(this.chart("explore"), { series: data.explore, domain: this.window, height: 150, title: "share of exploratory actions" });
       const titles = { first: "not yet: first success", solved: "not yet: solved", kept: "solved, and not fallen" };
       for (const [name, title] of Object.entries(titles)) {
-        const end = Math.max(1, ...rows[name].map((row) => row.e)), after = name === "kept";
-        if (rows[name].length) lines(this.chart(name), { series: grouped(name, "v"), domain: after ? [0, end] : this.window, y: [0, 1], step: true, height: 190, title,
+        const end = Math.max(1, ...data[name].flatMap(({ points }) => points.map(([x]) => x))), after = name === "kept";
+        if (data[name].length) lines(this.chart(name), { series: data[name], domain: after ? [0, end] : this.window, y: [0, 1], step: true, height: 190, title,
           bottom: after ? "episodes after it was solved" : "episode" });
       }
     }
