@@ -264,7 +264,7 @@ def test_a_disk_that_fills_up_as_results_are_written_gets_a_sentence(name, monke
 
 @pytest.mark.slow
 def test_a_diverging_run_says_which_seed_and_keeps_what_was_written(tmp_path, refused):
-    endless = ["--steps", "4096", "--episodes", "99999", "--learning_rate", "1e30"]
+    endless = ["--quiet", "--steps", "4096", "--episodes", "99999", "--learning_rate", "1e30"]
     assert "became NaN or infinite by environment step" in refused(["train", *TINY, *LIGHT, *endless, "--out", "d"])
     assert (tmp_path / "d" / "episodes.npz").exists()
     assert (tmp_path / "d" / "summary.json").exists()

@@ -183,7 +183,7 @@ def test_a_diverged_run_leaves_its_networks_but_they_do_not_play(refused):
     assert "holds NaN or infinite numbers" in refused(["evaluate", "run"])
 
 
-def test_a_run_whose_environment_failed_leaves_its_networks(tmp_path, monkeypatch, refused):
+def test_a_run_whose_environment_failed_leaves_its_networks(tmp_path, monkeypatch, capsys, refused):
     """It fails when it is evaluated, too, in the run and afterwards."""
     (tmp_path / "my_motor.py").write_text(
         "import gymnasium\n"
@@ -203,8 +203,8 @@ def test_a_run_whose_environment_failed_leaves_its_networks(tmp_path, monkeypatc
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     env = ["--env", "Gym", "--env.id", "my_motor:Motor-v0", "--env.returns", "[0, 9]"]
-    error = refused(["train", *env, *SMALL, "--steps", "64", "--out", "run"])
-    assert "at environment step 21, raised RuntimeError: The motor is hot." in error
+    assert main(["train", *env, *SMALL, "--steps", "64", "--out", "run"]) == 2
+    assert "at environment step 21, raised RuntimeError: The motor is hot." in capsys.readouterr().err
     summary = json.loads(Path("run", "summary.json").read_text())
     assert summary["final_greedy_return"] == [None] * 4
     assert np.isfinite(safetensors.numpy.load_file("run/networks.safetensors")["weights/1"]).all()
