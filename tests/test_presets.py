@@ -52,7 +52,7 @@ def test_the_minigrid_preset_needs_only_an_environment() -> None:
 @pytest.mark.usefixtures("minigrid")
 def test_the_minigrid_preset_is_what_its_page_says() -> None:
     page = (Path(__file__).parents[1] / "docs" / "minigrid.md").read_text()
-    short, long = re.findall(r"```sh\nuppertail train (.*?)```", page, re.DOTALL)
+    short, long, *_ = re.findall(r"```sh\nuppertail train (.*?)```", page, re.DOTALL)
     assert parse_request(shlex.split(short)).config == parse_request(shlex.split(long.replace("\\\n", ""))).config
 
 

@@ -1,0 +1,66 @@
+"""MiniGrid with a new layout in each episode and the partial view: steps until the mean return of 100 episodes is 0.9.
+
+Usage: python benchmarks/minigrid_layouts.py [--out results/minigrid_layouts] [--seeds 5] [--seed 0] [--steps 12000]
+[--envs DoorKey-6x6] [--powers 1 0]
+
+Needs `uppertail[minigrid]`. The settings are those of the command on docs/minigrid.md; with power 0, the policy is UCB.
+Training is paid the same at any time; the goal is of MiniGrid's own returns. Files that are there already are kept.
+"""
+
+from typing import Any
+
+import numpy as np
+
+import uppertail as ut
+from common import options, write
+from minigrid_marks import own_returns
+from minigrid_runs import PAID_ALIKE, PRIZE, SETTINGS, C
+from minigrid_tasks import PREFIX, VERSION
+
+LIMITS = {"DoorKey-5x5": 250, "DoorKey-6x6": 360, "DoorKey-8x8": 640, "MultiRoom-N4-S5": 80}
+"""Steps after which MiniGrid truncates an episode."""
+
+WINDOW, GOAL = 100, 0.9
+"""Training episodes whose mean return has to reach the goal."""
+
+
+def reached(own: np.ndarray, end_steps: np.ndarray) -> int | None:
+    """The step at which the last episodes reached the goal for the first time, if ever."""
+    sums = np.cumsum(np.concatenate([[0.0], own]))
+    there = np.flatnonzero(sums[WINDOW:] - sums[:-WINDOW] >= GOAL * WINDOW)
+    return int(end_steps[there[0] + WINDOW - 1]) if there.size else None
+
+
+def learn(name: str, seed: int, seeds: int, steps: int, power: float) -> dict[str, Any]:
+    """Trains all seeds; returns what each earned."""
+    env = ut.Gym(f"{PREFIX}{name}-v0", wrappers=[PAID_ALIKE], encoding="hashed", hash_size=32_768, returns=(0.0, PRIZE))
+    settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**6, steps=steps, rollout_steps=16, **SETTINGS)
+    result = ut.train(env, ut.Gaussian(), ut.EpisodicUCB(C, power), settings, learner=ut.LeastSquares(sweeps=2))
+    summary, episodes = result.record.summary(), result.record.episodes
+    own = [own_returns(each.returns, each.lengths, LIMITS[name]) for each in episodes]
+    last = [returns[each.end_steps > 0.9 * steps] for returns, each in zip(own, episodes, strict=True)]
+    return {
+        "env": name,
+        "minigrid": VERSION,
+        "power": power,
+        "seeds": list(range(seed, seed + seeds)),
+        "steps_each": steps,
+        "reached_step": [reached(returns, each.end_steps) for returns, each in zip(own, episodes, strict=True)],
+        "last_tenth": [round(float(returns.mean()), 3) if returns.size else None for returns in last],
+        "returns": [np.round(returns, 3).tolist() for returns in own],
+        "lengths": [each.lengths.tolist() for each in episodes],
+        "asked": {part: summary[part] for part in ("env", "distribution", "policy", "settings")},
+        **{fact: summary[fact] for fact in ("env_steps", "wall_seconds", "steps_per_second", "hardware")},
+    }
+
+
+if __name__ == "__main__":
+    several: dict[str, Any] = {"envs": LIMITS, "powers": [1.0, 0.0]}
+    given = options(__doc__, "results/minigrid_layouts", seeds=5, seed=0, steps=12_000, **several)
+    for name in given.envs:
+        for power in given.powers:
+            path = given.out / f"{name}-power-{power:g}-seeds-{given.seed}-to-{given.seed + given.seeds - 1}.json"
+            if not path.exists():
+                cell = learn(name, given.seed, given.seeds, given.steps, power)
+                write(path, cell, indent=None)
+                print(path.stem, cell["reached_step"], cell["last_tenth"], cell["wall_seconds"], flush=True)
