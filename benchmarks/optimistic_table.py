@@ -73,7 +73,8 @@ class Agent:
             action = np.argmax(np.where(scores == scores.max(), ties[steps], -1.0))
             outcome = self.draw(mdp.probability[state, action])
             here = state, action, outcome
-            reward = float(mdp.reward[here])
+            noise = 0.0 if mdp.reward_std is None else self.rng.normal(scale=mdp.reward_std[here])
+            reward = float(mdp.reward[here]) + float(noise)
             n[here] += 1
             reward_sum[here] += reward
             state, ended, total, steps = mdp.next_state[here], bool(mdp.terminated[here]), total + reward, steps + 1

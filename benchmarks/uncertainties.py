@@ -115,7 +115,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     tables = [jax.tree.map(lambda leaf, k=k: leaf[k], run.driver.environments) for k in range(seeds)]
     looks, shares = along(run, tables)
     best = [best_return(mdp) for mdp in tables]
-    marks = [_mark(task, mdp, settings.discount) for mdp in tables]
+    marks = [mark_of(task, mdp, settings.discount) for mdp in tables]
     good = shares * best >= np.array(marks)
     ends = [each.end_steps for each in run.ledger.episodes]
     returns = [each.returns for each in run.ledger.episodes]
@@ -127,7 +127,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
         "good_return": marks,
         "good_seeds": int(good[-1].sum()),
         "share_of_best": shares[-1].round(4).tolist(),
-        "good_from_episode": [_stays_from(good[:, k], looks, ends[k]) for k in range(seeds)],
+        "good_from_episode": [stays_from(good[:, k], looks, ends[k]) for k in range(seeds)],
         "success_return": run.builder.success_return,
         "first_success_episode": [each.first_success(run.builder.success_return) for each in run.ledger.episodes],
         "episodes": [each.size for each in returns],
@@ -163,14 +163,14 @@ def means(agent: Agent, network: Any, states: int) -> Any:
     return jnp.mean(jax.vmap(jax.vmap(jax.vmap(agent.family.mean)))(z), axis=1)
 
 
-def _mark(task: Task, mdp: FiniteMDP, discount: float) -> float:
+def mark_of(task: Task, mdp: FiniteMDP, discount: float) -> float:
     """The mean return from which on a greedy policy is good."""
     if task.margin is None:
         return 0.95 * best_return(mdp)
     return mean_return(mdp, optimal_policy(mdp, discount)) - task.margin
 
 
-def _stays_from(good: Any, looks: list[int], ends: Any) -> int | None:
+def stays_from(good: Any, looks: list[int], ends: Any) -> int | None:
     """The episodes finished by the first look from which on the greedy policy was good to the end; None: never."""
     bad = np.flatnonzero(~good)
     first = bad[-1] + 1 if bad.size else 0

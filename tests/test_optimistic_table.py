@@ -5,11 +5,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 import uppertail as ut
+from count_bonus import played
 from optimistic_table import FIRST_STD, Agent, first_success
+from uppertail.training.loop import seed_keys
 
 STORED = Path(__file__).parents[1] / "results" / "twin" / "deep_sea-10-Gaussian-c-constant.json"
 
@@ -47,3 +50,11 @@ def test_a_backup_of_two_outcomes_by_hand(learner: str, mean: float, std: float 
         expected = np.sqrt(0.25 * (4 * 1e-4) ** 2 + 0.75 * (0.5 * 4 * FIRST_STD) ** 2)
     assert stds[0, 0] == pytest.approx(expected)
     assert means[1, 0] == {"spread": 0.0, "optimistic": 4.0, "count": 4.2}[learner]
+
+
+def test_a_count_bonus_finds_the_treasure_and_is_judged_without_it() -> None:
+    """On DeepSea 4 the best return is 0.99; the greedy policy of the same data has no bonus to collect."""
+    mdp: Any = jax.device_get(ut.DeepSea(4).build(seed_keys(0).environment))
+    found = played(mdp, 2048, 0.98, 0, bonus=0.1)
+    assert found["good"] and found["from"] is not None and found["share"] > 0.9
+    assert not played(mdp, 2048, 1.01, 0, bonus=0.1)["good"]
