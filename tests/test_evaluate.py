@@ -304,7 +304,7 @@ def test_what_cannot_be_evaluated_gets_a_sentence(harm, toy, refused):
     [
         (["DIR", "--episodes", "0"], "episodes is 0: use 1 to 100,000"),
         (["DIR", "--episodes", "1.5"], "episodes is 1.5"),
-        (["DIR", "--policy", "best"], "Unknown policy 'best': use UCB, Thompson, MemberThompson"),
+        (["DIR", "--policy", "best"], "Unknown policy 'best': use UCB, PosteriorSampling, Thompson, MemberThompson"),
         (["DIR", "--episode", "3"], "Did you mean --episodes?"),
     ],
 )

@@ -229,7 +229,7 @@ def test_so_does_the_chain():
         (["--fps", "0"], "fps is 0: use 1 to 1000"),
         (["--gif", "cart.mp4"], "give it a name that ends in .gif"),
         (["--gif", "nowhere/cart.gif"], "There is no folder nowhere"),
-        (["--policy", "best"], "Unknown policy 'best': use UCB, Thompson, MemberThompson"),
+        (["--policy", "best"], "Unknown policy 'best': use UCB, PosteriorSampling, Thompson, MemberThompson"),
     ],
 )
 def test_a_bad_request_gets_a_sentence(arguments, sentence, cart, tmp_path, refused):
