@@ -98,7 +98,7 @@ def test_a_draw_backs_up_its_own_values() -> None:
 def test_one_draw_is_followed_for_an_episode() -> None:
     """The memory changes only where an episode begins, and the action is that of the draw in it."""
     result = ut.train(ut.Chain(4), policy=POLICY, settings=ut.Settings(seeds=1, episodes=30))
-    network = result.network(0)
+    network: Any = result.network(0)
     plans = jax.random.normal(jax.random.key(1), network.plans.shape)
     network = dataclasses.replace(network, plans=plans)
     actor, state = Actor(result.agent, POLICY), jnp.asarray(1)
