@@ -32,6 +32,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "solved-vectors": solved.vectors,
     "solved-ablations": solved.ablations,
     "solved-chance": solved.chance,
+    "solved-chance-brief": solved.chance_in_brief,
     "rich": rich.rich,
     "rich-torso": rich.torso,
     "limits-chain": limits.of_limits("chain", "depth", "long"),

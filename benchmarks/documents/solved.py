@@ -44,6 +44,7 @@ BEFORE = {
     "least_squares": "least squares",
     "posterior": "the same, `PosteriorSampling`",
     "optimistic_value": "optimistic value",
+    "count_bonus": "count bonus (a table)",
     "boot_dqn": "bootstrapped DQN",
 }
 """Methods where there is chance; bootstrapped DQN is in results/uncertainties, by gradients."""
@@ -113,13 +114,28 @@ def _median_and_worst(values: list[float]) -> str:
     return f"{statistics.median(values):.0f} ({min(values):.0f})"
 
 
+def _with_chance(task: str, method: str) -> dict[str, Any] | None:
+    folder = RESULTS / "uncertainties" if method == "boot_dqn" else HERE / "chance"
+    return _read(folder / f"{task}-{method}.json")
+
+
+def chance_in_brief() -> list[list[str]]:
+    """How many greedy policies are good at the end, and from which episode on in the median, where there is chance."""
+
+    def cell(run: dict[str, Any] | None) -> str:
+        good = run["good_from_episode"] if run else []
+        return f"{number(median_episode(good))} ({run['good_seeds']} of {len(good)})" if run else "-"
+
+    rows = [["good from episode, median (seeds)", *BEFORE.values()]]
+    return rows + [[name, *(cell(_with_chance(task, each)) for each in BEFORE)] for task, name in CHANCE.items()]
+
+
 def chance() -> list[list[str]]:
     """Greedy policies and returns while training, where there is chance."""
     rows = [["environment", "method", "good at the end", "good from episode, median (last)", "return while training"]]
     for task, name in CHANCE.items():
         for method, shown in BEFORE.items():
-            folder = RESULTS / "uncertainties" if method == "boot_dqn" else HERE / "chance"
-            if run := _read(folder / f"{task}-{method}.json"):
+            if run := _with_chance(task, method):
                 good = run["good_from_episode"]
                 last = "never" if None in good else f"{max(good):,}"
                 share = run.get("share_while_training")
