@@ -448,7 +448,7 @@ def five_bins() -> tuple[GradientLearner, Any]:
 @pytest.mark.parametrize(
     ("logits", "terminated", "rewards", "outside"),
     [
-        # the return is surely 0 afterwards: the outermost centres, -2 and 2, are just inside
+        # the return is surely 0 afterwards: the outermost centers, -2 and 2, are just inside
         ([0.0, 0.0, 0.0, 0.0, 99.0], True, [-7.0, -2.01, -2.0, 0.0, 2.0, 2.01], 3),
         # it is surely 2, discounted by a half
         ([0.0, 0.0, 0.0, 0.0, 99.0], False, [-4.0, -3.01, -3.0, 1.0, 1.01, 9.0], 4),

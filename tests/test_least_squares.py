@@ -125,9 +125,9 @@ def moments(family: ReturnDistribution[Any], vector: np.ndarray, power: float) -
     if isinstance(family, ut.PointMass):
         return vector[..., 0], np.zeros(vector.shape[:-1])
     assert isinstance(family, ut.Categorical)
-    centres = np.asarray(family.centers, float)
-    mean = vector @ centres
-    return mean, np.sqrt(np.maximum(vector @ centres**2 - mean**2, 0))
+    centers = np.asarray(family.centers, float)
+    mean = vector @ centers
+    return mean, np.sqrt(np.maximum(vector @ centers**2 - mean**2, 0))
 
 
 def backed_up(
@@ -149,13 +149,13 @@ def backed_up(
     assert isinstance(family, ut.Categorical)
 
     def shared(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
-        points = np.clip(points, centres[0], centres[-1])
-        kernel = np.maximum(1 - np.abs(points[:, None] - centres) / (centres[1] - centres[0]), 0)
+        points = np.clip(points, centers[0], centers[-1])
+        kernel = np.maximum(1 - np.abs(points[:, None] - centers) / (centers[1] - centers[0]), 0)
         return mass @ kernel
 
-    centres = np.asarray(family.centers, float)
+    centers = np.asarray(family.centers, float)
     mass = shared(np.zeros(1), np.ones(1)) if terminated else after[chosen]
-    return shared(reward + DISCOUNT * centres, mass)
+    return shared(reward + DISCOUNT * centers, mass)
 
 
 @pytest.mark.parametrize(("family", "lanes"), [(GAUSSIAN, 3), *((family, sweeps.LANES) for family in LINEAR)])
