@@ -36,7 +36,7 @@ class Actor:
     """Chooses the actions of one environment by a policy, in training the agent's own.
 
     Raises:
-        InputError: the policy needs members or evidence, and there are none.
+        InputError: the policy needs members, evidence or draws, and there are none.
     """
 
     agent: Agent
@@ -59,7 +59,8 @@ class Actor:
         if self.policy.posterior and drawn is None:
             raise InputError(
                 f"The policy {name} needs draws from the posterior of the values, which only LeastSquares makes, for "
-                "tables: use an environment with states or --env.encoding hashed, or another policy, for example UCB."
+                "tables, when it is also the policy that trains: train with it (on an environment with states, or with "
+                "--env.encoding hashed), or use another policy, for example UCB."
             )
         return View(z, evidence, drawn)
 
