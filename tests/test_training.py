@@ -232,7 +232,7 @@ class ScaledToy(EnvironmentBuilder):
     [
         (Gaussian(), UCB(), {}),
         (Gaussian(), Thompson(draws=2), {"loss_samples": 2}),
-        (GaussianMixture(), UCB(), {}),
+        (GaussianMixture(), UCB(), {"seed": 1}),  # with seed 0 all returns are the best one
     ],
     ids=str,
 )

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
-from uppertail.errors import InputError
+from uppertail.errors import InputError, printable
 from uppertail.schema import settle
 
 CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
@@ -120,7 +120,8 @@ class Settings:
     def _require(self, holds: bool, name: str, remedy: str) -> None:
         if not holds:
             value = getattr(self, name)
-            raise InputError(f"{name} is {list(value) if isinstance(value, tuple) else value}: {remedy}.")
+            text = printable(str(list(value) if isinstance(value, tuple) else value))
+            raise InputError(f"{name} is {text}: {remedy}.")
 
     @property
     def until_return(self) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import gymnasium
+import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from jaxtyping import PRNGKeyArray
 
@@ -56,7 +57,7 @@ class GymnasiumBuilder(PackageBuilder):
     def __post_init__(self) -> None:
         if isinstance(self.wrappers, str):
             raise InputError(f"wrappers is {self.wrappers!r}: give a list, such as [{repr(self.wrappers)[1:-1]}].")
-        if isinstance(self.wrappers, list | tuple):  # written down as a file holds them
+        if isinstance(self.wrappers, list | tuple | np.ndarray):  # written down as a file holds them
             object.__setattr__(self, "wrappers", [*map(plain, self.wrappers)])
         super().__post_init__()
         if not 2 <= self.hash_size <= MOST_PLACES:
