@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/startup.py [--out results/startup.json] [--repetitions 5]
 
-Ten seeds on the Chain of length 100, two hidden layers. The first step is where the first line of log.jsonl is written,
+Ten seeds on the Chain of length 100, by the defaults. The first step is where the first line of log.jsonl is written,
 less the time that the 1,024 environment steps of each seed before it took. Takes about two minutes.
 """
 
