@@ -14,6 +14,7 @@ from uppertail.encodings import OneHot
 from uppertail.errors import InputError
 from uppertail.learners.sweeps import NOISE_COUNT
 from uppertail.training.acting import Actor
+from uppertail.training.method import Method, sanity_warnings
 from uppertail.types import POLICY_CHOICE, Transition
 
 STATES, ACTIONS, DISCOUNT, DRAWS = 4, 2, 0.9, 3
@@ -131,3 +132,11 @@ BAD = [({"c": -1.0}, "c is -1.0: use a finite number, 0 or more"), ({"draws": 0}
 def test_impossible_settings_are_refused(setting: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         ut.PosteriorSampling(**setting)
+
+
+@pytest.mark.parametrize(("start", "warned"), [(0.0, True), (2.63, False)])
+def test_a_value_without_an_optimistic_start_is_warned_of(start: float, warned: bool) -> None:
+    method = Method.of(distribution=ut.PointMass(start=start), policy=POLICY)
+    assert (
+        any("use an optimistic --distribution.start" in each for each in sanity_warnings(method, OneHot(3))) == warned
+    )

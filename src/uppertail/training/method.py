@@ -110,6 +110,11 @@ def sanity_warnings(method: Method, encoding: Encoding) -> Iterator[str]:
             f"{policy} explores by the spread of the return, and {family} has none: it always takes the greedy action; "
             "use --policy EpsilonGreedy, or a distribution with a spread."
         )
+    if method.policy.posterior and getattr(method.distribution, "start", None) == 0:
+        yield (
+            f"{policy} values what was never seen by the spread of the start, and {family} has none, so it hardly "
+            "explores: use an optimistic --distribution.start, for example 2.63, or a distribution with a spread."
+        )
     if isinstance(encoding, Scalar) and getattr(method.network, "bias", None) is False:
         yield (
             "A network without biases can hardly tell scalar states apart: use --bias true, or --env.encoding one_hot."
