@@ -11,7 +11,7 @@ from uppertail.agent import Agent, where
 from uppertail.networks.linear import from_powers, roots
 from uppertail.policies import Greedy
 from uppertail.schema import TRACED
-from uppertail.types import PyTree, Transition
+from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 TINY = 1e-12
 """The least number that is divided by: the square of a start, or the c of a policy."""
@@ -135,3 +135,9 @@ class Regression:
             return self.vector(agent.back_up(bootstrap, transition))
 
         return jax.vmap(of_one)(z_next, transitions)
+
+
+def to_back_up(reward: Float[Array, " batch"], terminated: Bool[Array, " batch"]) -> Transition:
+    """What a backup needs of transitions: rewards and terminations; a' is the policy's choice."""
+    none = jnp.zeros(reward.shape, jnp.int32)
+    return Transition(none, none, reward, terminated, none, jnp.full_like(none, POLICY_CHOICE))

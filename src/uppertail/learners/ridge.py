@@ -9,9 +9,9 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from uppertail.learners.regression import Regression
+from uppertail.learners.regression import Regression, to_back_up
 from uppertail.learners.transitions import Rows, Transitions
-from uppertail.types import POLICY_CHOICE, PyTree, Transition
+from uppertail.types import PyTree
 
 PRECISION = 1e-6
 """The smallest lambda for each transition that 32-bit floats can tell from rounding errors in A."""
@@ -148,14 +148,7 @@ class Ridge:
             weight, action = rows.new(transitions.weight), rows.of(transitions.action)
             after = (rows.of(transitions.next_features) @ flat).reshape(-1, actions, outputs)
             after = jnp.clip(regression.start[None, None] + after, before.low[None, None], before.high[None, None])
-            row = Transition(
-                action,
-                action,
-                rows.of(transitions.reward),
-                rows.of(transitions.terminated),
-                action,
-                jnp.full_like(action, POLICY_CHOICE),
-            )
+            row = to_back_up(rows.of(transitions.reward), rows.of(transitions.terminated))
             targets = regression.targets(key, after, row)
             deviations = targets - regression.start[None]
             one_hot = jax.nn.one_hot(action, actions) * weight[:, None]

@@ -11,8 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.learners.lanes import Lanes, Targets
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.posterior import Draws, TablePosterior
-from uppertail.learners.regression import Regression
-from uppertail.types import POLICY_CHOICE, Transition
+from uppertail.learners.regression import Regression, to_back_up
 
 LANES = 128
 """Pairs that are backed up at once in a sweep: the newest first, each with the values of those that ended before."""
@@ -162,15 +161,7 @@ class Sweeper:
         """The targets of each lane's pair with those of all transitions of one more outcome."""
         family, regression, slots, total = self.regression.agent.family, self.regression, lanes.slots, lanes.targets
         visits, reward, reward_squares = jnp.where((slots != NONE)[:, None], outcomes.seen[slots], 0.0).T
-        row = Transition(
-            observation=slots,
-            action=slots,
-            reward=reward,
-            terminated=outcomes.terminated[slots],
-            next_observation=slots,
-            next_action=jnp.full_like(slots, POLICY_CHOICE),
-        )
-        after = outcomes.next_state[slots]
+        row, after = to_back_up(reward, outcomes.terminated[slots]), outcomes.next_state[slots]
         targets = regression.targets(key, sweep.values[after], row)
         mean = jax.vmap(lambda each: family.mean(regression.distribution(each)))(targets)
         both = total.visits + visits
