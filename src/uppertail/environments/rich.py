@@ -93,8 +93,7 @@ class RichChain(SameSuccess, VectorBuilder):
         super().__post_init__()
         if not self.dim >= 2:
             raise InputError(f"dim is {self.dim}, but a unit vector needs at least 2 numbers: use 2 or more.")
-        if not 0 <= self.noise < math.inf:
-            raise InputError(f"noise is {self.noise}: use a finite number, 0 or more, for example 0.1.")
+        require_noise(self.noise)
 
     def build(self, key: PRNGKeyArray) -> RichMDP:
         code_key, chain_key = jax.random.split(key)
@@ -182,8 +181,7 @@ class RichLock(VectorBuilder):
             raise InputError(f"actions is {self.actions}, but a lock needs at least 2: a right one and a wrong one.")
         if not 0 <= self.small_reward < 1:
             raise InputError(f"small_reward is {self.small_reward}: use 0 or more, and less than the 1 at the end.")
-        if not 0 <= self.noise < math.inf:
-            raise InputError(f"noise is {self.noise}: use a finite number, 0 or more, for example 0.1.")
+        require_noise(self.noise)
 
     @property
     def success_return(self) -> float:
@@ -226,3 +224,9 @@ def hadamard(size: int) -> Float[Array, "size size"]:
     """The symmetric matrix of 1 and -1 with orthogonal rows whose size is a power of 2 (Sylvester 1867)."""
     index = jnp.arange(size)
     return jnp.where(jax.lax.population_count(index[:, None] & index[None, :]) % 2 == 1, -1.0, 1.0)
+
+
+def require_noise(noise: float) -> None:
+    """Refuses a size of noise that no observation can have."""
+    if not 0 <= noise < math.inf:
+        raise InputError(f"noise is {noise}: use a finite number, 0 or more, for example 0.1.")
