@@ -149,7 +149,7 @@ def test_a_chunk_without_a_step_is_not_logged():
 @pytest.mark.parametrize("line", ["years of work\n", "[1]\n", '{"name": 3}\n'])
 def test_another_file_is_not_taken_for_a_log(line):
     Path("notes").write_text(line)
-    with pytest.raises(InputError, match=r"notes is not a log .* choose another file"):
+    with pytest.raises(InputError, match=r"notes is not a log .*: move it away, or choose another file"):
         JSONL("notes")
     assert Path("notes").read_text() == line
 

@@ -168,7 +168,7 @@ def test_a_folder_is_claimed_once(tmp_path):
 
 LEFT = [
     "config.yaml", ".config.yaml", "config-next.yaml", "episodes.npz", "summary.json", "curve.png", "report.html",
-    "networks.safetensors", "distributions.npz", "evaluation-greedy.json", "log.jsonl", "log.jsonl.damaged",
+    "networks.safetensors", "distributions.npz", "evaluation-greedy.json", "log.jsonl",
     "wandb-id.txt", "tensorboard/events.out.tfevents.1", "checkpoints/step-000001024.safetensors",
     "checkpoints/.step-000002048.safetensors",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, final
 
 from uppertail.errors import InputError
 from uppertail.records import write_errors
@@ -36,7 +36,7 @@ def metrics(progress: Progress) -> dict[str, float]:
     }
 
 
-class Logger(abc.ABC):
+class Logger(contextlib.AbstractContextManager["Logger"]):
     """Records the numbers of a run after each chunk: `ut.train(..., on_chunk=logger)`.
 
     Steps are environment steps of each seed.
@@ -64,10 +64,7 @@ class Logger(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, step: int) -> None:
-        """Opens the log just before the first chunk's numbers are written.
-
-        The run is at `step`: 0, or that of the checkpoint from which it goes on. Drop what the log has of later steps.
-        """
+        """Opens the log at a step: 0, or that of a checkpoint. Drop what the log has of later steps."""
 
     @abc.abstractmethod
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
@@ -89,24 +86,16 @@ class Logger(abc.ABC):
         self._step = progress.step
 
     @final
-    def __enter__(self) -> Self:
-        return self
-
-    @final
     def __exit__(self, *error: Any) -> None:
         self._step = None
         self.close()
-
-
-class NotALogError(InputError):
-    """A file that holds something else than a log."""
 
 
 @final
 class JSONL(Logger):
     """Lines like `{"step": 1024, "return/mean": 0.5, ...}`, each written without a delay; NaN is null.
 
-    NotALogError if the file at this path holds something else than a log, InputError if it cannot be read.
+    InputError if the file at this path cannot be read, or holds something else than a log.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -145,7 +134,9 @@ class JSONL(Logger):
         try:
             return float(json.loads(line)["step"])
         except (ValueError, KeyError, TypeError) as error:
-            raise NotALogError(f"{self.path} is not a log (it holds {line[:40]!r}): choose another file.") from error
+            raise InputError(
+                f"{self.path} is not a log (it holds {line[:40]!r}): move it away, or choose another file."
+            ) from error
 
     def _explain_errors(self) -> contextlib.AbstractContextManager[None]:
         return write_errors(f"The log {self.path}", "make room, or choose another place")

@@ -7,7 +7,6 @@ from uppertail.records.folder import (
     CHECKPOINTS,
     CONFIG,
     CURVE,
-    DAMAGED_LOG,
     DISTRIBUTIONS,
     EPISODES,
     EVALUATION,

@@ -24,7 +24,6 @@ DISTRIBUTIONS, REPORT = "distributions.npz", "report.html"
 """What `--record distributions` and `report` write."""
 LOG, WANDB_ID = "log.jsonl", "wandb-id.txt"
 """What loggers write: numbers chunk by chunk, and the id of the run at Weights & Biases."""
-DAMAGED_LOG = f"{LOG}.damaged"  # the new name of a log that cannot be read
 CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
 TENSORBOARD = "tensorboard"
 LOCK = ".lock"
@@ -32,7 +31,7 @@ LOCK = ".lock"
 CONTENTS = {
     "": (
         *(CONFIG, NEXT_CONFIG, EPISODES, SUMMARY, CURVE, NETWORKS, DISTRIBUTIONS, REPORT),
-        *(LOG, DAMAGED_LOG, WANDB_ID, EVALUATION),
+        *(LOG, WANDB_ID, EVALUATION),
     ),
     CHECKPOINTS: (CHECKPOINT_PATTERN,),
     TENSORBOARD: ("events.out.tfevents.*",),
