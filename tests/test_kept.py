@@ -1,4 +1,4 @@
-"""What was computed is kept, whatever fails after it: pictures, full outputs, damaged logs, links to folders."""
+"""What was computed is kept, whatever fails after it: pictures, full outputs, links to folders."""
 
 import errno
 import io
@@ -16,8 +16,7 @@ import pytest
 from reproduction.drawing.curve_panels import curve_panels
 from uppertail import records
 from uppertail.analysis import figures
-from uppertail.cli import forgiving, main, picture
-from uppertail.cli.train import _log
+from uppertail.cli import main, picture
 from uppertail.errors import InputError
 from uppertail.exact.discrete import ExactReturn
 from uppertail.records import Episodes
@@ -154,31 +153,11 @@ def test_help_for_a_full_device_or_a_closed_pipe_is_no_traceback() -> None:
 def test_letters_that_standard_output_does_not_know_are_escaped(monkeypatch: Any) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    with forgiving() as lost:
-        print("Results in ψ")  # noqa: T201
-    assert (raw.getvalue(), lost) == (b"Results in \\u03c8\n", [])
+    assert main(["exact", "--env", "Toy", "--discount", "1", "--out", "ψ"]) == 0
+    assert raw.getvalue().endswith(b"Figure in \\u03c8/exact.png\n")
 
 
-# Logs and folders
-
-
-def test_a_damaged_log_is_kept_and_a_new_one_begins(tmp_path: Path, capsys: Any) -> None:
-    log = tmp_path / records.LOG
-    log.write_bytes(damaged := b'{"step": 10, "a": 1}\n{"step"\xff 20}\n{"step": 30}\n')
-    with _log(tmp_path) as kept:
-        kept.begin(20)
-    assert (tmp_path / "log.jsonl.damaged").read_bytes() == damaged
-    assert log.read_bytes() == b""
-    line = f"uppertail: {log} is damaged: it is kept as log.jsonl.damaged, and a new log begins.\n"
-    assert capsys.readouterr().err == line
-    log.write_bytes(sound := b'{"step": 10}\n')
-    with _log(tmp_path) as kept:
-        kept.begin(10)
-    assert log.read_bytes() == sound
-    assert not capsys.readouterr().err
-    (tmp_path / records.CONFIG).touch()
-    records.claim_folder(tmp_path, overwrite=True)
-    assert not list(tmp_path.iterdir())
+# Folders
 
 
 @pytest.mark.parametrize("name", [records.CHECKPOINTS, records.TENSORBOARD])

@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib
 import pytest
 
-from uppertail.cli import programs
+from uppertail import cli
 
 NAMES = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
 
@@ -57,7 +57,7 @@ def test_the_oldest_programs_go_first(tmp_path):
     for age, name in enumerate(("new", "middle", "old")):
         (file := tmp_path / f"{name}-cache").write_bytes(bytes(1000))
         os.utime(file, (1e9 - age, 1e9 - age))
-    programs.tidy(tmp_path, 2500)
+    cli.tidy(tmp_path, 2500)
     assert {file.name for file in tmp_path.glob("*-cache")} == {"new-cache", "middle-cache"}
 
 
@@ -66,8 +66,8 @@ def test_each_kind_of_processor_has_a_folder_of_its_own(monkeypatch, tmp_path):
     folders = set()
     for processor in ("one", "another"):
         monkeypatch.delenv(NAMES[0], raising=False)
-        monkeypatch.setattr(programs, "_processor", lambda name=processor: name)
-        programs.keep()
+        monkeypatch.setattr(cli, "_processor", lambda name=processor: name)
+        cli.keep_programs()
         folders.add(os.environ[NAMES[0]])
     assert len(folders) == 2
 
@@ -75,7 +75,7 @@ def test_each_kind_of_processor_has_a_folder_of_its_own(monkeypatch, tmp_path):
 def test_what_the_user_asked_of_jax_stays(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(NAMES[0], "elsewhere")
-    programs.keep()
+    cli.keep_programs()
     assert os.environ[NAMES[0]] == "elsewhere"
 
 
@@ -86,6 +86,6 @@ def test_the_folder_is_where_the_user_keeps_such_things_and_is_not_made_in_advan
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", given)
-    programs.keep()
+    cli.keep_programs()
     assert os.environ[NAMES[0]].startswith(used.replace("HOME", str(tmp_path)) + "/uppertail/programs/")
     assert not list(tmp_path.iterdir())

@@ -25,7 +25,8 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[TrainingProgress
         TextColumn("{task.fields[status]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=11)),
         TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True, min_width=5)),
     )
-    with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
+    console = Console(stderr=True)  # one that is no terminal, such as a file, shows nothing: it may be full
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, expand=True) as bar:
         task = bar.add_task(label, total=1.0, status="compiling")
 
         def show(now: TrainingProgress) -> None:

@@ -1,25 +1,23 @@
-"""The command line: `uppertail COMMAND`. Heavy imports wait until a command needs them.
-
-Errors while a command prints or draws are reported, not raised, so that results are kept.
-"""
+"""The command line: `uppertail COMMAND`. Heavy imports wait until a command needs them."""
 
 import contextlib
+import hashlib
 import importlib
 import importlib.metadata
 import io
 import os
+import platform
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from uppertail.cli import programs
 from uppertail.cli.commands import COMMANDS
 from uppertail.errors import InputError, join_names, message_of, nearest
 
-NO_DEVICE = "Unable to initialize backend"
-"""What JAX's error says if it finds no device."""
+NO_DEVICE = "Unable to initialize backend"  # what JAX's error says if it finds no device
+LARGEST_CACHE = 2**30  # bytes of compiled programs that are kept at most; the oldest are deleted first
 
 USAGE = "\n".join(
     [
@@ -42,38 +40,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0, 1 where some cells of a study failed, 2 for a request that cannot be met, 130 after Ctrl-C,
         143 after SIGTERM.
     """
-    with forgiving() as lost:
-        code = _main([*(sys.argv[1:] if arguments is None else arguments)])
-    for line in lost:
-        complain(line)
-    return code or (2 if lost else 0)
-
-
-def _main(arguments: Sequence[str]) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # letters that its encoding lacks are escaped
     try:
-        code = _command(*(arguments or ["--help"]))
+        code = _command(*((sys.argv[1:] if arguments is None else arguments) or ["--help"]))
         print(end="", flush=True)  # a write that fails must fail here, where it is handled
         return code
-    except BrokenPipeError:  # the reader of the output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except KeyboardInterrupt as error:
         complain("interrupted.")
         return 128 + (error.args[0] if error.args else signal.SIGINT)
-    except (InputError, MemoryError, RuntimeError) as error:
-        complain(_sentence(error))
-        return 2
-
-
-def _sentence(error: Exception) -> str:
-    """What a user is told of an error; a defect of the program is raised again."""
-    if isinstance(error, InputError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return f"There is not enough memory ({message_of(error) or 'none is left'}): ask for something smaller."
-    if NO_DEVICE in str(error):
-        return f"JAX finds no device ({message_of(error)}): unset JAX_PLATFORMS, or set it to cpu."
-    raise error
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        with contextlib.suppress(OSError):  # else the interpreter tries to write the rest as it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader of the output has closed it
+            return 0
+        complain(f"Standard output cannot be written ({message_of(error)}): its text is lost, but no file is.")
+    except InputError as error:
+        complain(str(error))
+    except MemoryError as error:
+        complain(f"There is not enough memory ({message_of(error) or 'none is left'}): ask for something smaller.")
+    except RuntimeError as error:
+        if NO_DEVICE not in str(error):
+            raise
+        complain(f"JAX finds no device ({message_of(error)}): unset JAX_PLATFORMS, or set it to cpu.")
+    return 2
 
 
 def _command(command: str, *rest: str) -> int:
@@ -94,7 +86,7 @@ def _command(command: str, *rest: str) -> int:
         os.getcwd()  # noqa: PTH109 - the path itself is not used
     except OSError as error:
         raise InputError("The current folder no longer exists: change to another one.") from error
-    programs.keep()
+    keep_programs()
     os.environ["JAX_ENABLE_X64"] = "0"  # results are computed in 32 bits, whatever the surroundings ask of JAX
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA reports slow compilation as an error
     values = COMMANDS[command].parse(rest)
@@ -102,8 +94,9 @@ def _command(command: str, *rest: str) -> int:
 
 
 def complain(line: str) -> None:
-    """Prints a line to standard error."""
-    print(f"uppertail: {line}", file=sys.stderr)
+    """Prints a line to standard error; where that is full, the command goes on."""
+    with contextlib.suppress(OSError):
+        print(f"uppertail: {line}", file=sys.stderr)
 
 
 def output_file(name: str, endings: Sequence[str], what: str) -> Path:
@@ -128,53 +121,39 @@ def picture(path: Path) -> Iterator[None]:
         complain(str(error) if isinstance(error, InputError) else why)
 
 
-@contextlib.contextmanager
-def forgiving() -> Iterator[list[str]]:
-    """Keeps a command going while standard output or error is full, or can write ASCII only.
+def keep_programs() -> None:
+    """Makes JAX keep compiled programs in the user's cache folder, unless its own environment variable names another.
 
-    Yields:
-        A list; once the command is over, it holds a sentence for each output that was lost.
+    It must be called before JAX is imported. Programs that were compiled for one processor may be refused by another,
+    or crash on it (jax issue 38445): each kind has a folder of its own. What cannot be kept or read is compiled again.
     """
-    lost: list[str] = []
-    out, errors = (_Forgiving(stream or io.StringIO()) for stream in (sys.stdout, sys.stderr))
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        try:
-            yield lost
-        finally:
-            out.flush()
-            errors.flush()
-            if out.error:
-                what = message_of(out.error)
-                lost.append(f"Standard output cannot be written ({what}): its text is lost, but no file is.")
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    try:
+        named = Path(os.environ.get("XDG_CACHE_HOME", ""))  # as the XDG Base Directory Specification has it
+        cache = named if named.is_absolute() else Path.home() / ".cache"
+        folder = cache / "uppertail" / "programs" / hashlib.sha256(_processor().encode()).hexdigest()[:16]
+        tidy(folder, LARGEST_CACHE)
+    except (OSError, RuntimeError):  # the folder cannot be read, or the user has no home
+        return
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
 
 
-class _Forgiving:
-    """A text stream that goes silent when it cannot be written; a reader that has closed it is still an error."""
+def tidy(folder: Path, largest: int) -> None:
+    """Deletes the oldest programs beyond a size."""
+    size = 0
+    for file in sorted(folder.glob("*-cache"), key=lambda file: -file.stat().st_mtime_ns):
+        size += file.stat().st_size
+        if size > largest:
+            file.unlink(missing_ok=True)
 
-    def __init__(self, stream: Any) -> None:
-        self.stream, self.error = stream, None
 
-    def write(self, text: str) -> int:
-        encoding = self.stream.encoding or "utf-8"  # letters that it does not know are escaped
-        self._try(lambda: self.stream.write(text.encode(encoding, "backslashreplace").decode(encoding)))
-        return len(text)
-
-    def flush(self) -> None:
-        self._try(self.stream.flush)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-    def _try(self, act: Callable[[], object]) -> None:
-        if self.error is not None:
-            return
-        try:
-            act()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            self.error = error
-            with contextlib.suppress(OSError):  # else the interpreter tries to write the rest as it ends
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, self.stream.fileno())
-                os.close(nowhere)
+def _processor() -> str:
+    """The kind of processor: its name and its features."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    return "\n".join(sorted({line for line in lines if line.lower().startswith(("model name", "flags", "features"))}))
