@@ -27,11 +27,11 @@ import numpy as np
 import safetensors.numpy
 import yaml
 
-from uppertail.cli import main, train
-from uppertail.cli.inspect import Inspected
+from uppertail.cli import inspect, main, train
 from uppertail.errors import InputError
 from uppertail.records import RunFolder, find_runs, write_text
 from uppertail.reports import groups
+from uppertail.reports.seeds import Seed
 from uppertail.training import checkpoint
 from uppertail.training.process import hardware
 from uppertail.training.trained import LearnedFile
@@ -43,7 +43,7 @@ LONGEST, WHOLE, COMPILING = 20, 50, 120
 
 HOSTILE: list[Any] = [
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**400, -0.5, 1e300, float("nan"), float("inf"), "", "x", "\0", "nan",
-    [], [[]], {}, {"name": []}, [None], [1, "a"], {"class_path": "Chain"}, "2001-01-01", "*a", "[" * 2000,
+    [], [[]], {}, {"name": []}, [None], [1, "a"], "2001-01-01", "*a", "[" * 2000,
 ]  # fmt: skip
 
 
@@ -161,8 +161,7 @@ def read(folder: Path, name: str, whole: bool) -> None:
     groups.table_row("run", run, groups.times(run))
     groups.curve(0, run.episodes)
     if recorded is not None:
-        found = Inspected.of(run, recorded, None, None)
-        json.dumps(found.document(None), allow_nan=False)
+        json.dumps(inspect.document(run, Seed.of(run, recorded, 0), len(recorded.step) - 1, None), allow_nan=False)
     if whole:
         json.dumps([[each.data, each.details, each.table] for each in groups.groups([run], [])], allow_nan=False)
 

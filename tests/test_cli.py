@@ -118,7 +118,7 @@ def test_a_class_in_the_current_folder_is_found(tmp_path):
     arguments = ["train", "--distribution", "beside.Mine", "--print_config"]
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "class_path: beside.Mine" in done.stdout
+    assert "distribution: beside.Mine" in done.stdout
 
 
 def test_a_run_without_out_finds_a_folder(tmp_path):
@@ -137,7 +137,7 @@ def test_the_command_line_counts_before_a_file_wherever_it_stands(tmp_path, caps
 def test_print_config_prints_every_setting(capsys):
     assert main(["train", "--print_config", "--env.length", "7"]) == 0
     printed = capsys.readouterr().out
-    assert "length: 7" in printed
+    assert "env.length: 7" in printed
     assert "discount: 0.995" in printed
 
 
@@ -172,10 +172,7 @@ BAD = {
     "one dash": (["train", "-x", "1"], "-x begins with one dash: write --NAME for an option, and --NAME=VALUE for a"),
     "a value with one dash": (["train", "--seed", "-x"], "-x begins with one dash: write --NAME for an option"),
     "a function": (["train", "--env", "uppertail.cli.main"], "The class uppertail.cli.main given for --env cannot be"),
-    "settings beside a class_path": (
-        ["train", "--env", "{class_path: Toy, length: 3}"],
-        "use a class_path and, for its",
-    ),
+    "a mapping": (["train", "--env", "{name: Toy, length: 3}"], "env is {'name': 'Toy', 'length': 3}: use Chain, "),
     "length 0": (["train", "--env.length", "0"], "length is 0"),
     "seeds 0": (["train", "--seeds", "0"], "seeds is 0"),
     "negative learning rate": (["train", "--learning_rate", "-0.1"], "learning_rate is -0.1"),
@@ -219,7 +216,7 @@ def test_bad_input_gets_a_sentence_and_leaves_nothing(case, tmp_path, refused):
         ("7", "holds no options"),
         ("seeds: null", "seeds is null"),
         ("env: null", "env is null"),
-        ("env: {class_path: Chain, init_args: {length: null}}", "env.length is null"),
+        ("env: Chain\nenv.length: null", "env.length is null"),
         ('out: "a\\0b"', "holds a NUL character"),
     ],
 )

@@ -197,7 +197,7 @@ HARM = [
     (lambda folder: replaced(folder, "width: 8", "width: 16"), "was made with width 8, not 16"),
     (lambda folder: replaced(folder, "length: 4", "length: 5"), "was made with length 4, not 5"),
     (lambda folder: (folder / "config.yaml").write_text("seeds: [1"), "is not valid YAML"),
-    (lambda folder: os.truncate(folder / "config.yaml", 50), "config.yaml: "),
+    (lambda folder: os.truncate(folder / "config.yaml", 50), "config.yaml' is not valid YAML"),
     (lambda folder: [os.truncate(path, 100) for path in (folder / "checkpoints").iterdir()], "No checkpoint in"),
 ]
 

@@ -12,8 +12,9 @@ from test_study_work import leave_run, save_episodes
 from uppertail.cli import main
 from uppertail.cli import study as command
 from uppertail.errors import InputError
-from uppertail.studies.cells import Cell, Outcome, differences, flat, name_of, title_of
+from uppertail.studies.cells import Cell, Outcome, differences, name_of, title_of
 from uppertail.studies.definition import Definition
+from uppertail.studies.folder import effective
 
 DOCUMENTATION = Path(__file__).parents[1] / "docs"
 TINY = {"seeds": 1, "episodes": 3, "width": 4, "hidden_layers": 1, "replay_size": 99}
@@ -63,9 +64,9 @@ def test_a_grid_is_a_product_and_cells_are_combined_with_it():
     assert cells[1].arguments[0] == "--seeds=4"
 
 
-def test_a_part_comes_before_its_settings():
+def test_options_are_arguments():
     cell = Cell("", {"policy.low": 0.1, "policy": "UCB", "steps": None, "bias": True, "logger": ["a.B"]}, {})
-    assert cell.arguments == ["--policy=UCB", "--steps=null", "--bias=true", '--logger=["a.B"]', "--policy.low=0.1"]
+    assert cell.arguments == ["--policy.low=0.1", "--policy=UCB", "--steps=null", "--bias=true", '--logger=["a.B"]']
 
 
 def test_names_are_those_of_folders_and_differ_where_options_do():
@@ -182,7 +183,7 @@ def test_the_time_left_is_that_of_cells_like_those_that_are_done():
 
 
 def test_settings_are_compared_under_the_names_of_options():
-    was = flat({"env": {"class_path": "uppertail.Chain", "init_args": {"length": 5}}, "width": 3, "logger": []})
+    was = effective({"env": "Chain", "env.length": 5, "width": 3, "logger": []})
     assert was == {"env": "Chain", "env.length": 5, "width": 3}
     assert list(differences(was, was | {"env.length": 6})) == ["env.length is 5, not 6"]
 
@@ -214,7 +215,7 @@ def test_a_study_is_run_folders_and_a_summary(launched, tmp_path, capsys):
     assert main(["study", file, "--out", "study", "--workers", str(launched)]) == 0
     assert f"{launched} of {launched} cells have ended" in capsys.readouterr().out
     folder = tmp_path / "study" / "cells" / "env.length=2"
-    assert yaml.safe_load((folder / "config.yaml").read_text())["env"]["init_args"]["length"] == 2
+    assert yaml.safe_load((folder / "config.yaml").read_text())["env.length"] == 2
     cell = summary(tmp_path / "study")["cells"][0]
     assert (cell["state"], cell["environment"], cell["seeds"]) == ("done", "env.length=2", 1)
 

@@ -26,7 +26,7 @@ def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = shutil.copytree(reported.run(), tmp_path / "stranger")
     (folder / "evil.py").write_text(EVIL)
     options = yaml.safe_load((folder / "config.yaml").read_text())
-    options["env"]["class_path"] = "stranger.evil.Chain"
+    options["env"] = "stranger.evil.Chain"
     (folder / "config.yaml").write_text(yaml.safe_dump(options))
     return folder
 
@@ -92,17 +92,14 @@ def test_on_a_terminal_it_asks(answer: str, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"env": {"class_path": "uppertail.Chain"}, "logger": ["wandb"], "policy": "UCB"}, []),
-        ({"env": {"class_path": "Gym", "init_args": {"id": "CartPole-v1", "wrappers": ["gymnasium.wrappers.X"]}}}, []),
-        ({"env": "evil"}, ["evil"]),
-        ({"env": {"class_path": "a.B"}}, ["a.B"]),
-        ({"env": '{class_path: "a\\u002eB"}'}, ["a.B"]),
-        ({"env": "{class_path: evil}"}, ["evil"]),
-        ({"env.class_path": "evil"}, ["env.class_path"]),
+        ({"env": "uppertail.Chain", "env.length": 5, "logger": ["wandb"], "policy": "UCB"}, []),
+        ({"env": "Gym", "env.id": "CartPole-v1", "env.wrappers": ["gymnasium.wrappers.X"]}, []),
+        ({"env": "a.B"}, ["a.B"]),
+        ({"env": '"a\\u002eB"'}, ["a.B"]),
         ({"config": "other"}, ["config"]),
         ({"logger": ["a.B"]}, ["a.B"]),
-        ({"env": {"class_path": "Gym", "init_args": {"id": "a:B-v0"}}}, ["a:B-v0"]),
-        ({"env": {"class_path": "Gym", "init_args": {"wrappers": [{"class_path": "a.b.C"}]}}}, ["a.b.C"]),
+        ({"env": "Gym", "env.id": "a:B-v0"}, ["a:B-v0"]),
+        ({"env": "Gym", "env.wrappers": [{"class_path": "a.b.C"}]}, ["a.b.C"]),
     ],
 )
 def test_what_options_name_is_found_however_it_is_written(options: dict[str, Any], named: list[str]) -> None:

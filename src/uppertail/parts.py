@@ -4,9 +4,11 @@ Modules load lazily, so that `--help` and `import uppertail` are fast.
 """
 
 import importlib
+import inspect
+import pydoc
 from typing import Any, NamedTuple
 
-from uppertail.errors import join_names
+from uppertail.errors import InputError, join_names, message_of, nearest, printable, short_text
 
 
 class Part(NamedTuple):
@@ -40,10 +42,6 @@ class Part(NamedTuple):
         """The contract's class."""
         module, _, name = self.contract.rpartition(".")
         return getattr(importlib.import_module(module), name)
-
-    def path_of(self, name: str) -> str:
-        """Import path of a kind; the name itself if it is not that of a built-in one."""
-        return f"{self.kinds[name]}.{name}" if name in self.kinds else name
 
 
 def _in(module: str, names: str) -> dict[str, str]:
@@ -104,3 +102,39 @@ PARTS = {
     ),
 }
 """Each part by the name of its option."""
+
+
+def class_named(part: str, name: Any) -> type:
+    """The class of a part that is built in, or at an import path; InputError if there is none of its kind."""
+    known = PARTS[part]
+    use = f"use {known.choices}, or the import path of your own class."
+    if not isinstance(name, str):
+        raise InputError(f"{part} is {'null' if name is None else short_text(name)}: {use}")
+    shown = printable(name[:200])
+    if name not in known.kinds and "." not in name:
+        if part == "env" and "-v" in name:
+            raise InputError(
+                f"{shown} is not a class of UpperTail: for an environment of Gymnasium, use --env Gym --env.id {shown}."
+            )
+        raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, known.kinds, 1)}")
+    why = ""
+    try:
+        kind = pydoc.locate(f"{known.kinds[name]}.{name}" if name in known.kinds else name)
+    except (pydoc.ErrorDuringImport, ValueError) as error:
+        kind, why = None, f" ({message_of(getattr(error, 'value', error))})"
+    if not inspect.isclass(kind):
+        raise InputError(f"The class {shown} given for --{part} cannot be imported{why}: {use}")
+    if not issubclass(kind, contract := known.load()):
+        if part == "env":
+            raise InputError(
+                f"{shown} is not an environment builder: register the function that makes it "
+                f"(gymnasium.register('My-v0', entry_point=...)), and use --env Gym --env.id MODULE:My-v0; or {use}"
+            )
+        raise InputError(f"The class {shown} given for --{part} is no subclass of {contract.__name__}: {use}")
+    return kind
+
+
+def name_of(part: str, kind: type) -> str:
+    """The name by which `class_named` finds a class."""
+    built_in = kind.__module__.startswith(PARTS[part].kinds.get(kind.__qualname__, "?"))
+    return kind.__qualname__ if built_in else f"{kind.__module__}.{kind.__qualname__}"

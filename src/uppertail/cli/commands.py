@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from uppertail.cli.options import Option, class_named, flag, options_of
-from uppertail.cli.parsing import Values, parse
+from uppertail.cli.options import Option, Values, flag, options_of, parse
 from uppertail.errors import InputError
-from uppertail.parts import PARTS
+from uppertail.parts import PARTS, class_named
 from uppertail.training.settings import Settings
 
 
@@ -76,8 +75,8 @@ POLICY = {
     "policy": Option(
         str,
         "greedy",
-        "greedy: the highest mean; ucb, thompson: as the run had them, or their defaults; trained: the run's own; else "
-        "the name or import path of a policy, or '{class_path: UCB, init_args: {low: 2, high: 2}}'",
+        "greedy: the highest mean; trained: the run's own; else a policy's name, such as ucb, or import path: as the "
+        "run had it, or with its defaults",
     )
 }
 STEP = "the last recorded moment up to this environment step (default: the end)"

@@ -7,64 +7,56 @@ import numpy as np
 
 from uppertail import records
 from uppertail.analysis.statistics import mean_interval
-from uppertail.cli import trained
-from uppertail.cli.parsing import Values
+from uppertail.cli.options import Values
+from uppertail.cli.trained import TrainedRun, open_run
 from uppertail.console import print_table
 from uppertail.errors import InputError
-from uppertail.training.drivers.base import Played
 from uppertail.training.process import hardware
 
-MOST_EPISODES = 100_000
-"""Compiled episodes are played all at once, and take about 4 kB of memory each at width 256."""
+MOST_EPISODES = 100_000  # compiled ones are played all at once, and take about 4 kB of memory each at width 256
 
 
 def main(config: Values) -> int:
     """Runs the command."""
     if not 1 <= config.episodes <= MOST_EPISODES:
         raise InputError(f"episodes is {config.episodes}: use 1 to {MOST_EPISODES:,}.")
-    with trained.open_run(config.folder, config.trust, config.policy) as opened:
+    with open_run(config.folder, config.trust, config.policy) as opened:
         document = _document(opened, config.policy, config.episodes)
         family = type(opened.run.method.distribution).__name__
-    if not config.quiet:
-        _show(family, document)
-    policy = config.policy if config.policy in trained.NAMES else document["policy"]["name"]
-    path = config.folder / f"evaluation-{policy}.json"
-    remedy = "make the folder writable, or evaluate a copy of it"
-    with records.write_errors(f"The episodes were played, but {path}", remedy):
-        records.write_json(path, document)
+    path = config.folder / f"evaluation-{config.policy.rpartition('.')[2]}.json"
+    try:
+        if not config.quiet:
+            _show(family, document)
+    finally:
+        remedy = "make the folder writable, or evaluate a copy of it"
+        with records.write_errors(f"The episodes were played, but {path}", remedy):
+            records.write_json(path, document)
     if not config.quiet:
         print(f"Every episode in {path}")
     return 0
 
 
-def _document(opened: trained.TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
+def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
+    """The episodes of each seed, and their means; success may not be defined."""
     opened.require_finite(slice(None))
     run, header = opened.run, opened.file.header
     played = run.driver.play(opened.networks, opened.policy, episodes)
+    returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, played.lengths))
+    success = run.builder.success_return if math.isfinite(run.builder.success_return) else None
+    rates = None if success is None else (played.returns >= success).mean(axis=1)
+    mean, low, high = mean_interval(returns.tolist())
     return {
         "policy": {"asked": asked, **records.describe(opened.policy)},
         "env": run.asked()["environment"],
-        **_results(run.settings.seed, played, run.builder.success_return),
-        "networks": {"env_steps": header.step, "sha256": opened.file.digest},
-        "hardware": hardware(),
-    }
-
-
-def _results(first_seed: int, played: Played, success_return: float) -> dict[str, Any]:
-    """The episodes of each seed, and their means; success may not be defined."""
-    returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, played.lengths))
-    rates = (played.returns >= success_return).mean(axis=1) if math.isfinite(success_return) else None
-    mean, low, high = mean_interval(returns.tolist())
-    return {
-        "episodes": played.returns.shape[1],
+        "episodes": episodes,
         "mean_return": mean,
         "interval": [low, high],
         "mean_length": float(np.mean(lengths)),
-        "success_return": None if rates is None else success_return,
+        "success_return": success,
         "success_rate": None if rates is None else float(np.mean(rates)),
         "seeds": [
             {
-                "seed": first_seed + row,
+                "seed": run.settings.seed + row,
                 "mean_return": float(returns[row]),
                 "mean_length": float(lengths[row]),
                 "success_rate": None if rates is None else float(rates[row]),
@@ -73,6 +65,8 @@ def _results(first_seed: int, played: Played, success_return: float) -> dict[str
             }
             for row in range(len(returns))
         ],
+        "networks": {"env_steps": header.step, "sha256": opened.file.digest},
+        "hardware": hardware(),
     }
 
 
@@ -90,6 +84,6 @@ def _show(distribution: str, document: dict[str, Any]) -> None:
             row["successes"] = f"{each['success_rate']:.0%}"
         rows.append(row)
     print_table(rows)
-    count = len(document["seeds"])
+    count = len(rows)
     seeds = f"95% interval over {count} seeds from {low:.4g} to {high:.4g}" if count > 1 else "one seed, so no interval"
     print(f"Mean return {document['mean_return']:.4g}, {seeds}; {document['episodes']:,} episodes of each.")

@@ -10,9 +10,9 @@ import numpy as np
 from uppertail import records
 from uppertail.cli import picture
 from uppertail.cli.commands import EXACT_POLICY
-from uppertail.cli.parsing import Values
+from uppertail.cli.options import Values
 from uppertail.console import print_table
-from uppertail.environments import FiniteMDP, require_tables_fit
+from uppertail.environments import EnvironmentBuilder, FiniteMDP, require_tables_fit
 from uppertail.errors import InputError
 from uppertail.exact import ExactReturn, exact_returns, optimal_policy, uniform_policy
 from uppertail.training.loop import seed_keys
@@ -21,38 +21,40 @@ from uppertail.training.process import require_working_jax
 Returns = dict[tuple[int, int], ExactReturn]
 
 FIGURE = "exact.png"
-ROWS = 24
-FEW_ATOMS = 4
+ROWS, FEW_ATOMS = 24, 4
 
 
 def main(config: Values) -> int:
     """Runs the command."""
     if not 0 <= config.seed < 2**31:
         raise InputError(f"seed is {config.seed}: use 0 or more, below 2^31.")
-    built = Values({**config, "env": config.env.build()})
-    env, mdp = type(built.env).__name__, _table(built)
-    policy = _policy(built.policy, mdp, built.discount)
-    if built.out:
-        records.require_unused(Path(built.out))  # an error here comes before the work
-    returns = exact_returns(mdp, policy, built.discount, built.tolerance)
-    title = f"{env}, policy {Path(built.policy).name}, discount {built.discount:g}"
-    if built.json:
-        print(json.dumps(_document(built, returns)))
-    else:
-        _show(title, returns)
-    if built.out or not built.json:
-        _draw(built.out, env, title, returns, quiet=built.json)
+    builder = config.env.build()
+    env, mdp = type(builder).__name__, _table(builder, config.seed)
+    policy = _policy(config.policy, mdp, config.discount)
+    if config.out:
+        records.require_unused(Path(config.out))  # an error here comes before the work
+    returns = exact_returns(mdp, policy, config.discount, config.tolerance)
+    title = f"{env}, policy {Path(config.policy).name}, discount {config.discount:g}"
+    try:
+        if config.json:
+            asked = {name: config[name] for name in ("policy", "discount", "seed")}
+            print(json.dumps({"env": {"name": env, **dataclasses.asdict(builder)}, **asked, "returns": _rows(returns)}))
+        else:
+            _show(title, returns)
+    finally:
+        if config.out or not config.json:
+            _draw(config.out, env, title, returns, quiet=config.json)
     return 0
 
 
-def _table(built: Values) -> FiniteMDP:
+def _table(builder: EnvironmentBuilder, seed: int) -> FiniteMDP:
     require_working_jax()
-    key = seed_keys(built.seed).environment  # as training builds it for this seed
-    require_tables_fit(built.env, key[None], copies=4)
-    mdp = built.env.build(key)
+    key = seed_keys(seed).environment  # as training builds it for this seed
+    require_tables_fit(builder, key[None], copies=4)
+    mdp = builder.build(key)
     if not isinstance(mdp, FiniteMDP):
         raise InputError(
-            f"{type(built.env).__name__} builds no table of a finite MDP, so its returns cannot be computed exactly."
+            f"{type(builder).__name__} builds no table of a finite MDP, so its returns cannot be computed exactly."
         )
     return mdp
 
@@ -75,7 +77,6 @@ def _policy(name: str, mdp: FiniteMDP, discount: float) -> Any:
 
 
 def _draw(out: str | None, env: str, title: str, returns: Returns, quiet: bool) -> None:
-    """Draws the figure, after the numbers are printed."""
     folder = Path(out) if out else records.claim_unused(Path("runs"), f"exact-{env}")
     if out:
         records.claim_folder(folder)
@@ -117,12 +118,9 @@ def _method(z: ExactReturn) -> str:
     return "grid" if z.error else "enumeration"
 
 
-def _document(built: Values, returns: Returns) -> dict[str, Any]:
-    rows = [
+def _rows(returns: Returns) -> list[dict[str, Any]]:
+    return [
         {"state": state, "action": action, "method": _method(z), "mean": z.mean, "std": z.std, "error": z.error}
         | {"atoms": z.atoms.tolist(), "probabilities": z.probabilities.tolist()}
         for (state, action), z in returns.items()
     ]
-    env = {"name": type(built.env).__name__, **dataclasses.asdict(built.env)}
-    asked = {name: built[name] for name in ("policy", "discount", "seed")}
-    return {"env": env, **asked, "returns": rows}

@@ -4,7 +4,7 @@ import numpy as np
 
 from uppertail import records
 from uppertail.cli import output_file
-from uppertail.cli.parsing import Values
+from uppertail.cli.options import Values
 from uppertail.cli.trained import load
 from uppertail.errors import InputError
 from uppertail.export.operations import KINDS, Policy, Program
@@ -13,8 +13,7 @@ from uppertail.training.results import TrainingResult
 
 ENDINGS = (".npz", ".onnx")
 CHECKED = 1000
-MOST_DIFFERENCE = 1e-3
-"""The largest difference of mean returns that rounding explains, as a share of the largest one."""
+MOST_DIFFERENCE = 1e-3  # of mean returns that rounding explains, as a share of the largest one
 
 
 def main(config: Values) -> int:
@@ -36,11 +35,7 @@ def main(config: Values) -> int:
 
 
 def _checked(run: TrainingResult, seed: int, program: Program, policy: Policy) -> str:
-    """Compares the policy of a file with the run, and says how far they differ.
-
-    Raises:
-        InputError: by more than rounding, or the run's network holds numbers that are not finite.
-    """
+    """Says how far the policy of a file differs from the run; InputError if by more than rounding."""
     observations = _observations(program)
     actions, means = policy(observations)
     asked = observations.reshape(CHECKED, *(run.interface.reading.shape or ()))

@@ -1,23 +1,32 @@
-"""Options of commands, as help shows them, and the classes that some of them name, whose settings are options, too."""
+"""The options of a command: as help shows them, and their values from presets, a file and the command line.
+
+Among the options of a run are its parts, such as env, and each setting of their classes, such as env.length.
+"""
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import inspect
 import json
-import pydoc
+import re
+import sys
 import types
 import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import docstring_parser
+import yaml
 
-import uppertail
-from uppertail.errors import InputError, message_of, nearest, printable, short_text
-from uppertail.parts import PARTS
+from uppertail.errors import InputError, nearest, printable, short_text
+from uppertail.parts import PARTS, class_named, name_of
+from uppertail.presets import PRESETS
+from uppertail.schema import MismatchError, convert
+from uppertail.yaml_files import read_options
 
-REQUIRED = inspect.Parameter.empty
-"""The default of an option that must be given."""
+REQUIRED = inspect.Parameter.empty  # the default of an option that must be given
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +55,15 @@ class Option:
             parser.add_argument(f"--{name}", nargs=None if self.nargs == 1 else self.nargs, metavar=shown, help=text)
 
 
+def _type_text(kind: Any) -> str:
+    """A type as help shows it: `int | null`."""
+    if get_origin(kind) in (typing.Union, types.UnionType, Literal):
+        return " | ".join(each if isinstance(each, str) else _type_text(each) for each in get_args(kind))
+    if kind is types.NoneType:
+        return "null"
+    return kind.__name__ if isinstance(kind, type) and not get_origin(kind) else str(kind).replace("typing.", "")
+
+
 def flag(text: str) -> Option:
     """An option without a value."""
     return Option(bool, False, text, nargs=0)
@@ -68,18 +86,9 @@ def options_of(kind: Any) -> dict[str, Option]:
     }
 
 
-def _type_text(kind: Any) -> str:
-    """A type as help shows it: `int | null`."""
-    if get_origin(kind) in (typing.Union, types.UnionType, Literal):
-        return " | ".join(each if isinstance(each, str) else _type_text(each) for each in get_args(kind))
-    if kind is types.NoneType:
-        return "null"
-    return kind.__name__ if isinstance(kind, type) and not get_origin(kind) else str(kind).replace("typing.", "")
-
-
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A class and its settings, before it is built."""
+    """The class of a part and its settings, before it is built."""
 
     kind: type
     settings: dict[str, Any]
@@ -91,47 +100,154 @@ class Choice:
         except (ValueError, TypeError) as error:
             raise InputError(printable(" ".join(str(error).split()))) from error
 
-    def document(self) -> dict[str, Any]:
-        """The class and all of its settings, as config.yaml has them."""
-        name = self.kind.__qualname__
-        home = "uppertail" if getattr(uppertail, name, None) is self.kind else self.kind.__module__
-        settings = {name: self.settings.get(name, option.default) for name, option in options_of(self.kind).items()}
-        settings = {name: value for name, value in settings.items() if name in self.settings or _is_data(value)}
-        return {"class_path": f"{home}.{name}", **({"init_args": settings} if settings else {})}
-
-
-def class_named(part: str, name: Any) -> type:
-    """The class of a part that is built in, or at an import path; InputError if there is none of its kind."""
-    known = PARTS[part]
-    use = f"use {known.choices}, or the import path of your own class."
-    if not isinstance(name, str):
-        raise InputError(f"{part} is {'null' if name is None else short_text(name)}: {use}")
-    shown = printable(name[:200])
-    if name not in known.kinds and "." not in name:
-        if part == "env" and "-v" in name:
-            raise InputError(
-                f"{shown} is not a class of UpperTail: for an environment of Gymnasium, use --env Gym --env.id {shown}."
-            )
-        raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, known.kinds, 1)}")
-    why = ""
-    try:
-        kind = pydoc.locate(known.path_of(name))
-    except (pydoc.ErrorDuringImport, ValueError) as error:
-        kind, why = None, f" ({message_of(getattr(error, 'value', error))})"
-    if not inspect.isclass(kind):
-        raise InputError(f"The class {shown} given for --{part} cannot be imported{why}: {use}")
-    if not issubclass(kind, contract := known.load()):
-        if part == "env":
-            raise InputError(
-                f"{shown} is not an environment builder: register the function that makes it "
-                f"(gymnasium.register('My-v0', entry_point=...)), and use --env Gym --env.id MODULE:My-v0; or {use}"
-            )
-        raise InputError(f"The class {shown} given for --{part} is no subclass of {contract.__name__}: {use}")
-    return kind
+    def options(self, part: str) -> dict[str, Any]:
+        """The class and all of its settings that a file can hold, as options."""
+        defaults = {name: option.default for name, option in options_of(self.kind).items() if _is_data(option.default)}
+        settings = {f"{part}.{name}": value for name, value in {**defaults, **self.settings}.items()}
+        return {part: name_of(part, self.kind), **settings}
 
 
 def _is_data(value: Any) -> bool:
-    """Whether a file can hold a value."""
     if isinstance(value, list | tuple | dict):
         return all(map(_is_data, value.values() if isinstance(value, dict) else value))
     return value is None or isinstance(value, bool | int | float | str)
+
+
+class Values(dict[str, Any]):
+    """The values of options, by name or as attributes; of a part, its `Choice`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+def parse(program: str, options: Mapping[str, Option], parts: Sequence[str], arguments: Sequence[str]) -> Values:
+    """Reads the arguments of a command; InputError if an option is unknown or missing, or its value of another type."""
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # as `python -m uppertail` does, so that classes in the current folder are found
+    typed = dict(_typed(program, options, [*arguments]))
+    preset = _preset(typed) if "preset" in options else {}
+    file = read_options(Path(typed["config"])) if "config" in options and typed.get("config") else {}
+    given = {**{name: value for name, value in preset.items() if "." not in name}, **file, **typed}
+    given |= {part: content_of(given[part]) for part in parts if part in given}
+    classes = {part: kind for part in parts if (kind := _class_of(part, given))}
+    settings = {f"{part}.{name}": each for part, kind in classes.items() for name, each in options_of(kind).items()}
+    for part, kind in classes.items():
+        for name in preset:
+            if name.startswith(f"{kind.__name__}."):
+                given.setdefault(name.replace(kind.__name__, part, 1), preset[name])
+    known, values = {**options, **settings}, dict[str, Any]()
+    for name, value in given.items():
+        if name in known:
+            values[name] = _converted(name, value, known[name])
+        elif name not in parts:
+            raise InputError(_unknown(program, known, classes, name, "--" * (name in typed)))
+    for name, option in settings.items():
+        if option.default is REQUIRED and name not in values:
+            part, _, setting = name.partition(".")
+            raise InputError(f"{classes[part].__name__} needs {setting}: give it with --{name}.")
+    return Values(
+        {part: classes.get(part) and _choice(part, classes[part], values) for part in parts}
+        | {name: values.get(name, option.default) for name, option in options.items()}
+    )
+
+
+def _choice(part: str, kind: type, values: Mapping[str, Any]) -> Choice:
+    split = {name: name.partition(".") for name in values}
+    return Choice(kind, {setting: values[name] for name, (owner, _, setting) in split.items() if owner == part})
+
+
+def content_of(value: Any) -> Any:
+    """A value; of a text that is YAML, its content."""
+    if isinstance(value, str):
+        with contextlib.suppress(yaml.YAMLError, RecursionError, ValueError):
+            return yaml.safe_load(value)
+    return value
+
+
+def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iterator[tuple[str, Any]]:
+    """What stands on the command line: each option's name, and its value."""
+    if odd := next((each for each in rest if re.match(r"-(?!-|\.?\d)", each)), None):  # -1 and -.5 are values
+        raise InputError(
+            f"{printable(odd)} begins with one dash: write --NAME for an option, and --NAME=VALUE for a value that "
+            "begins with a dash."
+        )
+    unnamed, repeated = list[str](), dict[str, list[Any]]()
+    while rest:
+        argument = rest.pop(0)
+        if not argument.startswith("--"):
+            unnamed.append(argument)
+            continue
+        name, equals, value = argument.removeprefix("--").partition("=")
+        option = options.get(name)
+        count = option.nargs if option and isinstance(option.nargs, int) else 1
+        found = [value] if equals else [rest.pop(0) for _ in range(count) if rest and not rest[0].startswith("--")]
+        if count != 1 and (equals or len(found) != count):
+            amount = f"{count} values" if count else "no value"
+            raise InputError(f"--{name} takes {amount}: write --{name}{' VALUE' * count}.")
+        if option and option.repeats:
+            items = content_of("".join(found))
+            repeated[name] = [*repeated.get(name, []), *(items if isinstance(items, list) else found)]
+            yield name, repeated[name]
+        else:
+            yield name, "".join(found) if count == 1 else found or True
+    for name, option in options.items():
+        if unnamed and option.nargs in ("?", "*"):
+            yield name, unnamed.pop(0) if option.nargs == "?" else [unnamed.pop(0) for _ in [*unnamed]]
+    if unnamed:
+        raise InputError(f"{printable(unnamed[0])!r} belongs to no option: `{program} --help` lists them.")
+
+
+def _preset(typed: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of the preset that is asked for."""
+    name = typed.get("preset", "null")
+    if name not in (*PRESETS, "null"):
+        raise InputError(
+            f"There is no preset {name!r}: use {', '.join(PRESETS)}, or leave it out.{nearest(name, PRESETS, 1)}"
+        )
+    if name != "null" and "config" in typed:
+        raise InputError("--preset and --config each describe a whole run: give one of them, with options beside it.")
+    return PRESETS.get(name, {})
+
+
+def _class_of(part: str, given: Mapping[str, Any]) -> type | None:
+    """The class of a part, by default the usual one; an optional part has it only with settings."""
+    name, known = given.get(part), PARTS[part]
+    if known.optional and name is None and not any(each.startswith(f"{part}.") for each in given):
+        return None
+    is_open = name is None and (known.optional or part not in given)
+    return class_named(part, known.default if is_open else name)
+
+
+def _unknown(program: str, options: Mapping[str, Option], classes: Mapping[str, type], name: str, dashes: str) -> str:
+    """Why an option is refused that there is not."""
+    part, _, setting = name.partition(".")
+    if part not in classes:
+        hint = nearest(name.replace("-", "_"), options, 1, dashes) or f" `{program} --help` lists them."
+        return f"There is no option {dashes}{printable(name)}.{hint}"
+    kind = classes[part].__name__
+    hint = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.") or (
+        f" `{program} --{part}.help {kind}` lists its settings; to set those of another class, name it, too, with "
+        f"--{part}."
+    )
+    return f"{kind} has no setting {printable(setting)!r}.{hint}"
+
+
+def _converted(name: str, value: Any, option: Option) -> Any:
+    """A value as its option's type; a text may be YAML."""
+    readings = [value]
+    if isinstance(value, str) and value and option.kind is not str:
+        readings = [content_of(value), value]
+        with contextlib.suppress(ValueError):
+            readings.append(float(value))  # YAML reads 1e-3, without a point, as text
+    if readings[0] is None and (option.default is None or types.NoneType in get_args(option.kind)):
+        return None
+    remedies = list[str]()
+    for reading in readings if value != "" or option.kind is not str else ():
+        try:
+            return convert(reading, option.kind)
+        except MismatchError as error:
+            remedies.append(str(error))
+    if readings[0] is None:
+        raise InputError(f"{name} is null, but it needs a value: give one, or leave {name} out for its default.")
+    shown = printable(value[:200]) if isinstance(value, str) else short_text(value)
+    raise InputError(f"{name} is {shown or 'empty'}: {[*remedies, 'give it a value'][0]}.")

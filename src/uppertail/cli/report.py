@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from uppertail import records
-from uppertail.cli.parsing import Values
+from uppertail.cli.options import Values
 from uppertail.errors import InputError
 from uppertail.reports.groups import groups
 from uppertail.reports.page import MARK, page

@@ -3,31 +3,21 @@
 import importlib
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import uppertail
-from uppertail.cli.parsing import Values
+from uppertail.cli.options import Values
 from uppertail.errors import InputError
+
+ROOT = Path(uppertail.__file__).parents[2]  # the source checkout
 
 
 def figures() -> dict[str, str]:
     """Name and purpose of each figure and of all; none where the package was installed without its source checkout."""
-    return (
-        {**_import("reproduction").FIGURES, "all": "all of them"}
-        if (_root() / "reproduction" / "command.py").is_file()
-        else {}
-    )
-
-
-def _root() -> Path:
-    return Path(uppertail.__file__).parents[2]
-
-
-def _import(name: str) -> ModuleType:
-    """Imports a module of the source checkout."""
-    if (root := str(_root())) not in sys.path:
-        sys.path.append(root)
-    return importlib.import_module(name)
+    if not (ROOT / "reproduction" / "command.py").is_file():
+        return {}
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))
+    return {**importlib.import_module("reproduction").FIGURES, "all": "all of them"}
 
 
 def main(config: Values) -> int:
@@ -42,4 +32,4 @@ def main(config: Values) -> int:
     if config.name not in names:
         raise InputError(f"Unknown figure {config.name!r}: use one of {', '.join(names)}.")
     folder = Path(config.out) if config.out else Path("runs", f"reproduce-{config.name}{'-quick' * config.quick}")
-    return _import("reproduction.command").run(config.name, folder, config.quick, config.quiet)
+    return importlib.import_module("reproduction.command").run(config.name, folder, config.quick, config.quiet)

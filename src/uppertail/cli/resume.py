@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uppertail import records
-from uppertail.cli.parsing import Values
+from uppertail.cli.options import Values
 from uppertail.cli.train import read_request, train
 from uppertail.cli.trained import require_trust
 from uppertail.errors import InputError

@@ -12,16 +12,16 @@ import yaml
 from rich.console import Console
 
 from uppertail import records
-from uppertail.cli import complain, programs, resume
-from uppertail.cli.parsing import Values
+from uppertail.cli import complain, keep_programs, resume
+from uppertail.cli.options import Values
 from uppertail.cli.study_tables import show_cells, show_comparison, show_trials
 from uppertail.cli.train import begin, parse_request
 from uppertail.errors import InputError
 from uppertail.studies import pool
-from uppertail.studies.cells import Cell, Outcome, differences, flat, key
+from uppertail.studies.cells import Cell, Outcome, differences, key
 from uppertail.studies.comparison import compare, labels, select_runs
 from uppertail.studies.definition import Definition
-from uppertail.studies.folder import SUMMARY, StudyFolder, checkpoints, finished_run, settings_of
+from uppertail.studies.folder import SUMMARY, StudyFolder, checkpoints, effective, finished_run, settings_of
 from uppertail.studies.search import Search, open_study
 from uppertail.studies.summary import Settings, summary
 from uppertail.training import process
@@ -65,14 +65,14 @@ def main(config: Values) -> int:
 def _places(study: str, out: str | None) -> tuple[Path, StudyFolder]:
     """The study's file, and its folder."""
     path = Path(study)
-    if path.is_dir():
-        folder = StudyFolder(path)
-        if not folder.definition.is_file():
-            raise InputError(f"{path} is not the folder of a study: give one that `uppertail study` made, or a file.")
-        if out is not None and Path(out).resolve() != path.resolve():
-            raise InputError(f"The study in {path} continues in that folder: leave out --out {out}, or give its file.")
-        return folder.definition, folder
-    return path, StudyFolder(Path(out) if out else Path("runs", path.stem))
+    if not path.is_dir():
+        return path, StudyFolder(Path(out) if out else Path("runs", path.stem))
+    folder = StudyFolder(path)
+    if not folder.definition.is_file():
+        raise InputError(f"{path} is not the folder of a study: give one that `uppertail study` made, or a file.")
+    if out is not None and Path(out).resolve() != path.resolve():
+        raise InputError(f"The study in {path} continues in that folder: leave out --out {out}, or give its file.")
+    return folder.definition, folder
 
 
 def _workers(config: Values) -> int:
@@ -83,7 +83,7 @@ def _workers(config: Values) -> int:
 
 
 def _checked(definition: Definition, folder: StudyFolder) -> Settings:
-    """Checks every cell, or those at the ends of a search; returns the settings of each cell, flat."""
+    """Checks every cell, or those at the ends of a search; returns the settings of each cell."""
     if definition.space is None:
         return _check(definition.cells, folder)
     if folder.definition.is_file():
@@ -96,7 +96,7 @@ def _checked(definition: Definition, folder: StudyFolder) -> Settings:
 
 
 def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, Any]]:
-    """The settings of each cell, flat; a cell that is not valid, or the same as another, is refused."""
+    """The settings of each cell; a cell that is not valid, or the same as another, is refused."""
     found: dict[str, dict[str, Any]] = {}
     names: dict[str, str] = {}
     for cell in cells:
@@ -106,7 +106,7 @@ def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, An
             asked.check(place)
         except InputError as error:
             raise InputError(f"In the cell {cell.name}: {error}") from error
-        settings = flat(yaml.safe_load(asked.config))
+        settings = effective(yaml.safe_load(asked.config))
         same = names.setdefault(key(settings), cell.name)
         if same != cell.name:
             raise InputError(f"The cells {same} and {cell.name} have the same settings: leave one of them out.")
@@ -145,12 +145,11 @@ def _run(config: Values, definition: Definition, folder: StudyFolder, workers: i
 
 def train(cell: Cell, place: Path, beside: Sequence[Callable[[Any], object]]) -> None:
     """Trains a cell to its end, from its last checkpoint if there is one."""
-    programs.keep()
+    keep_programs()
     if (place / records.CONFIG).is_file() and checkpoints(place):
         code = resume.go_on(place, None, True, True, beside)
     else:
-        asked = parse_request([*cell.arguments, f"--out={place}", "--overwrite", "--quiet"])
-        code = begin(asked, beside)
+        code = begin(parse_request([*cell.arguments, f"--out={place}", "--overwrite", "--quiet"]), beside)
     if code:
         raise KeyboardInterrupt(code - 128)
 
@@ -168,7 +167,6 @@ def _conclude(definition: Definition, folder: StudyFolder, settings: Settings, q
     if not quiet:
         show(document)
         print(f"{progress(outcomes, 1)}; all numbers in {folder.path / SUMMARY}")
-        print(f"Programs compiled: {folder.compilations()}")
     for name, outcome in outcomes.items():
         if outcome.state == "failed":
             complain(f"The cell {name} failed: {outcome.message}")
@@ -200,9 +198,7 @@ def time_left(outcomes: Mapping[str, Outcome], workers: int) -> str:
     seconds = left * sum(done) / (len(done) or 1) / max(1, min(workers, left))
     if seconds < 120:
         return f"about {seconds:.0f} seconds"
-    if seconds < 7200:
-        return f"about {seconds / 60:.0f} minutes"
-    return f"about {seconds / 3600:.1f} hours"
+    return f"about {seconds / 60:.0f} minutes" if seconds < 7200 else f"about {seconds / 3600:.1f} hours"
 
 
 def progress(outcomes: Mapping[str, Outcome], workers: int) -> str:

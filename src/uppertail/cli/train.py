@@ -13,13 +13,11 @@ import yaml
 from uppertail import records
 from uppertail.cli import complain, picture
 from uppertail.cli.commands import COMMANDS
-from uppertail.cli.options import Choice
-from uppertail.cli.parsing import Values
+from uppertail.cli.options import Choice, Values
 from uppertail.console import print_results, progress_bar
 from uppertail.environments import GymnasiumBuilder
 from uppertail.errors import InputError
 from uppertail.loggers import JSONL, Logger, named
-from uppertail.loggers.base import NotALogError
 from uppertail.parts import PARTS
 from uppertail.training import process
 from uppertail.training.checkpoints import Checkpoints, save_networks
@@ -30,11 +28,8 @@ from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 from uppertail.training.train import OnChunk, drive
 
-RUNS = Path("runs")
-"""The folder of runs without --out."""
-
-SAVED = (*PARTS, *Settings.__dataclass_fields__, "checkpoint_every", "record", "record_over", "logger")
-"""The options in config.yaml."""
+RUNS = Path("runs")  # the folder of runs without --out
+SAVED = (*PARTS, *Settings.__dataclass_fields__, "checkpoint_every", "record", "record_over", "logger")  # in the file
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,7 +64,6 @@ class Request:
 
     @property
     def _name(self) -> str:
-        """The name of its folder without --out."""
         names = (self.built.env.label, *(type(self.built[part]).__name__ for part in ("distribution", "policy")))
         return re.sub(r"[^\w.-]+", "-", "-".join(names))
 
@@ -87,9 +81,12 @@ class Request:
 
 def request_of(values: Values) -> Request:
     """What the options of `uppertail train` ask for; InputError if a part refuses its settings."""
-    choices = {name: value for name, value in values.items() if isinstance(value, Choice)}
-    saved = {name: choices[name].document() if name in choices else values[name] for name in SAVED}
-    built = Values({**values, **{name: choice.build() for name, choice in choices.items()}})
+    built, saved = Values(values), dict[str, Any]()
+    for name in SAVED:
+        choice = values[name]
+        if isinstance(choice, Choice):
+            built[name] = choice.build()
+        saved |= choice.options(name) if isinstance(choice, Choice) else {name: choice}
     return Request(built, yaml.safe_dump(saved, allow_unicode=True, sort_keys=False))
 
 
@@ -141,7 +138,7 @@ def train(
         complain(note)
     if isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on:
         complain(f"{env} declares no time limit: if it never ends an episode by itself, set --env.max_episode_steps N.")
-    log = _log(folder)
+    log = JSONL(folder / records.LOG)
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
             with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
@@ -165,18 +162,6 @@ def train(
         print_results(f"{env}, seeds: {len(result.record.episodes)}", label, result.record)
         print(f"Results in {folder}; programs compiled: {result.record.compilations}")
     return asked_to_stop.exit_code if result.record.interrupted else 0
-
-
-def _log(folder: Path) -> JSONL:
-    """Opens the run's log; a damaged one is kept under another name, and a new one begins."""
-    path = folder / records.LOG
-    try:
-        return JSONL(path)
-    except NotALogError:
-        with records.output_errors(folder):
-            path.replace(folder / records.DAMAGED_LOG)
-        complain(f"{path} is damaged: it is kept as {records.DAMAGED_LOG}, and a new log begins.")
-        return JSONL(path)
 
 
 def _write(folder: Path, result: TrainingResult, label: str) -> None:

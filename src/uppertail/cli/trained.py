@@ -12,20 +12,17 @@ import jax
 import numpy as np
 
 from uppertail import records
-from uppertail.cli.parsing import content_of, parse
+from uppertail.cli.options import Choice, content_of
 from uppertail.cli.train import read_request
 from uppertail.errors import InputError, printable
 from uppertail.networks import Network
-from uppertail.parts import PARTS
-from uppertail.policies import UCB, ExplorationPolicy, Greedy, Thompson
+from uppertail.parts import PARTS, class_named
+from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.schema import require_type
 from uppertail.training.process import in_32_bits
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.trained import LearnedFile, record_of
-
-NAMES = ("greedy", "ucb", "thompson", "trained")
-"""Short names of policies to play with."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,31 +47,27 @@ class TrainedRun:
 @contextlib.contextmanager
 def open_run(folder: Path, trust: bool | None, policy: str = "trained") -> Iterator[TrainedRun]:
     """The run in a folder, with its environments open; `trust` as for `require_trust`, `policy` as help says."""
-    other = None if policy in NAMES else _policy(policy)
+    kind = _policy_class(policy)
     config = records.config_of(folder)
     require_trust(folder, trust)
     request = read_request(config)
     file = LearnedFile.read(folder)
     run = request.run(file.header.asked)
+    own = run.method.policy
     try:
-        yield TrainedRun(run, file, file.networks(run), other or _by_short_name(policy, run.method.policy))
+        yield TrainedRun(run, file, file.networks(run), own if isinstance(own, kind) else Choice(kind, {}).build())
     finally:
         run.close()
 
 
-def _policy(text: str) -> ExplorationPolicy:
-    """A policy by its name, its import path, or a mapping of class_path and init_args."""
+def _policy_class(name: str) -> type:
+    """The class of a policy by its name or import path; trained: any."""
+    built_in = {each.lower(): each for each in PARTS["policy"].kinds}
     try:
-        return parse("uppertail train", {}, ("policy",), [f"--policy={text}"]).policy.build()
+        own = {"greedy": Greedy, "trained": ExplorationPolicy}
+        return own.get(name) or class_named("policy", built_in.get(name.lower(), name))
     except InputError as error:
-        short = f" Short names are {', '.join(NAMES)}." if str(error).startswith("Unknown policy") else ""
-        raise InputError(f"{error}{short}") from error
-
-
-def _by_short_name(name: str, own: ExplorationPolicy) -> ExplorationPolicy:
-    """The policy of a short name; the run's own, with its settings, if it is of that class."""
-    kind = {"greedy": Greedy, "ucb": UCB, "thompson": Thompson, "trained": type(own)}[name]
-    return own if isinstance(own, kind) else kind()
+        raise InputError(f"{error} There are also greedy and trained.") from error
 
 
 def load(folder: Path | str, trust: bool = False) -> TrainingResult:
@@ -105,11 +98,8 @@ def load(folder: Path | str, trust: bool = False) -> TrainingResult:
         return TrainingResult(record, run.loop.agent, *parts)
 
 
-KNOWN = ("uppertail", "gymnasium")
-"""Packages whose code runs without a question."""
-
-PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_][\w.]*:\S+")
-"""Import paths of classes, and ids of environments with the module that makes them."""
+KNOWN = ("uppertail", "gymnasium")  # packages whose code runs without a question
+PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_][\w.]*:\S+")  # import paths, and ids with their module
 
 
 def require_trust(folder: Path, trust: bool | None) -> None:
@@ -130,23 +120,14 @@ def require_trust(folder: Path, trust: bool | None) -> None:
 
 
 def foreign_names(options: Mapping[str, Any]) -> Iterator[str]:
-    """The classes and modules that a run's options name and that are neither UpperTail's nor Gymnasium's.
-
-    Everything that looks like such a name counts: an unneeded question is better than unwanted code.
-    """
-    for option, value in options.items():
-        part, content = PARTS.get(option), content_of(value)
-        kind = content.get("class_path") if isinstance(content, Mapping) else content
-        if part is not None and isinstance(kind, str) and "." not in kind and kind not in part.kinds:
-            yield kind  # a module of this name would be imported
-        if "." in option or option == "config":  # no run writes such an option; it would replace other options
-            yield option
+    """What a run's options name that looks like a class or module that is neither UpperTail's nor Gymnasium's."""
+    if "config" in options:  # no run writes it; it would replace other options
+        yield "config"
     for text in _texts(options):
         yield from (found for found in PATH.findall(text) if re.split(r"[.:]", found)[0] not in KNOWN)
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All texts somewhere in a value."""
     if isinstance(value, str):
         yield value
         if (content := content_of(value)) != value:

@@ -3,27 +3,23 @@
 import io
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from uppertail.cli import output_file, trained
-from uppertail.cli.parsing import Values
+from uppertail.cli import output_file
+from uppertail.cli.options import Values
+from uppertail.cli.trained import open_run
 from uppertail.environments import Frame
 from uppertail.errors import InputError
 from uppertail.records import write_bytes, write_errors
 from uppertail.training.run import Run
 from uppertail.training.trained import watch
 
-MOST_PIXELS = 400_000_000
-"""The most pixels of all frames of a GIF, which stay in memory: 1,666 frames of 600 x 400 take 400 MB."""
+MOST_PIXELS = 400_000_000  # of all frames of a GIF, which stay in memory: 1,666 frames of 600 x 400 take 400 MB
 COLORS = 256
-LAST_FRAME = 1000
-"""Milliseconds of the last frame of an episode."""
-SHORTEST_FRAME = 20
-"""Milliseconds; browsers slow down shorter ones."""
+LAST_FRAME, SHORTEST_FRAME = 1000, 20  # milliseconds: of an episode's last frame; browsers slow down shorter ones
 
 
 def main(config: Values) -> int:
@@ -33,12 +29,20 @@ def main(config: Values) -> int:
     if config.fps is not None and not 1 <= config.fps <= 1000:
         raise InputError(f"fps is {config.fps}: use 1 to 1000 frames per second.")
     gif = None if config.gif is None else output_file(config.gif, (".gif",), "to be an animated GIF")
-    with trained.open_run(config.folder, config.trust, config.policy) as opened:
+    with open_run(config.folder, config.trust, config.policy) as opened:
         row = _row(opened.run, config.seed)
         opened.require_finite(slice(row, row + 1))
         environment = opened.run.builder.watched(gif is not None, config.fps)
         animation = Animation(environment.frames_per_second)
-        show = _printer(environment.frames_per_second) if gif is None else animation.add
+        pause = 1 / environment.frames_per_second if sys.stdout.isatty() else 0.0
+
+        def show(frame: Frame, last: bool) -> None:
+            if gif is not None:
+                animation.add(frame, last)
+            elif isinstance(frame, str):  # a window draws by itself
+                print(frame)
+                time.sleep(pause)
+
         try:
             played = watch(opened.run, opened.networks, opened.policy, row, environment, config.episodes, show)
             for number, episode in enumerate(played, 1):
@@ -62,25 +66,8 @@ def _row(run: Run, seed: int | None) -> int:
     return row
 
 
-def _printer(frames_per_second: float) -> Callable[[Frame, bool], None]:
-    """Prints frames that are text, in a terminal at the environment's pace; a window draws by itself."""
-    pause = 1 / frames_per_second if sys.stdout.isatty() else 0.0
-
-    def show(frame: Frame, last: bool) -> None:
-        del last
-        if isinstance(frame, str):
-            print(frame)
-            time.sleep(pause)
-
-    return show
-
-
 class Animation:
-    """The frames of a GIF in order, each with its duration.
-
-    Args:
-        frames_per_second: speed of the animation; above 50, frames are left out to keep the speed.
-    """
+    """The frames of a GIF in order, each with its duration; beyond 50 a second, some are left out."""
 
     def __init__(self, frames_per_second: float) -> None:
         self.every = max(1, round(frames_per_second * SHORTEST_FRAME / 1000))

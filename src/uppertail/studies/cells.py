@@ -16,33 +16,19 @@ TIMES = {FIRST_SUCCESS: "first_success_episode", SOLVED: "solved_episode"}  # co
 LONGEST = 120  # the most characters of a name, since it names a folder
 
 
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """`{"env": {"class_path": "uppertail.Chain", "init_args": {"length": 5}}}` as `env: Chain, env.length: 5`."""
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        if isinstance(value, Mapping) and "class_path" in value:
-            found[f"{prefix}{name}"] = str(value["class_path"]).removeprefix("uppertail.")
-            found |= flat(value.get("init_args") or {}, f"{prefix}{name}.")
-        elif isinstance(value, Mapping) and value:
-            found |= flat(value, f"{prefix}{name}.")
-        else:
-            found[f"{prefix}{name}"] = value
-    return {name: value for name, value in found.items() if name not in WITHOUT_EFFECT}
-
-
 def environment_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The environment's part of flat settings."""
+    """The environment's part of settings."""
     return {name: value for name, value in settings.items() if name.partition(".")[0] == ENVIRONMENT}
 
 
 def method_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All flat settings except the environment's and the seeds."""
+    """All settings except the environment's and the seeds."""
     left_out = {*environment_of(settings), *SEEDS}
     return {name: value for name, value in settings.items() if name not in left_out}
 
 
 def differences(was: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
-    """Each of the flat settings in which two runs differ, in words."""
+    """Each of the settings in which two runs differ, in words."""
     for name in [*was, *(asked.keys() - was.keys())]:
         if name not in was or name not in asked or was[name] != asked[name]:
             yield f"{name} is {was.get(name, 'left out')}, not {asked.get(name, 'left out')}"
@@ -70,9 +56,8 @@ class Cell:
 
     @property
     def arguments(self) -> list[str]:
-        """The options as arguments of `uppertail train`: a part before its settings."""
-        names = sorted(self.options, key=lambda name: name.count("."))
-        return [f"--{name}={text(self.options[name])}" for name in names]
+        """The options as arguments of `uppertail train`."""
+        return [f"--{name}={text(value)}" for name, value in self.options.items()]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -134,7 +134,6 @@ def _options(study: StudyFolder, cell: Cell) -> Mapping[str, Any]:
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    settings = settings_of(folder)
-    if settings is None:
+    if (settings := settings_of(folder)) is None:
         raise InputError(f"{folder / CONFIG} cannot be read: restore it from a copy.")
     return settings

@@ -13,7 +13,7 @@ from filelock import FileLock
 from uppertail import records
 from uppertail.errors import InputError
 from uppertail.records import CONFIG, RunFolder, output_errors, write_json, write_text
-from uppertail.studies.cells import Cell, Outcome, flat
+from uppertail.studies.cells import WITHOUT_EFFECT, Cell, Outcome
 from uppertail.studies.definition import Definition
 
 STUDY, SUMMARY, CELLS, OUTCOMES = "study.yaml", "study.json", "cells", "outcomes"
@@ -26,10 +26,15 @@ def finished_run(place: Path) -> RunFolder | None:
     return run if run.finished else None
 
 
+def effective(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that change a run's results."""
+    return {name: value for name, value in options.items() if name not in WITHOUT_EFFECT}
+
+
 def settings_of(place: Path) -> dict[str, Any] | None:
-    """The settings of a run, flat; None without a config.yaml, or if it cannot be read."""
+    """The settings of a run that change its results; None without a config.yaml, or if it cannot be read."""
     with contextlib.suppress(InputError):
-        return flat(RunFolder(place).config or {}) or None
+        return effective(RunFolder(place).config or {}) or None
     return None
 
 
@@ -124,11 +129,6 @@ class StudyFolder:
             or Outcome("begun" if (self.cell(cell) / CONFIG).is_file() else "waiting")
             for cell in definition.cells
         }
-
-    def compilations(self) -> int:
-        """How many programs the finished cells compiled; those that differ only in numbers share theirs."""
-        runs = (finished_run(place) for place in (self.path / CELLS).glob("*"))
-        return sum(run.summary["compilations"] for run in runs if run)
 
     def release(self, definition: Definition) -> Iterator[str]:
         """Lets damaged and failed cells run again, except trials; yields a sentence about each damaged cell."""
