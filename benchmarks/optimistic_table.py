@@ -128,7 +128,6 @@ if __name__ == "__main__":
     parser.add_argument("--env", choices=("Chain", "DeepSea"), default="Chain")
     parser.add_argument("--size", type=int, default=100, help="length of the Chain, rows of DeepSea")
     parser.add_argument("--slip", type=float, default=0.0, help="of the Chain")
-    parser.add_argument("--stochastic", action="store_true", help="DeepSea's stochastic version, without noisy rewards")
     parser.add_argument("--learner", choices=("spread", "optimistic", "count"), default="spread")
     for name, value in (("low", 2.0), ("high", 2.0), ("bonus", 0.1), ("discount", 0.999)):
         parser.add_argument(f"--{name}", type=float, default=value)
@@ -136,8 +135,8 @@ if __name__ == "__main__":
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--out", type=Path, help="a JSON file for the result")
     given = parser.parse_args()
-    sea = ut.DeepSea(given.size, given.stochastic, noise=0.0)
-    environment, began = ut.Chain(given.size, slip=given.slip) if given.env == "Chain" else sea, time.perf_counter()
+    environment = ut.Chain(given.size, slip=given.slip) if given.env == "Chain" else ut.DeepSea(given.size)
+    began = time.perf_counter()
     found = [first_success(environment, given.seed + row, given) for row in range(given.seeds)]
     document = {"env": describe(environment), **{name: value for name, value in vars(given).items() if name != "out"}}
     document |= {"first_success_episode": found, "median_first_success": median_episode(found)}

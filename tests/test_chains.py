@@ -1,4 +1,4 @@
-"""The Chain's slips, actions and noise, and the Chain with distractors."""
+"""The Chain's slips and noise."""
 
 import hashlib
 import math
@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from reproduction.drawing.transitions import transitions
-from uppertail.environments import (
-    Chain,
-    EnvironmentBuilder,
-    FiniteMDP,
-    TreasureChain,
-)
+from uppertail.environments import Chain, EnvironmentBuilder, FiniteMDP
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError
 from uppertail.exact import exact_returns, optimal_policy
@@ -88,25 +82,6 @@ def test_the_best_policy_of_a_slippery_chain_counts_as_solved() -> None:
     assert chain.floor_episodes is None
 
 
-@pytest.mark.parametrize("actions", [2, 3, 5])
-def test_one_action_of_several_is_right(actions: int) -> None:
-    chain, seeds = Chain(4, actions=actions), 2000
-    mdps = jax.jit(jax.vmap(chain.build))(jax.random.split(KEY, seeds))
-    good = (~np.asarray(mdps.terminated) | (np.asarray(mdps.reward) == 1))[..., 0]
-    assert good.shape == (seeds, 4, actions) and (good.sum(axis=2) == 1).all()
-    for state in range(4):
-        assert scipy.stats.chisquare(good[:, state].sum(axis=0)).pvalue > 1e-5
-    assert right_actions(Chain(4, ordered=True, actions=actions), KEY) == [1] * 4
-
-
-def test_the_floor_of_several_actions() -> None:
-    """An agent that tries, in each state, one new action after another in random order."""
-    random = np.random.default_rng(0)
-    tries = random.integers(0, 4, (20_000, 30)).sum(axis=1) + 1
-    floor = Chain(30, actions=4).floor_episodes
-    assert floor == 46 and abs(tries.mean() - floor) < 5 * tries.std() / math.sqrt(20_000)
-
-
 def test_every_reward_is_noisy() -> None:
     mdp, right = built(Chain(2, reward_std=0.5), KEY), right_actions(Chain(2), KEY)
     for state in range(2):
@@ -120,37 +95,13 @@ def test_every_reward_is_noisy() -> None:
     assert Chain(2, reward_std=0.5).success_return == math.inf
 
 
-def test_distractors_pay_for_the_wrong_action_near_the_start() -> None:
-    chain, key = TreasureChain(6, distractors=2, small_reward=0.25), jax.random.key(5)
-    right, edges = right_actions(Chain(6), key), transitions(built(chain, key))
-    for state in range(6):
-        onward = edges[state, right[state]]
-        assert onward == ((state + 1, 0.0) if state < 5 else (None, 1.0))
-        assert edges[state, 1 - right[state]] == (None, 0.25 if state < 2 else 0.0)
-    assert (chain.success_return, chain.floor_episodes) == (1.0, 4.0)
-
-
-def test_without_distractors_it_is_the_chain() -> None:
-    one, other = built(TreasureChain(6, distractors=0), KEY), built(Chain(6), KEY)
-    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), one, other))
-    everywhere = built(TreasureChain(3, distractors=3, small_reward=0.5, ordered=True), KEY)
-    np.testing.assert_allclose(everywhere.reward[..., 0], [[0.5, 0], [0.5, 0], [0.5, 1]])
-
-
 @pytest.mark.parametrize(
     ("build", "words"),
     [
         (lambda: Chain(5, slip=-0.1), ["slip is -0.1", "[0, 1]"]),
         (lambda: Chain(5, slip=1.5), ["slip is 1.5", "[0, 1]"]),
         (lambda: Chain(5, slip=math.nan), ["slip is nan", "use a finite number"]),
-        (lambda: Chain(5, actions=1), ["actions is 1", "at least 2"]),
         (lambda: Chain(5, reward_std=-1.0), ["reward_std is -1.0", "0 or more"]),
-        (lambda: TreasureChain(0), ["length is 0", "at least 1"]),
-        (lambda: TreasureChain(5, distractors=6), ["distractors is 6", "0 to 5"]),
-        (lambda: TreasureChain(5, distractors=-1), ["distractors is -1", "0 to 5"]),
-        (lambda: TreasureChain(5, small_reward=1.0), ["small_reward is 1.0", "between 0 and 1"]),
-        (lambda: TreasureChain(5, small_reward=0.0), ["small_reward is 0.0", "between 0 and 1"]),
-        (lambda: TreasureChain(3), ["distractors is 5", "length 3"]),
     ],
 )
 def test_errors_name_the_argument_the_value_and_the_remedy(

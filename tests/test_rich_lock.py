@@ -107,7 +107,6 @@ def test_the_best_return_is_one_and_observations_have_no_bounds() -> None:
     [
         (lambda: RichLock(horizon=0), "horizon is 0, but an episode takes at least 1 step"),
         (lambda: RichLock(actions=1), "actions is 1, but a lock needs at least 2"),
-        (lambda: RichLock(small_reward=1.0), "small_reward is 1.0: use 0 or more, and less than the 1 at the end."),
         (lambda: RichLock(noise=-1.0), "noise is -1.0: use a finite number, 0 or more"),
     ],
 )

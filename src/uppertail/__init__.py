@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # `as` makes a name public
     from uppertail.environments import RichSea as RichSea
     from uppertail.environments import RiskyArm as RiskyArm
     from uppertail.environments import Toy as Toy
-    from uppertail.environments import TreasureChain as TreasureChain
     from uppertail.environments import VectorBuilder as VectorBuilder
     from uppertail.environments import XMiniGrid as XMiniGrid
     from uppertail.errors import InputError as InputError

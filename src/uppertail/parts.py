@@ -56,8 +56,8 @@ PARTS = {
         "Chain",
         _in(
             "uppertail.environments",
-            "Chain TreasureChain DeepSea RichChain RichSea RichLock Toy RiskyArm CartpoleSwingup FrozenLake Gym Gymnax "
-            "XMiniGrid Bsuite",
+            "Chain DeepSea RichChain RichSea RichLock Toy RiskyArm CartpoleSwingup FrozenLake Gym Gymnax XMiniGrid "
+            "Bsuite",
         ),
     ),
     "distribution": Part(

@@ -183,27 +183,6 @@ class VectorBuilder(EnvironmentBuilder, VectorSettings):
         return Preferences(vectors=self)
 
 
-class SameSuccess(EnvironmentBuilder):
-    """An environment with the episodes, and so the successes, of another one."""
-
-    @property
-    @abc.abstractmethod
-    def hidden(self) -> EnvironmentBuilder:
-        """The other one."""
-
-    def __post_init__(self) -> None:
-        settle(self)
-        _ = self.hidden  # refuses settings that it cannot have
-
-    @property
-    def success_return(self) -> float:
-        return self.hidden.success_return
-
-    @property
-    def floor_episodes(self) -> float | None:
-        return self.hidden.floor_episodes
-
-
 def discounted_steps(steps: float, discount: float) -> float:
     """The sum of the weights of an episode's steps, which may be endless: 1 + discount + discount^2 + ..."""
     return float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount)

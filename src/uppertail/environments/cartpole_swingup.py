@@ -17,6 +17,8 @@ from uppertail.types import TimeStep
 CART, POLE, HALF_LENGTH = 1.0, 0.1, 0.5  # masses in kg, and half the pole's length in m
 PUSH, GRAVITY, TIME_STEP = 10.0, 9.8, 0.01  # an action's force in N, free fall in m/s^2, the length of a step in s
 EDGE = 3.0  # how far from the center the track ends, in m
+CENTRAL, SLOW = 1.0, 1.0  # a pole is paid for nearer to the center than this, in m, and below this speed, in radians/s
+MOVE_COST = 0.1  # of a push
 MAX_TIME, STEPS = 10.0, 1_001  # an episode ends once more than these seconds are over, after so many steps
 INIT_RANGE = 0.05  # how far each number of the first state may be from hanging still at the center
 NUMBERS = Numbers(  # the share of the episode that is over is 1.001 at its last step, as bsuite's
@@ -50,12 +52,9 @@ class CartpoleState(NamedTuple):
 
 
 class SwingUp(Environment):
-    """One seed's cart and pole, with the thresholds of `CartpoleSwingup` and the cost of a push."""
+    """One seed's cart and pole; the pole is upright where the cosine of its angle is above `height`."""
 
     height: Float[Array, ""]
-    slow: Float[Array, ""]
-    central: Float[Array, ""]
-    cost: Float[Array, ""]
 
     @property
     def observations(self) -> Numbers:
@@ -75,16 +74,16 @@ class SwingUp(Environment):
         push = action.astype(jnp.float32) - 1
         pose = state.after(PUSH * push)
         upright = (jnp.cos(pose.theta) > self.height) & jnp.all(self._central_and_slow(pose))
-        reward = jnp.where(upright, 1.0, 0.0) - self.cost * jnp.abs(push)
+        reward = jnp.where(upright, 1.0, 0.0) - MOVE_COST * jnp.abs(push)
         over = (pose.steps >= STEPS) | (jnp.abs(pose.x) > EDGE)
         return pose, TimeStep(self._observation(pose), reward, over, jnp.zeros((), bool))
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
         horizon = discounted_steps(STEPS, discount)
-        return -self.cost * horizon, jnp.full((), horizon)
+        return jnp.full((), -MOVE_COST * horizon), jnp.full((), horizon)
 
     def _central_and_slow(self, pose: CartpoleState) -> Bool[Array, "2"]:
-        return jnp.stack([jnp.abs(pose.x) < self.central, jnp.abs(pose.theta_dot) < self.slow])
+        return jnp.stack([jnp.abs(pose.x) < CENTRAL, jnp.abs(pose.theta_dot) < SLOW])
 
     def _observation(self, pose: CartpoleState) -> Float[Array, "8"]:
         place = [pose.x / EDGE, pose.x_dot / EDGE]
@@ -101,26 +100,19 @@ class CartpoleSwingup(VectorBuilder):
     Observation: the cart's place and speed (as shares of the track's half), sine and cosine of the pole's angle, its
     angular speed, the share of the episode that is over, and 1 or -1 for whether the cart is near the center and for
     whether the pole is slow. An episode terminates after 1,001 steps of 0.01 seconds, or where the track ends. As in
-    bsuite 0.3.6, whose sweep has `height_threshold` n / 20 and `x_reward_threshold` 1 - n / 20 for n from 0 to 19.
+    bsuite 0.3.6, whose sweep also narrows the center as it raises `height_threshold` from 0 to 0.95.
 
     Args:
         height_threshold: the pole is upright where the cosine of its angle is above this, in [-1, 1).
-        theta_dot_threshold: and its angular speed below this, in radians per second, above 0.
-        x_reward_threshold: and the cart nearer to the center than this, in meters, above 0.
-        move_cost: what a push costs, in [0, 1).
 
     Examples:
         >>> key = jax.random.key(0)
-        >>> world = ut.CartpoleSwingup(move_cost=0.25).build(key)
-        >>> state, first = world.reset(key)
-        >>> first.observation.shape, [float(world.step(key, state, action)[1].reward) for action in jax.numpy.arange(3)]
-        ((8,), [-0.25, 0.0, -0.25])
+        >>> world = ut.CartpoleSwingup(height_threshold=0.0).build(key)
+        >>> world.reset(key)[1].observation.shape, world.num_actions
+        ((8,), 3)
     """
 
     height_threshold: float = 0.5
-    theta_dot_threshold: float = 1.0
-    x_reward_threshold: float = 1.0
-    move_cost: float = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,16 +121,6 @@ class CartpoleSwingup(VectorBuilder):
                 f"height_threshold is {self.height_threshold}, but it is the cosine of an angle that a pole must be "
                 "able to exceed: use a number in [-1, 1), in 32 bits; bsuite's are 0 to 0.95."
             )
-        for name in ("theta_dot_threshold", "x_reward_threshold"):
-            if np.float32(getattr(self, name)) <= 0:
-                raise InputError(
-                    f"{name} is {getattr(self, name)}: use a number above 0, in 32 bits; bsuite has 1 at most."
-                )
-        if not 0 <= np.float32(self.move_cost) < 1:
-            raise InputError(
-                f"move_cost is {self.move_cost}, but a push costs 0 or more, and less than the 1 that an upright pole "
-                "pays: use a number in [0, 1), in 32 bits; bsuite has 0.1."
-            )
 
     @property
     def success_return(self) -> float:
@@ -146,5 +128,4 @@ class CartpoleSwingup(VectorBuilder):
         return 100.0
 
     def build(self, key: PRNGKeyArray) -> SwingUp:
-        thresholds = self.height_threshold, self.theta_dot_threshold, self.x_reward_threshold, self.move_cost
-        return SwingUp(*map(jnp.float32, thresholds))
+        return SwingUp(jnp.float32(self.height_threshold))

@@ -12,6 +12,7 @@ from uppertail.environments.finite import FiniteMDP
 from uppertail.errors import InputError
 
 ROUNDING = 0.999  # share of the treasure's return that counts as one: float32 adds up the costs
+MOVE_COST = 0.01  # what moving right all the way costs
 MOST_ROWS = 46_340  # the most rows whose cells can be counted in 32 bits
 
 
@@ -19,7 +20,7 @@ MOST_ROWS = 46_340  # the most rows whose cells can be counted in 32 bits
 class DeepSea(StateBuilder):
     """A diver on a grid of size x size cells sinks one row per step, and moves one column to the left or to the right.
 
-    Which action moves right is drawn at random for each cell and seed. Each move to the right costs `move_cost` / size;
+    Which action moves right is drawn at random for each cell and seed. Each move to the right costs 0.01 / size;
     moving right in the last column pays the treasure, a reward of 1, and only a diver who has always moved right gets
     there. An episode starts in the first column and terminates after `size` steps. State: size * row + column.
 
@@ -32,10 +33,8 @@ class DeepSea(StateBuilder):
     Args:
         size: rows and columns N, at least 1; bsuite's sweep has 10 to 50.
         stochastic: bsuite's stochastic version: a move to the right fails with probability 1 / size (its cost is paid),
-            and the rewards of the last row's first and last cell are noisy.
-        move_cost: what moving right all the way costs, in [0, 1); bsuite has 0.01.
-        noise: standard deviation of that noise; null: bsuite's, 1 in the stochastic version, else 0. With noise
-            no return says whether the treasure was found, so no episode counts as a success.
+            and the rewards of the last row's first and last cell have noise of standard deviation 1. So no return says
+            whether the treasure was found, and no episode counts as a success.
 
     Examples:
         >>> table = ut.DeepSea(size=5).build(jax.random.key(0))
@@ -45,8 +44,6 @@ class DeepSea(StateBuilder):
 
     size: int = 10
     stochastic: bool = False
-    move_cost: float = 0.01
-    noise: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,28 +51,15 @@ class DeepSea(StateBuilder):
             raise InputError(f"size is {self.size}, but a DeepSea needs at least 1 row; bsuite's sizes are 10 to 50.")
         if self.size > MOST_ROWS:
             raise InputError(f"size is {self.size}: use {MOST_ROWS} at most; bsuite's sizes are 10 to 50.")
-        if not 0 <= self.move_cost < 1:
-            raise InputError(
-                f"move_cost is {self.move_cost}, but moving costs 0 or more, and less than the treasure of 1: "
-                "use a number in [0, 1); bsuite has 0.01."
-            )
-        if self.noise is not None and not 0 <= self.noise < math.inf:
-            raise InputError(f"noise is {self.noise}: use a finite number, 0 or more, or leave it out.")
-
-    @property
-    def reward_std(self) -> float:
-        """Standard deviation of the rewards of the last row's first and last cell."""
-        return float(self.stochastic) if self.noise is None else self.noise
 
     @property
     def success_return(self) -> float:
-        """The mean return of the best policy, which an episode's return reaches exactly if the treasure was found."""
-        chance = (1 - 1 / self.size) ** (self.size - 1) if self.stochastic else 1.0
-        return math.inf if self.reward_std else ROUNDING * chance * (1 - self.move_cost)
+        """The return of the best policy, which an episode reaches exactly if the treasure was found."""
+        return math.inf if self.stochastic else ROUNDING * (1 - MOVE_COST)
 
     @property
     def floor_episodes(self) -> float | None:
-        return None if self.stochastic or self.reward_std else self.size / 2 + 1
+        return None if self.stochastic else self.size / 2 + 1
 
     @property
     def rows(self) -> int:
@@ -88,7 +72,7 @@ class DeepSea(StateBuilder):
         row, column = (index[:, None] for index in jnp.divmod(jnp.arange(states), size))
         last_row, last_column = row == size - 1, column == size - 1
         treasure = (moves_right & last_row & last_column).astype(jnp.float32)
-        reward = treasure - moves_right.astype(jnp.float32) * (self.move_cost / size)
+        reward = treasure - moves_right.astype(jnp.float32) * (MOVE_COST / size)
         moved = jnp.clip(jnp.where(moves_right, column + 1, column - 1), 0, size - 1)
         columns, probability = moved[..., None], jnp.ones((states, 2, 1))
         if self.stochastic:
@@ -103,5 +87,5 @@ class DeepSea(StateBuilder):
             terminated=jnp.broadcast_to(last_row[..., None], shape),
             probability=probability,
             time_limit=size,
-            reward_std=jnp.broadcast_to(jnp.where(noisy, self.reward_std, 0.0), shape) if self.reward_std else None,
+            reward_std=jnp.broadcast_to(noisy.astype(jnp.float32), shape) if self.stochastic else None,
         )

@@ -1,5 +1,6 @@
 """Rich observations: finite MDPs seen through noise, so that no observation ever comes twice."""
 
+import abc
 import dataclasses
 import math
 
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Numbers
-from uppertail.environments.base import Environment, SameSuccess, VectorBuilder
+from uppertail.environments.base import Environment, EnvironmentBuilder, VectorBuilder
 from uppertail.environments.chain import Chain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.finite import FiniteMDP, FiniteState
@@ -17,6 +18,7 @@ from uppertail.errors import InputError
 from uppertail.types import TimeStep
 
 MOST_BITS = 1_024  # more bits would leave no memory for anything else
+SMALL_REWARD = 0.1  # what a wrong action in a good state of a lock may pay
 LATENT = 3  # hidden states at each step of a lock: two good ones, and one that no action leaves
 
 
@@ -64,8 +66,29 @@ class RichMDP(Environment):
         return jnp.concatenate([code, jax.random.bernoulli(bits_key, 0.5, (self.bits,)).astype(code.dtype)])
 
 
+class RichBuilder(VectorBuilder):
+    """Builds what shows the states of another environment: its episodes, and so its successes, are the other's."""
+
+    @property
+    @abc.abstractmethod
+    def hidden(self) -> EnvironmentBuilder:
+        """The other one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.hidden  # refuses settings that it cannot have
+
+    @property
+    def success_return(self) -> float:
+        return self.hidden.success_return
+
+    @property
+    def floor_episodes(self) -> float | None:
+        return self.hidden.floor_episodes
+
+
 @dataclasses.dataclass(frozen=True)
-class RichChain(SameSuccess, VectorBuilder):
+class RichChain(RichBuilder):
     """A Chain whose states are random unit vectors, each seed's its own, with fresh noise at every observation.
 
     In each state one action, drawn at random, goes on and the other ends the episode; reward 1 only past the last
@@ -108,7 +131,7 @@ class RichChain(SameSuccess, VectorBuilder):
 
 
 @dataclasses.dataclass(frozen=True)
-class RichSea(SameSuccess, VectorBuilder):
+class RichSea(RichBuilder):
     """DeepSea whose observation is the row and the column, each one-hot, and random bits that mean nothing.
 
     Episodes, rewards and successes are those of `DeepSea`.
@@ -150,7 +173,7 @@ class RichLock(VectorBuilder):
     step, and learns features for each step apart. At each step there are two good hidden states, each with a right
     action of its own, drawn at random for each seed. It leads to one of the next two good states, each with
     probability 1/2, and pays 1 at the last step. Any other action leads to the bad state, where nothing more is paid,
-    and pays `small_reward` with probability 1/2. Every episode takes `horizon` steps.
+    and pays 0.1 with probability 1/2. Every episode takes `horizon` steps.
 
     An observation is a Hadamard matrix, with entries of 1 and -1, times the sum of the one-hot of the hidden state
     (good, good, bad), the one-hot of the step, and normal noise: every number depends on every part, and no observation
@@ -159,7 +182,6 @@ class RichLock(VectorBuilder):
     Args:
         horizon: steps of an episode, at least 1; Briee has 6 to 100.
         actions: number of actions, at least 2; Briee has 10.
-        small_reward: what a wrong action in a good state may pay, at least 0 and below 1; Briee has 0.1.
         noise: standard deviation of the noise on each entry of the one-hots, 0 or more; Briee has 0.1.
 
     Examples:
@@ -170,7 +192,6 @@ class RichLock(VectorBuilder):
 
     horizon: int = 10
     actions: int = 10
-    small_reward: float = 0.1
     noise: float = 0.1
 
     def __post_init__(self) -> None:
@@ -179,8 +200,6 @@ class RichLock(VectorBuilder):
             raise InputError(f"horizon is {self.horizon}, but an episode takes at least 1 step; Briee has 6 to 100.")
         if self.actions < 2:
             raise InputError(f"actions is {self.actions}, but a lock needs at least 2: a right one and a wrong one.")
-        if not 0 <= self.small_reward < 1:
-            raise InputError(f"small_reward is {self.small_reward}: use 0 or more, and less than the 1 at the end.")
         require_noise(self.noise)
 
     @property
@@ -208,7 +227,7 @@ class RichLock(VectorBuilder):
         is_right = action == jax.random.randint(key, (states, 1, 1), 0, self.actions)
         is_good, is_last = latent < LATENT - 1, step >= self.horizon - 1
         after = jnp.where(is_good & is_right, coin, LATENT - 1)
-        lost = jnp.where(is_good & (coin == 1), self.small_reward, 0.0)
+        lost = jnp.where(is_good & (coin == 1), SMALL_REWARD, 0.0)
         return FiniteMDP(
             next_state=LATENT * jnp.minimum(step + 1, self.horizon) + after,
             reward=jnp.where(is_good & is_right, jnp.where(is_last, 1.0, 0.0), lost),
