@@ -15,7 +15,7 @@ GYM = (
 PARTS = {
     "Chain": "env.length=10 env.ordered=false env.encoding=one_hot env.time_limit=null",
     "Toy": "env.encoding=one_hot",
-    "FrozenLake": "env.map_name=4x4 env.desc=null env.is_slippery=false env.encoding=one_hot env.time_limit=200",
+    "FrozenLake": "env.map_name=4x4 env.is_slippery=false env.encoding=one_hot env.time_limit=200",
     "Gym": GYM,
     "Gaussian": (
         "distribution.std_bias=1 distribution.terminal_std=1e-4 distribution.beta=0.5 "

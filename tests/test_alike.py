@@ -13,7 +13,7 @@ import pytest
 from gymnasium import spaces
 
 from uppertail.environments import EnvironmentFailedError, FromGymnasium
-from uppertail.environments.gymnasium.adapter import AdapterMaker, _end_later
+from uppertail.environments.gymnasium.adapter import _end_later, adapt_apart
 from uppertail.training.drivers import rollouts
 
 SIZES = {"vector": (3,), "image": (8, 8)}
@@ -106,15 +106,11 @@ def test_other_observations_in_evaluation_are_known_before_training() -> None:
         rollouts.rehearse(FromGymnasium(Later), 0, np.zeros((1, 3), np.float32))
 
 
-def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent() -> None:
     seen = FromGymnasium(Reusing).inspected
-    make = AdapterMaker(Reusing, None, seen.interface.reading, seen.example)
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    make()
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    monkeypatch.setattr(os, "getpid", lambda: -1)
     try:
-        make()
+        adapt_apart(Reusing, None, seen.interface.reading, seen.example)
         assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == [signal.SIG_IGN, _end_later]
         signal.raise_signal(signal.SIGTERM)
         assert 0 < signal.alarm(0) <= 60

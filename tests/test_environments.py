@@ -23,6 +23,7 @@ from uppertail.environments import (
     EnvironmentBuilder,
     FiniteMDP,
     FrozenLake,
+    Gym,
     Toy,
     measure_returns,
     widest_range,
@@ -311,14 +312,12 @@ def test_outcomes_of_probability_zero_are_never_drawn(
     assert environment.step(KEY, state, jnp.asarray(0))[1].observation == outcome
 
 
-CUSTOM = ("SFFH", "FHFF", "FFFG")
-LAKES = {"4x4": FrozenLake("4x4"), "8x8": FrozenLake("8x8"), "custom": FrozenLake(desc=CUSTOM)}
+LAKES = {"4x4": FrozenLake("4x4"), "8x8": FrozenLake("8x8")}
 
 
 @functools.cache
 def gymnasium_lake(name: str, is_slippery: bool) -> Any:
-    maps = {"desc": list(CUSTOM)} if name == "custom" else {"map_name": name}
-    return gymnasium.make("FrozenLake-v1", is_slippery=is_slippery, **maps).unwrapped  # pyright: ignore[reportArgumentType]
+    return gymnasium.make("FrozenLake-v1", is_slippery=is_slippery, map_name=name).unwrapped
 
 
 @pytest.mark.parametrize("name", LAKES)
@@ -342,7 +341,7 @@ def test_frozen_lake_steps_as_gymnasium_does(name: str) -> None:
 @pytest.mark.parametrize("name", LAKES)
 @pytest.mark.parametrize("is_slippery", [False, True])
 def test_frozen_lake_has_gymnasiums_table(name: str, is_slippery: bool) -> None:
-    builder = FrozenLake(LAKES[name].map_name, LAKES[name].desc, is_slippery)
+    builder = FrozenLake(LAKES[name].map_name, is_slippery)
     environment, theirs = builder.build(KEY), gymnasium_lake(name, is_slippery)
     assert (environment.num_states, environment.num_actions) == (len(theirs.P), 4)
     assert environment.observations.encoding(builder.preferences).num_features == len(theirs.P)
@@ -381,7 +380,7 @@ def test_a_slippery_lake_slips_as_often_as_its_table_says() -> None:
 
 
 def test_a_lake_with_several_starts_begins_in_each() -> None:
-    environment = FrozenLake(desc=("SFS", "HFG", "SFF")).build(KEY)
+    environment = Gym("FrozenLake-v1", kwargs={"desc": ["SFS", "HFG", "SFF"]}).build(KEY)
     starts = jax.jit(jax.vmap(lambda key: environment.reset(key)[1].observation))(jax.random.split(KEY, DRAWS))
     seen = np.bincount(np.asarray(starts), minlength=9)
     assert set(np.flatnonzero(seen)) == {0, 2, 6}
@@ -399,7 +398,7 @@ def test_builders_take_the_encoding_by_name(encoding: Any) -> None:
     for builder, states in (
         (Chain(5, encoding=encoding), 5),
         (Toy(encoding=encoding), 3),
-        (FrozenLake("4x4", None, False, encoding=encoding), 16),
+        (FrozenLake("4x4", encoding=encoding), 16),
     ):
         expected = {"one_hot": OneHot, "scalar": Scalar, "thermometer": Thermometer}[encoding](states)
         assert builder.build(KEY).observations.encoding(builder.preferences) == expected
@@ -430,12 +429,6 @@ def test_encodings_are_features_times_weights(encoding: Encoding, features: np.n
         (lambda: Chain(0), ["length is 0", "at least 1"]),
         (lambda: Chain(10, time_limit=9), ["time_limit is 9", "length 10", "at least 10"]),
         (lambda: FrozenLake(time_limit=0), ["time_limit is 0", "at least 1"]),
-        (lambda: FrozenLake(desc=("SF", "FGF")), ["desc is ['SF', 'FGF']", "equal length"]),
-        (lambda: FrozenLake(desc=("SX", "FG")), ["desc is", "made of S, F, H and G"]),
-        (lambda: FrozenLake(desc=("FF", "FG")), ["desc is", "at least one S"]),
-        (lambda: FrozenLake(desc=("SF", "FF")), ["desc is", "one G"]),
-        (lambda: FrozenLake(desc=()), ["desc is []", "rows of equal length"]),
-        (lambda: FrozenLake(desc=("",)), ["desc is ['']", "rows of equal length"]),
     ],
 )
 def test_errors_name_the_argument_the_value_and_the_remedy(build: Callable[[], Any], words: list[str]) -> None:

@@ -32,7 +32,7 @@ from uppertail.encodings import (
 )
 from uppertail.environments import FromGymnasium, Gym, HostStep, builder_of, measure_returns
 from uppertail.environments.finite import FiniteState
-from uppertail.environments.gymnasium.adapter import Adapter, VectorOfOne
+from uppertail.environments.gymnasium.adapter import Adapter, SideBySide
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
 from uppertail.environments.measured import MEASURED_EPISODES, MEASURED_STEPS
 from uppertail.environments.spaces import Interface, read_space, require_discrete
@@ -517,7 +517,7 @@ def test_a_vector_environment_makes_the_steps_of_single_ones_in_every_mode(mode:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_single_environment_makes_the_same_steps(kind: tuple[int, bool, bool]) -> None:
-    one = VectorOfOne(Adapter(Counting(*kind), COUNTING.reading, np.zeros(1, np.float32)))
+    one = SideBySide([Adapter(Counting(*kind), None, COUNTING.reading, np.zeros(1, np.float32))])
     host = HostEnvironments(one, COUNTING, 0, adapted=True)
     assert real_transitions(host, 17) == [by_hand(kind, 17)]
 
@@ -805,12 +805,12 @@ def test_wrappers_that_change_nothing_leave_it_on() -> None:
     ("fault", "reason"),
     [
         ("other rewards", "its steps are not those of the table"),
-        ("no start", r"it does not say where it starts \(`initial_state_distrib`\)"),
-        ("other states", "its table is not one of states 0, 1, 2 and so on"),
-        ("too few", "its table has other states than its observation space"),
-        ("shifted", "its table has other states than its observation space"),
-        ("other actions", "its table is not one of actions 0, 1, 2 and so on"),
-        ("no ends", r"its table is not one of \(probability, next state, reward, terminated\)"),
+        ("no start", r"its table cannot be followed \(AttributeError: .*'initial_state_distrib'\)"),
+        ("other states", r"its table cannot be followed \(KeyError: 0\)"),
+        ("too few", r"its table is one of 16 states or actions, and its space Discrete\(17\)"),
+        ("shifted", r"its table is one of 16 states or actions, and its space Discrete\(16, start=1\)"),
+        ("other actions", r"its table cannot be followed \(KeyError: 0\)"),
+        ("no ends", r"its table cannot be followed \(ValueError: could not broadcast .*\)"),
         ("other starts", "its episodes start where `initial_state_distrib` says that none does"),
         ("raises", r"its table cannot be followed \(RuntimeError: no ice\)"),
         ("truncates", "it truncates episodes by itself, which the table does not show"),

@@ -12,7 +12,7 @@ from reproduction.form import PARTS
 from reproduction.policy_evaluation import UNIFORM
 from reproduction.snapshots import action_probabilities, curve, learned_returns, snapshot
 from uppertail.distributions import Gaussian
-from uppertail.environments import Chain, FrozenLake, Toy
+from uppertail.environments import Chain, FrozenLake, Gym, Toy
 from uppertail.policies import UCB, Greedy, Thompson
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
@@ -57,7 +57,7 @@ def test_only_states_in_which_the_policy_acts_are_compared():
     lake = FrozenLake(map_name="4x4").build(jax.random.key(0))
     holes_and_goal = {5, 7, 11, 12, 15}
     assert reachable_states(lake) == set(range(16)) - holes_and_goal
-    island = FrozenLake(desc=("SFHF", "HHHG")).build(jax.random.key(0))
+    island = Gym("FrozenLake-v1", kwargs={"desc": ["SFHF", "HHHG"], "is_slippery": False}).build(jax.random.key(0))
     assert reachable_states(island) == {0, 1}
     assert reachable_states(Chain(length=4).build(jax.random.key(3))) == {0, 1, 2, 3}
 

@@ -188,7 +188,7 @@ def test_parts_that_are_not_built_in_cost_only_what_needs_them():
 
 def test_grids_lie_in_rows():
     assert (ut.Chain(4).rows, ut.DeepSea(7).rows, ut.FrozenLake("4x4").rows) == (1, 7, 4)
-    assert ut.FrozenLake(desc=("SF", "FF", "FG")).rows == 3
+    assert ut.Gym("FrozenLake-v1", kwargs={"desc": ["SF", "FF", "FG"]}).rows == 3
     assert ut.Gym("CliffWalking-v1").rows == 4
 
 

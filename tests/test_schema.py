@@ -126,7 +126,7 @@ def test_numbers_of_numpy_and_jax_become_pythons() -> None:
         (ut.Settings, "learning_rate", 1, 1.0),
         (ut.Chain, "ordered", np.True_, True),
         (ut.Chain, "encoding", np.str_("scalar"), "scalar"),
-        (ut.FrozenLake, "desc", ["SF", "FG"], ("SF", "FG")),
+        (ut.PerAction, "torso_widths", [8, 4], (8, 4)),
     ):
         found = getattr(with_setting(kind, name, value), name)
         assert found == own and type(found) is type(own)

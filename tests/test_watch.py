@@ -64,7 +64,8 @@ def trained(tmp_path_factory, name, arguments):
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory):
-    env = ["--env", "FrozenLake", "--env.desc", "[SFF, FHG]", "--env.is_slippery", "true", "--env.time_limit", "12"]
+    env = ["--env", "Gym", "--env.id", "FrozenLake-v1", "--env.kwargs", "{desc: [SFF, FHG]}"]
+    env += ["--env.max_episode_steps", "12"]
     return trained(tmp_path_factory, "lake", [*env, "--steps", "128"])
 
 

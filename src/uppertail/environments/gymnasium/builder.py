@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from jaxtyping import PRNGKeyArray
 
 from uppertail.encodings import ObservationSpace, Preferences
 from uppertail.environments.base import EVALUATION
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium import inspection, tables
-from uppertail.environments.gymnasium.adapter import AdapterMaker, VectorOfOne, close_quietly
+from uppertail.environments.gymnasium.adapter import Adapter, SideBySide, adapt_apart, close_quietly
+from uppertail.environments.gymnasium.inspection import TRIED_EPISODES, TRIED_STEPS, Inspected, inspect_environment
 from uppertail.environments.gymnasium.vector import HostEnvironments
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
 from uppertail.environments.packages import PackageBuilder, described
@@ -24,11 +24,6 @@ from uppertail.errors import InputError
 
 MOST_PLACES = 2**30  # the largest power of 2 that an integer of 32 bits can be
 MOST_STACKED = 1_000  # more observations would leave no memory for anything else
-
-VECTORS: dict[str, Callable[..., VectorEnv[Any, Any, Any]]] = {
-    "sync": SyncVectorEnv,
-    "async": functools.partial(AsyncVectorEnv, context="spawn"),
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,18 +92,38 @@ class GymnasiumBuilder(PackageBuilder):
         threshold = self.inspected.reward_threshold
         return super().success_return if threshold is None or self.success is not None else threshold
 
+    @functools.cached_property
+    def inspected(self) -> Inspected:
+        """Facts that are read off an environment, which is made only for this."""
+        env, hash_size = self.make(), self.hash_size if self.encoding == "hashed" else None
+        try:
+            states = self.features == "auto" and self.encoding == "one_hot"
+            return inspect_environment(self.label, env, hash_size, states)
+        finally:
+            close_quietly(env)
+
+    @property
+    def table_error(self) -> str | None:
+        """Why the table that the environment shows cannot replace it."""
+        seen = self.inspected
+        if seen.table is not None and self.reset_seed is not None:
+            return "its episodes begin as reset_seed says"
+        if seen.table is not None and self.encoding == "hashed":
+            return "its observations are hashed"
+        return seen.table_error
+
     @property
     def compiles(self) -> bool:
-        return self.compile == "auto" and self.inspected.has_table and self.inspected.table_error is None
+        return self.compile == "auto" and self.inspected.table is not None and self.table_error is None
 
     @property
     def note(self) -> str | None:
         lines: list[str] = []
-        if self.compile == "auto" and self.inspected.table_error:
-            lines.append(f"{self.label} is stepped in Python: {self.inspected.table_error}.")
+        if self.compile == "auto" and self.table_error:
+            lines.append(f"{self.label} is stepped in Python: {self.table_error}.")
         lines += (
-            f"The text {name!r} of {self.label} is left out: it never changed in {inspection.TRIED_EPISODES} random "
-            f"episodes of at most {inspection.TRIED_STEPS} steps. Use --env.encoding hashed to keep it."
+            f"The text {name!r} of {self.label} is left out: it never changed in {TRIED_EPISODES} random episodes of "
+            f"at most {TRIED_STEPS} steps. Use --env.encoding hashed to keep it."
             for name in self.inspected.left_out
         )
         return " ".join(lines) or None
@@ -149,14 +164,10 @@ class GymnasiumBuilder(PackageBuilder):
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         """The compiled environment; InputError if it cannot be compiled."""
-        if not self.inspected.has_table or self.inspected.table_error:
-            why = self.inspected.table_error or "it shows no table of its transitions (`unwrapped.P`)"
+        if self.inspected.table is None or self.table_error:
+            why = self.table_error or "it shows no table of its transitions (`unwrapped.P`)"
             raise InputError(f"{self.label} cannot be compiled: {why}.")
-        env = self.make()
-        try:
-            return tables.from_table(env.unwrapped, self.time_limit)
-        finally:
-            close_quietly(env)
+        return self.inspected.table
 
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironments:
         """The environments of one seed, from which the seeds of their episodes come; InputError if it cannot be done.
@@ -166,28 +177,12 @@ class GymnasiumBuilder(PackageBuilder):
         seen, env, reset_seed = self.inspected, self.make(), self.seed_of_resets(seed)
         if isinstance(env, VectorEnv):
             return HostEnvironments(env, seen.interface, seed, reset_seed)
-        limit = time_limit if seen.time_limit is None else None
-        adapted = functools.partial(AdapterMaker, limit=limit, reading=seen.interface.reading, example=seen.example)
-        if num_envs == 1:
-            vector = VectorOfOne(adapted(lambda: env)())
+        adapted = time_limit if seen.time_limit is None else None, seen.interface.reading, seen.example
+        if self.vectorization == "async" and num_envs > 1:
+            close_quietly(env)
+            apart = [functools.partial(adapt_apart, self.maker(), *adapted)] * num_envs
+            vector = AsyncVectorEnv(apart, context="spawn", autoreset_mode=AutoresetMode.DISABLED)
         else:
-            close_quietly(env)
-            makers = [adapted(self.maker())] * num_envs
-            vector = VECTORS[self.vectorization](makers, autoreset_mode=AutoresetMode.DISABLED)
+            made = [env, *(self.make() for _ in range(num_envs - 1))]
+            vector = SideBySide([Adapter(each, *adapted) for each in made])
         return HostEnvironments(vector, seen.interface, seed, reset_seed, adapted=True)
-
-    @functools.cached_property
-    def inspected(self) -> inspection.Inspected:
-        """Facts that are read off an environment, which is made only for this."""
-        env, hash_size = self.make(), self.hash_size if self.encoding == "hashed" else None
-        states = self.features == "auto" and self.encoding == "one_hot"
-        table_error = self._table_error if self.compile == "auto" else None
-        try:
-            return inspection.inspect_environment(self.label, env, hash_size, states, table_error)
-        finally:
-            close_quietly(env)
-
-    def _table_error(self, env: gymnasium.Env[Any, Any]) -> str | None:
-        if self.reset_seed is not None:
-            return "its episodes begin as reset_seed says"
-        return "its observations are hashed" if self.encoding == "hashed" else tables.table_error(env)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 import re
 from collections.abc import Callable
 from typing import Any, Literal
@@ -13,24 +12,15 @@ from jaxtyping import PRNGKeyArray
 from uppertail.environments.base import StateBuilder, WatchedEnvironment
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
-from uppertail.environments.gymnasium.tables import from_table
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.gymnasium.wrapping import Made, extra, missing
 from uppertail.errors import InputError, message_of, nearest
-
-STOPS = ("red", "green", "yellow", "blue")
 
 NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "FrozenLake": {"actions": ("left", "down", "right", "up")},
     "CliffWalking": {"actions": ("up", "right", "down", "left")},
     "Blackjack": {"actions": ("stick", "hit")},
-    "Taxi": {
-        "actions": ("south", "north", "east", "west", "pick up", "drop off"),
-        "states": tuple(
-            f"at {row},{column}, {passenger} to {stop}"
-            for row, column, passenger, stop in itertools.product(range(5), range(5), (*STOPS, "in taxi"), STOPS)
-        ),
-    },
+    "Taxi": {"actions": ("south", "north", "east", "west", "pick up", "drop off")},
     "CartPole": {"actions": ("left", "right"), "numbers": ("position", "velocity", "angle", "angular velocity")},
     "MountainCar": {"actions": ("left", "none", "right"), "numbers": ("position", "velocity")},
     "Acrobot": {
@@ -117,7 +107,6 @@ class FrozenLake(StateBuilder):
 
     Args:
         map_name: one of Gymnasium's maps.
-        desc: a map of your own instead: rows of equal length made of S (start), F (frozen), H (hole) and G (goal).
         is_slippery: whether a step may slip sideways; the paper's environment does not.
         time_limit: steps after which an episode is truncated, at least 1.
 
@@ -127,7 +116,6 @@ class FrozenLake(StateBuilder):
     """
 
     map_name: Literal["4x4", "8x8"] = "8x8"
-    desc: tuple[str, ...] | None = None
     is_slippery: bool = False
     time_limit: int = 200
 
@@ -135,14 +123,6 @@ class FrozenLake(StateBuilder):
         super().__post_init__()
         if self.time_limit < 1:
             raise InputError(f"time_limit is {self.time_limit}, but an episode needs at least 1 step.")
-        if self.desc is not None:
-            letters = "".join(self.desc)
-            equal_rows = len({len(row) for row in self.desc}) == 1
-            if not equal_rows or not letters or set(letters) - set("SFHG") or not {"S", "G"} <= set(letters):
-                raise InputError(
-                    f"desc is {list(self.desc)}, but a map needs rows of equal length made of S, F, H and G, "
-                    "with at least one S and one G."
-                )
 
     @property
     def success_return(self) -> float:
@@ -150,21 +130,20 @@ class FrozenLake(StateBuilder):
 
     @property
     def rows(self) -> int:
-        return int(self.map_name.partition("x")[0]) if self.desc is None else len(self.desc)
+        return self._gym.rows
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
-        return NAMES["FrozenLake"]
+        return self._gym.names
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
-        return from_table(self._gym.make().unwrapped, self.time_limit)
+        return self._gym.build(key)
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> WatchedEnvironment:
         return self._gym.watched(pictures, frames_per_second)
 
-    @property
+    @functools.cached_property
     def _gym(self) -> Gym:
         """Gymnasium's environment with these settings."""
-        desc = None if self.desc is None else list(self.desc)
-        settings = {"map_name": self.map_name, "desc": desc, "is_slippery": self.is_slippery}
+        settings = {"map_name": self.map_name, "is_slippery": self.is_slippery}
         return Gym("FrozenLake-v1", kwargs=settings, max_episode_steps=self.time_limit)

@@ -1,16 +1,17 @@
 """Facts that are read off a Gymnasium environment once."""
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
 from uppertail.encodings import HashedStates, hash_of
-from uppertail.environments.gymnasium import tables, wrapping
-from uppertail.environments.gymnasium.adapter import checked_reset, checked_step
-from uppertail.environments.gymnasium.wrapping import Made
+from uppertail.environments.finite import FiniteMDP
+from uppertail.environments.gymnasium.adapter import Checked
+from uppertail.environments.gymnasium.tables import read_table
+from uppertail.environments.gymnasium.wrapping import Made, time_limit
 from uppertail.environments.packages import call
 from uppertail.environments.spaces import Interface, Path, Reading, at, is_text, leaves, read_space, require_discrete
 
@@ -22,18 +23,16 @@ class Inspected(NamedTuple):
 
     interface: Interface
     example: np.ndarray  # an observation as it is read
-    time_limit: int | None
-    reward_threshold: float | None
-    has_table: bool
-    table_error: str | None
-    rows: int
-    left_out: tuple[str, ...]  # the names of constant texts
+    time_limit: int | None  # steps after which an episode is truncated; None: not known
     limits_itself: bool  # by a `max_steps` of its own, as MiniGrid's have
+    reward_threshold: float | None
+    table: FiniteMDP | None  # what can be compiled in its place
+    table_error: str | None  # why its table cannot
+    rows: int  # of a picture of its states
+    left_out: tuple[str, ...]  # the names of constant texts
 
 
-def inspect_environment(
-    label: str, env: Made, hash_size: int | None, states: bool, table_error: Callable[[Any], str | None] | None
-) -> Inspected:
+def inspect_environment(label: str, env: Made, hash_size: int | None, states: bool) -> Inspected:
     """Reads the facts off an environment that is made only for this; InputError if it cannot be trained on.
 
     Args:
@@ -41,46 +40,45 @@ def inspect_environment(
         env: the environment.
         hash_size: places for its observations, which become hashes; None: they are read by their space.
         states: whether several integers become one state, if they have few values together.
-        table_error: says why a table cannot replace the environment; None: its table is not checked.
     """
-    alone = not isinstance(env, VectorEnv)
+    alone, bare = not isinstance(env, VectorEnv), env.unwrapped
     names = ("observation_space", "action_space") if alone else ("single_observation_space", "single_action_space")
     space, actions = call(lambda: [getattr(env, name) for name in names], lambda: f"{label}, asked for its spaces,")
     require_discrete(actions)
-    table = alone and tables.has_table(env)
     left_out = frozenset[Path]()
     if alone and hash_size is None:
-        left_out = call(lambda: constant_texts(env), lambda: f"{label}, in a random episode before training,")
+        left_out = call(lambda: _constant_texts(env), lambda: f"{label}, in a random episode before training,")
     reading = Reading(hash_of, HashedStates(hash_size)) if hash_size else read_space(np, space, left_out, states=states)
-    shape = getattr(env.unwrapped, "shape", None)  # of its states, as CliffWalking has it; FrozenLake has `nrow`
+    table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
+    shape = getattr(bare, "shape", None)  # of its states, as CliffWalking has it; FrozenLake has `nrow`
     return Inspected(
         Interface(reading, int(actions.n), int(actions.start)),
         reading.array(space.sample()),
-        wrapping.time_limit(env),
+        time_limit(env),
+        alone and isinstance(getattr(bare, "max_steps", None), int),
         _threshold(env),
         table,
-        table_error(env) if table and table_error is not None else None,
-        int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else getattr(env.unwrapped, "nrow", 1),
+        table_error,
+        int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else getattr(bare, "nrow", 1),
         tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
-        alone and isinstance(getattr(env.unwrapped, "max_steps", None), int),
     )
 
 
-def constant_texts(env: Any) -> frozenset[Path]:
+def _constant_texts(env: Any) -> frozenset[Path]:
     """Where its texts are that stayed the same through random episodes; none if nothing would be left without them."""
-    parts = dict(leaves(env.observation_space))
+    parts, checked = dict(leaves(env.observation_space)), Checked(env)
     seen: dict[Path, set[str]] = {path: set() for path, part in parts.items() if is_text(part)}
     if not seen:
         return frozenset()
     env.action_space.seed(0)
     for episode in range(TRIED_EPISODES):
-        observation, over = checked_reset(env.reset(seed=episode))[0], False
+        observation, over = checked.reset(seed=episode)[0], False
         for _ in range(TRIED_STEPS + 1):
             for path, texts in seen.items():
                 texts.add(str(at(observation, path)))
             if over:
                 break
-            observation, _, terminated, truncated, _ = checked_step(env.step(env.action_space.sample()))
+            observation, _, terminated, truncated, _ = checked.step(env.action_space.sample())
             over = terminated or truncated
     same = frozenset(path for path, texts in seen.items() if len(texts) == 1)
     return same if parts.keys() - same else frozenset()

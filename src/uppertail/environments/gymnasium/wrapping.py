@@ -1,7 +1,5 @@
-"""Wrappers around a Gymnasium environment, and packages that are not installed."""
+"""Wrappers that a user asks for by name, and what to say of packages that are not installed."""
 
-import collections
-import copy
 import functools
 import importlib
 import importlib.util
@@ -11,14 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import gymnasium
-import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from uppertail.environments.gymnasium.adapter import checked_reset, checked_step
+from uppertail.environments.gymnasium.adapter import Stack
 from uppertail.environments.packages import described
-from uppertail.environments.spaces import require_discrete
 from uppertail.errors import InputError, message_of
 
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
@@ -59,27 +54,28 @@ def extra(error: Exception) -> str:
 
 
 def plain(asked: Any) -> str | dict[str, Any]:
-    """A wrapper that a user asks for, as a file holds it: an import path, or a mapping of class_path and init_args."""
-    path, arguments, _ = _resolved(asked)
+    """A wrapper as a file holds it: an import path, or a mapping of class_path and init_args; others are refused."""
+    if isinstance(asked, type | types.FunctionType):
+        path = f"{asked.__module__}.{asked.__qualname__}"
+        if "<" in path or _load(path) is not asked:
+            raise InputError(
+                f"The wrapper {path} cannot be found again by its name: define it at the top level of a module, or "
+                "train a function that makes the wrapped environment."
+            )
+        return path
+    path, arguments = _split(asked)
+    _load(path)
     return {"class_path": path, "init_args": arguments} if arguments else path
 
 
-def _resolved(asked: Any) -> tuple[str, dict[str, Any], Callable[..., Any]]:
-    """The import path of a wrapper, its arguments, and what wraps; InputError if there is no such wrapper."""
+def _split(asked: Any) -> tuple[str, dict[str, Any]]:
+    """The import path of a wrapper, and its arguments."""
     match asked:
-        case {"class_path": path, **others} if set(others) <= {"init_args"}:
-            return str(path), dict(others.get("init_args") or {}), _load(str(path))
         case str():
-            return asked, {}, _load(asked)
-    if not isinstance(asked, type | types.FunctionType):
-        raise InputError(f"wrappers holds {asked!r}: {FORM}.")
-    path = f"{asked.__module__}.{asked.__qualname__}"
-    if "<" in path or _load(path) is not asked:
-        raise InputError(
-            f"The wrapper {path} cannot be found again by its name: define it at the top level of a module, or train a "
-            "function that makes the wrapped environment."
-        )
-    return path, {}, asked
+            return asked, {}
+        case {"class_path": path, **others} if set(others) <= {"init_args"}:
+            return str(path), dict(others.get("init_args") or {})
+    raise InputError(f"wrappers holds {asked!r}: {FORM}.")
 
 
 def _load(path: str) -> Callable[..., Any]:
@@ -99,9 +95,11 @@ def _load(path: str) -> Callable[..., Any]:
 
 def _wrap(env: Made, asked: Any) -> Made:
     """The environment in a wrapper; InputError if the wrapper refuses it or its arguments."""
-    path, arguments, wrapper = _resolved(asked)
+    path, arguments = _split(asked)
     try:
-        wrapped = wrapper(env, **arguments)
+        wrapped = _load(path)(env, **arguments)
+    except InputError:
+        raise
     except Exception as error:
         raise InputError(
             f"The wrapper {path}{f' with {arguments}' if arguments else ''} cannot be put around the environment "
@@ -112,37 +110,9 @@ def _wrap(env: Made, asked: Any) -> Made:
     return wrapped
 
 
-def make_wrapped(make: Callable[[], Any], wrappers: Sequence[Any], stack: int = 1) -> Any:
+def make_wrapped(make: Callable[[], Any], wrappers: Sequence[Any], stack: int) -> Any:
     """Makes an environment and wraps it, the first wrapper innermost; then stacks what it shows."""
     made = functools.reduce(_wrap, wrappers, make())
     if stack > 1 and isinstance(made, VectorEnv):
         raise InputError(f"stack is {stack}, but a vector environment is used as it is: stack in each of its own.")
     return Stack(made, stack) if stack > 1 and isinstance(made, gymnasium.Env) else made
-
-
-class Stack(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Shows the last `count` observations and the actions between them, the oldest first.
-
-    At first there are fewer: the first observation stands for those before it, and a number beyond the actions for
-    those that were not taken.
-    """
-
-    def __init__(self, env: gymnasium.Env[Any, Any], count: int) -> None:
-        super().__init__(env)
-        actions: Any = env.action_space
-        require_discrete(actions)
-        self.first_action, self.none, self.count = int(actions.start), int(actions.n), count
-        taken = spaces.MultiDiscrete([self.none + 1] * (count - 1))
-        self.observation_space = spaces.Tuple((*[env.observation_space] * count, taken))
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        first, info = checked_reset(self.env.reset(seed=seed, **({"options": options} if options else {})))
-        self.seen = collections.deque([copy.deepcopy(first)] * self.count, self.count)
-        self.taken = collections.deque([self.none] * (self.count - 1), self.count - 1)
-        return (*self.seen, np.array(self.taken)), info
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        after, reward, terminated, truncated, info = checked_step(self.env.step(action))
-        self.seen.append(copy.deepcopy(after))  # many environments reuse their arrays
-        self.taken.append(int(action) - self.first_action)
-        return (*self.seen, np.array(self.taken)), reward, terminated, truncated, info
