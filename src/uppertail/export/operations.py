@@ -1,4 +1,4 @@
-"""The list of array operations that an exported policy is, functions made of several of them, and its files."""
+"""An exported policy as a list of array operations, and its files: NumPy arrays with a loader, or ONNX."""
 
 import dataclasses
 import inspect
@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from uppertail.distributions.categorical import TINY as LEAST_MASS
 from uppertail.errors import InputError
 from uppertail.export import loader
-from uppertail.networks.units import TINY, Activation, Normalization
 
 
 @dataclasses.dataclass
@@ -29,70 +28,42 @@ class Program:
         """The type of observations: integers for states, else floats."""
         return np.float32 if self.low.ndim else np.int64
 
-    def add(self, operation: str, *inputs: Any, result: str | None = None) -> str:
-        """Adds an operation, and returns the name of its result; an input is such a name or an array."""
+    @property
+    def observation(self) -> Any:
+        """What the policy is asked."""
+        return Value(self, "observation")
+
+    def add(self, operation: str, *inputs: Any, result: str | None = None) -> Any:
+        """Adds an operation on values and constants; returns its result."""
         result = result or f"v{len(self.steps)}"
-        self.steps.append((result, operation, *(self._name(each) for each in inputs)))
-        return result
+        self.steps.append((result, operation, *map(self._name, inputs)))
+        return Value(self, result)
 
     def _name(self, value: Any) -> str:
-        if isinstance(value, str):
-            return value
+        if isinstance(value, Value):
+            return value.name
         array, name = np.asarray(value), f"c{len(self.arrays)}"
         self.arrays[name] = array.astype(np.float32 if array.dtype.kind == "f" else np.int64)
         return name
 
 
-def total(program: Program, x: str, count: int) -> str:
-    """Adds the sum over the last axis, of `count` entries, which stays as one of length 1."""
-    return program.add("matmul", x, np.ones((count, 1)))
+class Value(NDArrayOperatorsMixin):
+    """A result in a program: NumPy's functions and operators on it add operations to the program."""
 
+    def __init__(self, program: Program, name: str) -> None:
+        self.program, self.name = program, name
 
-def softmax(program: Program, x: str) -> str:
-    """Adds weights in proportion to exp(x)."""
-    return program.add("exp", program.add("subtract", x, program.add("highest", x)))
+    def __array_ufunc__(self, ufunc: np.ufunc, _method: str, *inputs: Any) -> Any:
+        return self.program.add(ufunc.__name__, *inputs)
 
+    def highest(self) -> Any:
+        """The highest entry along the last axis, which stays as one of length 1."""
+        return self.program.add("highest", self)
 
-def positive(program: Program, x: str) -> str:
-    """Adds the weights of bins from coordinates of least squares, as `Categorical.from_coordinates`."""
-    return program.add("add", program.add("maximum", x, 0.0), LEAST_MASS)
+    def total(self, count: int) -> Any:
+        """The sum of the `count` entries along the last axis, which stays as one of length 1."""
+        return self @ np.ones((count, 1))
 
-
-def elu(program: Program, x: str) -> str:
-    """Adds x above 0, exp(x) - 1 below."""
-    below = program.add("subtract", program.add("exp", program.add("minimum", x, 0.0)), 1.0)
-    return program.add("add", program.add("maximum", x, 0.0), below)
-
-
-def silu(program: Program, x: str) -> str:
-    """Adds x / (1 + exp(-x)), by a form that does not overflow."""
-    half = program.add("multiply", x, 0.5)
-    return program.add("multiply", half, program.add("add", program.add("tanh", half), 1.0))
-
-
-def layer_normalized(program: Program, x: str, count: int) -> str:
-    """Adds `count` units with mean 0 and variance 1."""
-    mean = program.add("multiply", total(program, x, count), 1 / count)
-    return rms_normalized(program, program.add("subtract", x, mean), count)
-
-
-def rms_normalized(program: Program, x: str, count: int) -> str:
-    """Adds `count` units with root mean square 1."""
-    square = program.add("multiply", total(program, program.add("multiply", x, x), count), 1 / count)
-    return program.add("divide", x, program.add("sqrt", program.add("add", square, TINY)))
-
-
-ACTIVATIONS: dict[Activation, Callable[[Program, str], str]] = {
-    "elu": elu,
-    "relu": lambda program, x: program.add("maximum", x, 0.0),
-    "tanh": lambda program, x: program.add("tanh", x),
-    "silu": silu,
-}
-NORMALIZATIONS: dict[Normalization, Callable[[Program, str, int], str]] = {
-    "none": lambda program, x, count: x,
-    "layer": layer_normalized,
-    "rms": rms_normalized,
-}
 
 OPSET, IR_VERSION = 17, 8  # the versions of ONNX's operators and of its files: old ones, which every program reads
 
@@ -113,7 +84,7 @@ OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "tanh": ("Tanh", {}),
     "transpose": ("Transpose", {}),
 }
-"""ONNX's operators and their attributes, by the names of the operations."""
+"""ONNX's operators and their attributes, by the names of the operations, which are NumPy's or the loader's."""
 
 Policy = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # actions [n], mean returns [n, actions]
 
@@ -136,9 +107,8 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
         raise InputError(
             "An ONNX file needs the package onnx: run `pip install onnx`, or export to a file that ends in .npz."
         ) from error
-    inputs = helper.make_tensor_value_info(
-        "observation", helper.np_dtype_to_tensor_dtype(np.dtype(program.type)), ["n", *program.low.shape]
-    )
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(program.type))
+    inputs = helper.make_tensor_value_info("observation", kind, ["n", *program.low.shape])
     outputs = [
         helper.make_tensor_value_info("action", TensorProto.INT64, ["n"]),
         helper.make_tensor_value_info("mean", TensorProto.FLOAT, ["n", "actions"]),

@@ -13,14 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from uppertail.distributions import Categorical, GaussianMixture
+from uppertail.distributions.categorical import TINY as LEAST_MASS
 from uppertail.encodings import Landmarks, RandomFeatures, Vector
 from uppertail.encodings.base import OfStates
 from uppertail.encodings.landmarks import SCALES
 from uppertail.errors import InputError
-from uppertail.export import operations
 from uppertail.export.operations import Program
 from uppertail.networks import PerActionNetwork
 from uppertail.networks.linear import FeatureReturns, from_powers
+from uppertail.networks.units import TINY, Activation, Normalization
 from uppertail.training.player import Player
 
 NEEDED = "export needs integer states, or plain numbers with LeastSquares or the network PerAction without a torso"
@@ -36,26 +37,24 @@ def program_of(player: Player) -> Program:
     if isinstance(encoding, OfStates):
         first, count = np.array(reading.first), encoding.num_states
         program = Program(first, np.array(first + count - 1))
-        table = player.means(jnp.arange(count))
-        program.add("rows", table, program.add("subtract", "observation", first), result="mean")
+        mean = program.add("rows", player.means(jnp.arange(count)), program.observation - first, result="mean")
     else:
         entries = np.zeros(math.prod(reading.shape))
         program = Program(entries, entries)
-        outputs = outputs_of(player.network, program)
-        mean = _mean(player.agent.family, program, outputs)
-        program.add("rows", program.add("transpose", mean), 0, result="mean")
-    program.add("add", program.add("best", "mean"), interface.first_action, result="action")
+        mean = _mean(player.agent.family, outputs_of(player.network, program))  # [actions, n, 1]
+        mean = program.add("rows", program.add("transpose", mean), 0, result="mean")
+    program.add("add", program.add("best", mean), interface.first_action, result="action")
     return program
 
 
 @functools.singledispatch
-def features_of(encoding: Any, _encoder: Any, _program: Program) -> str:
-    """Adds the features [n, features] of the observations."""
+def features_of(encoding: Any, _encoder: Any, _program: Program) -> Any:
+    """The features [n, features] of the observations."""
     raise InputError(f"Observations encoded by {type(encoding).__name__} cannot be exported: {NEEDED}.")
 
 
 @features_of.register
-def _(encoding: Vector, encoder: Any, program: Program) -> str:
+def _(encoding: Vector, encoder: Any, program: Program) -> Any:
     if encoding.num_features != program.low.size:
         raise InputError(f"The observations of this run are not plain numbers: {NEEDED}.")
     zero = np.asarray(encoding.scaled(encoder, jnp.zeros(encoding.num_features)))
@@ -63,94 +62,105 @@ def _(encoding: Vector, encoder: Any, program: Program) -> str:
     as_it_is = (slope == 1) & (zero == 0)  # numbers from 0 to 1
     span = np.where(slope == 0, 1, slope)
     program.low, program.high = np.where(as_it_is, 0, (-1 - zero) / span), np.where(as_it_is, 1, (1 - zero) / span)
-    return program.add("add", program.add("multiply", "observation", slope), zero)
+    return program.observation * slope + zero
 
 
 @features_of.register
-def _(encoding: RandomFeatures, encoder: Any, program: Program) -> str:
+def _(encoding: RandomFeatures, encoder: Any, program: Program) -> Any:
     scaled = features_of(encoding.vector, encoder.bounds, program)
-    angles = program.add("add", program.add("matmul", scaled, encoder.frequencies), encoder.phases)
-    return program.add("multiply", program.add("cos", angles), math.sqrt(2 / encoding.count))
+    return np.cos(scaled @ encoder.frequencies + encoder.phases) * math.sqrt(2 / encoding.count)
 
 
 @features_of.register
-def _(encoding: Landmarks, encoder: Any, program: Program) -> str:
+def _(encoding: Landmarks, encoder: Any, program: Program) -> Any:
     scaled = features_of(encoding.vector, encoder.bounds, program)
     points = np.asarray(jax.vmap(encoding.vector.scaled, in_axes=(None, 0))(encoder.bounds, encoder.points))
     entries, norm = points.shape[1], np.square(points).sum(axis=1)
-    square = operations.total(program, program.add("multiply", scaled, scaled), entries)
-    near = program.add("add", program.add("matmul", scaled, -2 * points.T), norm)
-    distance = program.add("maximum", program.add("add", near, square), 0.0)
-    kernels = []
-    for scale in SCALES:
-        narrow = -1 / (2 * entries * (float(encoder.length_scale) * scale) ** 2)
-        kernels.append(program.add("exp", program.add("multiply", distance, np.float32(narrow))))
-    kernel = functools.reduce(lambda one, other: program.add("add", one, other), kernels)
-    return program.add("matmul", kernel, np.asarray(encoder.inverse).T / len(SCALES))
+    distance = np.maximum(scaled @ (-2 * points.T) + norm + (scaled * scaled).total(entries), 0.0)
+    narrow = [-1 / (2 * entries * (float(encoder.length_scale) * scale) ** 2) for scale in SCALES]
+    kernel = functools.reduce(np.add, [np.exp(distance * np.float32(each)) for each in narrow])
+    return kernel @ (np.asarray(encoder.inverse).T / len(SCALES))
 
 
 class Outputs(NamedTuple):
     """What a network gives."""
 
-    value: str  # the name of its outputs
+    value: Any
     distribution: Callable[[Any, Any], Any]  # the return distribution, of a family, that one action's outputs stand for
-    weights: Callable[[Program, str], str]  # adds the weights of bins or components, up to a factor
+    weights: Callable[[Any], Any]  # the weights of bins or components, up to a factor, from their scores
 
 
 @functools.singledispatch
 def outputs_of(network: Any, _program: Program) -> Outputs:
-    """Adds the outputs of a network."""
+    """The outputs of a network."""
     raise InputError(f"A network of class {type(network).__name__} cannot be exported: {NEEDED}.")
 
 
 @outputs_of.register
 def _(network: FeatureReturns, program: Program) -> Outputs:
-    features = features_of(network.encoding, network.encoder, program)
-    value = program.add("add", program.add("matmul", features, network.weights), network.start)
-    return Outputs(value, lambda family, each: from_powers(family, network.powers, each), operations.positive)
+    value = features_of(network.encoding, network.encoder, program) @ network.weights + network.start
+    return Outputs(
+        value,
+        lambda family, each: from_powers(family, network.powers, each),
+        lambda x: np.maximum(x, 0.0) + LEAST_MASS,  # as `Categorical.from_coordinates`
+    )
 
 
 @outputs_of.register
 def _(network: PerActionNetwork, program: Program) -> Outputs:
-    value = features_of(network.encoding, network.encoder, program)
+    value, units = features_of(network.encoding, network.encoder, program), network.form.units
     for layer, weights in enumerate(network.weights):
         if layer:
-            value = operations.NORMALIZATIONS[network.form.units.normalization](program, value, weights.shape[1])
-            value = operations.ACTIVATIONS[network.form.units.activation](program, value)
-        value = program.add("matmul", value, weights if layer else weights * network.encoding.gain)
+            value = ACTIVATIONS[units.activation](NORMALIZATIONS[units.normalization](value, weights.shape[1]))
+        value = value @ (weights if layer else weights * network.encoding.gain)
         if network.biases:
-            value = program.add("add", value, network.biases[layer][:, None])
-    return Outputs(value, lambda family, each: family.from_outputs(each), operations.softmax)
+            value = value + network.biases[layer][:, None]
+    return Outputs(value, lambda family, each: family.from_outputs(each), lambda x: np.exp(x - x.highest()))
 
 
-def _mean(family: Any, program: Program, outputs: Outputs) -> str:
-    """Adds the mean return [actions, n, 1]: linear in the outputs, or the mean of weighted points."""
+def _rms(x: Any, count: int) -> Any:
+    return x / np.sqrt((x * x).total(count) / float(count) + TINY)
+
+
+ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {
+    "elu": lambda x: np.maximum(x, 0.0) + (np.exp(np.minimum(x, 0.0)) - 1.0),
+    "relu": lambda x: np.maximum(x, 0.0),
+    "tanh": np.tanh,
+    "silu": lambda x: x * 0.5 * (np.tanh(x * 0.5) + 1.0),  # x / (1 + exp(-x)), but it does not overflow
+}
+NORMALIZATIONS: dict[Normalization, Callable[[Any, int], Any]] = {
+    "none": lambda x, count: x,
+    "layer": lambda x, count: _rms(x - x.total(count) / float(count), count),
+    "rms": _rms,
+}
+
+
+def _mean(family: Any, outputs: Outputs) -> Any:
+    """The mean return [actions, n, 1]: linear in the outputs, or the mean of weighted points."""
     mean = jax.vmap(lambda each: family.mean(outputs.distribution(family, each)))
     zero = mean(jnp.zeros((1, family.num_outputs)))
     slopes = (mean(jnp.eye(family.num_outputs)) - zero)[:, None]
     draws = np.random.default_rng(0).normal(size=(100, family.num_outputs))
     if np.allclose(mean(draws), (draws @ slopes)[:, 0] + zero, rtol=1e-4, atol=1e-4 * float(np.abs(slopes).max())):
-        return program.add("add", program.add("matmul", outputs.value, slopes), zero)
-    scores, points, count = points_of(family, program, outputs.value)
-    weights = outputs.weights(program, scores)
-    sums = (operations.total(program, each, count) for each in (program.add("multiply", weights, points), weights))
-    return program.add("divide", *sums)
+        return outputs.value @ slopes + zero
+    scores, points, count = points_of(family, outputs.value)
+    weights = outputs.weights(scores)
+    return (weights * points).total(count) / weights.total(count)
 
 
 @functools.singledispatch
-def points_of(family: Any, _program: Program, _outputs: str) -> tuple[str, Any, int]:
+def points_of(family: Any, _outputs: Any) -> tuple[Any, Any, int]:
     """The scores of a family's bins or components, their returns, and how many there are."""
     raise InputError(f"The mean of {type(family).__name__} is not linear in a network's outputs, so it has no export.")
 
 
 @points_of.register
-def _(family: Categorical, _program: Program, outputs: str) -> tuple[str, Any, int]:
+def _(family: Categorical, outputs: Any) -> tuple[Any, Any, int]:
     return outputs, family.centers, family.bins
 
 
 @points_of.register
-def _(family: GaussianMixture, program: Program, outputs: str) -> tuple[str, Any, int]:
+def _(family: GaussianMixture, outputs: Any) -> tuple[Any, Any, int]:
     count, pick = family.components, np.eye(family.num_outputs)
-    start = np.linspace(-family.spread, family.spread, count)
-    means = program.add("add", program.add("matmul", outputs, pick[:, count : 2 * count]), start)
-    return program.add("matmul", outputs, pick[:, :count]), program.add("multiply", means, family.unit), count
+    means = outputs @ pick[:, count : 2 * count] + np.linspace(-family.spread, family.spread, count)
+    return outputs @ pick[:, :count], means * family.unit, count
