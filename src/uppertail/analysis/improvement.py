@@ -57,18 +57,13 @@ def improvement(environments: Sequence[Scores]) -> Improvement:
     for each in environments:
         rows, columns = (resample(seeds, generator) for seeds in each.between.shape)
         estimates += each.between[rows[:, :, None], columns[:, None, :]].mean(axis=(1, 2)) / len(environments)
-        dealt += _deal(each, generator) / len(environments)
+        deals = generator.permuted(np.tile(np.arange(len(each.scores)), (DEALS, 1)), axis=1)
+        a, b = deals[:, : each.first, None], deals[:, None, each.first :]
+        dealt += each.scores[a, b].mean(axis=(1, 2)) / len(environments)
     found = percentiles(estimates)
     extreme = np.abs(dealt - 0.5) >= abs(found.value - 0.5) - 1e-9
     # the observed runs count as one of the deals, so that p is never 0
     return Improvement(*found, float((extreme.sum() + 1) / (DEALS + 1)))
-
-
-def _deal(each: Scores, generator: np.random.Generator) -> Float[np.ndarray, " deals"]:
-    """The probability in one environment if its runs are dealt to A and B at random."""
-    runs = np.arange(each.scores.shape[0])
-    order = generator.permuted(np.tile(runs, (DEALS, 1)), axis=1)
-    return each.scores[order[:, : each.first, None], order[:, None, each.first :]].mean(axis=(1, 2))
 
 
 def ratio_of_times(environments: Sequence[tuple[Times, Times]]) -> Interval:
@@ -78,9 +73,8 @@ def ratio_of_times(environments: Sequence[tuple[Times, Times]]) -> Interval:
     """
     generator, logarithms = np.random.default_rng(0), np.zeros(1)
     for a, b in environments:
-        horizon = min(_seen_until(a), _seen_until(b))
-        if not np.isfinite(horizon):
-            horizon = max(a.at.max(), b.at.max())
+        until = [seen.at.max() for seen in (a, b) if not seen.happened.all()]  # where all got there, all was seen
+        horizon = min(until, default=max(a.at.max(), b.at.max()))
         means = [restricted_means(seen, horizon, resample(seen.at.size, generator)) for seen in (a, b)]
         logarithms = logarithms + np.log(means[1] / means[0]) / len(environments)
     return percentiles(np.exp(logarithms))
@@ -94,8 +88,3 @@ def difference_of_means(environments: Sequence[tuple[np.ndarray, np.ndarray]]) -
         return np.mean([b - a for a, b in zip(means[::2], means[1::2], strict=True)], axis=0)
 
     return Interval(*map(float, bootstrap([values for pair in environments for values in pair], difference)))
-
-
-def _seen_until(seen: Times) -> float:
-    """The time until which a group was observed; infinite if all got there."""
-    return np.inf if seen.happened.all() else float(seen.at.max())

@@ -12,7 +12,6 @@ from uppertail.analysis.statistics import CONFIDENCE, QUANTILES, Interval, perce
 
 Rows = Float[np.ndarray, "resamples seeds"]
 Picks = Int[np.ndarray, "resamples seeds"]  # the seeds of each resample
-GROWTH_ITERATIONS, GROWTH_TOLERANCE, LEAST_ERROR, GROWTH_RESAMPLES = 2000, 1e-7, 1e-6, 500
 
 
 class Times(NamedTuple):
@@ -86,38 +85,15 @@ def _shares(seen: Times, picks: Picks) -> tuple[Rows, Rows]:
 
 
 def growth_exponent(sizes: dict[float, Times]) -> Interval | None:
-    """The exponent of a power law of time over size; None unless some seed got there in each of two sizes or more."""
-    if sum(bool(seen.happened.any()) for seen in sizes.values()) < 2:
-        return None
-    generator = np.random.default_rng(0)
-    each = [(size, seen, resample(seen.at.size, generator, GROWTH_RESAMPLES)) for size, seen in sizes.items()]
-    x = np.concatenate([np.full(picks.shape, np.log(size)) for size, _, picks in each], axis=1)
-    y = np.concatenate([np.log(seen.at)[picks] for _, seen, picks in each], axis=1)
-    happened = np.concatenate([seen.happened[picks] for _, seen, picks in each], axis=1)
-    enough = sum(seen.happened[picks].any(axis=1).astype(int) for _, seen, picks in each) >= 2
-    return percentiles(np.where(enough, _slopes(x, y, happened), np.nan))
+    """The exponent of a power law of the median time over size, by least squares of their logarithms.
 
-
-def _slopes(x: Rows, y: Rows, happened: Bool[np.ndarray, "resamples seeds"]) -> Float[np.ndarray, " resamples"]:
-    """Slope of the censored regression of each row (Tobin, 1958), by expectation and maximization.
-
-    The logarithm of a time is a line over the logarithm of the size, plus a normal error. Times that were not seen are
-    replaced by what they are on average, given the line.
+    Sizes whose median was never reached are left out; None if fewer than two are left.
     """
-    centered = x - x.mean(axis=1, keepdims=True)
-    spread = np.maximum((centered**2).sum(axis=1), 1e-300)
-    filled, hidden = y, np.zeros_like(y)
-    slope = np.zeros(x.shape[0])
-    for _ in range(GROWTH_ITERATIONS):
-        before, slope = slope, (centered * filled).sum(axis=1) / spread
-        line = filled.mean(axis=1, keepdims=True) + slope[:, None] * centered
-        variance = ((filled - line) ** 2 + hidden).mean(axis=1, keepdims=True)
-        error = np.maximum(np.sqrt(variance), LEAST_ERROR)
-        beyond = (y - line) / error
-        # mean of a standard normal above `beyond`, from logarithms, since both may be tiny
-        mean = np.exp(scipy.stats.norm.logpdf(beyond) - scipy.stats.norm.logsf(beyond))
-        filled = np.where(happened, y, line + error * mean)
-        hidden = np.where(happened, 0.0, error**2 * np.clip(1 + beyond * mean - mean**2, 0.0, 1.0))
-        if np.abs(slope - before).max() < GROWTH_TOLERANCE:
-            break
-    return slope
+    generator = np.random.default_rng(0)
+    times = [medians(seen, resample(seen.at.size, generator)) for seen in sizes.values()]
+    y = np.ma.masked_invalid(np.log(times))  # [sizes, resamples]
+    if y[:, 0].count() < 2:
+        return None
+    x = np.ma.array(np.broadcast_to(np.log([*sizes])[:, None], y.shape), mask=np.ma.getmaskarray(y))
+    centered = x - x.mean(axis=0)
+    return percentiles(((centered * y).sum(axis=0) / (centered**2).sum(axis=0)).filled(np.nan))
