@@ -13,8 +13,6 @@ from rich.table import Column, Table
 from uppertail.records import RunRecord, episode_text, median_episode
 from uppertail.training.progress import Progress as TrainingProgress
 
-NARROW = 60  # columns of a terminal below which a table of results does not fit
-
 
 @contextlib.contextmanager
 def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[TrainingProgress], None]]:
@@ -49,12 +47,9 @@ def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, tex
 
 
 def print_results(title: str, label: str, record: RunRecord) -> None:
-    """Prints the results of a run over its seeds; in a narrow terminal each number has a line of its own."""
+    """Prints the results of a run over its seeds."""
     row = {heading: value for heading, value in {"method": label, **_results(record)}.items() if value is not None}
-    if Console().width >= NARROW:
-        print_table([row], title, texts=("method",))
-    else:
-        print(title, *(f"{' '.join(heading.split())}: {value}" for heading, value in row.items()), sep="\n")
+    print_table([row], title, texts=("method",))
 
 
 def _results(record: RunRecord) -> dict[str, str | None]:

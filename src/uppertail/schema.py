@@ -1,8 +1,4 @@
-"""Checks settings and headers of files by the types that their dataclasses declare.
-
-It checks only types, and that numbers fit into 32 bits. Further checks of a setting (a share lies in [0, 1]) stand in
-the class of the setting.
-"""
+"""Checks settings and headers of files by their declared types, and that numbers fit into 32 bits."""
 
 import collections.abc
 import dataclasses
@@ -11,7 +7,7 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 
 from uppertail.errors import InputError, join_names, short_text
@@ -19,12 +15,10 @@ from uppertail.errors import InputError, join_names, short_text
 MOST_INT = 2**31 - 1  # the largest whole number of 32 bits
 MOST_FLOAT = 3.4e38  # the largest number of 32 bits, rounded down
 
-
 TRACED = {"traced": True}
 """Metadata of a field whose number is an argument of compiled programs, not a constant in them.
 
-Runs that differ only in such numbers share their programs. None of these may decide by the number: `if self.number` is
-not possible there.
+Runs that differ only in such numbers share their programs. `if self.number` is not possible there.
 """
 
 
@@ -94,7 +88,7 @@ def convert(value: Any, kind: Any) -> Any:
     if plain_kind is Any:
         return value
     if plain_kind in SCALARS:
-        return SCALARS[plain_kind](_scalar(value))
+        return _of_scalar(_scalar(value), plain_kind)
     if plain_kind is dict:
         return _of_mapping(value, get_args(kind))
     if isinstance(plain_kind, type) and not isinstance(value, plain_kind):
@@ -102,40 +96,30 @@ def convert(value: Any, kind: Any) -> Any:
     return value
 
 
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise MismatchError("use true or false (in Python, True or False)")
-    return value
+SCALARS: dict[type, tuple[type, str]] = {
+    bool: (bool, "use true or false (in Python, True or False)"),
+    int: (numbers.Integral, "use a whole number"),
+    float: (numbers.Real, "use a number"),
+    str: (str, "use text"),
+}
+"""For each type, which values are taken for it, and what is said of others."""
+LIMITS: dict[type, tuple[float, str]] = {
+    int: (MOST_INT, "use a whole number below 2^31"),
+    float: (MOST_FLOAT, f"use a finite number, at most {MOST_FLOAT:g}"),
+}
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise MismatchError("use a whole number")
-    if abs(number := int(value)) > MOST_INT:
-        raise MismatchError("use a whole number below 2^31")
-    return number
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise MismatchError("use a number")
+def _of_scalar(value: Any, kind: type) -> Any:
+    accepted, remedy = SCALARS[kind]
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        raise MismatchError(remedy)
     try:
-        number = float(value)
+        result = kind(value)
     except OverflowError:  # a whole number of hundreds of digits
-        number = math.inf
-    if not abs(number) <= MOST_FLOAT:  # NaN fails, too
-        raise MismatchError(f"use a finite number, at most {MOST_FLOAT:g}")
-    return number
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise MismatchError("use text")
-    return value
-
-
-SCALARS: dict[type, Callable[[Any], Any]] = {bool: _truth, int: _whole, float: _number, str: _text}
-"""For each type, the function that checks and converts a value."""
+        result = math.inf
+    if kind in LIMITS and not abs(result) <= LIMITS[kind][0]:  # NaN fails, too
+        raise MismatchError(LIMITS[kind][1])
+    return result
 
 
 def _scalar(value: Any) -> Any:

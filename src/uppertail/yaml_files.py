@@ -7,14 +7,12 @@ import yaml
 
 from uppertail.errors import InputError, message_of
 
-MOST_VALUES = 100_000  # a file with more values than this, every alias written out, is not a configuration
-
 
 def read_yaml(path: Path, what: str) -> Any:
     """Reads a file; a sentence that says why one cannot be used begins with what it is."""
     name = f"{what} {str(path)!r}"
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
@@ -25,11 +23,6 @@ def read_yaml(path: Path, what: str) -> Any:
         raise InputError(f"{name} is nested too deep: write its options as `name: value` lines.") from error
     except ValueError as error:  # an impossible file name, a number of thousands of digits, an impossible date
         raise InputError(f"{name} cannot be read ({message_of(error)}): correct it, or give another file.") from error
-    if _size(content, {}) > MOST_VALUES:
-        raise InputError(
-            f"{name} holds more than {MOST_VALUES:,} values once its aliases are expanded: use fewer aliases."
-        )
-    return content
 
 
 def read_options(path: Path) -> dict[str, Any]:
@@ -38,14 +31,3 @@ def read_options(path: Path) -> dict[str, Any]:
     if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
         raise InputError(f"The config file {str(path)!r} holds no options: write them as `name: value` lines.")
     return options
-
-
-def _size(value: Any, known: dict[int, float]) -> float:
-    """How many values something consists of, counting shared ones each time; infinite if it contains itself."""
-    if not isinstance(value, dict | list):
-        return 1.0
-    if id(value) not in known:
-        known[id(value)] = float("inf")  # until its size is known; stays if it contains itself
-        parts = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1.0 + sum(_size(part, known) for part in parts)
-    return known[id(value)]
