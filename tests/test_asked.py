@@ -52,7 +52,7 @@ def test_those_who_start_at_once_get_different_folders(tmp_path: Path) -> None:
 def test_a_run_without_out_takes_the_next_name_when_another_was_faster(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     request = parse_request(["--env.length", "3"])
-    planned = request.folder()
+    planned = Path("runs", request.name)
     planned.mkdir(parents=True)
     assert request.claim() == planned.with_name(f"{planned.name}-2")
 

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from uppertail.cli import main
+from uppertail.cli.train import parse_request
 
 SMALL = ["--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "99", "--batch_size", "16"]
 TINY = ["--env.length", "4", "--episodes", "40", *SMALL]
@@ -115,10 +116,10 @@ def test_a_class_in_the_current_folder_is_found(tmp_path):
     """As the console script runs: its path holds no current folder."""
     (tmp_path / "beside.py").write_text("from uppertail.distributions import Gaussian\nclass Mine(Gaussian): pass\n")
     code = "import sys; sys.path = [p for p in sys.path if p]; from uppertail.cli import main; sys.exit(main())"
-    arguments = ["train", "--distribution", "beside.Mine", "--print_config"]
+    arguments = ["train", "--distribution", "beside.Mine", *TINY, "--quiet", "--out", "run"]
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "distribution: beside.Mine" in done.stdout
+    assert "distribution: beside.Mine" in (tmp_path / "run" / "config.yaml").read_text()
 
 
 def test_a_run_without_out_finds_a_folder(tmp_path):
@@ -127,18 +128,15 @@ def test_a_run_without_out_finds_a_folder(tmp_path):
         assert (tmp_path / "runs" / folder / "summary.json").exists()
 
 
-def test_the_command_line_counts_before_a_file_wherever_it_stands(tmp_path, capsys):
+def test_the_command_line_counts_before_a_file_wherever_it_stands(tmp_path):
     (tmp_path / "file.yaml").write_text("seeds: 2\nepisodes: 7\nlogger: [wandb]\n")
-    assert main(["train", "--seeds", "3", "--config", "file.yaml", "--logger", "mine.Log", "--print_config"]) == 0
-    printed = yaml.safe_load(capsys.readouterr().out)
-    assert (printed["seeds"], printed["episodes"], printed["logger"]) == (3, 7, ["mine.Log"])
+    config = yaml.safe_load(parse_request(["--seeds", "3", "--config", "file.yaml", "--logger", "mine.Log"]).config)
+    assert (config["seeds"], config["episodes"], config["logger"]) == (3, 7, ["mine.Log"])
 
 
-def test_print_config_prints_every_setting(capsys):
-    assert main(["train", "--print_config", "--env.length", "7"]) == 0
-    printed = capsys.readouterr().out
-    assert "env.length: 7" in printed
-    assert "discount: 0.995" in printed
+def test_config_yaml_has_every_setting():
+    config = yaml.safe_load(parse_request(["--env.length", "7"]).config)
+    assert (config["env.length"], config["env.slip"], config["discount"]) == (7, 0.0, 0.995)
 
 
 BAD = {

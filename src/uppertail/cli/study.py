@@ -163,7 +163,8 @@ def _conclude(definition: Definition, folder: StudyFolder, settings: Settings, q
         ended = [cell for cell in definition.cells if outcomes[cell.name].state in ("done", "failed")]
         runs = {cell.name: run for cell in ended if (run := finished_run(folder.cell(cell)))}
         document, show = summary(definition, settings, outcomes, runs), show_cells
-    folder.write(document)
+    with records.output_errors(folder.path):
+        records.write_json(folder.path / SUMMARY, document)
     if not quiet:
         show(document)
         print(f"{progress(outcomes, 1)}; all numbers in {folder.path / SUMMARY}")

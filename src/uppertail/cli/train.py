@@ -63,18 +63,15 @@ class Request:
         return [named(name, folder) for name in dict.fromkeys(names)]
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The name of its folder without --out."""
         names = (self.built.env.label, *(type(self.built[part]).__name__ for part in ("distribution", "policy")))
         return re.sub(r"[^\w.-]+", "-", "-".join(names))
 
-    def folder(self) -> Path:
-        """The folder that its results will go to."""
-        return Path(self.built.out) if self.built.out else records.unused_folder(RUNS, self._name)
-
     def claim(self) -> Path:
-        """Makes the folder of its results; without --out, another process may have taken `folder()` by now."""
+        """Makes the folder of its results."""
         if not self.built.out:
-            return records.claim_unused(RUNS, self._name)
+            return records.claim_unused(RUNS, self.name)
         records.claim_folder(folder := Path(self.built.out), self.built.overwrite)
         return folder
 
@@ -105,17 +102,13 @@ def read_request(config: Path, beside: Sequence[str] = ()) -> Request:
 
 def main(values: Values) -> int:
     """Runs the command."""
-    request = request_of(values)
-    if values.print_config:
-        print(request.config, end="")
-        return 0
-    return begin(request)
+    return begin(request_of(values))
 
 
 def begin(request: Request, beside: Sequence[OnChunk] = ()) -> int:
     """Trains what was asked for, and returns the exit code; `beside` are called with the progress after each chunk."""
     process.limit_threads(request.settings.seeds)
-    request.check(request.folder())  # an error here, or in the next line, comes before any file
+    request.check(Path(request.built.out or RUNS / request.name))  # an error here or in the next line leaves no file
     run = request.run()
     folder = request.claim()
     checkpoints = None if request.built.checkpoint_every is None else request.checkpoints(folder)

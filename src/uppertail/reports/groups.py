@@ -34,6 +34,11 @@ class Group:
     data: dict[str, list[dict[str, Any]]]
     details: list[dict[str, Any]]
 
+    def document(self) -> dict[str, Any]:
+        """What the page's charts need."""
+        last = max((seed.returns.size for run in self.runs for seed in run.episodes), default=1) or 1
+        return {"first": 0, "last": last, "data": self.data, "details": self.details, "methods": self.methods}
+
 
 def groups(runs: Sequence[RunFolder], states: list[int]) -> list[Group]:
     """The runs by environment, with the distributions of these states, or of those along the greedy path."""

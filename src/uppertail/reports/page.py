@@ -18,13 +18,7 @@ MARK = "<!-- uppertail report -->"  # in the first line of a report's file
 
 def page(title: str, groups: list[Group], command: str) -> str:
     """The page about some runs, made by a command."""
-    documents = []
-    for each in groups:
-        last = max((seed.returns.size for run in each.runs for seed in run.episodes), default=1) or 1
-        documents.append(
-            {"first": 0, "last": last, "data": each.data, "details": each.details, "methods": each.methods}
-        )
-    data = json.dumps({"groups": documents}, separators=(",", ":"), allow_nan=False)
+    data = json.dumps({"groups": [each.document() for each in groups]}, separators=(",", ":"), allow_nan=False)
     runs = sum(len(group.runs) for group in groups)
     parts = {
         "title": html.escape(title),

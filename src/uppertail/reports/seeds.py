@@ -18,6 +18,11 @@ from uppertail.records.distributions import Distributions
 from uppertail.training.checkpoint import to_named
 from uppertail.types import PyTree
 
+SHOWN = 8  # how many states are shown with their distributions, unless the user names some
+OPTIMISM = 2.0  # standard deviations from the mean to the upper bound: the middle of UCB's range
+
+OfActions = Float[np.ndarray, "moments states actions"]
+
 
 def kind_of(part: str, described: Mapping[str, Any]) -> Any:
     """The built-in class of a part; None if it is another one."""
@@ -26,15 +31,10 @@ def kind_of(part: str, described: Mapping[str, Any]) -> Any:
 
 def built_in(part: str, described: Mapping[str, Any]) -> Any:
     """A part with its settings, as a summary has them; None if its class is not built in, or refuses them."""
-    kind, settings = kind_of(part, described), {name: each for name, each in described.items() if name != "name"}
     try:
-        return kind and kind(**settings)
+        return kind_of(part, described)(**{name: each for name, each in described.items() if name != "name"})
     except (InputError, TypeError, ValueError):
         return None
-
-
-SHOWN = 8  # how many states are shown with their distributions, unless the user names some
-OPTIMISM = 2.0  # standard deviations from the mean to the upper bound: the middle of UCB's range
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Seed:
     row: int  # which of the seeds
     family: Any  # the return distributions; None if their class is not built in
     policy: Any  # the exploration policy; None likewise
-    discount: float  # discount per step
+    discount: float  # per step
 
     @classmethod
     def of(cls, run: RunFolder, recorded: Distributions, row: int) -> Self:
@@ -64,17 +64,17 @@ class Seed:
         return FiniteMDP(**arrays, time_limit=1) if arrays else None
 
     @property
-    def mean(self) -> Float[np.ndarray, "moments states actions"]:
+    def mean(self) -> OfActions:
         """Mean of each action's return, over all members."""
         return self.recorded.mean[:, self.row]
 
     @property
-    def std(self) -> Float[np.ndarray, "moments states actions"]:
+    def std(self) -> OfActions:
         """Its standard deviation, that of the mixture over members."""
         return self.recorded.std[:, self.row]
 
     @functools.cached_property
-    def upper(self) -> Float[np.ndarray, "moments states actions"]:
+    def upper(self) -> OfActions:
         """Its upper bound."""
         return self.mean + OPTIMISM * self.std
 

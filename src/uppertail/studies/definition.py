@@ -58,8 +58,7 @@ def _require_study(document: Any) -> None:
     for key in document:
         if key not in KEYS:
             raise InputError(f"there is no key {key!r}: use {', '.join(KEYS)}.{nearest(str(key), KEYS, 1)}")
-    for key in ("trials", "metric"):
-        if key in document and "search" not in document:
+        if key in ("trials", "metric") and "search" not in document:
             raise InputError(f"it has {key}, but no search: leave {key} out.")
     if not isinstance(document.get("jobs") or {}, dict):
         raise InputError(f"jobs is {document['jobs']!r}, but it must hold parameters, as `name: value` lines.")
@@ -67,8 +66,6 @@ def _require_study(document: Any) -> None:
 
 def _cells(base: Mapping[str, Any], document: Mapping[str, Any]) -> list[Cell]:
     grid, listed = _grid(document), _listed(document)
-    if not grid and "cells" not in document:
-        raise InputError("it has neither grid nor cells: list the values of an option under grid.")
     count = math.prod(map(len, grid.values())) * len(listed)
     if count > MOST_CELLS:
         raise InputError(f"it has {count:,} cells: use {MOST_CELLS:,} or fewer, or a search, which tries some of them.")
@@ -91,8 +88,9 @@ def _cell(base: Mapping[str, Any], point: Mapping[str, Any], entry: Mapping[str,
 
 def _grid(document: Mapping[str, Any]) -> dict[str, list[Any]]:
     grid = _options("grid", document)
-    if "grid" in document and not grid:
-        raise InputError("grid is empty: list the values of an option under it, or leave it out.")
+    if not grid and ("grid" in document or "cells" not in document):
+        said = "grid is empty" if "grid" in document else "it has neither grid nor cells"
+        raise InputError(f"{said}: list the values of an option under grid.")
     for option, values in grid.items():
         if not isinstance(values, list):
             raise InputError(f"grid has {option}: {values!r}, but it must be a list of values.")
@@ -109,9 +107,8 @@ def _listed(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(listed, list) or not listed:
         raise InputError("cells must be a list of options and their values, at least one, or be left out.")
     entries = [_options("cells", {"cells": entry}) for entry in listed]
-    for entry in entries:
-        if not entry or not str(entry.get(NAME, NAME)).strip():
-            raise InputError("one of cells is empty: give it an option, or a name.")
+    if not all(entry and str(entry.get(NAME, NAME)).strip() for entry in entries):
+        raise InputError("one of cells is empty: give it an option, or a name.")
     return entries
 
 

@@ -84,11 +84,6 @@ class StudyFolder:
                 tries.unlink(missing_ok=True)
             write_text(self.definition, definition.text)
 
-    def write(self, document: Mapping[str, Any]) -> None:
-        """Writes study.json."""
-        with output_errors(self.path):
-            write_json(self.path / SUMMARY, document)
-
     def outcome(self, name: str) -> Outcome | None:
         """How the cell of this name ended; None if it has not ended, or its file cannot be read."""
         with contextlib.suppress(OSError, ValueError, TypeError):
@@ -98,13 +93,10 @@ class StudyFolder:
     @contextlib.contextmanager
     def working_on(self, name: str) -> Iterator[None]:
         """Waits until no other process works on a cell, then locks it for this one."""
-        lock = FileLock(self._file(name, "lock"), poll_interval=0.5)
-        with output_errors(self.path):
-            lock.acquire()
-        try:
+        with contextlib.ExitStack() as stack:
+            with output_errors(self.path):
+                stack.enter_context(FileLock(self._file(name, "lock"), poll_interval=0.5))
             yield
-        finally:
-            lock.release()
 
     def begin(self, cell: Cell) -> int:
         """How many processes have begun a locked cell since its last checkpoint: all but this one died at it."""

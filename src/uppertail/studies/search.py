@@ -134,16 +134,16 @@ class Search:
     def summary(self) -> dict[str, Any]:
         """The results, which are the contents of study.json: the best trials first."""
         trials = [each for each in self.study.get_trials(deepcopy=False) if each.number < self.space.trials]
-        trials.sort(key=lambda trial: -math.inf if trial.value is None else trial.value)
+        trials.sort(key=lambda trial: math.inf if trial.value is None else -trial.value)
         sign = 1 if self.space.metric == FINAL_RETURN else -1
         rows = [
             {
                 "name": self.space.cell(trial.number, {}).name,
                 "state": trial.state.name.lower(),
-                "value": trial.value if trial.value is None else sign * trial.value,
+                "value": None if trial.value is None else sign * trial.value,
                 "options": decoded(trial.params),
             }
-            for trial in reversed(trials)
+            for trial in trials
         ]
         return {"metric": self.space.metric, "trials": rows}
 
