@@ -34,7 +34,7 @@ from uppertail.environments import FromGymnasium, Gym, HostStep, builder_of, mea
 from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
-from uppertail.environments.measured import MEASURED_EPISODES, MEASURED_STEPS
+from uppertail.environments.random_policy import MEASURED_EPISODES, MEASURED_STEPS
 from uppertail.environments.spaces import Interface, read_space, require_discrete
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
@@ -1011,7 +1011,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ],
         ["Mine returns the same environment again: give a function that makes a new one"],
     ),
-    "a choice": (lambda: unchecked(features="foo"), ["features is 'foo': use one of auto, random or scaled."]),
+    "a choice": (lambda: unchecked(features="foo"), ["features is 'foo': use one of auto, random, scaled or hashed."]),
     "three returns": (lambda: unchecked(returns=(1.0, 2.0, 3.0)), ["returns is (1.0, 2.0, 3.0): use a list of 2"]),
     "endless returns": (
         lambda: Gym("CartPole-v1", returns=(0.0, INF)),

@@ -1,7 +1,7 @@
 """How observations enter the network: integer states, vectors, images."""
 
 from uppertail.encodings.base import Encoding, OneHot, Scalar, Thermometer, require_state
-from uppertail.encodings.hashed import TEXT_PLACES, Hashed, hash_of, one_hot_text
+from uppertail.encodings.hashed import TEXT_PLACES, Hashed, HashedNumbers, hash_of, one_hot_text
 from uppertail.encodings.landmarks import Landmarks
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
+from uppertail.encodings.vector import Vector
 from uppertail.errors import InputError
 
 Table = Float[Array, "places 2"]
@@ -83,11 +84,11 @@ class Hashed(Encoding):
     def init(self, key: PRNGKeyArray) -> Table:
         return jnp.zeros((self.places, 2))
 
-    def observe(self, encoder: Table, observations: Int[Array, " batch"]) -> Table:
-        def enter(table: Table, observation: Int[Array, ""]) -> tuple[Table, None]:
+    def observe(self, encoder: Table, observations: Array) -> Table:
+        def enter(table: Table, observation: Array) -> tuple[Table, None]:
             place = self.index(table, observation)
             before = table[place]
-            return table.at[place].set(jnp.where(_free(before), _halves(observation), before)), None
+            return table.at[place].set(jnp.where(_free(before), _halves(self.hash(observation)), before)), None
 
         return jax.lax.scan(enter, encoder, observations)[0]  # one after another: two may want the same place
 
@@ -101,13 +102,42 @@ class Hashed(Encoding):
             f"one with another: with a larger --env.hash_size, such as {4 * self.places}, fewer do."
         )
 
-    def index(self, encoder: Table, observation: Int[Array, ""]) -> Int[Array, ""]:
+    def hash(self, observation: Array) -> Int[Array, ""]:
+        """The hash of an observation, which is 1 or more: the observation itself."""
+        return observation
+
+    def index(self, encoder: Table, observation: Array) -> Int[Array, ""]:
         """The first of an observation's places that holds it or is free, by double hashing; if none is, its first."""
-        own = observation.astype(jnp.uint32)
+        hashed = self.hash(observation)
+        own = hashed.astype(jnp.uint32)
         tried = own + (own >> 15 | 1) * jnp.arange(TRIED, dtype=jnp.uint32)
         places = (tried & jnp.uint32(self.places - 1)).astype(jnp.int32)
         held = encoder[places]
-        return places[jnp.argmax(_free(held) | jnp.all(held == _halves(observation)[None], axis=-1))]
+        return places[jnp.argmax(_free(held) | jnp.all(held == _halves(hashed)[None], axis=-1))]
+
+
+@dataclasses.dataclass(frozen=True)
+class HashedNumbers(Hashed):
+    """A vector of numbers that repeats exactly, as a unit vector.
+
+    Args:
+        vector: which numbers count.
+    """
+
+    vector: Vector
+
+    def hash(self, observation: Float[Array, " entries"]) -> Int[Array, ""]:
+        bits = jax.lax.bitcast_convert_type(observation.astype(jnp.float32)[self.vector.kept] + 0.0, jnp.uint32)
+        odd = np.random.default_rng(0).integers(2**31, size=(2, bits.shape[0]), dtype=np.uint32) * 2 + 1
+        mixed = _mixed(jnp.sum(_mixed(bits ^ odd[0]) * odd[1], dtype=jnp.uint32))
+        return jnp.maximum(mixed >> 1, 1).astype(jnp.int32)
+
+
+def _mixed(bits: Array) -> Array:
+    """Bits of which each depends on all before (the end of MurmurHash3)."""
+    bits = (bits ^ bits >> 16) * jnp.uint32(0x85EBCA6B)
+    bits = (bits ^ bits >> 13) * jnp.uint32(0xC2B2AE35)
+    return bits ^ bits >> 16
 
 
 def _halves(observation: Int[Array, ""]) -> Float[Array, " 2"]:

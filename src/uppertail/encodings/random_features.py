@@ -65,7 +65,7 @@ class RandomFeatures(Encoding):
         entries = self.vector.num_features
         scales = self.length_scale * jnp.array(SCALES)[jnp.arange(self.count) % len(SCALES)]
         return Waves(
-            jax.random.normal(frequency_key, (entries, self.count)) / (scales * math.sqrt(entries))[None],
+            jax.random.normal(frequency_key, (entries, self.count)) / (scales * math.sqrt(self.vector.kept.size))[None],
             jax.random.uniform(phase_key, (self.count,), maxval=2 * math.pi),
             self.vector.init(phase_key),
         )

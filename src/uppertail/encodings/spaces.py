@@ -7,14 +7,14 @@ from typing import Literal
 import numpy as np
 
 from uppertail.encodings.base import STATE_ENCODINGS, Encoding, StateEncoding
-from uppertail.encodings.hashed import Hashed
+from uppertail.encodings.hashed import Hashed, HashedNumbers
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
 from uppertail.encodings.vector import Image, Vector
 from uppertail.errors import InputError, require_choice
 
 Scaling = Literal["auto", "declared", "running"]  # the names of `--env.scaling`
-Features = Literal["auto", "random", "scaled"]  # the names of `--env.features`
+Features = Literal["auto", "random", "scaled", "hashed"]  # the names of `--env.features`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,8 +25,9 @@ class VectorSettings:
         scaling: by which bounds other observations are brought to [-1, 1]: auto (those seen so far for a Box, else
             those declared), declared or running (those seen so far).
         features: how numbers enter the network: random (features that only nearby observations share), scaled (as they
-            are; add --bias true) or auto (random where there is a Box; integers that have at most 4,096 values together
-            are one state).
+            are; add --bias true), hashed (each different vector is a state of its own) or auto (random where there is a
+            Box; integers that have at most 4,096 values together are one state; with least squares, hashed where those
+            of a random policy repeat).
         num_features: how many random features, or states where there is a radius.
         length_scale: distance between observations, as root mean square over the numbers in [-1, 1], beyond which they
             share little.
@@ -34,6 +35,9 @@ class VectorSettings:
             its own from them.
         radius: two observations within this distance, as root mean square over their numbers as they are, show one
             state, and others are told apart, so that noise is averaged away; null: they stay numbers.
+        hash_size: with hashed, slots of the hash table, one for each different observation; rounded up to a power of 2.
+        left_out: places, from 0, of numbers that count for nothing; null: none, or with least squares those that told
+            nothing of what came next in steps of a random policy.
     """
 
     scaling: Scaling = "auto"
@@ -42,6 +46,8 @@ class VectorSettings:
     length_scale: float = 1.0
     feature_norm: float = 1.0
     radius: float | None = None
+    hash_size: int = 4096
+    left_out: tuple[int, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,12 +123,21 @@ class Numbers(ObservationSpace):
         asked = preferences.vectors
         if asked.radius is not None:
             return Nearest(len(self.low), asked.num_features, asked.radius)
-        vector = self._vector(asked.scaling)
+        left_out, count = asked.left_out or (), len(self.low)
+        if any(not 0 <= place < count for place in left_out):
+            raise InputError(
+                f"left_out is {list(left_out)}: an observation has {count} numbers, so use 0 to {count - 1}."
+            )
+        if len(set(left_out)) == count:
+            raise InputError("left_out leaves no number of an observation: leave fewer out.")
+        vector = self._vector(asked.scaling, left_out)
+        if asked.features == "hashed":
+            return HashedNumbers(1 << (asked.hash_size - 1).bit_length(), vector)
         if asked.features == "random" or (asked.features == "auto" and self.continuous):
             return RandomFeatures(vector, asked.num_features, asked.length_scale, asked.feature_norm)
         return vector
 
-    def _vector(self, scaling: Scaling) -> Vector:
+    def _vector(self, scaling: Scaling, left_out: tuple[int, ...]) -> Vector:
         """The vector, with the bounds that this scaling uses."""
         bounded = np.isfinite(self.low) & np.isfinite(self.high)
         if scaling == "declared" and not bounded.all():
@@ -133,7 +148,7 @@ class Numbers(ObservationSpace):
         if scaling == "running" or (scaling == "auto" and self.continuous):
             bounded[:] = False
         low, high = np.where(bounded, self.low, -np.inf), np.where(bounded, self.high, np.inf)
-        return Vector(tuple(low.tolist()), tuple(high.tolist()))
+        return Vector(tuple(low.tolist()), tuple(high.tolist()), left_out)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
 
@@ -28,6 +28,12 @@ class Vector(Encoding):
 
     low: tuple[float, ...]  # declared lower bound of each number; minus infinity: none
     high: tuple[float, ...]  # declared upper bound of each number; infinity: none
+    left_out: tuple[int, ...] = ()  # places of numbers that count for nothing
+
+    @property
+    def kept(self) -> Int[np.ndarray, " kept"]:
+        """The places of the numbers that count."""
+        return np.setdiff1d(np.arange(self.num_features), self.left_out)
 
     @property
     def num_features(self) -> int:
@@ -53,7 +59,7 @@ class Vector(Encoding):
         return self.scaled(encoder, observation)
 
     def scaled(self, encoder: Bounds, observation: Float[Array, " features"]) -> Float[Array, " features"]:
-        """The observation on the common scale; 0 where only one number was ever observed."""
+        """The observation on the common scale; 0 where only one number was ever observed, or where it is left out."""
         seen = jax.lax.stop_gradient(encoder)
         declared_low, declared_high = (np.array(bound, np.float32) for bound in (self.low, self.high))
         low = jnp.where(self.bounded, declared_low, seen.low)
@@ -61,7 +67,8 @@ class Vector(Encoding):
         known = jnp.isfinite(span) & (span > 0)
         scaled = jnp.where(known, 2.0 * (observation - low) / jnp.where(known, span, 1.0) - 1.0, 0.0)
         as_it_is = (declared_low == 0) & (declared_high == 1)
-        return jnp.where(as_it_is, observation, scaled)
+        scaled = jnp.where(as_it_is, observation, scaled)
+        return scaled.at[np.array(self.left_out, int)].set(0.0) if self.left_out else scaled
 
 
 @dataclasses.dataclass(frozen=True)

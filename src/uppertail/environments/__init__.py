@@ -21,8 +21,8 @@ from uppertail.environments.gymnasium.gym import FrozenLake, Gym
 from uppertail.environments.gymnasium.vector import HostEnvironments, HostStep, step_host
 from uppertail.environments.gymnax.gymnax import Gymnax
 from uppertail.environments.gymnax.xminigrid import XMiniGrid
-from uppertail.environments.measured import measure_returns
 from uppertail.environments.packages import EnvironmentFailedError, begin_all
+from uppertail.environments.random_policy import choose_features, measure_returns
 from uppertail.environments.rich import RichChain, RichLock, RichMDP, RichSea
 from uppertail.environments.spaces import Interface, Reading
 from uppertail.environments.toy import RiskyArm, Toy

@@ -14,7 +14,7 @@ import numpy as np
 
 from uppertail.distributions import Categorical, GaussianMixture
 from uppertail.distributions.categorical import TINY as LEAST_MASS
-from uppertail.encodings import Landmarks, RandomFeatures, Vector
+from uppertail.encodings import HashedNumbers, Landmarks, RandomFeatures, Vector
 from uppertail.encodings.base import OfStates
 from uppertail.encodings.landmarks import SCALES
 from uppertail.errors import InputError
@@ -54,6 +54,14 @@ def features_of(encoding: Any, _encoder: Any, _program: Program) -> Any:
 
 
 @features_of.register
+def _(_encoding: HashedNumbers, _encoder: Any, _program: Program) -> str:
+    raise InputError(
+        "Each different observation is a state of this run, found by its hash, which cannot be exported: train with "
+        "--env.features random."
+    )
+
+
+@features_of.register
 def _(encoding: Vector, encoder: Any, program: Program) -> Any:
     if encoding.num_features != program.low.size:
         raise InputError(f"The observations of this run are not plain numbers: {NEEDED}.")
@@ -75,8 +83,8 @@ def _(encoding: RandomFeatures, encoder: Any, program: Program) -> Any:
 def _(encoding: Landmarks, encoder: Any, program: Program) -> Any:
     scaled = features_of(encoding.vector, encoder.bounds, program)
     points = np.asarray(jax.vmap(encoding.vector.scaled, in_axes=(None, 0))(encoder.bounds, encoder.points))
-    entries, norm = points.shape[1], np.square(points).sum(axis=1)
-    distance = np.maximum(scaled @ (-2 * points.T) + norm + (scaled * scaled).total(entries), 0.0)
+    entries, norm = encoding.vector.kept.size, np.square(points).sum(axis=1)
+    distance = np.maximum(scaled @ (-2 * points.T) + norm + (scaled * scaled).total(points.shape[1]), 0.0)
     narrow = [-1 / (2 * entries * (float(encoder.length_scale) * scale) ** 2) for scale in SCALES]
     kernel = functools.reduce(np.add, [np.exp(distance * np.float32(each)) for each in narrow])
     return kernel @ (np.asarray(encoder.inverse).T / len(SCALES))

@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
 from uppertail.encodings import States
-from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading
+from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading, choose_features
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records import describe
@@ -34,7 +34,7 @@ class Run:
     """What one call of `train` needs; `drive` drives it. The caller locks the checkpoints' folder.
 
     The arguments are those of `train`; the distribution is fitted to the environments' returns here. `before` has the
-    settings of the earlier run that this one continues or plays: its measured returns are used again. `notes` are
+    settings of the earlier run that this one continues or plays: what it measured is used again. `notes` are
     sentences for the user.
     """
 
@@ -61,26 +61,29 @@ class Run:
         self.keys = all_seed_keys(jnp.asarray(seeds))
         self.driver = driver_of(builder, self.keys, seeds.tolist(), settings)
         try:
-            measured = (before or {}).get("measured_returns")
             plane = Plane.of(self.driver.observations, record_over, settings.seeds) if record else None
-            self._prepare(method, settings, measured, plane, records=record is not None)
+            self._prepare(method, settings, before or {}, plane, records=record is not None)
         except InputError:
             self.driver.close()
             raise
 
     def _prepare(
-        self, method: Method, settings: Settings, measured: list[float] | None, plane: Plane | None, records: bool
+        self, method: Method, settings: Settings, before: Mapping[str, Any], plane: Plane | None, records: bool
     ) -> None:
         """Chooses what is open, fits the distribution, and tells the driver what to do."""
         driver, pairs = self.driver, settings.seeds * self.driver.num_actions
-        encoding = driver.observations.encoding(self.builder.preferences)
+        encoding, found = driver.observations.encoding(self.builder.preferences), None
+        if not resolved(method, settings, encoding)[0].chosen_learner.uses_gradients:
+            self.builder, found = choose_features(self.builder, driver.observations, before.get("environment"))
+            encoding = driver.observations.encoding(self.builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)
         self.ledger = Ledger(self.settings, self.builder.success_return)
         states = driver.observations.count if records and isinstance(driver.observations, States) else None
         self._counted = None if states is None else (states, driver.num_actions)
+        measured = before.get("measured_returns")
         self._fit(ReturnRange(*measured, known=False) if measured else driver.return_range(self.settings.discount))
-        self.notes = [*filter(None, [self.builder.note]), *sanity_warnings(self.method, self._encoding)]
+        self.notes = [*filter(None, [self.builder.note, found]), *sanity_warnings(self.method, self._encoding)]
         guessed = not self.returns.known and self.returns.low == self.returns.high
         self.recorder = Recorder(records, driver.groups, driver.environments, driver.first, pairs, plane)
         driver.use(self.loop, self.ledger.seconds, self.recorder, self._refit if guessed else None)

@@ -18,8 +18,6 @@ from uppertail.environments.packages import import_extra, make_registered
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
-REPEATING = ("bandit", "catch", "deep_sea", "discounting_chain")  # names of those with few different observations
-
 RETURNS = {
     "bandit": (0.0, 1.0),
     "cartpole_swingup": (-20.0, 200.0),
@@ -101,9 +99,6 @@ class Logged(HostEnvironments):
 class Bsuite(GymnasiumBuilder):
     """An environment of bsuite's sweep; bsuite asks for 1,000 or 10,000 episodes, which --episodes has to say.
 
-    Observations are numbers. In the experiments that show few different ones (bandit, catch, deep_sea and
-    discounting_chain) they are hashed instead, so each is a state of its own, unless `features` is not auto.
-
     Args:
         id: its id, for example deep_sea/0.
         results_dir: where bsuite's own logger writes the episodes of training, for its own analysis; each seed has a
@@ -111,17 +106,12 @@ class Bsuite(GymnasiumBuilder):
 
     Examples:
         >>> sea = ut.Bsuite("deep_sea/0")
-        >>> sea.label, sea.encoding
-        ('deep_sea/0', 'hashed')
+        >>> sea.label, sea.may_go_on
+        ('deep_sea/0', False)
     """
 
     id: str
     results_dir: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.features == "auto" and self.id.startswith(REPEATING):
-            object.__setattr__(self, "encoding", "hashed")
 
     @property
     def known_returns(self) -> ReturnRange | None:

@@ -22,7 +22,6 @@ from uppertail.environments.packages import PackageBuilder, described
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError
 
-MOST_PLACES = 2**30  # the largest power of 2 that an integer of 32 bits can be
 MOST_STACKED = 1_000  # more observations would leave no memory for anything else
 
 
@@ -34,8 +33,6 @@ class GymnasiumBuilder(PackageBuilder):
         compile: auto (an environment that exposes its transition table is compiled) or never.
         encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation
             as a one-hot, for observations that repeat exactly.
-        hash_size: with hashed, slots of the hash table, one for each different observation; rounded up to a power
-            of 2.
         vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
         wrappers: wrappers around the environment, the innermost first, for example
             '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
@@ -44,7 +41,6 @@ class GymnasiumBuilder(PackageBuilder):
 
     compile: Literal["auto", "never"] = "auto"
     encoding: Literal["one_hot", "scalar", "thermometer", "hashed"] = "one_hot"
-    hash_size: int = 4096
     vectorization: Literal["sync", "async"] = "sync"
     wrappers: list[str | dict[str, Any] | type[Any]] | None = None
     stack: int = 1
@@ -55,8 +51,6 @@ class GymnasiumBuilder(PackageBuilder):
         if isinstance(self.wrappers, list | tuple | np.ndarray):  # written down as a file holds them
             object.__setattr__(self, "wrappers", [*map(plain, self.wrappers)])
         super().__post_init__()
-        if not 2 <= self.hash_size <= MOST_PLACES:
-            raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, at most 2^30.")
         if not 1 <= self.stack <= MOST_STACKED:
             raise InputError(f"stack is {self.stack}: use 1, the last observation alone, to {MOST_STACKED:,}.")
 

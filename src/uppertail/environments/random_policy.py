@@ -1,0 +1,206 @@
+"""What a random policy finds out before a run: the range of returns, and which numbers of a vector count."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+
+from uppertail.encodings import Numbers, ObservationSpace, VectorSettings
+from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
+from uppertail.environments.gymnasium.vector import step_host
+from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, begin_host
+from uppertail.types import PyTree, ReturnRange
+
+MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000  # measuring returns ends after so many episodes or steps
+WIDER = 2.0  # how far beyond the measured returns others are expected at most, in widths of the measured range
+
+TRIED_STEPS = 2_000  # after which numbers of a vector are judged
+RIDGE, FLOOR = 0.1, 1e-4  # of the regression on numbers from 0 to 1, and of its variance, in units of each goal
+LEAST_FREE, LARGEST_ERROR = 50, 0.35  # transitions of each action that its regression leaves free; standard error
+SIGNIFICANT = 3.0  # standard deviations above the mean of a chi-squared sum
+SHOWN = 8  # numbers that a note names
+REPEATED = 0.9  # share of the later observations that must have come before
+
+
+class Steps(NamedTuple):
+    """Steps of a random policy, episode after episode; the last one may be incomplete."""
+
+    observation: Array | np.ndarray
+    action: Int[Array | np.ndarray, " steps"]
+    reward: Float[Array | np.ndarray, " steps"]
+    terminated: Bool[Array | np.ndarray, " steps"]
+    truncated: Bool[Array | np.ndarray, " steps"]
+    next_observation: Array | np.ndarray
+
+
+def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange:
+    """An estimate of the range of returns from episodes of a random policy, the same for every run.
+
+    It reaches to the returns of the lowest and of the highest reward at every step of the time limit, but at most
+    `WIDER` widths beyond the measured range. EnvironmentFailedError if an environment fails.
+    """
+    steps = _steps(builder, 0, "its returns were measured by a random policy (--env.returns avoids this),")
+    ends = np.flatnonzero(steps.terminated | steps.truncated)
+    episodes = np.split(np.asarray(steps.reward), ends + 1)[:MEASURED_EPISODES]
+    returns = np.concatenate([[0.0], *(_discounted(rewards, discount) for rewards in episodes)])
+    rewards = np.concatenate([[0.0], *episodes])
+    horizon = discounted_steps(_time_limit(builder, steps, ends) or math.inf, discount)
+    width = returns.max() - returns.min()
+    lowest, highest = (each * horizon if each else 0.0 for each in (rewards.min(), rewards.max()))
+    low, high = max(lowest, returns.min() - WIDER * width), min(highest, returns.max() + WIDER * width)
+    return ReturnRange(float(low), float(high), known=False)
+
+
+def choose_features(
+    builder: EnvironmentBuilder, observations: ObservationSpace, before: Mapping[str, Any] | None = None
+) -> tuple[EnvironmentBuilder, str | None]:
+    """The builder with the settings of its vectors that the user left open, and a note on them.
+
+    Numbers that tell nothing of what follows are left out. If the others repeat exactly, each vector of them is a
+    state. `before` has the settings of an earlier run of the same environment, which are used again.
+    EnvironmentFailedError if an environment fails.
+    """
+    if not isinstance(observations, Numbers) or not isinstance(builder, VectorSettings):
+        return builder, None
+    if builder.left_out is not None or builder.radius is not None:
+        return builder, None
+    if before:
+        left_out = tuple(before["left_out"] or ())
+        return dataclasses.replace(builder, left_out=left_out, features=before["features"]), None
+    steps = _steps(builder, TRIED_STEPS, "stepped by a random policy (--env.left_out '[]' avoids this),")
+    left_out = tuple(irrelevant_numbers(steps).tolist())
+    repeats = repeat(np.delete(np.asarray(steps.observation), left_out, axis=1))
+    features = "hashed" if builder.features == "auto" and repeats else builder.features
+    builder = dataclasses.replace(builder, left_out=left_out, features=features)
+    if not left_out:
+        return builder, None
+    which = ", ".join(map(str, left_out[:SHOWN])) + ", ..." * (len(left_out) > SHOWN)
+    return builder, (
+        f"The numbers {which} of observations are left out: they told nothing of what came next in steps of a random "
+        "policy (--env.left_out '[]' keeps them)."
+    )
+
+
+def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
+    """The places of numbers that tell nothing of the next observation, the reward, or whether the episode terminates.
+
+    For each action, ridge regression predicts all of these from the observation. A number is irrelevant if its
+    weights, divided by their standard errors, are no larger than chance makes them, and if none of these errors is so
+    large that an effect would have been missed. A number that keeps its value predicts itself, so it is relevant.
+    """
+    here, after = np.asarray(steps.observation, np.float64), np.asarray(steps.next_observation, np.float64)
+    low, high = np.minimum(here.min(axis=0), after.min(axis=0)), np.maximum(here.max(axis=0), after.max(axis=0))
+    inputs = (here - low) / np.where(high > low, high - low, 1.0)
+    goals = np.column_stack([after, steps.reward, steps.terminated]).astype(np.float64)
+    spread = goals.std(axis=0)
+    goals = goals[:, spread > 0] / spread[spread > 0]
+    effect, unclear = np.zeros(inputs.shape[1]), np.zeros(inputs.shape[1], bool)
+    actions = np.unique(steps.action)
+    for action in actions:
+        own = np.asarray(steps.action) == action
+        x, y = (each[own] - each[own].mean(axis=0) for each in (inputs, goals))
+        varies = np.ptp(x, axis=0) > 0
+        unclear |= ~varies
+        x = x[:, varies]
+        if len(x) - x.shape[1] < LEAST_FREE:
+            return np.zeros(0, np.int64)
+        gram = x.T @ x
+        inverse = np.linalg.inv(gram + RIDGE * np.eye(x.shape[1]))
+        weights = inverse @ x.T @ y
+        noise = np.sum((y - x @ weights) ** 2, axis=0) / (len(x) - 1 - np.sum(inverse * gram)) + FLOOR
+        variance = np.diag(inverse @ gram @ inverse)[:, None] * noise
+        effect[varies] += np.sum(weights**2 / variance, axis=1)
+        unclear[varies] |= np.sqrt(variance.max(axis=1)) > LARGEST_ERROR
+    terms = len(actions) * goals.shape[1]
+    return np.flatnonzero(~unclear & (effect < terms + SIGNIFICANT * math.sqrt(2 * terms)))
+
+
+def repeat(observations: Float[np.ndarray, "steps numbers"]) -> bool:
+    """Whether nearly all of the later half of the observations came before."""
+    first, later = np.array_split(observations, 2)
+    before = {row.tobytes() for row in first}
+    return bool(np.mean([row.tobytes() in before for row in later]) >= REPEATED)
+
+
+def _steps(builder: EnvironmentBuilder, least: int, moment: str) -> Steps:
+    """Enough steps to measure returns by, and at least as many as asked for; in compiled environments always 5,000."""
+    return _compiled_steps(builder, moment) if builder.compiles else _host_steps(builder, least, moment)
+
+
+def _host_steps(builder: Any, least: int, moment: str) -> Steps:
+    """Steps in an environment that Python steps."""
+    environment, random = builder.open(0, 1), np.random.default_rng(0)
+
+    def where() -> str:
+        return f"The environment, while {moment}"
+
+    rows: list[Steps] = []
+    ends = [0]
+    try:
+        observation = begin_host(environment.reset, where)
+        while len(rows) < least or (
+            len(ends) <= MEASURED_EPISODES
+            and (len(rows) < MEASURED_STEPS or ends[-1] < len(rows) < ends[-1] + MEASURED_STEPS)
+        ):
+            action = random.integers(builder.num_actions, size=environment.num_envs)
+            now = step_host(environment, action, where)
+            if now.real[0]:
+                step = (observation, action, now.reward, now.terminated, now.truncated, now.next_observation)
+                rows.append(Steps(*(each[0] for each in step)))
+            if now.terminated[0] or now.truncated[0]:
+                ends.append(len(rows))
+            observation = now.observation
+    finally:
+        environment.close()
+    return Steps(*map(np.stack, zip(*rows, strict=True)))
+
+
+def _compiled_steps(builder: EnvironmentBuilder, moment: str) -> Steps:
+    """Steps in a compiled environment."""
+    key = jax.random.key(0)
+    steps = jax.tree.map(np.asarray, _walk(builder.build(key), key, jax.random.split(key, MEASURED_STEPS)))
+    if not (finite := np.isfinite(steps.reward)).all():
+        where = f"The environment, while {moment}"
+        raise EnvironmentFailedError(NOT_FINITE.format(where, steps.reward[~finite][0]))
+    return steps
+
+
+@jax.jit
+def _walk(environment: Environment, key: PRNGKeyArray, keys: Key[Array, " steps"]) -> Steps:
+    """The steps of a random policy, one for each key."""
+
+    def step(carry: tuple[PyTree, Array], key: Key[Array, ""]) -> tuple[tuple[PyTree, Array], Steps]:
+        state, observation = carry
+        action_key, step_key, reset_key = jax.random.split(key, 3)
+        action = jax.random.randint(action_key, (), 0, environment.num_actions)
+        state, now = environment.step(step_key, state, action)
+        made = Steps(observation, action, now.reward, now.terminated, now.truncated, now.observation)
+        fresh, first = environment.reset(reset_key)
+        ended = now.terminated | now.truncated
+        begun = jax.tree.map(
+            lambda new, old: jnp.where(ended, new, old), (fresh, first.observation), (state, now.observation)
+        )
+        return begun, made
+
+    state, first = environment.reset(key)
+    return jax.lax.scan(step, (state, first.observation), keys)[1]
+
+
+def _time_limit(builder: Any, steps: Steps, ends: Int[np.ndarray, " episodes"]) -> int | None:
+    """Steps after which episodes are truncated; that of a compiled environment is taken from those that were."""
+    if not builder.compiles:
+        return builder.time_limit
+    lengths = np.diff(ends, prepend=-1)[np.asarray(steps.truncated)[ends]]
+    return int(lengths.max()) if lengths.size else None
+
+
+def _discounted(rewards: np.ndarray, discount: float) -> Float[np.ndarray, " steps"]:
+    """The return from each step of an episode on."""
+    returns = itertools.accumulate(rewards[::-1], lambda later, reward: reward + discount * later, initial=0.0)
+    return np.array([*returns])

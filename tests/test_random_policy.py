@@ -1,0 +1,117 @@
+"""What a random policy finds out of a vector's numbers: against data whose structure is known."""
+
+import dataclasses
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import uppertail as ut
+from uppertail.encodings import HashedNumbers, Vector
+from uppertail.environments.random_policy import Steps, choose_features, irrelevant_numbers, repeat
+from uppertail.errors import InputError
+
+COUNT = 2_000
+
+
+def steps_of(observation: Any, next_observation: Any, reward: Any, random: np.random.Generator) -> Steps:
+    never = np.zeros(COUNT, bool)
+    return Steps(observation, random.integers(2, size=COUNT), reward, never, never, next_observation)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_number_is_irrelevant_if_it_tells_nothing(seed: int) -> None:
+    """Fresh noise tells nothing; what stays, what moves another number, and what is paid for tell something."""
+    random = np.random.default_rng(seed)
+    place, lever, paid, noise, bit = random.normal(size=(5, COUNT))
+    bit = (bit > 0).astype(float)
+    here = np.column_stack([place, lever, paid, noise, bit, np.ones(COUNT)])
+    fresh = random.normal(size=(COUNT, 6))
+    fresh[:, 0] = 0.9 * place + 0.5 * lever  # 0 keeps its value, 1 moves it; 2 is paid for; 5 never changes
+    fresh[:, 4], fresh[:, 5] = fresh[:, 4] > 0, 1.0
+    assert irrelevant_numbers(steps_of(here, fresh, 0.3 * paid, random)).tolist() == [3, 4]
+
+
+def test_an_effect_that_two_actions_have_in_opposite_directions_counts() -> None:
+    random = np.random.default_rng(0)
+    cue, noise = random.normal(size=(2, COUNT))
+    steps = steps_of(np.column_stack([cue, noise]), random.normal(size=(COUNT, 2)), np.zeros(COUNT), random)
+    steps = steps._replace(reward=np.where(steps.action == 1, cue, -cue))
+    assert irrelevant_numbers(steps).tolist() == [1]
+
+
+def test_one_hot_numbers_are_relevant_although_each_follows_from_the_others() -> None:
+    random = np.random.default_rng(0)
+    state = np.cumsum(random.integers(1, 3, size=COUNT + 1)) % 5
+    shown = np.column_stack([np.eye(5)[state], random.integers(2, size=COUNT + 1)])
+    assert irrelevant_numbers(steps_of(shown[:-1], shown[1:], np.zeros(COUNT), random)).tolist() == [5]
+
+
+def test_too_few_steps_leave_nothing_out() -> None:
+    """A number that varied once, and numbers that are as many as the steps of an action."""
+    random = np.random.default_rng(0)
+    rare = np.zeros((COUNT, 1))
+    rare[7] = 1.0
+    assert irrelevant_numbers(steps_of(rare, random.normal(size=(COUNT, 1)), np.zeros(COUNT), random)).size == 0
+    here, after = random.normal(size=(2, COUNT, COUNT // 2))
+    assert irrelevant_numbers(steps_of(here, after, np.zeros(COUNT), random)).size == 0
+
+
+def test_observations_repeat_if_the_later_ones_came_before() -> None:
+    grid = np.array([*itertools.product(range(5), repeat=2)], float)
+    assert repeat(np.tile(grid, (4, 1)))
+    assert not repeat(np.random.default_rng(0).normal(size=(100, 2)))
+    assert not repeat(np.concatenate([np.tile(grid, (2, 1)), np.tile(grid, (2, 1)) + 5.0]))
+
+
+def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
+    sea = ut.RichSea(4, bits=3)
+    observations = sea.build(jax.random.key(0)).observations
+    chosen, note = choose_features(sea, observations)
+    assert chosen == dataclasses.replace(sea, left_out=(8, 9, 10), features="hashed")
+    assert note is not None
+    assert "The numbers 8, 9, 10 of observations are left out" in note
+    for given in (dataclasses.replace(sea, left_out=()), dataclasses.replace(sea, radius=0.1)):
+        assert choose_features(given, observations) == (given, None)
+    random: Any = choose_features(dataclasses.replace(sea, features="random"), observations)[0]
+    assert random.features == "random"
+    assert choose_features(ut.Chain(4), ut.States(4)) == (ut.Chain(4), None)
+    before = {"left_out": [1], "features": "scaled"}
+    assert choose_features(sea, observations, before) == (
+        dataclasses.replace(sea, left_out=(1,), features="scaled"),
+        None,
+    )
+
+
+def test_a_hash_tells_vectors_apart_by_the_numbers_that_count() -> None:
+    """All 4,096 vectors of twelve bits, beside one that is left out: places are those of the twelve alone."""
+    encoding = HashedNumbers(2**16, Vector((0.0,) * 13, (1.0,) * 13, left_out=(5,)))
+    bits = np.array([*itertools.product((0.0, 1.0), repeat=12)], np.float32)
+    shown = np.insert(bits, 5, 0.0, axis=1)
+    hashes = jax.vmap(encoding.hash)(jnp.array(shown))
+    assert np.unique(hashes).size == len(bits)
+    assert int(hashes.min()) >= 1
+    shown[:, 5] = 1.0
+    np.testing.assert_array_equal(jax.vmap(encoding.hash)(jnp.array(shown)), hashes)
+    table = encoding.observe(encoding.init(jax.random.key(0)), jnp.array(shown[:500]))
+    places = jax.vmap(encoding.index, in_axes=(None, 0))(table, jnp.array(shown[:500]))
+    assert np.unique(places).size == 500
+
+
+def test_random_bits_are_left_out_and_the_sea_is_solved() -> None:
+    """The record has the settings that were chosen."""
+    with pytest.warns(UserWarning, match="The numbers 8, 9, 10, 11 of observations are left out"):
+        result = ut.train(ut.RichSea(4, bits=4), settings=ut.Settings(seeds=1, episodes=40))
+    chosen = result.record.asked["environment"]
+    assert (chosen["features"], chosen["left_out"]) == ("hashed", [8, 9, 10, 11])
+    assert result.record.greedy_returns == [pytest.approx(0.99, abs=0.01)]
+
+
+def test_places_of_numbers_that_there_are_not_are_refused() -> None:
+    with pytest.raises(InputError, match=r"left_out is \[8\]: an observation has 8 numbers, so use 0 to 7."):
+        ut.train(ut.RichSea(4, bits=0, left_out=(8,)), settings=ut.Settings(seeds=1, episodes=2))
+    with pytest.raises(InputError, match="left_out leaves no number"):
+        ut.train(ut.RichSea(1, bits=0, left_out=(0, 1)), settings=ut.Settings(seeds=1, episodes=2))
