@@ -23,6 +23,7 @@ from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.environments import EnvironmentFailedError, Toy, measure_returns, step_host
 from uppertail.environments.gymnasium import builder as builder_module
+from uppertail.environments.gymnasium.adapter import Adapter
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
 from uppertail.environments.spaces import Interface, read_space
 from uppertail.errors import InputError
@@ -382,7 +383,8 @@ def test_an_evaluation_has_no_more_processes_than_the_training(monkeypatch: pyte
     """Processes that are only said to be: each would import JAX."""
     builder, opened, many = FromGymnasium(Drawn), list[int](), FromGymnasium.open
     object.__setattr__(builder, "vectorization", "async")
-    monkeypatch.setitem(builder_module.VECTORS, "async", builder_module.VECTORS["sync"])
+    monkeypatch.setattr(builder_module, "adapt_apart", lambda make, *arguments: Adapter(make(), *arguments))
+    monkeypatch.setattr(builder_module, "AsyncVectorEnv", lambda makers, context, **mode: SyncVectorEnv(makers, **mode))
     monkeypatch.setattr(
         FromGymnasium, "open", lambda self, seed, envs, limit=None: opened.append(envs) or many(self, seed, envs, limit)
     )

@@ -89,6 +89,9 @@ class EnvironmentBuilder(abc.ABC):
         (2, 3.5)
     """
 
+    def __post_init__(self) -> None:
+        settle(self)
+
     @property
     def label(self) -> str:
         """The environment's name, for messages and tables: its id if it has one, else its class."""
@@ -159,9 +162,6 @@ class StateBuilder(EnvironmentBuilder):
 
     encoding: StateEncoding = "one_hot"
 
-    def __post_init__(self) -> None:
-        settle(self)
-
     @property
     def preferences(self) -> Preferences:
         return Preferences(states=self.encoding)
@@ -177,7 +177,7 @@ class VectorBuilder(EnvironmentBuilder, VectorSettings):
     """
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         if not 2 <= self.hash_size <= MOST_PLACES:
             raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, at most 2^30.")
 

@@ -1,6 +1,5 @@
 """Rich observations: finite MDPs seen through noise, so that no observation ever comes twice."""
 
-import abc
 import dataclasses
 import math
 
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Numbers
-from uppertail.environments.base import Environment, EnvironmentBuilder, VectorBuilder
+from uppertail.environments.base import Environment, VectorBuilder
 from uppertail.environments.chain import Chain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.finite import FiniteMDP, FiniteState
@@ -66,29 +65,8 @@ class RichMDP(Environment):
         return jnp.concatenate([code, jax.random.bernoulli(bits_key, 0.5, (self.bits,)).astype(code.dtype)])
 
 
-class RichBuilder(VectorBuilder):
-    """Builds what shows the states of another environment: its episodes, and so its successes, are the other's."""
-
-    @property
-    @abc.abstractmethod
-    def hidden(self) -> EnvironmentBuilder:
-        """The other one."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.hidden  # refuses settings that it cannot have
-
-    @property
-    def success_return(self) -> float:
-        return self.hidden.success_return
-
-    @property
-    def floor_episodes(self) -> float | None:
-        return self.hidden.floor_episodes
-
-
 @dataclasses.dataclass(frozen=True)
-class RichChain(RichBuilder):
+class RichChain(VectorBuilder):
     """A Chain whose states are random unit vectors, each seed's its own, with fresh noise at every observation.
 
     In each state one action, drawn at random, goes on and the other ends the episode; reward 1 only past the last
@@ -114,24 +92,29 @@ class RichChain(RichBuilder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        Chain(self.length)  # refuses a length that it cannot have
         if not self.dim >= 2:
             raise InputError(f"dim is {self.dim}, but a unit vector needs at least 2 numbers: use 2 or more.")
         require_noise(self.noise)
+
+    @property
+    def success_return(self) -> float:
+        return Chain(self.length).success_return
+
+    @property
+    def floor_episodes(self) -> float | None:
+        return Chain(self.length).floor_episodes
 
     def build(self, key: PRNGKeyArray) -> RichMDP:
         code_key, chain_key = jax.random.split(key)
         drawn = jax.random.normal(code_key, (self.length, self.dim))
         codes = drawn / jnp.linalg.norm(drawn, axis=1, keepdims=True)
         std = jnp.full(self.dim, self.noise / math.sqrt(self.dim)) if self.noise else None
-        return RichMDP(self.hidden.build(chain_key), codes, std)
-
-    @property
-    def hidden(self) -> Chain:
-        return Chain(self.length)
+        return RichMDP(Chain(self.length).build(chain_key), codes, std)
 
 
 @dataclasses.dataclass(frozen=True)
-class RichSea(RichBuilder):
+class RichSea(VectorBuilder):
     """DeepSea whose observation is the row and the column, each one-hot, and random bits that mean nothing.
 
     Episodes, rewards and successes are those of `DeepSea`.
@@ -151,17 +134,22 @@ class RichSea(RichBuilder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        DeepSea(self.size)  # refuses a size that it cannot have
         if not 0 <= self.bits <= MOST_BITS:
             raise InputError(f"bits is {self.bits}: use 0 to {MOST_BITS} random bits.")
+
+    @property
+    def success_return(self) -> float:
+        return DeepSea(self.size).success_return
+
+    @property
+    def floor_episodes(self) -> float | None:
+        return DeepSea(self.size).floor_episodes
 
     def build(self, key: PRNGKeyArray) -> RichMDP:
         row, column = jnp.divmod(jnp.arange(self.size**2), self.size)
         codes = jnp.concatenate([jax.nn.one_hot(each, self.size) for each in (row, column)], axis=1)
-        return RichMDP(self.hidden.build(key), codes, bits=self.bits, binary=True)
-
-    @property
-    def hidden(self) -> DeepSea:
-        return DeepSea(self.size)
+        return RichMDP(DeepSea(self.size).build(key), codes, bits=self.bits, binary=True)
 
 
 @dataclasses.dataclass(frozen=True)

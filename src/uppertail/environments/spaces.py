@@ -55,9 +55,9 @@ class Interface(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of an observation as a vector of numbers: where it is, how it is read, and the bounds of each number.
+    """A part of an observation: where it is, and how it is read, as numbers between bounds.
 
-    One of integers also says how they are read, counted from 0, how many values each has, and where the first begins.
+    One of integers also says how they are read, counted from 0, and how many values each has.
     """
 
     path: Path
@@ -67,7 +67,6 @@ class Part(NamedTuple):
     is_continuous: bool = False
     integers: Callable[[Any], Any] | None = None
     sizes: tuple[int, ...] = ()
-    first: int = 0
 
 
 def is_a(space: Any, *kinds: str) -> bool:
@@ -128,14 +127,14 @@ def read_space(
         InputError: they are of no kind that a network can take.
     """
     shape = getattr(space, "shape", None)
-    if images and is_a(space, "Box") and (image := _image(*_bounds(space))):
+    if images and is_a(space, "Box") and (image := _image(space)):
         kind = np.uint8 if np.dtype(space.dtype) in (bool, np.uint8) else np.float32
         return Reading(lambda seen: xp.array(seen, kind).reshape(shape), image, tuple(space.shape))
     parts = [_part(xp, path, part) for path, part in leaves(space) if path not in left_out]
     count = math.prod(size for part in parts for size in part.sizes)
     discrete = is_a(space, "Discrete")
     if parts and all(part.integers for part in parts) and (discrete or (states and count <= MOST_STATES)):
-        first = parts[0].first if discrete else 0
+        first = int(getattr(space, "start", 0)) if discrete else 0
         return Reading(lambda seen: _state(xp, parts, seen), States(count), shape, first)
     return Reading(
         lambda seen: xp.concatenate([part.numbers(at(seen, part.path)) for part in parts]),
@@ -144,22 +143,22 @@ def read_space(
     )
 
 
-def _image(low: Float[np.ndarray, "..."], high: Float[np.ndarray, "..."]) -> Pixels | None:
-    """A bounded array as an image: two axes, or three of which the last or the first is that of channels."""
-    if low.ndim not in (2, 3) or not np.isfinite(low).all() or not np.isfinite(high).all():
+def _image(space: Any) -> Pixels | None:
+    """A bounded Box as an image: two axes, or three of which the last or the first is that of channels."""
+    bounds, axes = _bounds(space), len(space.shape)
+    if axes not in (2, 3) or not np.isfinite(bounds).all():
         return None
-    shape = low.shape if low.ndim == 3 else (*low.shape, 1)
-    first = low.ndim == 3 and shape[0] < min(shape[1:])
-    channels, height, width = shape if first else (shape[2], shape[0], shape[1])
+    shape = space.shape if axes == 3 else (*space.shape, 1)
+    first = axes == 3 and shape[0] < min(shape[1:])
+    channels, height, width = shape if first else (shape[2], *shape[:2])
     if min(height, width) < IMAGE_SIDE:
         return None
-    peak = float(max(np.abs(low).max(), np.abs(high).max())) or 1.0
-    return Pixels(int(height), int(width), int(channels), first, peak)
+    return Pixels(int(height), int(width), int(channels), first, float(np.abs(bounds).max()) or 1.0)
 
 
-def _bounds(space: Any) -> list[Float[np.ndarray, "..."]]:
+def _bounds(space: Any) -> Float[np.ndarray, "2 ..."]:
     """The lower and the upper bound of each number of a Box."""
-    return [np.broadcast_to(np.asarray(bound, np.float64), space.shape) for bound in (space.low, space.high)]
+    return np.array([np.broadcast_to(np.asarray(bound, np.float64), space.shape) for bound in (space.low, space.high)])
 
 
 def _state(xp: Any, parts: list[Part], seen: Any) -> Any:
@@ -177,17 +176,15 @@ def _part(xp: Any, path: Path, space: Any) -> Part:
     if is_a(space, *SIZES):
         return _integers(xp, path, space)
     if is_a(space, "Box"):
-        low, high = (bound.ravel() for bound in _bounds(space))
+        low, high = _bounds(space).reshape(2, -1)
         is_binary = not np.issubdtype(np.dtype(space.dtype), np.floating) and (low >= 0).all() and (high <= 1).all()
         return Part(path, lambda seen: xp.array(seen, np.float32).reshape(low.size), low, high, not is_binary)
     if xp is np and is_text(space):
         return Part(path, one_hot_text, np.zeros(TEXT_PLACES), np.ones(TEXT_PLACES))
-    others = (
-        "Text, or a Dict or Tuple of these, or set encoding to hashed" if xp is np else "or a Dict or Tuple of these"
-    )
+    text, hashed = ("Text, ", ", or set encoding to hashed") if xp is np else ("", "")
     raise InputError(
         f"Observations of the space {space} cannot become numbers: wrap the environment so that they are Discrete, "
-        f"Box, MultiDiscrete, MultiBinary, {others}."
+        f"Box, MultiDiscrete, MultiBinary, {text}or a Dict or Tuple of these{hashed}."
     )
 
 
@@ -202,16 +199,15 @@ def _integers(xp: Any, path: Path, space: Any) -> Part:
             raise ValueError(f"the observation {seen} is not in {space}")
         return integers
 
-    def numbers(seen: Any) -> Any:
-        integers = read(seen)
-        if kind != "MultiBinary":
-            pairs = zip(integers, sizes.tolist(), strict=True)
-            integers = xp.concatenate([xp.arange(size) == each for each, size in pairs])
-        return integers.astype(np.float32)
+    def one_hot(seen: Any) -> Any:
+        each = zip(read(seen), sizes.tolist(), strict=True)
+        return xp.concatenate([xp.arange(size) == integer for integer, size in each]).astype(np.float32)
 
-    count = int(sizes.size if kind == "MultiBinary" else sizes.sum())
+    binary = kind == "MultiBinary"
+    numbers = (lambda seen: read(seen).astype(np.float32)) if binary else one_hot
+    count = int(sizes.size if binary else sizes.sum())
     low, high = (np.broadcast_to(bound, count) for bound in (0.0, 1.0))  # of one number in memory: counts may be large
-    return Part(path, numbers, low, high, False, read, tuple(sizes.tolist()), int(start[0]))
+    return Part(path, numbers, low, high, False, read, tuple(sizes.tolist()))
 
 
 def _numbers(space: Any, parts: list[Part]) -> Numbers:
