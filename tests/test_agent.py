@@ -26,7 +26,7 @@ from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, 
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
 from uppertail.training.acting import Actor
-from uppertail.training.drivers.compiled import CompiledRun
+from uppertail.training.compiled import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.types import POLICY_CHOICE, Transition
 

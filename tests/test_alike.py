@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from uppertail.environments import EnvironmentFailedError, FromGymnasium
 from uppertail.environments.gymnasium.adapter import _end_later, adapt_apart
-from uppertail.training.drivers import rollouts
+from uppertail.training import rollouts
 
 SIZES = {"vector": (3,), "image": (8, 8)}
 

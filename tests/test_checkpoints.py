@@ -20,10 +20,9 @@ from uppertail.errors import InputError
 from uppertail.policies import UCB
 from uppertail.records import locked
 from uppertail.records.folder import LOCK
-from uppertail.training import checkpoint
+from uppertail.training import checkpoint, compiled
 from uppertail.training.checkpoint import UnusableCheckpointError
 from uppertail.training.checkpoints import Saver
-from uppertail.training.drivers import compiled
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 from uppertail.training.train import drive

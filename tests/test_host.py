@@ -33,13 +33,12 @@ from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Greedy
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
-from uppertail.training import checkpoint
+from uppertail.training import checkpoint, compiled, host
 from uppertail.training.checkpoints import Saver
-from uppertail.training.drivers import compiled, host
-from uppertail.training.drivers.rollouts import Rollouts
 from uppertail.training.loop import Episode
 from uppertail.training.method import Method
 from uppertail.training.results import TrainingFailedError
+from uppertail.training.rollouts import Rollouts
 from uppertail.training.run import Run
 from uppertail.types import POLICY_CHOICE, Transition
 

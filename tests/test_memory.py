@@ -27,7 +27,7 @@ from uppertail.policies import UCB, Decision, ExplorationPolicy, Thompson
 from uppertail.replay import Uniform
 from uppertail.targets import Online
 from uppertail.training.acting import Actor
-from uppertail.training.drivers.compiled import CompiledRun
+from uppertail.training.compiled import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.training.method import Method
 from uppertail.training.run import Run
@@ -177,7 +177,7 @@ def run_of(make: Any, num_envs: int) -> Run:
     )
     method = Method(Gaussian(), Held(), network=PerAction(2, 1), replay=Uniform(), target=Online())
     run = Run(FromGymnasium(make, returns=(0.0, 1.0)), method, dataclasses.replace(settings, updates_per_rollout=1))
-    run.driver.iterations = 2  # pyright: ignore[reportAttributeAccessIssue]
+    run.driver.iterations = 2
     Logging.played.clear()
     return run
 
@@ -246,7 +246,7 @@ def test_memory_is_the_same_compiled_and_stepped_in_python(policy: ExplorationPo
     stored, played = [], []
     for compiles in ("auto", "never"):
         run = Run(dataclasses.replace(lake, compile=compiles), Method(Gaussian(), policy, replay=Uniform()), settings)
-        run.driver.iterations = 16  # pyright: ignore[reportAttributeAccessIssue]
+        run.driver.iterations = 16
         try:
             state, *_ = run.driver.advance(run.driver.start())
             replay = run.driver.gather(state, lambda each: each.learned.memory.buffer)

@@ -18,7 +18,7 @@ from uppertail.networks import EncodedNetwork, Network, NetworkBuilder, PerActio
 from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.replay import Replay, Sample, Uniform
 from uppertail.training.acting import Actor
-from uppertail.training.drivers.compiled import CompiledRun
+from uppertail.training.compiled import CompiledRun
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 from uppertail.types import PyTree, Transition
@@ -217,7 +217,7 @@ def test_visits_are_counted_over_the_whole_run(compiles: Any, learner: Any) -> N
     """Each decision is one visit: the first of the run, and one after each step; wherever it is decided."""
     settings = ut.Settings(seeds=2, episodes=10**6, steps=512)
     run = Run(dataclasses.replace(LAKE, compile=compiles), Method(ut.PointMass(), VisitBonus(16), learner), settings)
-    run.driver.iterations = 8  # pyright: ignore[reportAttributeAccessIssue]
+    run.driver.iterations = 8
     try:
         state, records, _ = run.driver.advance(run.driver.start())
         counts = np.asarray(run.driver.gather(state, lambda each: each.episode).memory).reshape(2, 16, 4)

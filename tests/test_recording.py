@@ -16,7 +16,7 @@ from uppertail.cli import main
 from uppertail.environments.gymnasium.vector import episode_seed
 from uppertail.errors import InputError
 from uppertail.records import RunFolder
-from uppertail.training.drivers import recorder
+from uppertail.training import recording
 
 pytestmark = pytest.mark.slow
 
@@ -82,14 +82,14 @@ def test_data_are_counted_up_to_the_seeds_own_limit():
 
 def test_moments_lie_ever_further_apart():
     assert np.all(np.diff(recorded(trained("distributions")).step[:, 0]) >= 0)
-    due = recorder.moments()
+    due = recording.moments()
     assert due[:10] == [1, 2, 3, 4, 5, 6, 7, 9, 11, 13]
-    assert len(due) == recorder.MOMENTS - 2
+    assert len(due) == recording.MOMENTS - 2
     assert due[-1] > 10**8
 
 
 def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
-    monkeypatch.setattr(recorder, "NUMBERS", recorder.MOMENTS * 2 * 2 * 6 * 3)  # room for three states
+    monkeypatch.setattr(recording, "NUMBERS", recording.MOMENTS * 2 * 2 * 6 * 3)  # room for three states
     result = ut.train(ut.Chain(4), settings=TINY, record="distributions")
     found = recorded(result)
     assert found.states.shape[2] == 3

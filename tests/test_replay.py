@@ -25,7 +25,7 @@ from uppertail.parts import PARTS
 from uppertail.policies import UCB
 from uppertail.replay import Prioritized, Replay, Sample, Uniform
 from uppertail.targets import Online
-from uppertail.training.drivers.compiled import CompiledRun
+from uppertail.training.compiled import CompiledRun
 from uppertail.training.loop import Loop, RunState, iteration_keys
 from uppertail.types import Transition
 

@@ -23,8 +23,8 @@ from uppertail.records import Episodes, RunFolder, find_runs
 from uppertail.records.distributions import Distributions
 from uppertail.reports import details, groups, maps
 from uppertail.reports.seeds import Seed, built_in, kind_of
-from uppertail.training.drivers.recorder import with_environment
 from uppertail.training.loop import seed_keys
+from uppertail.training.recording import with_environment
 
 
 def unpacked(text, kind):

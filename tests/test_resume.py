@@ -17,7 +17,7 @@ from uppertail.cli import main
 from uppertail.cli import train as command
 from uppertail.records import locked
 from uppertail.training import checkpoint
-from uppertail.training.drivers.compiled import CompiledDriver
+from uppertail.training.compiled import CompiledDriver
 from uppertail.training.train import drive
 
 LONG = [*TINY, "--episodes", "1000000", "--steps", "8192"]

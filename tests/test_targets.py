@@ -23,7 +23,7 @@ from uppertail.policies import Greedy
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online, Periodic, RunningMean, Target
 from uppertail.training import checkpoint
-from uppertail.training.drivers.compiled import CompiledRun
+from uppertail.training.compiled import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.types import POLICY_CHOICE, Transition
 

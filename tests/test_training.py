@@ -26,9 +26,9 @@ from uppertail.policies import UCB, EpsilonGreedy, Thompson
 from uppertail.records import describe, write_run
 from uppertail.replay import Uniform
 from uppertail.targets import Online
+from uppertail.training import compiled
 from uppertail.training.checkpoints import Checkpoints
-from uppertail.training.drivers import compiled
-from uppertail.training.drivers.compiled import CompiledRun
+from uppertail.training.compiled import CompiledRun
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, StepRecord
 from uppertail.training.method import optimizer_of

@@ -1,17 +1,23 @@
-"""How actions are chosen: the same in compiled runs, host runs, evaluation and watching."""
+"""How actions are chosen: the same in compiled runs, host runs, evaluation and watching.
+
+Where Python makes the steps, two programs choose an action. XLA runs a program of at most eight operations, or one
+whose arrays have at most 512 bytes each, in the thread that calls it; it hands parts of larger ones to other threads,
+which takes longer.
+"""
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.policies.base import ADVANCE
+from uppertail.training.loop import step_keys
 from uppertail.types import PyTree
 
 
@@ -105,3 +111,39 @@ def _either(begins: Bool[Array, ""], begun: Decision, going_on: Decision) -> Dec
     """The decision with the memory of one of the two."""
     both = jax.tree.map(lambda new, old: jnp.where(begins, new, old), begun.memory, going_on.memory)
     return going_on.with_memory(both)
+
+
+def view_all(actor: Actor, structure: Any, leaves: list[Array], observations: Array) -> View:
+    """What the policy sees in all environments of a seed.
+
+    To take a network apart into its leaves at every step would be a quarter of its time.
+    """
+    return jax.vmap(actor.view, in_axes=(None, 0))(jax.tree.unflatten(structure, leaves), observations)
+
+
+def choose_all(
+    actor: Actor, key: PRNGKeyArray, step: Array, view: View, observations: Array, memory: PyTree, begins: PyTree
+) -> tuple[Array, PyTree, Array]:
+    """A row of actions and one that says which are not greedy, the policy's memory, and the next step.
+
+    `begins` says where an episode begins; it is () for a policy without memory.
+    """
+    envs = observations.shape[0]
+    keys = environment_keys(step_keys(key, step).action, envs)
+    starts = jnp.zeros(envs, bool) if isinstance(begins, tuple) else begins
+    choice = jax.vmap(actor.next)(keys, view, observations, memory, starts)
+    return jnp.stack([choice.action, choice.exploratory.astype(choice.action.dtype)]), choice.memory, step + 1
+
+
+def play_all(
+    actor: Actor, network: Network, key: PRNGKeyArray, step: Array, *of_environments: PyTree
+) -> tuple[Array, PyTree]:
+    """Actions and memory in an evaluation, from observations, memory and where an episode begins."""
+    keys = environment_keys(jax.random.fold_in(key, step), of_environments[0].shape[0])
+    choice = jax.vmap(actor.play, in_axes=(0, None, 0, 0, 0))(keys, network, *of_environments)
+    return choice.action, choice.memory
+
+
+def environment_keys(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
+    """The key of each of a seed's environments; a single environment has the seed's own, as in compiled runs."""
+    return key[None] if count == 1 else jax.random.split(key, count)

@@ -14,7 +14,7 @@ from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS, NETWORKS, arrays_
 from uppertail.schema import MismatchError, settle
 from uppertail.training import checkpoint
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
-from uppertail.training.drivers.base import State
+from uppertail.training.driver import State
 from uppertail.training.loop import RunState
 from uppertail.training.process import hardware
 from uppertail.training.results import TrainingResult
@@ -128,7 +128,7 @@ class Saver:
             RUN: checkpoint.to_named(driver.gather(state)),
             EPISODES: ledger.arrays(),
             HOST: driver.saved(),
-            RECORDED: self.run.recorder.saved(),
+            RECORDED: self.run.recorder.saved() if self.run.recorder else {},
         }
         named = {prefix + name: array for prefix, under in arrays.items() for name, array in under.items()}
         self.checkpoints.save(header, named)
@@ -143,7 +143,8 @@ class Saver:
         if line:
             self.checkpoints.say(line)
         ledger.restore(arrays_below(EPISODES, arrays), header)
-        self.run.recorder.restore(arrays_below(RECORDED, arrays), ledger.iteration)
+        if self.run.recorder:
+            self.run.recorder.restore(arrays_below(RECORDED, arrays))
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
             was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)

@@ -12,18 +12,27 @@ from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
 from uppertail.encodings import States
-from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading, choose_features
+from uppertail.environments import (
+    EnvironmentBuilder,
+    GymnasiumBuilder,
+    Interface,
+    Reading,
+    choose_features,
+    measure_returns,
+    widest_range,
+)
 from uppertail.errors import InputError
+from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.records import describe
-from uppertail.training.drivers.base import Driver, State
-from uppertail.training.drivers.compiled import CompiledDriver
-from uppertail.training.drivers.host import HostDriver
-from uppertail.training.drivers.recorder import Plane, Recorder
+from uppertail.training.compiled import CompiledDriver
+from uppertail.training.driver import Driver, State
+from uppertail.training.host import HostDriver
 from uppertail.training.ledger import Ledger, StartReturn
-from uppertail.training.loop import Loop, SeedKeys, all_seed_keys
+from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, resolved, sanity_warnings
 from uppertail.training.process import SMALLER, require_working_jax, run_inline
+from uppertail.training.recording import Recorder
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
@@ -61,41 +70,39 @@ class Run:
         self.keys = all_seed_keys(jnp.asarray(seeds))
         self.driver = driver_of(builder, self.keys, seeds.tolist(), settings)
         try:
-            plane = Plane.of(self.driver.observations, record_over, settings.seeds) if record else None
-            self._prepare(method, settings, before or {}, plane, records=record is not None)
+            self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
+            self._prepare(method, settings, before or {})
         except InputError:
             self.driver.close()
             raise
 
-    def _prepare(
-        self, method: Method, settings: Settings, before: Mapping[str, Any], plane: Plane | None, records: bool
-    ) -> None:
+    def _prepare(self, method: Method, settings: Settings, before: Mapping[str, Any]) -> None:
         """Chooses what is open, fits the distribution, and tells the driver what to do."""
-        driver, pairs = self.driver, settings.seeds * self.driver.num_actions
-        encoding, found = driver.observations.encoding(self.builder.preferences), None
+        driver, builder, found = self.driver, self.builder, None
+        encoding = driver.observations.encoding(builder.preferences)
         if not resolved(method, settings, encoding)[0].chosen_learner.uses_gradients:
-            self.builder, found = choose_features(self.builder, driver.observations, before.get("environment"))
+            self.builder, found = choose_features(builder, driver.observations, before.get("environment"))
             encoding = driver.observations.encoding(self.builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)
-        self.ledger = Ledger(self.settings, self.builder.success_return)
-        states = driver.observations.count if records and isinstance(driver.observations, States) else None
-        self._counted = None if states is None else (states, driver.num_actions)
+        self.ledger = Ledger(self.settings, builder.success_return)
         measured = before.get("measured_returns")
-        self._fit(ReturnRange(*measured, known=False) if measured else driver.return_range(self.settings.discount))
-        self.notes = [*filter(None, [self.builder.note, found]), *sanity_warnings(self.method, self._encoding)]
+        self._fit(ReturnRange(*measured, known=False) if measured else returns_of(builder, driver, settings.discount))
+        self.notes = [*filter(None, [builder.note, found]), *sanity_warnings(self.method, self._encoding)]
         guessed = not self.returns.known and self.returns.low == self.returns.high
-        self.recorder = Recorder(records, driver.groups, driver.environments, driver.first, pairs, plane)
-        driver.use(self.loop, self.ledger.seconds, self.recorder, self._refit if guessed else None)
+        driver.use(self.loop, self.ledger.seconds, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
 
     def _fit(self, returns: ReturnRange) -> None:
         """Fits the distribution to the range of returns, and makes the loop."""
-        self.returns, settings = returns, self.settings
+        self.returns, settings, seen = returns, self.settings, self.driver.observations
         self.method = dataclasses.replace(self._asked_method, distribution=self._asked_method.distribution.fit(returns))
         learner = self.method.learns(self._encoding, settings)
-        self.loop = Loop(learner, settings.steps_per_rollout, settings.episodes, settings.steps, self._counted)
+        counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
+        self.loop = Loop(learner, settings.steps_per_rollout, settings.episodes, settings.steps, counted)
         self._start_moments = self.ledger.seconds.compiled_later(_start_moments, self.loop.agent.family)
+        if self.recorder:
+            self.recorder.use(self.loop, self.ledger.seconds)
 
     def _refit(self, low: float, high: float) -> Loop:
         """Fits the distribution to the first rewards that are not 0, if a random policy saw none.
@@ -103,12 +110,7 @@ class Run:
         The range was guessed to be 1. Only zeros were learned until then, and they are the same in every unit.
         """
         self._fit(ReturnRange(low, high, known=False))
-        self.compile_recording()
         return self.loop
-
-    def compile_recording(self) -> None:
-        """Compiles what is recorded, if anything is."""
-        self.recorder.use(self.loop, self.driver.template, self.ledger.seconds)
 
     @property
     def interface(self) -> Interface:
@@ -119,10 +121,6 @@ class Run:
         read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
         return Interface(Reading(read, self.driver.observations, first.shape), self.driver.num_actions)
 
-    def close(self) -> None:
-        """Ends threads, and frees the resources of the environments."""
-        self.driver.close()
-
     def asked(self) -> dict[str, Any]:
         """The parts and settings of the run: the distribution as it is fitted, and the returns it was fitted to."""
         parts = {"environment": self.builder, **vars(self.method), "settings": self.settings}
@@ -130,10 +128,42 @@ class Run:
         described["settings"].pop("name")
         return {**described, "measured_returns": None if self.returns.known else [self.returns.low, self.returns.high]}
 
+    def advance(self, state: State) -> tuple[State, StepRecord, Metrics]:
+        """A chunk, which is recorded at the moments in it; it ends early where an environment fails."""
+        driver, ledger, done = self.driver, self.ledger, list[tuple[StepRecord, Metrics]]()
+        if self.recorder is None:
+            return driver.advance(state, ledger.finished)
+        iteration = ledger.iteration
+        for count in self.recorder.pieces(iteration, driver.iterations):
+            state, records, metrics = driver.advance(state, ledger.finished, count)
+            done.append((records, metrics))
+            if driver.failure:
+                break
+            iteration += count
+            self.recorder.take(state, iteration)
+        return state, *jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
+
+    def record(self, state: State) -> None:
+        """Records the beginning or the end of the run, if anything is recorded."""
+        if self.recorder:
+            self.recorder.take(state, self.ledger.iteration, always=True)
+
     def start_returns(self, state: State) -> StartReturn:
         """Mean and standard deviation of the return where each seed's run starts."""
         networks = self.driver.gather(state, lambda run: run.learned.network)
         return StartReturn(*map(np.asarray, self._start_moments(networks, self.driver.first)))
+
+    def close(self) -> None:
+        """Ends threads, and frees the resources of the environments."""
+        self.driver.close()
+
+
+def returns_of(builder: EnvironmentBuilder, driver: Driver, discount: float) -> ReturnRange:
+    """The range of returns over all seeds: given by the user, named by the environments, or measured."""
+    if known := builder.known_returns:
+        return known
+    named = None if driver.environments is None else widest_range(driver.environments, discount)
+    return named or measure_returns(builder, discount)
 
 
 def driver_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings) -> Driver:

@@ -133,23 +133,22 @@ def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -
 
 def _train(run: Run, on_chunk: OnChunk, saver: Saver | None, asked_to_stop: StopRequest) -> Network:
     """The networks that all seeds have learned."""
-    ledger, driver, recorder = run.ledger, run.driver, run.recorder
-    run.compile_recording()
+    ledger, driver = run.ledger, run.driver
     state = saver.restore() if saver else None
     if state is None:
         state = driver.start()
-        recorder.take_all(state, 0)
+        run.record(state)
     over = ledger.over
     while not over:
         steps_before = ledger.step
-        state, records, metrics = driver.advance(state, ledger.finished)
+        state, records, metrics = run.advance(state)
         ledger.failed = driver.failure
         answer = on_chunk(ledger.extend(records, metrics, run.start_returns(state)))
         if isinstance(answer, Stop) and not ledger.over:
             ledger.stopped = answer.reason
         over = ledger.over or asked_to_stop.is_set()
         if over:
-            recorder.take_all(state, ledger.iteration)
+            run.record(state)
         if saver:
             saver.after_chunk(state, steps_before, over)
     return driver.gather(state, jax.vmap(run.loop.result))
@@ -180,5 +179,5 @@ def _result(run: Run, networks: Network) -> TrainingResult:
         outside_share=ledger.outside_share,
         compilations=ledger.seconds.compilations,
     )
-    recorded = run.recorder.distributions(run.builder, ledger.env_steps)
+    recorded = run.recorder and run.recorder.distributions(run.builder, ledger.env_steps)
     return TrainingResult(record, run.loop.agent, networks, run.interface, run.driver.environments, recorded)

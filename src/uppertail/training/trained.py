@@ -19,8 +19,8 @@ from uppertail.records.distributions import Distributions
 from uppertail.training import checkpoint
 from uppertail.training.acting import Actor, Choice
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
-from uppertail.training.drivers.base import EVALUATION_STEPS
-from uppertail.training.drivers.recorder import Capture, fits_table, with_environment
+from uppertail.training.driver import EVALUATION_STEPS
+from uppertail.training.recording import Capture, fits_table, with_environment
 from uppertail.training.run import Run
 from uppertail.types import PyTree
 

@@ -11,11 +11,10 @@ from uppertail.encodings import ObservationSpace
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.drivers.recorder import Recorder
 from uppertail.training.ledger import Stopwatch
 from uppertail.training.loop import Loop, RunState, StepRecord
 from uppertail.training.programs import Groups
-from uppertail.types import PyTree, ReturnRange
+from uppertail.types import PyTree
 
 EVALUATION_STEPS = 10_000  # an episode that is played with a learned network ends after this many steps at the latest
 
@@ -43,15 +42,12 @@ class Driver(abc.ABC):
     identity: PyTree  # arrays that are equal if the environments are
     groups: Groups  # of seeds, each with a state of its own
     failure: str | None = None  # why an environment could not go on
+    iterations: int  # of a chunk, after `use`
     template: RunState  # shapes and types of the state of all seeds, after `use`
 
     @abc.abstractmethod
-    def return_range(self, discount: float) -> ReturnRange:
-        """The range of returns that the run has to tell apart, over all seeds."""
-
-    @abc.abstractmethod
-    def use(self, loop: Loop, seconds: Stopwatch, recorder: Recorder, refit: Refit | None) -> None:
-        """Takes what to do with the steps, and the stopwatch and recorder of the run; comes before all below.
+    def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
+        """Takes what to do with the steps, and the run's stopwatch; comes before all below.
 
         `refit` is called once, before anything is learned from a reward that is not 0; None: it is not called.
         """
@@ -66,26 +62,26 @@ class Driver(abc.ABC):
 
     @abc.abstractmethod
     def advance(
-        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None
+        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None, iterations: int | None = None
     ) -> tuple[State, StepRecord, Metrics]:
-        """Makes a chunk of rollouts and their updates; records have axes [seeds, iterations, steps or updates].
+        """Makes rollouts and their updates, a chunk of them or fewer.
 
-        Records of seeds that are `finished` mean nothing: these may go on or stand still. After a failure there may be
-        fewer iterations than usual, or none. Return distributions are recorded between rollouts.
+        Records, with axes [seeds, iterations, steps or updates], mean nothing for seeds that are `finished`: these may
+        go on or stand still. After a failure there may be fewer iterations, or none.
         """
 
     @abc.abstractmethod
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
         """Plays episodes of each seed without further learning."""
 
+    @abc.abstractmethod
     def saved(self) -> dict[str, np.ndarray]:
         """Arrays that a checkpoint must hold beside the state."""
-        return {}
 
     @abc.abstractmethod
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
         """Goes back to a checkpoint; the state to go on from, and a line if that is not exactly the saved one."""
 
+    @abc.abstractmethod
     def close(self) -> None:
         """Ends threads, and frees the resources of the environments."""
-        self.groups.close()

@@ -10,13 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from uppertail.environments import Environment, EnvironmentBuilder, measure_returns, require_tables_fit, widest_range
+from uppertail.environments import Environment, EnvironmentBuilder, require_tables_fit
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import Actor
-from uppertail.training.drivers.base import EVALUATION_STEPS, Driver, Played, Refit, State
-from uppertail.training.drivers.recorder import Recorder
+from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Refit, State
 from uppertail.training.ledger import Stopwatch
 from uppertail.training.loop import (
     Episode,
@@ -30,7 +29,7 @@ from uppertail.training.loop import (
     step_keys,
 )
 from uppertail.training.programs import Group, Groups, compile_program
-from uppertail.types import POLICY_CHOICE, PyTree, ReturnRange, TimeStep, Transition
+from uppertail.types import POLICY_CHOICE, PyTree, TimeStep, Transition
 
 CHUNK_STEPS = 1024  # environment steps of each seed between two calls of the callback
 
@@ -152,24 +151,19 @@ class CompiledDriver(Driver):
 
     def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys) -> None:
         require_tables_fit(builder, keys.environment)
-        self.builder, self.keys, self.groups = builder, keys, Groups(keys.run.shape[0])
+        self.keys, self.groups = keys, Groups(keys.run.shape[0])
         self.environments = compile_program(_build, builder, (keys.environment,)).call(keys.environment)
         self.identity, arguments = self.environments, (keys.run, self.environments)
         self.first = compile_program(_first_observation, None, arguments).call(*arguments)
         one = jax.tree.map(lambda leaf: leaf[0], self.environments)
         self.observations, self.num_actions = one.observations, one.num_actions
-        self._keys, self._environments = map(self.groups.split, arguments)
+        self._arguments = [*map(self.groups.split, arguments)]
 
-    def return_range(self, discount: float) -> ReturnRange:
-        known = self.builder.known_returns or widest_range(self.environments, discount)
-        return known or measure_returns(self.builder, discount)
-
-    def use(self, loop: Loop, seconds: Stopwatch, recorder: Recorder, refit: Refit | None) -> None:
+    def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run
-        self.run, self.seconds, self.recorder = CompiledRun(loop), seconds, recorder
-        self.iterations = loop.iterations_per_chunk(CHUNK_STEPS)
+        self.run, self.seconds, self.iterations = CompiledRun(loop), seconds, loop.iterations_per_chunk(CHUNK_STEPS)
         self.template = jax.eval_shape(jax.vmap(self.run.init), self.keys.run, self.environments)
-        self._chunks: list[Any] = []
+        self._chunks: list[Callable[..., Any]] = []
 
     def start(self) -> State:
         arguments = (self.keys.run, self.environments)
@@ -179,31 +173,25 @@ class CompiledDriver(Driver):
         return self.groups.join([part(each) for each in state])
 
     def advance(
-        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None
+        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None, iterations: int | None = None
     ) -> tuple[State, StepRecord, Metrics]:
+        count = iterations or self.iterations
         if not self._chunks:
-            self._chunks = [*map(self._compiled, self.groups, self._keys, self._environments)]
+            self._chunks = [*map(self._compiled, self.groups, *self._arguments)]
+
+        def advance_group(
+            group: Group, chunk: Callable[..., Any], keys: Any, environments: Environment, run: RunState
+        ) -> tuple[RunState, Any]:
+            still = finished is not None and bool(finished[group.rows].all())
+            run, *rows = chunk(np.int32(0 if still else count), keys, environments, run)
+            return run, jax.tree.map(lambda leaf: np.asarray(leaf)[:, :count], tuple(rows))
+
         with self.seconds.in_loop():
-            still = [finished is not None and bool(finished[group.rows].all()) for group in self.groups]
-            parts = [*range(len(still))], still, self._keys, self._environments, state
-            done = self.groups.map(self._advance, *parts)
+            done = self.groups.map(advance_group, [*self.groups], self._chunks, *self._arguments, state)
             records, metrics = self.groups.join([rows for _, rows in done])
-        self.recorder.iteration += self.iterations
-        return [state for state, _ in done], records, metrics
+        return [run for run, _ in done], records, metrics
 
-    def _advance(
-        self, place: int, still: bool, keys: Any, environments: Environment, state: RunState
-    ) -> tuple[RunState, Any]:
-        """Runs a group's chunk, in pieces between the recorder's moments; a group may stand still."""
-        iteration, rows = self.recorder.iteration, []
-        for count in self.recorder.pieces(self.iterations):
-            state, *found = self._chunks[place](np.int32(0 if still else count), keys, environments, state)
-            rows.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:, :count], tuple(found)))
-            iteration += count
-            self.recorder.take(place, state, iteration)
-        return state, jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *rows)
-
-    def _compiled(self, group: Group, keys: Any, environments: Environment) -> Any:
+    def _compiled(self, group: Group, keys: Any, environments: Environment) -> Callable[..., Any]:
         """The program of a group's chunk; a run that begins and one that goes on use the same."""
         arguments = (np.int32(0), keys, environments, group.part_of(self.template))
         static = (self.iterations,)
@@ -214,9 +202,15 @@ class CompiledDriver(Driver):
         play = self.seconds.compiled(CompiledRun.play, run, *arguments, static=(episodes,))
         return Played(*map(np.asarray, play(*arguments)))
 
+    def saved(self) -> dict[str, np.ndarray]:
+        return {}
+
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
         del arrays  # the state is complete without them
         return self.groups.split(state), None
+
+    def close(self) -> None:
+        self.groups.close()
 
 
 def _build(builder: EnvironmentBuilder, key: PRNGKeyArray) -> Environment:

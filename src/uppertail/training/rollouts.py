@@ -17,7 +17,7 @@ from uppertail.environments import (
     begin_all,
     step_host,
 )
-from uppertail.training.drivers.base import EVALUATION_STEPS, Played
+from uppertail.training.driver import EVALUATION_STEPS, Played
 from uppertail.training.loop import Episode, StepRecord
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 

@@ -17,9 +17,9 @@ from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.errors import InputError
 from uppertail.networks import EncodedNetwork, Network
 from uppertail.records.distributions import OUTCOMES, PLANE, STARTS, Distributions
+from uppertail.training.driver import Driver, State
 from uppertail.training.ledger import Stopwatch
 from uppertail.training.loop import Loop, RunState
-from uppertail.training.programs import Groups
 from uppertail.types import PyTree
 
 MOMENTS = 100  # the most moments of a run: enough for 300 million rollouts
@@ -145,58 +145,41 @@ def moments() -> list[int]:
     return list(itertools.islice((value for value, _ in itertools.groupby(powers)), MOMENTS - 2))
 
 
-@dataclasses.dataclass
 class Recorder:
-    """Records return distributions, or nothing; a driver calls it between rollouts."""
+    """Records the return distributions of all seeds at the moments of a run, between its rollouts."""
 
-    records: bool
-    groups: Groups
-    environments: PyTree
-    first: Array  # the first observation of each seed's run
-    pairs: int  # all seeds' actions in one state
-    plane: Plane | None
-    iteration: int = 0  # rollouts before the next chunk
+    def __init__(self, driver: Driver, seeds: int, over: tuple[int, int] | None) -> None:
+        self.groups, self.environments = driver.groups, driver.environments
+        self.pairs, self.plane = seeds * driver.num_actions, Plane.of(driver.observations, over, seeds)
+        self._table = isinstance(driver.environments, FiniteMDP)
+        self._probes = driver.groups.split((driver.environments if self._table else None, driver.first))
+        self._due, self._taken = moments(), dict[int, dict[str, np.ndarray]]()
 
-    def __post_init__(self) -> None:
-        self._due = moments() if self.records else []
-        self._taken: dict[int, dict[int, PyTree]] = {}
+    def use(self, loop: Loop, seconds: Stopwatch) -> None:
+        """Takes the loop whose states are recorded; again if the distribution is fitted anew."""
+        self.rollout_steps, capture = loop.rollout_steps, Capture.of(loop, self._table, self.pairs, self.plane)
+        self._programs = [seconds.compiled_later(Capture.of_seed, capture) for _ in self.groups]
 
-    def use(self, loop: Loop, template: RunState, seconds: Stopwatch) -> None:
-        """Compiles what is recorded of states of these shapes; again if the distribution is fitted anew."""
-        if not self.records:
-            return
-        table = isinstance(self.environments, FiniteMDP)
-        self.rollout_steps, capture = loop.rollout_steps, Capture.of(loop, table, self.pairs, self.plane)
-        self._probes = self.groups.split((self.environments if table else None, self.first))
-        self._programs = [
-            seconds.compiled(Capture.of_seed, capture, probe, group.part_of(_without_data(template)))
-            for group, probe in zip(self.groups, self._probes, strict=True)
-        ]
-
-    def pieces(self, iterations: int) -> list[int]:
-        """The lengths of a chunk's pieces, so that each of its moments is the end of a piece."""
-        end = self.iteration + iterations
-        edges = [self.iteration, *(each for each in self._due if self.iteration < each < end), end]
+    def pieces(self, iteration: int, count: int) -> list[int]:
+        """The lengths of pieces of `count` rollouts after the first ones, so that each moment is the end of one."""
+        edges = [iteration, *(each for each in self._due if iteration < each < iteration + count), iteration + count]
         return np.diff(edges).tolist()
 
-    def take(self, place: int, run: RunState, iteration: int, always: bool = False) -> None:
-        """Records the group at this place, always or if there is a moment after so many rollouts."""
+    def take(self, state: State, iteration: int, always: bool = False) -> None:
+        """Records all seeds, always or if there is a moment after so many rollouts."""
         if always or iteration in self._due:
-            found = self._programs[place](self._probes[place], _without_data(run))
-            self._taken.setdefault(iteration, {})[place] = jax.tree.map(np.asarray, found)
-
-    def take_all(self, state: list[RunState], iteration: int) -> None:
-        """Records all groups after so many rollouts: at the run's beginning and its end."""
-        for place, run in enumerate(state):
-            self.take(place, run, iteration, always=self.records)
+            groups = zip(self._programs, self._probes, state, strict=True)
+            found = [jax.tree.map(np.asarray, program(probe, _without_data(run))) for program, probe, run in groups]
+            self._taken[iteration] = self.groups.join(found)
 
     def distributions(self, builder: EnvironmentBuilder, env_steps: list[int]) -> Distributions | None:
         """All recorded distributions, from the environment steps of each seed within its limits; None: it took none."""
         if not self._taken:
             return None
         size, iterations = self.rollout_steps, sorted(self._taken)
-        rows = [self.groups.join([part for _, part in sorted(self._taken[each].items())]) for each in iterations]
-        arrays = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+        arrays = {
+            name: np.stack([self._taken[each][name] for each in iterations]) for name in self._taken[iterations[0]]
+        }
         ends = size * -(-np.asarray(env_steps) // size)
         arrays["step"] = np.minimum(size * np.asarray(iterations)[:, None], ends)
         if self.plane:
@@ -205,19 +188,14 @@ class Recorder:
 
     def saved(self) -> dict[str, np.ndarray]:
         """Arrays that a checkpoint must hold to go on with the recording."""
-        return {
-            f"{iteration}/{place}/{name}": array
-            for iteration, groups in self._taken.items()
-            for place, arrays in groups.items()
-            for name, array in arrays.items()
-        }
+        return {f"{at}/{name}": array for at, arrays in self._taken.items() for name, array in arrays.items()}
 
-    def restore(self, arrays: dict[str, np.ndarray], iteration: int) -> None:
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Goes back to a checkpoint."""
-        self.iteration, self._taken = iteration, {}
-        for path, array in arrays.items() if self.records else ():
-            moment, place, name = path.split("/", 2)
-            self._taken.setdefault(int(moment), {}).setdefault(int(place), {})[name] = array
+        self._taken = {}
+        for path, array in arrays.items():
+            moment, name = path.split("/", 1)
+            self._taken.setdefault(int(moment), {})[name] = array
 
 
 def _without_data(run: RunState) -> RunState:

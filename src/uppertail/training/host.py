@@ -7,29 +7,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Array, Bool, PRNGKeyArray
 
-from uppertail.environments import (
-    EnvironmentFailedError,
-    GymnasiumBuilder,
-    HostEnvironments,
-    begin_all,
-    measure_returns,
-)
+from uppertail.environments import EnvironmentFailedError, GymnasiumBuilder, HostEnvironments, begin_all
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import arrays_below
-from uppertail.training.acting import Actor
-from uppertail.training.drivers import host_functions
-from uppertail.training.drivers.base import Driver, Played, Refit, State
-from uppertail.training.drivers.recorder import Recorder
-from uppertail.training.drivers.rollouts import Rollouts, play_episodes, rehearse
+from uppertail.training.acting import Actor, choose_all, environment_keys, play_all, view_all
+from uppertail.training.driver import Driver, Played, Refit, State
 from uppertail.training.ledger import Stopwatch
-from uppertail.training.loop import Episode, Loop, RunState, SeedKeys, StepRecord
-from uppertail.training.programs import Group, Groups
-from uppertail.types import PyTree, ReturnRange, Transition
+from uppertail.training.loop import Episode, Loop, RunState, SeedKeys, StepRecord, iteration_keys, start_keys
+from uppertail.training.programs import Groups
+from uppertail.training.rollouts import Rollouts, play_episodes, rehearse
+from uppertail.types import PyTree, Transition
 
 CHUNK_STEPS = 512  # environment steps of each seed between two calls of the callback
 
@@ -45,9 +37,8 @@ class HostDriver(Driver):
         self.hosts: list[HostEnvironments] = []
         try:
             self.hosts += (builder.open(seed, num_envs) for seed in seeds)
-            again, first = (
-                begin_all([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
-            )
+            resets = [host.reset for host in self.hosts]
+            again, first = (begin_all(resets, seeds, "at its first reset") for _ in range(2))
             rehearse(builder, seeds[0], first[0])
         except InputError:
             self.close()
@@ -55,49 +46,45 @@ class HostDriver(Driver):
         self._begun, self.first = first, jnp.asarray(first[:, 0])
         self.identity = {"first": np.where(first == again, first, 0)}  # where the same seed gives the same ones again
 
-    def return_range(self, discount: float) -> ReturnRange:
-        return self.builder.known_returns or measure_returns(self.builder, discount)
-
-    def use(self, loop: Loop, seconds: Stopwatch, recorder: Recorder, refit: Refit | None) -> None:
-        self.seconds, self.recorder, self.refit = seconds, recorder, refit
-        self.iterations = loop.iterations_per_chunk(CHUNK_STEPS)
+    def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
+        self.seconds, self.refit, self.iterations = seconds, refit, loop.iterations_per_chunk(CHUNK_STEPS)
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
         """Takes a loop, whose programs are compiled at their first calls."""
         self.loop, compiled, actor = loop, self.seconds.compiled_later, Actor(loop.agent, loop.agent.policy)
-        init = functools.partial(host_functions.init, loop, self.num_actions)
+        init = functools.partial(_init, loop, self.num_actions)
         self.template = jax.eval_shape(jax.vmap(init), self.keys.run, self._begun)
         structure = jax.tree.structure(self.template.learned.network)
-        self._begin_rollout = compiled(host_functions.begin_rollout, None)
-        self._view = compiled(host_functions.view, actor, static=(structure,))
-        self._choose = compiled(host_functions.choose, actor)
+        self._begin_rollout = compiled(_begin_rollout, None)
+        self._view = compiled(view_all, actor, static=(structure,))
+        self._choose = compiled(choose_all, actor)
         self._learning: list[Callable[..., tuple[RunState, Metrics]]] = []
 
     def start(self) -> State:
-        init, arguments = host_functions.init, (self.keys.run, self._begun)
-        state = self.seconds.compiled(init, self.loop, *arguments, static=(self.num_actions,))(*arguments)
+        arguments = (self.keys.run, self._begun)
+        state = self.seconds.compiled(_init, self.loop, *arguments, static=(self.num_actions,))(*arguments)
         return self._go_on(state, state.episode)
 
     def gather(self, state: State, part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
+        episodes = _stack([rollouts.episode for rollouts in self.rollouts])
+        episodes = episodes._replace(memory=jax.tree.map(np.asarray, self.memory))
         parts = zip(self.groups, state, strict=True)
-        return self.groups.join([part(run._replace(episode=self._episode(group))) for group, run in parts])
+        return self.groups.join([part(run._replace(episode=_rows(episodes, group.rows))) for group, run in parts])
 
     def advance(
-        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None
+        self, state: State, finished: Bool[np.ndarray, " seeds"] | None = None, iterations: int | None = None
     ) -> tuple[State, StepRecord, Metrics]:
         del finished  # environments of finished seeds go on with the others
         done: list[tuple[StepRecord, Metrics]] = []
         with self.seconds.in_loop():
             try:
-                for _ in range(self.iterations):
+                for _ in range(iterations or self.iterations):
                     fresh, record = self._roll_out(self.groups.join([run.learned.network for run in state]))
                     self._refit(np.asarray(fresh.reward))
                     state, metrics = self._learn(state, fresh, record)
                     done.append((record, metrics))
                     self.iteration += 1
-                    for place, run in enumerate(state):
-                        self.recorder.take(place, run, self.iteration)
             except EnvironmentFailedError as error:
                 self.failure = str(error)
         if not done:
@@ -106,8 +93,7 @@ class HostDriver(Driver):
 
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
         actor = Actor(self.loop.agent, policy)
-        program = self.seconds.compiled_later(host_functions.play, actor)
-        act = functools.partial(program, networks, self.keys.evaluation)
+        act = functools.partial(self.seconds.compiled_later(play_all, actor), networks, self.keys.evaluation)
 
         def memory_of(first: np.ndarray) -> PyTree:
             blank = jax.vmap(jax.vmap(actor.blank, in_axes=(None, 0)))(networks, jnp.asarray(first))
@@ -139,7 +125,7 @@ class HostDriver(Driver):
         return self._go_on(state, begun), line if which else None
 
     def close(self) -> None:
-        super().close()
+        self.groups.close()
         for host in self.hosts:
             host.close()
 
@@ -188,7 +174,7 @@ class HostDriver(Driver):
         fresh_of, ended_of = ([_rows(each, group.rows) for group in self.groups] for each in (fresh, record.ended))
         arguments = self._keys, state, fresh_of, ended_of
         if not self._learning:
-            compiled = functools.partial(self.seconds.compiled, host_functions.learn, self.loop, donate=(1,))
+            compiled = functools.partial(self.seconds.compiled, _learn, self.loop, donate=(1,))
             self._learning = [compiled(*of_group) for of_group in zip(*arguments, strict=True)]
 
         def learn_group(learn: Any, *of_group: Any) -> tuple[RunState, Metrics]:
@@ -205,12 +191,6 @@ class HostDriver(Driver):
         no = steps.astype(bool)
         return StepRecord(no, steps, steps.astype(jnp.int32), no), Metrics(updates, updates, updates)
 
-    def _episode(self, group: Group) -> Episode:
-        """The episodes in progress of a group."""
-        episodes = _stack([rollouts.episode for rollouts in self.rollouts[group.rows]])
-        memory = jax.tree.map(lambda leaf: np.asarray(leaf)[group.rows], self.memory)
-        return episodes._replace(memory=memory)
-
 
 def _rows(tree: PyTree, rows: int | slice) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[rows], tree)
@@ -225,3 +205,26 @@ def _with_rows(new: Any, old: Any, rows: list[int]) -> np.ndarray:
 
 def _stack(trees: list[PyTree]) -> PyTree:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+
+
+def _init(loop: Loop, num_actions: int, run_key: PRNGKeyArray, observations: Array) -> RunState:
+    """A run before its first step, with the first action of each environment."""
+    keys, actor = start_keys(run_key), Actor(loop.agent, loop.agent.policy)
+    learned = loop.learner.init(keys.network, observations, num_actions)
+    first = jax.vmap(actor.first, in_axes=(0, None, 0))
+    choice = first(environment_keys(keys.action, observations.shape[0]), learned.network, observations)
+    zeros = jnp.zeros(observations.shape[0])
+    episode = Episode((), observations, choice.action, zeros, zeros.astype(jnp.int32), choice.memory)
+    return loop.begin(learned, episode)
+
+
+def _begin_rollout(_: None, run_key: PRNGKeyArray, iteration: Array) -> tuple[PRNGKeyArray, Array]:
+    """The key of a rollout, and the number of its first step."""
+    return iteration_keys(run_key, iteration)[0], jnp.zeros((), jnp.int32)
+
+
+def _learn(
+    loop: Loop, run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array
+) -> tuple[RunState, Metrics]:
+    """Stores a rollout, and learns from it."""
+    return loop.learn(iteration_keys(run_key, run.iteration)[1], run, (), fresh, ended)

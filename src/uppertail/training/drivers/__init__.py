@@ -1,1 +1,0 @@
-"""Drivers: they make the steps of a run, compiled or in Python."""
