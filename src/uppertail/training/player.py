@@ -97,7 +97,6 @@ class Player:
         return self._numbered(self._program(_first, batch)(self.network, seen, keys))
 
     def returns(self, observation: Any) -> ActionReturns:
-        """The return distribution of each action."""
         seen, batch = self.read(observation)
         z, mean, std = self._program(_moments, batch)(self.network, seen)  # [members, actions], a batch before them
         of_levels, centers, members = self._program(_quantiles, batch), self.agent.family.centers, int(batch)
@@ -147,8 +146,7 @@ class Player:
         """A function of the agent, something all observations share, and one observation; compiled once."""
         if (function, batch) not in self._programs:
             of_one = functools.partial(function, self.agent)
-            of_each = jax.vmap(lambda shared, rows: of_one(shared, *rows), in_axes=(None, 0))
-            program = (lambda shared, *rows: of_each(shared, rows)) if batch else of_one
+            program = (lambda shared, *rows: jax.vmap(functools.partial(of_one, shared))(*rows)) if batch else of_one
             self._programs[function, batch] = jax.jit(program)
         return self._programs[function, batch]
 

@@ -79,17 +79,6 @@ class TrainingResult:
         """
         return table_of(self.seeds, self.record.episodes)
 
-    def to_dataframe(self) -> Any:
-        """All finished episodes as a pandas.DataFrame, as in `episodes`.
-
-        Raises:
-            InputError: pandas is not installed.
-        """
-        table = self.episodes
-        if isinstance(table, np.ndarray):
-            raise InputError("A DataFrame needs pandas: `pip install pandas`, or use `episodes`, a NumPy array.")
-        return table
-
     def act(
         self, observation: Any, explore: bool = False, key: PRNGKeyArray | int | None = None, seed: int | None = None
     ) -> int | Int[np.ndarray, " batch"]:
@@ -136,22 +125,18 @@ class TrainingResult:
         return jax.tree.map(lambda leaf: leaf[index], self.networks)
 
     def __repr__(self) -> str:
-        record = self.record
-        counts = [each.returns.size for each in record.episodes]
-        count = f"{counts[0]:,}" if len(set(counts)) == 1 else f"{min(counts):,} to {max(counts):,}"
+        record, seeds = self.record, self.seeds
+        counts = sorted(each.returns.size for each in record.episodes)
+        count = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
         solved = sum(episode is not None for episode in record.solved_episode)
-        first, last = self.seeds[0], self.seeds[-1]
-        seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
         success = episode_text(median_episode(record.first_success_episode))
-        doing = (
-            f"solved: {solved} of {len(counts)} seeds; median first success: {success}; " if record.has_success else ""
-        )
+        doing = f"solved: {solved} of {len(seeds)} seeds; median first success: {success}; " * record.has_success
+        returns = [f"{value:.4g}" for value in record.greedy_returns]
         return (
             f"{record.environment}: {record.method}, {record.asked['learner']['name']}\n"
-            f"  {seeds}, {count} episodes each, {sum(record.env_steps):,} steps, "
-            f"{record.wall_seconds:.1f} s{' (interrupted)' if record.interrupted else ''}\n"
-            f"  {doing}greedy return: {', '.join(f'{value:.4g}' for value in record.greedy_returns[:MOST_SHOWN])}"
-            f"{', ...' * (len(counts) > MOST_SHOWN)}\n"
+            f"  {f'seeds {seeds[0]} to {seeds[-1]}' if len(seeds) > 1 else f'seed {seeds[0]}'}, {count} episodes each, "
+            f"{sum(record.env_steps):,} steps, {record.wall_seconds:.1f} s{' (interrupted)' * record.interrupted}\n"
+            f"  {doing}greedy return: {', '.join([*returns[:MOST_SHOWN], *['...'] * (len(returns) > MOST_SHOWN)])}\n"
             f"  best seed: {self.best_seed}; use act(observation), distribution(observation), episodes, plot(), record"
         )
 
