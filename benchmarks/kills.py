@@ -10,7 +10,6 @@ summary.json without its times, and every array of the last checkpoint must be t
 bit. Takes five to ten seconds a kill on two CPU cores.
 """
 
-import json
 import random
 import shutil
 import subprocess
@@ -82,9 +81,9 @@ def found(folder: Path) -> dict[str, Any]:
 
 def outcome(folder: Path) -> tuple[bytes, dict[str, Any], str]:
     """All of a finished run that must not depend on kills."""
-    summary = json.loads((folder / records.SUMMARY).read_text())
+    summary = records.RunFolder(folder).summary
     last = folder / records.CHECKPOINTS / records.CHECKPOINT_PATTERN.replace("*", f"{STEPS:09d}")
-    arrays = checkpoint.digest(checkpoint.read(last)[1])
+    arrays = records.digest(checkpoint.read(last)[1])
     left = {name: value for name, value in summary.items() if name not in TIMES}
     return (folder / records.EPISODES).read_bytes(), left, arrays
 

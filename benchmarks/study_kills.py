@@ -91,7 +91,7 @@ def done(folder: Path) -> dict[str, str]:
 
 def result(cell: Path) -> tuple[bytes, str]:
     """What of a cell must not depend on kills."""
-    return (cell / records.EPISODES).read_bytes(), checkpoint.digest(checkpoint.read(cell / records.NETWORKS)[1])
+    return (cell / records.EPISODES).read_bytes(), records.digest(checkpoint.read(cell / records.NETWORKS)[1])
 
 
 def steps(cell: Path) -> list[int]:

@@ -135,7 +135,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
         "regret": [round(float(b * each.size - each.sum()), 1) for b, each in zip(best, returns, strict=True)],
         "took_the_sure_arm": [_sure(task.environment, each[-100:]) for each in returns],
         "curve": {"step": looks, "share_of_best": shares.round(3).tolist()},
-        "training_seconds": round(run.ledger.seconds.training, 1),
+        "training_seconds": round(run.ledger.programs.training, 1),
         "load": os.getloadavg()[0],
         "hardware": hardware(),
     }

@@ -1,12 +1,12 @@
 """A small run that recorded, which the tests of reports share."""
 
 import functools
-import json
 import shutil
 import tempfile
 from pathlib import Path
 
 from uppertail.cli import main
+from uppertail.records import RunFolder, write_summary
 
 OPTIONS = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "256"]
 OPTIONS += ["--batch_size", "16"]
@@ -30,7 +30,7 @@ def elsewhere(parent: Path) -> Path:
     """The same run without its recording, as if of another environment."""
     shutil.copytree(run(), parent / "other")
     (parent / "other" / "distributions.npz").unlink()
-    summary = json.loads((parent / "other" / "summary.json").read_text())
+    summary = RunFolder(parent / "other").summary
     summary["env"]["length"] = 5
-    (parent / "other" / "summary.json").write_text(json.dumps(summary))
+    write_summary(parent / "other" / "summary.json", summary)
     return parent / "other"

@@ -167,8 +167,8 @@ def test_what_is_saved_is_what_is_restored(folder):
         {f"run/{name}": array for name, array in checkpoint.to_named(run.driver.gather(state)).items()},
         {name: array for name, array in arrays.items() if name.startswith("run/")},
     )
-    assert run.ledger.seconds.training == header.seconds["training"] > 0
-    assert run.ledger.seconds.state()["wall"] > header.seconds["wall"] > 0
+    assert run.ledger.programs.training == header.seconds["training"] > 0
+    assert run.ledger.programs.state()["wall"] > header.seconds["wall"] > 0
 
 
 @pytest.mark.slow
@@ -388,7 +388,7 @@ def test_a_lock_that_its_owner_removed_in_the_meantime_is_taken_again(made_again
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match=r"The folder .*run cannot be made"):
+    with pytest.raises(InputError, match=r"The folder .*run cannot be written .*: give the checkpoints another one"):
         train(CHAIN, Gaussian(), UCB(), SETTINGS, checkpoints=Checkpoints(tmp_path / "file" / "run"))
 
 

@@ -17,6 +17,7 @@ import uppertail as ut
 from uppertail.cli import main
 from uppertail.cli import train as command
 from uppertail.errors import InputError
+from uppertail.records import digest
 from uppertail.training import checkpoint
 from uppertail.training import run as run_module
 from uppertail.training.train import drive
@@ -261,9 +262,8 @@ def rewritten(folder, header, arrays):
 def other_format(folder):
     path = folder / "networks.safetensors"
     header, arrays = checkpoint.read(path)
-    text = header.json().replace('"format": 1', '"format": 2')
-    digest = checkpoint.digest(arrays, text)
-    path.write_bytes(safetensors.numpy.save(arrays, {checkpoint.HEADER: text, checkpoint.DIGEST: digest}))
+    text = json.dumps({**dataclasses.asdict(header), "format": 2})
+    path.write_bytes(safetensors.numpy.save(arrays, {checkpoint.HEADER: text, checkpoint.DIGEST: digest(arrays, text)}))
     return "has format 2"
 
 

@@ -37,7 +37,7 @@ def test_updates_count_up_to_the_iteration_in_which_a_seed_reaches_its_limit(lim
         [[0.5] * 2, [0.25] * 2, [NAN] * 2, [NAN] * 2],
         [[1.0] * 2, [0.75] * 2, [0.5 if later else NAN] * 2, [NAN] * 2],
     ]
-    settings = Settings(seeds=2, rollout_steps=2, updates_per_rollout=2, replay_size=2, batch_size=10, **limits)
+    settings = Settings(seeds=2, rollout_steps=2, updates_per_rollout=2, replay_size=2, **limits)
     ledger = Ledger(settings, 1.0)
     progress = extended(ledger, ended, values)
     counted = [0.5, 0.25, 1.0, 0.75, *([0.5] if later else [])]
@@ -46,14 +46,14 @@ def test_updates_count_up_to_the_iteration_in_which_a_seed_reaches_its_limit(lim
     assert progress.loss == pytest.approx(np.mean(counted))
     assert progress.gradient_norm == pytest.approx(2 * np.mean(counted))
     assert progress.outside == pytest.approx(np.mean(counted)) == ledger.outside_share
-    assert ledger.targets == 10 * 2 * len(counted)
+    assert ledger.updates == 2 * len(counted)
     assert progress.exploratory == 1.0
 
 
 def test_a_loss_at_the_limit_itself_still_counts():
     ledger = Ledger(Settings(seeds=1, rollout_steps=2, updates_per_rollout=1, replay_size=2, episodes=1, seed=7), 1.0)
     extended(ledger, [[[0, 0], [0, 1], [0, 0]]], [[[0.0], [NAN], [NAN]]])
-    assert ledger.diverged == (7, 4)
+    assert ledger.diverged == {"seed": 7, "step": 4}
 
 
 def test_a_seed_at_its_limit_is_not_reported():

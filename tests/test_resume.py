@@ -1,6 +1,5 @@
 """`uppertail resume`: a run that a real signal killed, and what else may be in the way."""
 
-import json
 import os
 import shutil
 import signal
@@ -32,14 +31,14 @@ def contents(folder):
 
 
 def summary(folder):
-    return json.loads((folder / "summary.json").read_text())
+    return records.RunFolder(folder).summary
 
 
 def assert_same_results(folder, other):
     assert {entry.name for entry in folder.iterdir()} == {*FILES, "checkpoints"}
     assert (folder / "episodes.npz").read_bytes() == (other / "episodes.npz").read_bytes()
     networks = [checkpoint.read(each / "networks.safetensors")[1] for each in (folder, other)]
-    assert checkpoint.digest(networks[0]) == checkpoint.digest(networks[1])
+    assert records.digest(networks[0]) == records.digest(networks[1])
     one, two = ({k: v for k, v in summary(each).items() if k not in TIMES} for each in (folder, other))
     assert one == two
 
@@ -83,7 +82,7 @@ def test_resume_ends_with_the_same_results_and_says_where_it_goes_on(killed, fin
     first, second = (
         checkpoint.read(each / "checkpoints" / "step-000002048.safetensors")[1] for each in (killed, finished)
     )
-    assert checkpoint.digest(first) == checkpoint.digest(second)
+    assert records.digest(first) == records.digest(second)
 
 
 @pytest.mark.slow
@@ -212,8 +211,8 @@ def test_what_cannot_be_resumed_gets_a_sentence_and_stays_as_it_is(harm, sentenc
 
 def test_a_run_that_diverged_goes_no_further(finished, tmp_path, refused):
     shutil.copytree(finished, tmp_path / "run")
-    asked = summary(tmp_path / "run") | {"diverged": {"seed": 1, "step": 16}}
-    records.write_text(tmp_path / "run" / "summary.json", json.dumps(asked))
+    path, asked = tmp_path / "run" / "summary.json", summary(tmp_path / "run")
+    records.write_summary(path, asked | {"diverged": {"seed": 1, "step": 16}})
     before = contents(tmp_path / "run")
     assert "the loss of seed 1 became NaN or infinite, by environment step 16" in refused(["resume", "run"])
     assert contents(tmp_path / "run") == before

@@ -5,6 +5,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import reported
 from uppertail.cli import main
 from uppertail.errors import InputError
-from uppertail.records import RunFolder, find_runs
+from uppertail.records import RunFolder, find_runs, write_arrays, write_summary
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -41,54 +42,40 @@ def test_a_damaged_file_is_read_or_refused_in_a_sentence(name: str, mutations: A
     assert found["sentence"] > 10
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "words"),
-    [
-        ("last", None, "its array last is missing"),
-        ("visits", lambda array: array[:, :, :2], "its array visits has another type or shape"),
-        ("episode", lambda array: array.astype(float), "its array episode has another type or shape"),
-        ("z/mean", lambda array: array[..., 0], "its array z/mean has another type or shape"),
-        ("table/reward", None, "its array table/reward is missing"),
-        ("table/probability", lambda array: array / 2, "its probabilities do not sum to 1"),
-        ("table/next_state", lambda array: array + 4, "its states are not among 4"),
-        ("table/reward", lambda array: array * np.nan, "its array table/reward has numbers that are not finite"),
-        ("rows", lambda array: array + 8, "its number of rows is impossible"),
-        ("step", lambda array: array[::-1], "its steps are not in order"),
-        ("names/actions", lambda _: np.array(["one"]), "its array names/actions has another type or shape"),
-        ("more", lambda _: np.zeros(3), "its array more is not expected"),
-        ("plane/std", lambda _: np.zeros((1, 1, 3, 3)), "its array plane/numbers is missing"),
-    ],
-)
-def test_recorded_arrays_fit_each_other(name: str, change: Any, words: str, run: Path) -> None:
-    path = run / "distributions.npz"
-    with np.load(path) as file:
+@pytest.mark.parametrize("name", ["episodes.npz", "distributions.npz"])
+def test_arrays_that_no_run_wrote_are_refused(name: str, run: Path) -> None:
+    """One number changes in a file that is whole, and so does its checksum; the sentence names the file."""
+    whole = read(run, name)
+    with np.load(run / name) as file:
         arrays = dict(file)
-    array = arrays.pop(name, None)
-    np.savez(path, **arrays, **({} if change is None else {name: change(array)}))
-    with pytest.raises(InputError, match=rf"damaged \({words}\): delete it, or train again"):
-        RunFolder(run).distributions  # noqa: B018
+    np.savez(run / name, **arrays)
+    with pytest.raises(InputError, match=rf"{name} is missing or damaged"):
+        read(run, name)
+    write_arrays(run / name, arrays)
+    assert repr(read(run, name)) == repr(whole)
+    changed = {key: array.copy() for key, array in arrays.items()}
+    changed["step"].flat[-1] += 1
+    content = (run / name).read_bytes()
+    write_arrays(run / name, changed)
+    comment = content[-64:]
+    (run / name).write_bytes((run / name).read_bytes()[:-64] + comment)
+    with pytest.raises(InputError, match=rf"{name} is missing or damaged"):
+        read(run, name)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"interrupted": "no"}, "interrupted: use true or false"),
-        ({"stopped": 3}, "stopped: use text"),
-        ({"diverged": {"seed": 1}}, "diverged is not a seed and a step"),
-        ({"diverged": {"seed": "1", "step": 2}}, "diverged: use a whole number"),
-        ({"seeds": 3}, "episodes is not of 3 seeds"),
-        ({"solved_episode": [1, 999]}, "solved_episode is beyond the episodes"),
-        ({"settings": {"seed": -1, "discount": 0.9}}, "its seeds or its discount are impossible"),
-        ({"policy": {}}, "name is missing"),
-        ({"success": {"return": None}}, "return: use a number"),
-    ],
-)
-def test_a_summary_is_what_a_run_could_have_written(change: dict[str, Any], words: str, run: Path) -> None:
-    summary = json.loads((run / "summary.json").read_text())
-    assert RunFolder(run).summary == summary
-    (run / "summary.json").write_text(json.dumps({**summary, **change}))
-    with pytest.raises(InputError, match=rf"summary\.json is damaged \(.*{words}"):
+def read(run: Path, name: str) -> Any:
+    folder = RunFolder(run)
+    return folder.episodes if name == "episodes.npz" else folder.distributions
+
+
+def test_a_summary_that_no_run_wrote_is_refused(run: Path) -> None:
+    path, summary = run / "summary.json", RunFolder(run).summary
+    assert {**summary, "sha256": ANY} == json.loads(path.read_text())
+    path.write_text(path.read_text().replace('"seeds": 2,', '"seeds": 3,'))
+    with pytest.raises(InputError, match=r"summary\.json is missing or damaged: train again"):
         RunFolder(run).summary  # noqa: B018
+    write_summary(path, {**summary, "seeds": 3})
+    assert RunFolder(run).summary["seeds"] == 3
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "null", "3", '"x"', "[" * 100_000])

@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 import uppertail as ut
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.parts import PARTS
-from uppertail.records import describe
-from uppertail.schema import MismatchError, build_from, convert
+from uppertail.records import describe, digest
+from uppertail.schema import MismatchError, convert
 from uppertail.training import checkpoint as file
-from uppertail.training.checkpoint import Header, UnusableCheckpointError
-from uppertail.training.ledger import Ledger
+from uppertail.training.checkpoint import UnusableCheckpointError
 from uppertail.training.method import Adam
 
 WITHOUT_DEFAULTS = {name: {"id": "CartPole-v1"} for name in ("Gym", "Gymnax", "XMiniGrid", "Bsuite")}
@@ -156,7 +155,7 @@ ARRAYS = {"a": np.arange(3, dtype=np.float32)}
 
 def written(path: Path, text: str) -> Path:
     """A checkpoint with this header, whose checksum is right."""
-    path.write_bytes(safetensors.numpy.save(ARRAYS, {file.HEADER: text, file.DIGEST: file.digest(ARRAYS, text)}))
+    path.write_bytes(safetensors.numpy.save(ARRAYS, {file.HEADER: text, file.DIGEST: digest(ARRAYS, text)}))
     return path
 
 
@@ -166,75 +165,18 @@ def test_a_sound_header_is_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(arrays["a"], ARRAYS["a"])
 
 
-DAMAGED: list[tuple[str, Any]] = [
-    *(("step", value) for value in ("7", None, -1, 1.5, math.nan, 2**31, [1], True)),
-    *(("asked", value) for value in (None, [], "x", {"environment": 3}, {"settings": []})),
-    *(("asked", {"measured_returns": value}) for value in ("x", [1], [2, 1], [1, math.nan], {"a": 1})),
-    *(("environments", value) for value in (None, 3, {})),
-    *(("stopped", value) for value in (3, [], {})),
-    *(("seconds", value) for value in (None, 3, {}, {**HEADER["seconds"], "wall": "2"}, {**HEADER["seconds"], "x": 1})),
-    *(("seconds", {**HEADER["seconds"], "wall": value}) for value in (None, -1, math.nan, math.inf)),
-    *(("hardware", value) for value in (None, [], "x", 3)),
-]
-
-
-@pytest.mark.parametrize(("name", "value"), DAMAGED)
-def test_a_header_of_other_types_names_the_field(name: str, value: Any, tmp_path: Path) -> None:
-    path = written(tmp_path / "c", json.dumps({"format": 1, **HEADER, name: value}))
-    with pytest.raises(UnusableCheckpointError, match=f"^is damaged: in its header, .*{name}"):
-        file.read(path)
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "is damaged"),
-        ("[]", "is damaged"),
-        ("3", "is damaged"),
-        ("{}", "has format None"),
-        (json.dumps({"format": 2, **HEADER}), "has format 2 .uppertail 0.1.0., and this version reads 1"),
-        (json.dumps({"format": [], "hardware": 3}), "damaged"),
-        (json.dumps({"format": 1}), "in its header, asked is missing"),
-        (json.dumps({"format": 1, **HEADER, "more": 1}), "in its header, more is not expected"),
-        ('{"format": 1, "asked": ' + "[" * 100_000 + "]" * 100_000 + "}", "is damaged"),
-        ('{"format": 1, "step": ' + "1" * 5_000 + "}", "is damaged"),
+        ("{}", "is damaged"),
+        (json.dumps({**HEADER, "format": 2}), "has format 2 .uppertail 0.1.0., and this version reads 1"),
+        (json.dumps({"format": 1}), "is damaged"),
+        (json.dumps({"format": 1, **HEADER, "more": 1}), "is damaged"),
     ],
 )
 def test_what_is_no_header_is_damaged(text: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(UnusableCheckpointError, match=words):
         file.read(written(tmp_path / "c", text))
-
-
-def ledger_arrays() -> dict[str, np.ndarray]:
-    return {
-        "targets": np.zeros(2),
-        "return": np.array([[1.0, 2.0], [3.0, np.nan]]),
-        "length": np.array([[1.0, 1.0], [1.0, np.nan]]),
-        "step": np.array([[1.0, 2.0], [1.0, np.nan]]),
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "array", "words"),
-    [
-        ("targets", np.zeros(3), "its array targets does not hold two numbers"),
-        ("targets", np.array([np.nan, 0]), "its array targets does not hold two numbers"),
-        ("return", np.zeros(2), "its array return has another type or shape"),
-        ("length", np.ones((3, 1)), "its array length has another type or shape"),
-        ("step", np.array([[True, True]] * 2), "its array step has another type or shape"),
-        ("step", np.array([[2.0, 1.0], [1.0, np.nan]]), "its lengths or steps are impossible"),
-        ("targets", None, "its array targets does not hold two numbers"),
-        *((name, None, f"its array {name} is missing") for name in ("return", "length", "step")),
-    ],
-)
-def test_the_episodes_of_a_checkpoint_are_those_of_its_seeds(name: str, array: np.ndarray | None, words: str) -> None:
-    ledger, arrays = Ledger(ut.Settings(seeds=2), 1.0), ledger_arrays()
-    assert [seed.returns.tolist() for seed in ledger.read(arrays)] == [[1, 2], [3]]
-    changed = {key: each for key, each in {**arrays, name: array}.items() if each is not None}
-    with pytest.raises(MismatchError, match=words):
-        ledger.read(changed)
-    with pytest.raises(MismatchError, match="its episodes are not of 3 seeds"):
-        Ledger(ut.Settings(seeds=3), 1.0).read(arrays)
 
 
 def test_types_that_are_composed() -> None:
@@ -249,8 +191,6 @@ def test_types_that_are_composed() -> None:
     ):
         with pytest.raises(MismatchError):
             convert(value, kind)
-    with pytest.raises(MismatchError, match="holds no fields"):
-        build_from(Header, [])
 
 
 def test_the_optimizer_is_optaxs_and_can_be_pickled() -> None:

@@ -12,6 +12,7 @@ from test_study_work import leave_run, save_episodes
 from uppertail.cli import main
 from uppertail.cli import study as command
 from uppertail.errors import InputError
+from uppertail.records import RunFolder, write_summary
 from uppertail.studies.cells import Cell, Outcome, differences, name_of, title_of
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import effective
@@ -294,11 +295,11 @@ def made(inline, tmp_path):
         leaves_a_run(cell, place)
         slow, length = cell.options["policy"] == "UCB", cell.options["env.length"]
         solved = [length * each * (4 if slow else 1) for each in (10, 11, 12, 13, 14, 15)]
-        document = json.loads((place / "summary.json").read_text())
+        document = RunFolder(place).summary
         document |= {name: value * 6 for name, value in document.items() if isinstance(value, list)}
         document |= {"seeds": 6, "episodes": [300] * 6}
         document |= {"first_success_episode": solved, "solved_episode": [*solved[:5], None]}
-        (place / "summary.json").write_text(json.dumps(document))
+        write_summary(place / "summary.json", document)
         last = np.arange(600.0).reshape(6, 100) / 600 + (0 if slow else 1)
         save_episodes(place, np.hstack([np.zeros((6, 200)), last]))
 

@@ -1,6 +1,5 @@
 """The work on a cell: with what trains replaced, and with a real process that is killed."""
 
-import json
 import os
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 from uppertail.cli import resume, study
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
+from uppertail.records import RunFolder, write_arrays, write_summary
 from uppertail.studies import folder as of_folder
 from uppertail.studies.cells import LOSSES, LOST, Cell
 from uppertail.studies.definition import Definition
@@ -52,16 +52,15 @@ def cells(count):
 def save_episodes(place, values):
     """The returns of each seed's episodes, and their means in the summary that is there."""
     path = place / "summary.json"
-    summary = json.loads(path.read_text())
-    path.write_text(json.dumps({**summary, "final_return": values[:, -100:].mean(axis=1).tolist()}))
+    write_summary(path, {**RunFolder(place).summary, "final_return": values[:, -100:].mean(axis=1).tolist()})
     ones = np.ones(values.shape)
-    np.savez(place / "episodes.npz", **{"return": values, "length": ones, "step": ones.cumsum(axis=1)})
+    write_arrays(place / "episodes.npz", {"return": values, "length": ones, "step": ones.cumsum(axis=1)})
 
 
 def leave_run(cell, place, beside=()):
     """What `uppertail train` leaves, without training."""
     place.mkdir(parents=True, exist_ok=True)
-    (place / "summary.json").write_text(json.dumps(SUMMARY))
+    write_summary(place / "summary.json", SUMMARY)
     save_episodes(place, np.full((1, 3), float(cell.options.get("seed", 0))))
     for name in ("config.yaml", "networks.safetensors", "curve.png"):
         (place / name).write_text(name)

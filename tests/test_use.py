@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib.util
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from gymnasium import spaces
 import uppertail as ut
 from uppertail.cli import main
 from uppertail.errors import InputError
+from uppertail.records import RunFolder
 
 SMALL = ut.Settings(seeds=2, episodes=64, seed=3)
 
@@ -185,7 +185,7 @@ def test_a_loaded_run_is_the_one_that_was_trained(tmp_path):
     assert main(["train", "--env=Toy", "--seeds=2", "--seed=5", "--episodes=64", f"--out={folder}", "--quiet"]) == 0
     loaded = ut.load(folder)
     trained = ut.train(ut.Toy(), settings=ut.Settings(seeds=2, seed=5, episodes=64))
-    assert loaded.record.summary() == json.loads((folder / "summary.json").read_text())
+    assert loaded.record.summary() == RunFolder(folder).summary
     assert loaded.record.env_steps == trained.record.env_steps
     assert loaded.seeds == trained.seeds == [5, 6]
     for name in ("seed", "episode", "return", "length", "step"):
@@ -213,12 +213,12 @@ def test_a_folder_with_a_nul_is_refused():
         ut.Checkpoints("runs\0mine")
 
 
-def test_a_dataframe_needs_pandas(chain):
+def test_episodes_are_a_dataframe_where_pandas_is_installed(chain):
+    table, names = chain.episodes, ["seed", "episode", "return", "length", "step"]
     if importlib.util.find_spec("pandas") is None:
-        with pytest.raises(InputError, match="pip install pandas"):
-            chain.to_dataframe()
+        assert list(table.dtype.names) == names
     else:
-        assert list(chain.to_dataframe().columns) == ["seed", "episode", "return", "length", "step"]
+        assert list(table.columns) == names
 
 
 def test_a_plot_is_a_figure_that_a_notebook_shows(chain, tmp_path):

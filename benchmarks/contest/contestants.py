@@ -95,7 +95,7 @@ class Ours(Contestant):
         self.run = Run(stepped if self.host else compiled, method, settings)
         self.state = self.run.driver.start()
         self.state, _, _ = self.run.driver.advance(self.state)
-        self.compile_seconds = self.run.ledger.seconds.compile
+        self.compile_seconds = self.run.ledger.programs.compile
 
     def rate(self, seconds: float) -> float:
         steps, began = 0, time.perf_counter()

@@ -1,4 +1,4 @@
-"""Checks settings and headers of files by their declared types, and that numbers fit into 32 bits."""
+"""Checks settings by their declared types, and that numbers fit into 32 bits."""
 
 import collections.abc
 import dataclasses
@@ -50,22 +50,6 @@ def require_type(name: str, value: Any, kind: Any) -> Any:
         return convert(value, kind)
     except MismatchError as error:
         raise InputError(f"{name} is {short_text(value)}: {error}.") from None
-
-
-def build_from(kind: type[Any], fields: Any) -> Any:
-    """Makes a dataclass from fields in a file; the text of a MismatchError begins with the name of a wrong field."""
-    if not isinstance(fields, Mapping):
-        raise MismatchError("holds no fields")
-    kinds = _kinds(kind)
-    if odd := sorted(kinds.keys() ^ fields.keys(), key=str):
-        raise MismatchError(f"{odd[0]} is {'missing' if odd[0] in kinds else 'not expected'}")
-    values: dict[str, Any] = {}
-    for name, wanted in kinds.items():
-        try:
-            values[name] = convert(fields[name], wanted)
-        except MismatchError:
-            raise MismatchError(f"{name} is {short_text(fields[name])}") from None
-    return kind(**values)
 
 
 def convert(value: Any, kind: Any) -> Any:

@@ -65,7 +65,7 @@ def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
             }
             for row in range(len(returns))
         ],
-        "networks": {"env_steps": header.step, "sha256": opened.file.digest},
+        "networks": {"env_steps": header.step, "sha256": records.digest(opened.file.arrays)},
         "hardware": hardware(),
     }
 

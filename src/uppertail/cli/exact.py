@@ -16,7 +16,7 @@ from uppertail.environments import EnvironmentBuilder, FiniteMDP, require_tables
 from uppertail.errors import InputError
 from uppertail.exact import ExactReturn, exact_returns, optimal_policy, uniform_policy
 from uppertail.training.loop import seed_keys
-from uppertail.training.process import require_working_jax
+from uppertail.training.process import require_device
 
 Returns = dict[tuple[int, int], ExactReturn]
 
@@ -48,7 +48,7 @@ def main(config: Values) -> int:
 
 
 def _table(builder: EnvironmentBuilder, seed: int) -> FiniteMDP:
-    require_working_jax()
+    require_device()
     key = seed_keys(seed).environment  # as training builds it for this seed
     require_tables_fit(builder, key[None], copies=4)
     mdp = builder.build(key)

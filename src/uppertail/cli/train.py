@@ -20,7 +20,8 @@ from uppertail.errors import InputError
 from uppertail.loggers import JSONL, Logger, named
 from uppertail.parts import PARTS
 from uppertail.training import process
-from uppertail.training.checkpoints import Checkpoints, save_networks
+from uppertail.training.checkpoint import save_networks
+from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.method import Method
 from uppertail.training.process import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult

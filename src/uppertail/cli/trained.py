@@ -93,9 +93,7 @@ def load(folder: Path | str, trust: bool = False) -> TrainingResult:
     """
     files = records.RunFolder(Path(require_type("folder", folder, Path | str)))
     with in_32_bits(), open_run(files.path, trust) as opened:
-        run, record = opened.run, record_of(files, opened.file.header)
-        parts = opened.networks, run.interface, run.driver.environments, files.distributions
-        return TrainingResult(record, run.loop.agent, *parts)
+        return opened.run.result(record_of(files, opened.file.header), opened.networks, files.distributions)
 
 
 KNOWN = ("uppertail", "gymnasium")  # packages whose code runs without a question

@@ -45,8 +45,8 @@ def main(config: Values) -> int:
 
         try:
             played = watch(opened.run, opened.networks, opened.policy, row, environment, config.episodes, show)
-            for number, episode in enumerate(played, 1):
-                print(f"Episode {number}: return {episode.ret:g} in {episode.length:,} steps")
+            for number, (ret, length) in enumerate(played, 1):
+                print(f"Episode {number}: return {ret:g} in {length:,} steps")
         finally:
             environment.close()
     if gif is not None:

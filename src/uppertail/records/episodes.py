@@ -8,15 +8,13 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from uppertail.records.files import require_arrays
-from uppertail.schema import MOST_FLOAT, MismatchError
-
 SOLVED_WINDOW = 50
 SOLVED_SHARE = 0.9
 FINAL_WINDOW = 100
 
 COLUMNS = {"return": "returns", "length": "lengths", "step": "end_steps"}
 """The arrays of episodes.npz, each [seeds, episodes] and padded with NaN, and the fields of `Episodes`."""
+KINDS = (np.float32, np.int64, np.int64)  # their types within `Episodes`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,26 +27,15 @@ class Episodes:
 
     @classmethod
     def none(cls) -> Self:
-        """No episode yet."""
         return cls(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> list[Self]:
-        """The inverse of `arrays_of`; a MismatchError says what is wrong with arrays that no run wrote."""
-        require_arrays(arrays, dict.fromkeys(COLUMNS, ("f", "seeds episodes")))
-        missing = np.isnan(arrays["return"])
-        for name in COLUMNS:
-            array = arrays[name]
-            if not np.array_equal(np.isnan(array), missing) or (np.abs(array) > MOST_FLOAT).any():
-                raise MismatchError(f"its array {name} does not fit the others")
-        if (missing[:, :-1] & ~missing[:, 1:]).any():
-            raise MismatchError("its episodes have a gap")
-        if (arrays["length"] < 1).any() or (np.diff(arrays["step"], prepend=0) < 1).any():
-            raise MismatchError("its lengths or steps are impossible")
-        rows = zip(*(arrays[name] for name in COLUMNS), ~missing, strict=True)
+        """The inverse of `arrays_of`."""
+        rows = zip(*(arrays[name] for name in COLUMNS), strict=True)
         return [
-            cls(returns[done].astype(np.float32), lengths[done].astype(np.int64), steps[done].astype(np.int64))
-            for returns, lengths, steps, done in rows
+            cls(*(column[~np.isnan(column)].astype(kind) for column, kind in zip(row, KINDS, strict=True)))
+            for row in rows
         ]
 
     def extended(

@@ -1,19 +1,23 @@
-"""The folder of a run: what its files are called, how it is claimed, locked, and sealed as made by this user."""
+"""The folder of a run: its files, written whole or not at all; how it is claimed, locked, and sealed by its user."""
 
 import contextlib
 import fnmatch
 import hashlib
 import hmac
+import io
 import itertools
+import json
 import os
 import secrets
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 from uppertail.errors import InputError
-from uppertail.records.files import write_errors, write_text
 
 CONFIG, EPISODES, SUMMARY, CURVE = "config.yaml", "episodes.npz", "summary.json", "curve.png"
 NETWORKS = "networks.safetensors"
@@ -28,18 +32,77 @@ CHECKPOINTS, CHECKPOINT_PATTERN = "checkpoints", "step-*.safetensors"
 TENSORBOARD = "tensorboard"
 LOCK = ".lock"
 """The file in a locked folder. The operating system releases its lock when the process ends, however it ends."""
-CONTENTS = {
-    "": (
-        *(CONFIG, NEXT_CONFIG, EPISODES, SUMMARY, CURVE, NETWORKS, DISTRIBUTIONS, REPORT),
-        *(LOG, WANDB_ID, EVALUATION),
-    ),
-    CHECKPOINTS: (CHECKPOINT_PATTERN,),
-    TENSORBOARD: ("events.out.tfevents.*",),
-}
-"""What a run may leave in its folder and in the folders there; a killed process may leave each with a dot before it."""
+CONTENTS = (
+    *(CONFIG, NEXT_CONFIG, EPISODES, SUMMARY, CURVE, NETWORKS, DISTRIBUTIONS, REPORT, LOG, WANDB_ID),
+    *(EVALUATION, f"{CHECKPOINTS}/{CHECKPOINT_PATTERN}", f"{TENSORBOARD}/events.out.tfevents.*"),
+)
+"""What a run may leave in its folder; a killed process may leave each with a dot before its name."""
 PATIENCE = 0.2  # seconds until a folder counts as in use: a process that has just ended may be removing its lock
 SEAL = "# made here: "
 """The beginning of the last line of config.yaml; the rest is the HMAC of all lines before, with the user's own key."""
+
+
+@contextlib.contextmanager
+def write_errors(what: str, remedy: str) -> Iterator[None]:
+    """Turns an OSError into an InputError that says what cannot be written, why, and what helps."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{what} cannot be written ({error.strerror}): {remedy}.") from error
+
+
+def write_bytes(path: Path, content: bytes, durable: bool = False) -> None:
+    """Writes a file, whole or not at all; a durable one, and its name, are on the disk when this returns."""
+    partial = path.with_name(f".{path.name}")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    if durable:
+        with contextlib.suppress(PermissionError):  # Windows opens no folders, so it cannot make the new name durable
+            descriptor = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file, whole or not at all."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Writes a JSON file, whole or not at all."""
+    write_text(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def digest(arrays: Mapping[str, np.ndarray], text: str = "") -> str:
+    """SHA-256 of a text and of arrays: their names, types, shapes and bytes."""
+    total = hashlib.sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        total.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        total.update(np.asarray(array, order="C").reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes an .npz file whose comment is the checksum of its arrays, whole or not at all."""
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)  # pyright: ignore[reportArgumentType]
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.comment = digest(arrays).encode()
+    write_bytes(path, content.getvalue())
+
+
+def arrays_below(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin with this, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 @contextlib.contextmanager
@@ -123,21 +186,20 @@ def require_unused(folder: Path, otherwise: str = "") -> None:
 
 def _contents(folder: Path) -> tuple[list[Path], list[Path]]:
     """The files in the folder of a run, except for the lock, and the folders there; anything else in it is refused."""
-    inner = [folder / name for name in CONTENTS if name]
-    for place in inner:
-        if place.is_symlink():  # its files lie elsewhere, and may not be of a run
-            raise InputError(
-                f"The output {folder} has a link in place of its folder {place.name}, so it is not overwritten: "
-                "remove the link, or choose another --out."
-            )
-    places = [place for place in inner if place.is_dir()]
+    places = [folder / CHECKPOINTS, folder / TENSORBOARD]
+    if link := next(filter(Path.is_symlink, places), None):  # its files lie elsewhere, and may not be of a run
+        raise InputError(
+            f"The output {folder} has a link in place of its folder {link.name}, so it is not overwritten: "
+            "remove the link, or choose another --out."
+        )
+    places = [place for place in places if place.is_dir()]
     files = [path for place in (folder, *places) if place.is_dir() for path in place.iterdir()]
     files = [path for path in files if path not in (*places, folder / LOCK)]
 
     def is_of_a_run(path: Path) -> bool:
-        patterns = CONTENTS["" if path.parent == folder else path.parent.name]
+        name = path.relative_to(folder).with_name(path.name.removeprefix(".")).as_posix()
         is_folder = path.is_dir() and not path.is_symlink()
-        return not is_folder and any(fnmatch.fnmatchcase(path.name.removeprefix("."), pattern) for pattern in patterns)
+        return not is_folder and any(fnmatch.fnmatchcase(name, pattern) for pattern in CONTENTS)
 
     if not folder.is_dir() or not all(map(is_of_a_run, files)):
         raise InputError(f"The output {folder} holds more than a run's files, so it is not overwritten.")

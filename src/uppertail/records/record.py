@@ -1,22 +1,20 @@
-"""The record of a run and its files; each entry of summary.json once, with type and value, for writer and reader."""
+"""The record of a run, and the files that it is written to."""
 
 import contextlib
 import dataclasses
+import json
 import math
-from collections.abc import Callable, Mapping
-from operator import attrgetter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any
 
 import numpy as np
 
-from uppertail.parts import PARTS
 from uppertail.records.distributions import Distributions
 from uppertail.records.episodes import Episodes, arrays_of, median_episode
-from uppertail.records.files import write_arrays, write_json
-from uppertail.records.folder import DISTRIBUTIONS, EPISODES, SUMMARY
-from uppertail.schema import MOST_INT, MismatchError, convert
+from uppertail.records.folder import DISTRIBUTIONS, EPISODES, SUMMARY, digest, write_arrays, write_json
 
+CHECKSUM = "sha256"  # the last entry of summary.json
 SIZES = ("length", "size", "map_name")  # settings of environments that say how large they are
 
 
@@ -47,7 +45,6 @@ class RunRecord:
 
     @property
     def has_success(self) -> bool:
-        """Whether success is defined."""
         return math.isfinite(self.success_return)
 
     @property
@@ -59,7 +56,6 @@ class RunRecord:
 
     @property
     def method(self) -> str:
-        """The names of the distribution and the policy."""
         return f"{self.asked['distribution']['name']}, {self.asked['policy']['name']}"
 
     @property
@@ -100,21 +96,45 @@ class RunRecord:
         return sum(self.env_steps) / max(self.training_seconds, 1e-9)
 
     def summary(self) -> dict[str, Any]:
-        """The contents of summary.json."""
+        """The contents of summary.json but for its checksum. A list has a value for each seed."""
         asked = {"env" if name == "environment" else name: value for name, value in self.asked.items()}
-        floor = {} if self.floor_episodes is None else {name: getattr(self, name) for name in WITH_FLOOR}
-        return {**asked, **{name: value_of(self) for name, (_, value_of) in ENTRIES.items()}, **floor}
+        success, seeds = self.success_return, self.episodes
+        of_all = {
+            "seeds": len(seeds),
+            "episodes": [seed.returns.size for seed in seeds],
+            "env_steps": sum(self.env_steps),
+            "wall_seconds": round(self.wall_seconds, 3),
+            "compile_seconds": round(self.compile_seconds, 3),
+            "compilations": self.compilations,
+            "steps_per_second": round(self.steps_per_second, 1),
+            "interrupted": self.interrupted,
+            "stopped": self.stopped,
+            "diverged": self.diverged,
+            "failed": self.failed,
+            "targets_outside_support": round(self.outside_share, 6),
+            "first_success_episode": self.first_success_episode,
+            "solved_episode": self.solved_episode,
+            "kept": self.kept,
+            "longest_fall": [seed.longest_fall(success) for seed in seeds],
+            "final_success_rate": [seed.final_success_rate(success) for seed in seeds],
+            "final_return": self.final_returns,
+            "success": self._success(),
+            "final_greedy_return": [None if math.isnan(ret) else ret for ret in self.greedy_returns],
+            "greedy_solves": self.greedy_solves,
+            "hardware": self.hardware,
+        }
+        floor = {"floor_episodes": self.floor_episodes, "first_success_over_floor": self.first_success_over_floor}
+        return {**asked, **of_all, **({} if self.floor_episodes is None else floor)}
 
-
-def _success(run: RunRecord) -> dict[str, Any] | None:
-    """What counts as a success and as solved, in words; None where success is not defined."""
-    if not run.has_success:
-        return None
-    return {
-        "return": run.success_return,
-        "meaning": f"an episode succeeds whose undiscounted return is at least {run.success_return:g}",
-        "solved": "the mean return of 50 episodes in a row reaches that but for a tenth of it",
-    }
+    def _success(self) -> dict[str, Any] | None:
+        """What counts as a success and as solved, in words; None where success is not defined."""
+        if not self.has_success:
+            return None
+        return {
+            "return": self.success_return,
+            "meaning": f"an episode succeeds whose undiscounted return is at least {self.success_return:g}",
+            "solved": "the mean return of 50 episodes in a row reaches that but for a tenth of it",
+        }
 
 
 def write_run(folder: Path, record: RunRecord, recorded: Distributions | None = None) -> None:
@@ -122,86 +142,21 @@ def write_run(folder: Path, record: RunRecord, recorded: Distributions | None = 
     with contextlib.ExitStack() as files:
         if recorded is not None:
             files.callback(write_arrays, folder / DISTRIBUTIONS, recorded.arrays())
-        files.callback(write_json, folder / SUMMARY, record.summary())
+        files.callback(write_summary, folder / SUMMARY, record.summary())
         files.callback(write_arrays, folder / EPISODES, arrays_of(record.episodes))
 
 
-ASKED: dict[str, Any] = {
-    **{name: dict[str, Any] | None if part.optional else dict[str, Any] for name, part in PARTS.items()},
-    "settings": dict[str, Any],
-    "measured_returns": tuple[float, float] | None,
-}
-"""The entries that describe a run's parts and settings, and their types."""
-
-ENTRIES: dict[str, tuple[Any, Callable[[RunRecord], Any]]] = {
-    "seeds": (int, lambda run: len(run.episodes)),
-    "episodes": (list[int], lambda run: [seed.returns.size for seed in run.episodes]),
-    "env_steps": (float, lambda run: sum(run.env_steps)),  # of all seeds together: it may not fit into 32 bits
-    "wall_seconds": (float, lambda run: round(run.wall_seconds, 3)),
-    "compile_seconds": (float, lambda run: round(run.compile_seconds, 3)),
-    "compilations": (int, attrgetter("compilations")),
-    "steps_per_second": (float, lambda run: round(run.steps_per_second, 1)),
-    "interrupted": (bool, attrgetter("interrupted")),
-    "stopped": (str | None, attrgetter("stopped")),
-    "diverged": (dict[str, int] | None, attrgetter("diverged")),
-    "failed": (str | None, attrgetter("failed")),
-    "targets_outside_support": (float, lambda run: round(run.outside_share, 6)),
-    "first_success_episode": (list[int | None], attrgetter("first_success_episode")),
-    "solved_episode": (list[int | None], attrgetter("solved_episode")),
-    "kept": (list[float | None], attrgetter("kept")),
-    "longest_fall": (list[int | None], lambda run: [seed.longest_fall(run.success_return) for seed in run.episodes]),
-    "final_success_rate": (
-        list[float | None],
-        lambda run: [seed.final_success_rate(run.success_return) for seed in run.episodes],
-    ),
-    "final_return": (list[float | None], attrgetter("final_returns")),
-    "success": (dict[str, Any] | None, _success),
-    "final_greedy_return": (list[float | None], lambda run: [None if math.isnan(r) else r for r in run.greedy_returns]),
-    "greedy_solves": (list[bool | None], attrgetter("greedy_solves")),
-    "hardware": (dict[str, Any], attrgetter("hardware")),
-}
-"""All other entries that every summary has: type and value. A list has a value for each seed."""
-
-WITH_FLOOR = ("floor_episodes", "first_success_over_floor")  # entries of runs in environments that know their floor
+def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
+    """Writes a summary.json with its checksum, whole or not at all."""
+    write_json(path, {**summary, CHECKSUM: digest({}, json.dumps(summary))})
 
 
-def require_summary(summary: Any) -> dict[str, Any]:
-    """The contents of a summary.json; a MismatchError says what is wrong with one that no run could have written."""
-    if not isinstance(summary, dict):
-        raise MismatchError("it holds no entries")
-    kinds = ASKED | {name: kind for name, (kind, _) in ENTRIES.items()}
-    for name, kind in kinds.items():
-        _require(summary, name, kind)
-    for name in PARTS:
-        if summary[name] is not None:
-            _require(summary[name], "name", str)
-    _require(summary["settings"], "seed", int)
-    _require(summary["settings"], "discount", float)
-    count, seed = summary["seeds"], summary["settings"]["seed"]
-    if not (count > 0 and 0 <= seed <= MOST_INT - count and 0 <= summary["settings"]["discount"] <= 1):
-        raise MismatchError("its seeds or its discount are impossible")
-    if odd := [name for name, kind in kinds.items() if get_origin(kind) is list and len(summary[name]) != count]:
-        raise MismatchError(f"{odd[0]} is not of {count} seeds")
-    for name in ("first_success_episode", "solved_episode"):
-        reached = zip(summary[name], summary["episodes"], strict=True)
-        if any(at is not None and not 0 < at <= last for at, last in reached):
-            raise MismatchError(f"{name} is beyond the episodes")
-    if summary["diverged"] is not None and summary["diverged"].keys() != {"seed", "step"}:
-        raise MismatchError("diverged is not a seed and a step")
-    if summary["success"] is not None:
-        _require(summary["success"], "return", float)
-    if "floor_episodes" in summary:
-        _require(summary, "floor_episodes", float)
+def read_summary(path: Path) -> dict[str, Any]:
+    """The entries of a summary.json; a damaged one raises many kinds of errors."""
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    if summary.pop(CHECKSUM) != digest({}, json.dumps(summary)):
+        raise ValueError("another checksum")
     return summary
-
-
-def _require(entries: Mapping[str, Any], name: str, kind: Any) -> None:
-    if name not in entries:
-        raise MismatchError(f"{name} is missing")
-    try:
-        convert(entries[name], kind)
-    except MismatchError as error:
-        raise MismatchError(f"{name}: {error}") from None
 
 
 def describe(part: Any) -> dict[str, Any]:

@@ -7,21 +7,41 @@ import contextlib
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable
+import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from uppertail.errors import InputError
 from uppertail.records.distributions import Distributions
 from uppertail.records.episodes import Episodes
-from uppertail.records.files import read_arrays, read_errors
-from uppertail.records.folder import CONFIG, CURVE, DISTRIBUTIONS, EPISODES, LOG, NETWORKS, SUMMARY
-from uppertail.records.record import require_summary
+from uppertail.records.folder import CONFIG, CURVE, DISTRIBUTIONS, EPISODES, LOG, NETWORKS, SUMMARY, digest
+from uppertail.records.record import read_summary
 from uppertail.yaml_files import read_options
 
 CELLS = "cells"  # the folder of a study's runs, within its own
 
 REMEDY = "train again, or leave its folder out"
+
+
+@contextlib.contextmanager
+def read_errors(path: Path, remedy: str) -> Iterator[None]:
+    """Turns whatever goes wrong with the contents of a file into an InputError that names it and says what helps."""
+    try:
+        yield
+    except (Exception, MemoryError) as error:  # a damaged file raises many kinds of errors
+        raise InputError(f"{path} is missing or damaged: {remedy}.") from error
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file; a damaged one raises many kinds of errors."""
+    with zipfile.ZipFile(path) as archive, np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+        if digest(arrays).encode() != archive.comment:
+            raise ValueError("another checksum")
+    return arrays
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,14 +52,12 @@ class RunFolder:
 
     @functools.cached_property
     def summary(self) -> dict[str, Any]:
-        """Its summary.json."""
         path = self.path / SUMMARY
         with read_errors(path, REMEDY):
-            return require_summary(json.loads(path.read_text(encoding="utf-8")))
+            return read_summary(path)
 
     @functools.cached_property
     def episodes(self) -> list[Episodes]:
-        """The finished episodes of each seed."""
         path = self.path / EPISODES
         with read_errors(path, REMEDY):
             episodes = Episodes.of_arrays(read_arrays(path))
@@ -84,12 +102,10 @@ class RunFolder:
 
     @property
     def method(self) -> str:
-        """The names of its distribution and its policy."""
         return f"{self.summary['distribution']['name']}, {self.summary['policy']['name']}"
 
     @property
     def seeds(self) -> list[int]:
-        """Its seeds."""
         first = self.summary["settings"]["seed"]
         return list(range(first, first + self.summary["seeds"]))
 

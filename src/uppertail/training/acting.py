@@ -52,7 +52,6 @@ class Actor:
         self.agent.require_members(self.policy)
 
     def view(self, network: Network, observation: Array) -> View:
-        """What the policy sees of one state."""
         z = self.agent.returns_by_member(network, observation)
         evidence = network.evidence(observation) if self.policy.needs_evidence else None
         drawn = network.drawn(observation) if self.policy.posterior else None
@@ -129,7 +128,7 @@ def choose_all(
     `begins` says where an episode begins; it is () for a policy without memory.
     """
     envs = observations.shape[0]
-    keys = environment_keys(step_keys(key, step).action, envs)
+    keys = environment_keys(step_keys(key, step)[2], envs)
     starts = jnp.zeros(envs, bool) if isinstance(begins, tuple) else begins
     choice = jax.vmap(actor.next)(keys, view, observations, memory, starts)
     return jnp.stack([choice.action, choice.exploratory.astype(choice.action.dtype)]), choice.memory, step + 1

@@ -1,4 +1,4 @@
-"""The checkpoints of a run: when they are made, which are kept, and which one it continues from; its final networks."""
+"""The checkpoints of a run: when they are made, which are kept, and which one it continues from."""
 
 import contextlib
 import dataclasses
@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from uppertail.errors import InputError
-from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS, NETWORKS, arrays_below
-from uppertail.schema import MismatchError, settle
+from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS, arrays_below, digest
+from uppertail.schema import settle
 from uppertail.training import checkpoint
 from uppertail.training.checkpoint import Header, UnusableCheckpointError
 from uppertail.training.driver import State
 from uppertail.training.loop import RunState
 from uppertail.training.process import hardware
-from uppertail.training.results import TrainingResult
 from uppertail.training.run import Run
 
 KEPT = 2  # how many are kept: one is left if the other is damaged
@@ -56,18 +55,8 @@ class Checkpoints:
         if self.every is not None and self.every < 1:
             raise InputError(f"checkpoint_every is {self.every}: use 1 or more, or leave it out for no checkpoints.")
 
-    def make_folder(self) -> None:
-        """Makes the run's folder, if it does not exist."""
-        try:
-            Path(self.folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"The folder {self.folder} cannot be made ({error.strerror}): give the checkpoints another one."
-            ) from error
-
     @property
     def place(self) -> Path:
-        """The folder of the files."""
         return Path(self.folder) / CHECKPOINTS
 
     def files(self) -> list[Path]:
@@ -120,15 +109,15 @@ class Saver:
             self.save(state)
 
     def save(self, state: State) -> None:
-        """Makes a checkpoint."""
-        ledger, driver = self.run.ledger, self.run.driver
-        asked, seconds = self.run.asked(), ledger.seconds.state()
-        header = Header(ledger.step, asked, self._environments(), ledger.stopped, seconds, hardware())
+        run, ledger = self.run, self.run.ledger
+        header = Header(
+            ledger.step, run.asked(), self._environments(), ledger.stopped, ledger.programs.state(), hardware()
+        )
         arrays = {
-            RUN: checkpoint.to_named(driver.gather(state)),
+            RUN: checkpoint.to_named(run.driver.gather(state)),
             EPISODES: ledger.arrays(),
-            HOST: driver.saved(),
-            RECORDED: self.run.recorder.saved() if self.run.recorder else {},
+            HOST: run.driver.saved(),
+            RECORDED: run.recorder.saved() if run.recorder else {},
         }
         named = {prefix + name: array for prefix, under in arrays.items() for name, array in under.items()}
         self.checkpoints.save(header, named)
@@ -138,13 +127,13 @@ class Saver:
         restored = self.newest()
         if restored is None:
             return None
-        (header, state, arrays), ledger, driver = restored, self.run.ledger, self.run.driver
-        state, line = driver.restore(arrays_below(HOST, arrays), state)
+        (header, state, arrays), run = restored, self.run
+        state, line = run.driver.restore(arrays_below(HOST, arrays), state)
         if line:
             self.checkpoints.say(line)
-        ledger.restore(arrays_below(EPISODES, arrays), header)
-        if self.run.recorder:
-            self.run.recorder.restore(arrays_below(RECORDED, arrays))
+        run.ledger.restore(arrays_below(EPISODES, arrays), header.step, header.stopped, header.seconds)
+        if run.recorder:
+            run.recorder.restore(arrays_below(RECORDED, arrays))
         here = hardware()
         if other := [name for name in SAME_RESULTS if header.hardware.get(name) != here[name]]:
             was = ", ".join(f"{name} {header.hardware.get(name)}, here {here[name]}" for name in other)
@@ -156,14 +145,18 @@ class Saver:
         place, refused = self.checkpoints.place, list[str]()
         for path in self.checkpoints.files():
             try:
-                found = self._read(path)
+                header, arrays = checkpoint.read(path)
+                dataclasses.replace(header, asked=self._with_later_limit(header.asked, arrays)).require_run(
+                    self.run.asked(), self._environments()
+                )
+                state = checkpoint.from_named(self.run.driver.template, arrays_below(RUN, arrays))
             except UnusableCheckpointError as error:
                 refused.append(f"{path.name} {error}")
                 continue
             if refused:
                 because = "; ".join(refused)
                 self.checkpoints.say(f"In {place}, {because}: the run continues from {path.name} instead.")
-            return found
+            return header, state, arrays
         if refused:
             raise InputError(
                 f"No checkpoint in {place} can be used ({'; '.join(refused)}): "
@@ -171,41 +164,17 @@ class Saver:
             )
         return None
 
-    def _read(self, path: Path) -> tuple[Header, RunState, dict[str, np.ndarray]]:
-        header, arrays = checkpoint.read(path)
-        episodes = np.atleast_1d(arrays.get(f"{EPISODES}return", ())).shape[-1]  # of the seed that has most
-        asked = self._with_later_limit(header.asked, episodes)
-        dataclasses.replace(header, asked=asked).require_run(self.run.asked(), self._environments())
-        try:
-            self.run.ledger.read(arrays_below(EPISODES, arrays))
-            kinds, expected = (
-                {name: (array.dtype, array.ndim) for name, array in each.items()}
-                for each in (arrays_below(HOST, arrays), self.run.driver.saved())
-            )
-            if odd := [name for name in sorted({*kinds, *expected}) if kinds.get(name) != expected.get(name)]:
-                raise MismatchError(f"its array {HOST}{odd[0]} is not that of an environment")
-        except MismatchError as error:
-            raise UnusableCheckpointError(f"is damaged: {error}") from error
-        return header, checkpoint.from_named(self.run.driver.template, arrays_below(RUN, arrays)), arrays
-
-    def _with_later_limit(self, before: dict[str, Any], episodes: int) -> dict[str, Any]:
+    def _with_later_limit(self, before: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Settings with the new limit of steps, if nothing else changed: up to the old one, the runs are identical.
 
         They are not if the step size falls towards the limit, or if a seed had stopped at its limit of episodes.
         """
-        was, now = before["settings"].get("steps"), self.run.settings
-        longer = now.steps is not None and isinstance(was, int) and was < now.steps
-        if not longer or now.learning_rate_end is not None or episodes >= now.episodes:
+        was, now = before["settings"]["steps"], self.run.settings
+        longer = now.steps is not None and was is not None and was < now.steps
+        most = arrays[f"{EPISODES}return"].shape[1]  # of the seed that has most
+        if not longer or now.learning_rate_end is not None or most >= now.episodes:
             return before
         return {**before, "settings": {**before["settings"], "steps": now.steps}}
 
     def _environments(self) -> str:
-        return checkpoint.digest(checkpoint.to_named(self.run.driver.identity))
-
-
-def save_networks(folder: Path, result: TrainingResult) -> None:
-    """Writes the networks of all seeds to a run's folder, whole or not at all."""
-    record, environments = result.record, checkpoint.digest(checkpoint.to_named(result.environments))
-    seconds = {name: getattr(record, f"{name}_seconds") for name in ("wall", "compile", "training")}
-    header = Header(max(record.env_steps), record.asked, environments, record.stopped, seconds, record.hardware)
-    checkpoint.write(folder / NETWORKS, header, checkpoint.to_named(result.networks))
+        return digest(checkpoint.to_named(self.run.driver.identity))

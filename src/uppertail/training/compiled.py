@@ -16,19 +16,8 @@ from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.acting import Actor
 from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Refit, State
-from uppertail.training.ledger import Stopwatch
-from uppertail.training.loop import (
-    Episode,
-    Loop,
-    RunState,
-    SeedKeys,
-    StepKeys,
-    StepRecord,
-    iteration_keys,
-    start_keys,
-    step_keys,
-)
-from uppertail.training.programs import Group, Groups, compile_program
+from uppertail.training.loop import Episode, Loop, RunState, SeedKeys, StepRecord, iteration_keys, start_keys, step_keys
+from uppertail.training.programs import Group, Groups, Programs
 from uppertail.types import POLICY_CHOICE, PyTree, TimeStep, Transition
 
 CHUNK_STEPS = 1024  # environment steps of each seed between two calls of the callback
@@ -45,11 +34,10 @@ class CompiledRun:
     policy: ExplorationPolicy | None = None
 
     def init(self, run_key: PRNGKeyArray, environment: Environment) -> RunState:
-        """A run before its first step."""
-        keys = start_keys(run_key)
-        environment_state, first = environment.reset(keys.reset)
-        learned = self.loop.learner.init(keys.network, first.observation[None], environment.num_actions)
-        choice = self._actor.first(keys.action, learned.network, first.observation)
+        network_key, reset_key, action_key = start_keys(run_key)
+        environment_state, first = environment.reset(reset_key)
+        learned = self.loop.learner.init(network_key, first.observation[None], environment.num_actions)
+        choice = self._actor.first(action_key, learned.network, first.observation)
         zero = jnp.zeros((), jnp.int32)
         episode = Episode(environment_state, first.observation, choice.action, jnp.zeros(()), zero, choice.memory)
         return self.loop.begin(learned, episode)
@@ -73,7 +61,6 @@ class CompiledRun:
     def iterate(
         self, run_key: PRNGKeyArray, environment: Environment, run: RunState
     ) -> tuple[RunState, StepRecord, Metrics]:
-        """One rollout and its updates."""
         act_key, learn_key = iteration_keys(run_key, run.iteration)
         episode, fresh, records = self.rollout(act_key, environment, run.learned.network, run.episode)
         run, metrics = self.loop.learn(learn_key, run, episode, fresh, records.ended)
@@ -85,17 +72,18 @@ class CompiledRun:
         """Makes environment steps with a fixed policy; the action at s' is chosen at once: on-policy data."""
         actor = self._actor
 
-        def step(episode: Episode, keys: StepKeys) -> tuple[Episode, tuple[Transition, StepRecord]]:
-            environment_state, now = environment.step(keys.step, episode.environment_state, episode.action)
+        def step(episode: Episode, keys: Key[Array, "3"]) -> tuple[Episode, tuple[Transition, StepRecord]]:
+            step_key, reset_key, action_key = keys
+            environment_state, now = environment.step(step_key, episode.environment_state, episode.action)
             ended = now.terminated | now.truncated
-            start_state, first = environment.reset(keys.reset)
+            start_state, first = environment.reset(reset_key)
             environment_state, observation = jax.tree.map(
                 lambda at_start, going_on: jnp.where(ended, at_start, going_on),
                 (start_state, first.observation),
                 (environment_state, now.observation),
             )
             view = actor.view(network, observation)
-            choice = actor.next(keys.action, view, observation, episode.memory, ended)
+            choice = actor.next(action_key, view, observation, episode.memory, ended)
             next_action = jnp.where(ended, POLICY_CHOICE, choice.action)  # after an end it is another episode's
             ret, length = episode.ret + now.reward, episode.length + 1
             going_on = Episode(
@@ -149,25 +137,25 @@ class CompiledRun:
 class CompiledDriver(Driver):
     """Runs of all seeds in compiled environments, one program for each group of them."""
 
-    def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys) -> None:
+    def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, programs: Programs) -> None:
         require_tables_fit(builder, keys.environment)
-        self.keys, self.groups = keys, Groups(keys.run.shape[0])
-        self.environments = compile_program(_build, builder, (keys.environment,)).call(keys.environment)
+        self.keys, self.programs, self.groups = keys, programs, Groups(keys.run.shape[0])
+        self.environments = programs.compiled(_build, builder, keys.environment)(keys.environment)
         self.identity, arguments = self.environments, (keys.run, self.environments)
-        self.first = compile_program(_first_observation, None, arguments).call(*arguments)
+        self.first = programs.compiled(_first_observation, None, *arguments)(*arguments)
         one = jax.tree.map(lambda leaf: leaf[0], self.environments)
         self.observations, self.num_actions = one.observations, one.num_actions
         self._arguments = [*map(self.groups.split, arguments)]
 
-    def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
+    def use(self, loop: Loop, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run
-        self.run, self.seconds, self.iterations = CompiledRun(loop), seconds, loop.iterations_per_chunk(CHUNK_STEPS)
+        self.run, self.iterations = CompiledRun(loop), loop.iterations_per_chunk(CHUNK_STEPS)
         self.template = jax.eval_shape(jax.vmap(self.run.init), self.keys.run, self.environments)
         self._chunks: list[Callable[..., Any]] = []
 
     def start(self) -> State:
         arguments = (self.keys.run, self.environments)
-        return self.groups.split(self.seconds.compiled(CompiledRun.init, self.run, *arguments)(*arguments))
+        return self.groups.split(self.programs.compiled(CompiledRun.init, self.run, *arguments)(*arguments))
 
     def gather(self, state: State, part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
         return self.groups.join([part(each) for each in state])
@@ -186,7 +174,7 @@ class CompiledDriver(Driver):
             run, *rows = chunk(np.int32(0 if still else count), keys, environments, run)
             return run, jax.tree.map(lambda leaf: np.asarray(leaf)[:, :count], tuple(rows))
 
-        with self.seconds.in_loop():
+        with self.programs.in_loop():
             done = self.groups.map(advance_group, [*self.groups], self._chunks, *self._arguments, state)
             records, metrics = self.groups.join([rows for _, rows in done])
         return [run for run, _ in done], records, metrics
@@ -195,11 +183,11 @@ class CompiledDriver(Driver):
         """The program of a group's chunk; a run that begins and one that goes on use the same."""
         arguments = (np.int32(0), keys, environments, group.part_of(self.template))
         static = (self.iterations,)
-        return self.seconds.compiled(CompiledRun.chunk, self.run, *arguments, static=static, shared=1, donate=(3,))
+        return self.programs.compiled(CompiledRun.chunk, self.run, *arguments, static=static, shared=1, donate=(3,))
 
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
         run, arguments = CompiledRun(self.run.loop, policy), (self.keys.evaluation, self.environments, networks)
-        play = self.seconds.compiled(CompiledRun.play, run, *arguments, static=(episodes,))
+        play = self.programs.compiled(CompiledRun.play, run, *arguments, static=(episodes,))
         return Played(*map(np.asarray, play(*arguments)))
 
     def saved(self) -> dict[str, np.ndarray]:
@@ -218,4 +206,4 @@ def _build(builder: EnvironmentBuilder, key: PRNGKeyArray) -> Environment:
 
 
 def _first_observation(_: None, run_key: PRNGKeyArray, environment: Environment) -> Array:
-    return environment.reset(start_keys(run_key).reset)[1].observation
+    return environment.reset(start_keys(run_key)[1])[1].observation

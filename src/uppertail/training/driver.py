@@ -11,7 +11,6 @@ from uppertail.encodings import ObservationSpace
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.ledger import Stopwatch
 from uppertail.training.loop import Loop, RunState, StepRecord
 from uppertail.training.programs import Groups
 from uppertail.types import PyTree
@@ -46,8 +45,8 @@ class Driver(abc.ABC):
     template: RunState  # shapes and types of the state of all seeds, after `use`
 
     @abc.abstractmethod
-    def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
-        """Takes what to do with the steps, and the run's stopwatch; comes before all below.
+    def use(self, loop: Loop, refit: Refit | None) -> None:
+        """Takes what to do with the steps; comes before all below.
 
         `refit` is called once, before anything is learned from a reward that is not 0; None: it is not called.
         """

@@ -17,9 +17,8 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.records import arrays_below
 from uppertail.training.acting import Actor, choose_all, environment_keys, play_all, view_all
 from uppertail.training.driver import Driver, Played, Refit, State
-from uppertail.training.ledger import Stopwatch
 from uppertail.training.loop import Episode, Loop, RunState, SeedKeys, StepRecord, iteration_keys, start_keys
-from uppertail.training.programs import Groups
+from uppertail.training.programs import Groups, Programs
 from uppertail.training.rollouts import Rollouts, play_episodes, rehearse
 from uppertail.types import PyTree, Transition
 
@@ -29,8 +28,10 @@ CHUNK_STEPS = 512  # environment steps of each seed between two calls of the cal
 class HostDriver(Driver):
     """Runs of all seeds in environments that Python steps: one program acts for all, and one learns for each group."""
 
-    def __init__(self, builder: GymnasiumBuilder, keys: SeedKeys, seeds: list[int], num_envs: int) -> None:
-        self.builder, self.keys, self.seeds = builder, keys, seeds
+    def __init__(
+        self, builder: GymnasiumBuilder, keys: SeedKeys, programs: Programs, seeds: list[int], num_envs: int
+    ) -> None:
+        self.builder, self.keys, self.programs, self.seeds = builder, keys, programs, seeds
         self.observations, self.num_actions = builder.observations, builder.num_actions
         self.groups = Groups(len(seeds))
         self._keys = self.groups.split(keys.run)
@@ -46,13 +47,13 @@ class HostDriver(Driver):
         self._begun, self.first = first, jnp.asarray(first[:, 0])
         self.identity = {"first": np.where(first == again, first, 0)}  # where the same seed gives the same ones again
 
-    def use(self, loop: Loop, seconds: Stopwatch, refit: Refit | None) -> None:
-        self.seconds, self.refit, self.iterations = seconds, refit, loop.iterations_per_chunk(CHUNK_STEPS)
+    def use(self, loop: Loop, refit: Refit | None) -> None:
+        self.refit, self.iterations = refit, loop.iterations_per_chunk(CHUNK_STEPS)
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
         """Takes a loop, whose programs are compiled at their first calls."""
-        self.loop, compiled, actor = loop, self.seconds.compiled_later, Actor(loop.agent, loop.agent.policy)
+        self.loop, compiled, actor = loop, self.programs.compiled_later, Actor(loop.agent, loop.agent.policy)
         init = functools.partial(_init, loop, self.num_actions)
         self.template = jax.eval_shape(jax.vmap(init), self.keys.run, self._begun)
         structure = jax.tree.structure(self.template.learned.network)
@@ -63,7 +64,7 @@ class HostDriver(Driver):
 
     def start(self) -> State:
         arguments = (self.keys.run, self._begun)
-        state = self.seconds.compiled(_init, self.loop, *arguments, static=(self.num_actions,))(*arguments)
+        state = self.programs.compiled(_init, self.loop, *arguments, static=(self.num_actions,))(*arguments)
         return self._go_on(state, state.episode)
 
     def gather(self, state: State, part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
@@ -77,7 +78,7 @@ class HostDriver(Driver):
     ) -> tuple[State, StepRecord, Metrics]:
         del finished  # environments of finished seeds go on with the others
         done: list[tuple[StepRecord, Metrics]] = []
-        with self.seconds.in_loop():
+        with self.programs.in_loop():
             try:
                 for _ in range(iterations or self.iterations):
                     fresh, record = self._roll_out(self.groups.join([run.learned.network for run in state]))
@@ -93,7 +94,7 @@ class HostDriver(Driver):
 
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
         actor = Actor(self.loop.agent, policy)
-        act = functools.partial(self.seconds.compiled_later(play_all, actor), networks, self.keys.evaluation)
+        act = functools.partial(self.programs.compiled_later(play_all, actor), networks, self.keys.evaluation)
 
         def memory_of(first: np.ndarray) -> PyTree:
             blank = jax.vmap(jax.vmap(actor.blank, in_axes=(None, 0)))(networks, jnp.asarray(first))
@@ -174,7 +175,7 @@ class HostDriver(Driver):
         fresh_of, ended_of = ([_rows(each, group.rows) for group in self.groups] for each in (fresh, record.ended))
         arguments = self._keys, state, fresh_of, ended_of
         if not self._learning:
-            compiled = functools.partial(self.seconds.compiled, _learn, self.loop, donate=(1,))
+            compiled = functools.partial(self.programs.compiled, _learn, self.loop, donate=(1,))
             self._learning = [compiled(*of_group) for of_group in zip(*arguments, strict=True)]
 
         def learn_group(learn: Any, *of_group: Any) -> tuple[RunState, Metrics]:
@@ -185,7 +186,6 @@ class HostDriver(Driver):
         return [run for run, _ in done], self.groups.join([metrics for _, metrics in done])
 
     def _no_records(self) -> tuple[StepRecord, Metrics]:
-        """The records of no iteration."""
         counts = self.loop.rollout_steps, self.loop.learner.updates
         steps, updates = (jnp.zeros((len(self.seeds), 0, count)) for count in counts)
         no = steps.astype(bool)
@@ -197,7 +197,6 @@ def _rows(tree: PyTree, rows: int | slice) -> PyTree:
 
 
 def _with_rows(new: Any, old: Any, rows: list[int]) -> np.ndarray:
-    """An array with some rows of an older one."""
     mixed = np.array(new)
     mixed[rows] = np.asarray(old)[rows]
     return mixed
@@ -208,11 +207,10 @@ def _stack(trees: list[PyTree]) -> PyTree:
 
 
 def _init(loop: Loop, num_actions: int, run_key: PRNGKeyArray, observations: Array) -> RunState:
-    """A run before its first step, with the first action of each environment."""
-    keys, actor = start_keys(run_key), Actor(loop.agent, loop.agent.policy)
-    learned = loop.learner.init(keys.network, observations, num_actions)
+    (network_key, _, action_key), actor = start_keys(run_key), Actor(loop.agent, loop.agent.policy)
+    learned = loop.learner.init(network_key, observations, num_actions)
     first = jax.vmap(actor.first, in_axes=(0, None, 0))
-    choice = first(environment_keys(keys.action, observations.shape[0]), learned.network, observations)
+    choice = first(environment_keys(action_key, observations.shape[0]), learned.network, observations)
     zeros = jnp.zeros(observations.shape[0])
     episode = Episode((), observations, choice.action, zeros, zeros.astype(jnp.int32), choice.memory)
     return loop.begin(learned, episode)
@@ -226,5 +224,4 @@ def _begin_rollout(_: None, run_key: PRNGKeyArray, iteration: Array) -> tuple[PR
 def _learn(
     loop: Loop, run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array
 ) -> tuple[RunState, Metrics]:
-    """Stores a rollout, and learns from it."""
     return loop.learn(iteration_keys(run_key, run.iteration)[1], run, (), fresh, ended)

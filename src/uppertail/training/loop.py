@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.learners import Learner, LearnerState, Metrics
@@ -23,22 +23,6 @@ class SeedKeys(NamedTuple):
     evaluation: PRNGKeyArray
 
 
-class StartKeys(NamedTuple):
-    """Keys of a run's beginning: for its network, the first reset and the first action."""
-
-    network: PRNGKeyArray
-    reset: PRNGKeyArray
-    action: PRNGKeyArray
-
-
-class StepKeys(NamedTuple):
-    """Keys of one step: for the environment, a reset if the episode ends there, and the next action."""
-
-    step: PRNGKeyArray
-    reset: PRNGKeyArray
-    action: PRNGKeyArray
-
-
 def seed_keys(seed: int | Int[Array, ""]) -> SeedKeys:
     """The keys of one seed."""
     return SeedKeys(*jax.random.split(jax.random.key(seed), 3))
@@ -48,20 +32,19 @@ all_seed_keys = jax.jit(jax.vmap(seed_keys))
 """The keys of several seeds, every array with a leading axis of seeds."""
 
 
-def start_keys(run_key: PRNGKeyArray) -> StartKeys:
-    """The keys of a run's beginning."""
-    return StartKeys(*jax.random.split(jax.random.fold_in(run_key, 0), 3))
+def start_keys(run_key: PRNGKeyArray) -> Key[Array, "3"]:
+    """The keys of a run's beginning: for its network, the first reset and the first action."""
+    return jax.random.split(jax.random.fold_in(run_key, 0), 3)
 
 
-def iteration_keys(run_key: PRNGKeyArray, iteration: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+def iteration_keys(run_key: PRNGKeyArray, iteration: Int[Array, ""]) -> Key[Array, "2"]:
     """The keys of the next rollout and of its updates, after this many iterations."""
-    act_key, learn_key = jax.random.split(jax.random.fold_in(run_key, iteration + 1))
-    return act_key, learn_key
+    return jax.random.split(jax.random.fold_in(run_key, iteration + 1))
 
 
-def step_keys(rollout_key: PRNGKeyArray, step: int | Int[Array, ""]) -> StepKeys:
-    """The keys of a step of a rollout."""
-    return StepKeys(*jax.random.split(jax.random.fold_in(rollout_key, step), 3))
+def step_keys(rollout_key: PRNGKeyArray, step: int | Int[Array, ""]) -> Key[Array, "3"]:
+    """The keys of a step of a rollout: for the environment, a reset if the episode ends there, and the next action."""
+    return jax.random.split(jax.random.fold_in(rollout_key, step), 3)
 
 
 class Episode(NamedTuple):
@@ -123,7 +106,6 @@ class Loop:
 
     @property
     def agent(self) -> Agent:
-        """The policy that acts, the family and the discount."""
         return self.learner.agent
 
     def iterations_per_chunk(self, steps: int) -> int:
@@ -135,7 +117,6 @@ class Loop:
         return math.ceil(iterations / math.ceil(iterations / most))
 
     def begin(self, learned: LearnerState, episode: PyTree) -> RunState:
-        """A run before its first step."""
         zero, network = jnp.zeros((), jnp.int32), jax.tree.map(jnp.copy, learned.network)
         visit_counts = VisitCounts(*(jnp.zeros(self.counted, jnp.int32) for _ in range(2))) if self.counted else ()
         return RunState(learned, episode, zero, zero, network, visit_counts)

@@ -144,11 +144,9 @@ class Adam:
         return optax.linear_schedule(self.learning_rate, self.learning_rate_end, self.updates)
 
     def init(self, params: PyTree) -> optax.OptState:
-        """The state before the first update."""
         return self._transformation.init(params)
 
     def update(self, updates: PyTree, state: optax.OptState, params: PyTree = None) -> tuple[PyTree, optax.OptState]:
-        """The step that follows from a gradient, and the next state."""
         return self._transformation.update(updates, state, params)
 
     @property

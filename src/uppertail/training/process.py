@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import threadpoolctl
 
 from uppertail.errors import InputError, message_of
 
@@ -50,25 +49,13 @@ def limit_threads(seeds: int) -> None:
     os.environ.setdefault("PJRT_NPROC", str(min(seeds, cores())))
 
 
-def run_inline() -> None:
-    """Makes programs run in the thread that calls them, if JAX has not started: for many programs of microseconds."""
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
-
-
-def one_thread_for_linear_algebra() -> threadpoolctl.threadpool_limits:
-    """Keeps LAPACK to one thread: its threads wait by spinning, which takes 100 times as long on a busy machine."""
-    return threadpoolctl.threadpool_limits(1, "blas")
-
-
 def in_32_bits() -> contextlib.AbstractContextManager[None]:
     """A context in which JAX's numbers have 32 bits, as all results of this project do, despite `jax_enable_x64`."""
     return jax.enable_x64(False)
 
 
-def require_working_jax() -> None:
-    """Refuses to train where JAX is told not to compile, or finds no device."""
-    if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue] - made when JAX is imported
-        raise InputError("JAX is told not to compile (JAX_DISABLE_JIT), but a run is a compiled program: unset it.")
+def require_device() -> None:
+    """Refuses to train where JAX finds no device."""
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:  # an unknown platform, or one without a device here
@@ -98,33 +85,33 @@ class StopRequest(threading.Event):
         return 128 + self.signal_number
 
 
-_stoppable: list[StopRequest] = []
-
-
-def _ask_to_stop(signal_number: int, _: object) -> None:
-    for request in _stoppable:
-        request.signal_number = signal_number
-        request.set()
+_active: list[StopRequest] = []
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[StopRequest]:
     """Yields an event that Ctrl-C and SIGTERM set, instead of KeyboardInterrupt and the end of the process.
 
-    A signal sets the events of all that are nested; a thread gets none. A program's own handler of SIGTERM stays.
+    All that are nested share one; a thread gets one that is never set. A program's own handler of SIGTERM stays.
     """
-    asked = StopRequest()
-    if threading.current_thread() is not threading.main_thread():
+    in_thread = threading.current_thread() is not threading.main_thread()
+    asked = _active[0] if _active and not in_thread else StopRequest()
+    if _active or in_thread:
         yield asked
         return
+
+    def ask(signal_number: int, _: object) -> None:
+        asked.signal_number = signal_number
+        asked.set()
+
     previous = {number: signal.getsignal(number) for number in SIGNALS}
     for number, handler in previous.items():
-        if number == signal.SIGINT or handler in (signal.SIG_DFL, _ask_to_stop):
-            signal.signal(number, _ask_to_stop)
-    _stoppable.append(asked)
+        if number == signal.SIGINT or handler is signal.SIG_DFL:
+            signal.signal(number, ask)
+    _active.append(asked)
     try:
         yield asked
     finally:
-        _stoppable.remove(asked)
+        _active.clear()
         for number, handler in previous.items():
             signal.signal(number, handler)

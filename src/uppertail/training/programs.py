@@ -5,69 +5,124 @@ seed alone keeps its weights in the cache, computes only the branches it takes, 
 run beside it. An accelerator needs large products, so its seeds are batched.
 """
 
+import contextlib
 import copy
 import dataclasses
 import functools
 import itertools
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from uppertail.capacity import require_memory
 from uppertail.training.process import cores
 from uppertail.types import PyTree
 
 MOST = 64  # programs that a process keeps; the one used longest ago goes first
 NUMBERS = {float: np.float32, int: np.int32}  # the types of numbers that can be arguments, and their types in a program
 ALONE = ("cpu",)  # platforms on which each seed runs alone
+LESS = "use fewer seeds, a smaller width, batch_size or rollout_steps, or fewer bins or components"
+"""The remedy if a program needs too much memory."""
+
+_kept: OrderedDict[Any, Any] = OrderedDict()
+_found_on_disk = [0]
 
 
-class Program(NamedTuple):
-    """A compiled program."""
-
-    compiled: Any
-    call: Callable[..., Any]  # the same, with the numbers of its parts
-    is_new: bool  # whether XLA compiled it just now: it was neither in this process nor on disk
+def _count(event: str, **_: Any) -> None:
+    _found_on_disk[0] += event == "/jax/compilation_cache/cache_hits"
 
 
-def compile_program(
-    function: Callable[..., Any],
-    parts: Any,
-    arguments: tuple[PyTree, ...],
-    static: tuple[Any, ...] = (),
-    shared: int = 0,
-    donate: tuple[int, ...] = (),
-) -> Program:
-    """Compiles `function(parts, *static, *arguments)` of one seed for all seeds, or finds it compiled.
+jax.monitoring.register_event_listener(_count)
 
-    The function is defined in a module. Fields of its parts with the metadata `schema.TRACED` are arguments of the
-    program, and `static` are constants. Arguments are arrays, or shapes and types, with a leading axis of seeds, but
-    the first `shared` are the same for all of them; those in `donate` may be overwritten.
+
+class Programs:
+    """The compiled programs of a run, and its seconds: in total, for compilation, in the training loop.
+
+    Attributes:
+        compilations: programs that this process compiled for it; it shares the others with earlier runs.
     """
-    skeleton, numbers = split(parts)
-    key, found, is_new = (function, skeleton, static, _kinds(arguments), shared, donate), _found_on_disk[0], False
-    try:
-        compiled = _programs.pop(key, None)
-    except TypeError:  # a user's part cannot be hashed: nothing is shared
-        compiled, key = None, object()
-    if compiled is None:
 
-        def program(numbers: list[Any], *arguments: PyTree) -> Any:
-            of_seed = functools.partial(function, filled(skeleton, numbers), *static)
-            return over_seeds(of_seed, *arguments, shared=shared)
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.compile = self.training = 0.0
+        self.compilations = 0
 
-        donated = [number + 1 for number in donate]
-        compiled = jax.jit(program, donate_argnums=donated).lower(numbers, *arguments).compile()
-        is_new = _found_on_disk[0] == found
-    _programs[key] = compiled
-    if len(_programs) > MOST:
-        _programs.popitem(last=False)
-    device, *_ = [*jax.tree.leaves(compiled.input_shardings[0]), None]
-    return Program(compiled, functools.partial(compiled, jax.device_put(numbers, device)), is_new)
+    def state(self) -> dict[str, float]:
+        """The times until now, to which a resumed run adds its own."""
+        return {"wall": time.perf_counter() - self.began, "compile": self.compile, "training": self.training}
+
+    def add(self, state: Mapping[str, float]) -> None:
+        self.began -= state["wall"]
+        self.compile += state["compile"]
+        self.training += state["training"]
+
+    def compiled(
+        self,
+        function: Callable[..., Any],
+        parts: Any,
+        *arguments: PyTree,
+        static: tuple[Any, ...] = (),
+        shared: int = 0,
+        donate: tuple[int, ...] = (),
+    ) -> Callable[..., Any]:
+        """Compiles `function(parts, *static, *arguments)` of one seed for all seeds, or finds it compiled.
+
+        The function is defined in a module. Fields of its parts with the metadata `schema.TRACED` are arguments of the
+        program, and `static` are constants. Arguments are arrays, or shapes and types, with a leading axis of seeds,
+        but the first `shared` are the same for all of them; those in `donate` may be overwritten. A program that needs
+        more memory than there is is refused.
+        """
+        began, found = time.perf_counter(), _found_on_disk[0]
+        skeleton, numbers = split(parts)
+        key = (function, skeleton, static, _kinds(arguments), shared, donate)
+        try:
+            compiled = _kept.pop(key, None)
+        except TypeError:  # a user's part cannot be hashed: nothing is shared
+            compiled, key = None, object()
+        if compiled is None:
+
+            def program(numbers: list[Any], *arguments: PyTree) -> Any:
+                of_seed = functools.partial(function, filled(skeleton, numbers), *static)
+                return over_seeds(of_seed, *arguments, shared=shared)
+
+            donated = [number + 1 for number in donate]
+            compiled = jax.jit(program, donate_argnums=donated).lower(numbers, *arguments).compile()
+            self.compilations += _found_on_disk[0] == found
+        _kept[key] = compiled
+        if len(_kept) > MOST:
+            _kept.popitem(last=False)
+        self.compile += time.perf_counter() - began
+        if (needs := compiled.memory_analysis()) is not None:
+            new = needs.temp_size_in_bytes + needs.output_size_in_bytes - needs.alias_size_in_bytes
+            require_memory(new, "A step of this run needs", LESS)
+        device, *_ = [*jax.tree.leaves(compiled.input_shardings[0]), None]
+        return functools.partial(compiled, jax.device_put(numbers, device))
+
+    def compiled_later(self, function: Callable[..., Any], parts: Any, **options: Any) -> Callable[..., Any]:
+        """The same for the arguments of the first call."""
+        program: Callable[..., Any] | None = None
+
+        def call(*arguments: Any) -> Any:
+            nonlocal program
+            program = program or self.compiled(function, parts, *arguments, **options)
+            return program(*arguments)
+
+        return call
+
+    @contextlib.contextmanager
+    def in_loop(self) -> Iterator[None]:
+        """Counts what happens within as time in the training loop, but for what compiles there."""
+        began, compiled = time.perf_counter(), self.compile
+        try:
+            yield
+        finally:
+            self.training += time.perf_counter() - began - (self.compile - compiled)
 
 
 def split(parts: Any) -> tuple[Any, list[Any]]:
@@ -114,17 +169,6 @@ def _kinds(arguments: tuple[PyTree, ...]) -> tuple[Any, ...]:
     leaves, structure = jax.tree.flatten(arguments)
     wanted = ("weak_type", "sharding")
     return structure, *((leaf.shape, leaf.dtype, *(getattr(leaf, name, None) for name in wanted)) for leaf in leaves)
-
-
-_programs: OrderedDict[Any, Any] = OrderedDict()
-_found_on_disk = [0]
-
-
-def _count(event: str, **_: Any) -> None:
-    _found_on_disk[0] += event == "/jax/compilation_cache/cache_hits"
-
-
-jax.monitoring.register_event_listener(_count)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,10 +16,10 @@ from uppertail.encodings import Numbers, ObservationSpace
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.errors import InputError
 from uppertail.networks import EncodedNetwork, Network
-from uppertail.records.distributions import OUTCOMES, PLANE, STARTS, Distributions
+from uppertail.records.distributions import OF_TABLE, PLANE, Distributions
 from uppertail.training.driver import Driver, State
-from uppertail.training.ledger import Stopwatch
 from uppertail.training.loop import Loop, RunState
+from uppertail.training.programs import Programs
 from uppertail.types import PyTree
 
 MOMENTS = 100  # the most moments of a run: enough for 300 million rollouts
@@ -155,10 +155,10 @@ class Recorder:
         self._probes = driver.groups.split((driver.environments if self._table else None, driver.first))
         self._due, self._taken = moments(), dict[int, dict[str, np.ndarray]]()
 
-    def use(self, loop: Loop, seconds: Stopwatch) -> None:
+    def use(self, loop: Loop, programs: Programs) -> None:
         """Takes the loop whose states are recorded; again if the distribution is fitted anew."""
         self.rollout_steps, capture = loop.rollout_steps, Capture.of(loop, self._table, self.pairs, self.plane)
-        self._programs = [seconds.compiled_later(Capture.of_seed, capture) for _ in self.groups]
+        self._programs = [programs.compiled_later(Capture.of_seed, capture) for _ in self.groups]
 
     def pieces(self, iteration: int, count: int) -> list[int]:
         """The lengths of pieces of `count` rollouts after the first ones, so that each moment is the end of one."""
@@ -191,7 +191,6 @@ class Recorder:
         return {f"{at}/{name}": array for at, arrays in self._taken.items() for name, array in arrays.items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Goes back to a checkpoint."""
         self._taken = {}
         for path, array in arrays.items():
             moment, name = path.split("/", 1)
@@ -210,7 +209,7 @@ def with_environment(recorded: Distributions, environments: PyTree, builder: Env
     recorded = dataclasses.replace(recorded, names=names)
     if not fits_table(environments):
         return recorded
-    arrays = {name: getattr(environments, name) for name in (*OUTCOMES, *STARTS)}
+    arrays = {name: getattr(environments, name) for name in OF_TABLE}
     table = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
     return dataclasses.replace(recorded, table=table, rows=builder.rows)
 

@@ -40,8 +40,7 @@ class Rollouts:
         self._episodes, self._steps = episodes, steps
         self._latest: HostStep | None = None
         self._made: list[Columns] = []
-        self._transitions: list[Columns] = []
-        self._records: list[Columns] = []
+        self._done: list[Columns] = []
 
     @property
     def where(self) -> np.ndarray:
@@ -52,9 +51,7 @@ class Rollouts:
     def begins(self) -> Bool[np.ndarray, " envs"]:
         """Where the next action is the first of an episode, by the last step."""
         now = self._latest
-        if now is None:
-            return np.zeros(self._action.shape[0], bool)
-        return now.terminated | now.truncated | ~now.real
+        return np.zeros(len(self._action), bool) if now is None else now.terminated | now.truncated | ~now.real
 
     @property
     def episode(self) -> Episode:
@@ -64,7 +61,6 @@ class Rollouts:
         return Episode((), *now)
 
     def step(self) -> None:
-        """Takes the chosen actions."""
         self._latest = step_host(self.host, self._action, self._moment)
 
     def continue_with(self, actions: Int[np.ndarray, " envs"], exploratory: Bool[np.ndarray, " envs"]) -> None:
@@ -79,7 +75,11 @@ class Rollouts:
         """Takes the oldest `count` transitions; the others wait for the next call."""
         self._settle()
         self.waiting -= count
-        return Transition(*_take_rows(self._transitions, count)), StepRecord(*_take_rows(self._records, count))
+        columns: Columns = tuple(map(np.concatenate, zip(*self._done, strict=True)))
+        self._done = [tuple(column[count:] for column in columns)]
+        taken: Columns = tuple(column[:count] for column in columns)
+        size = len(StepRecord._fields)
+        return Transition(*taken[:-size]), StepRecord(*taken[-size:])
 
     def _settle(self) -> None:
         """Computes transitions, returns and lengths of the steps since the last call."""
@@ -93,8 +93,8 @@ class Rollouts:
         length, self._length = _running_sums(self._length, real.astype(np.int32), ended)
         following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # at an end: the new episode's
         transitions: Columns = observation, action, reward, terminated, after, following
-        self._transitions.append(tuple(column[real] for column in transitions))
-        self._records.append(tuple(column[real] for column in (ended, ret, length, exploratory)))
+        records: Columns = ended, ret, length, exploratory
+        self._done.append(tuple(column[real] for column in (*transitions, *records)))
         self._steps += int(real.sum())
         self._episodes += int(ended.sum())
 
@@ -117,13 +117,6 @@ def _running_sums(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tup
         if over.any():
             start = np.where(over, 0, start).astype(each.dtype)
     return sums, start
-
-
-def _take_rows(blocks: list[Columns], count: int) -> Columns:
-    """Takes the first rows of all blocks together; the others stay, as one block."""
-    columns = tuple(map(np.concatenate, zip(*blocks, strict=True)))
-    blocks[:] = [tuple(column[count:] for column in columns)] if len(columns[0]) > count else []
-    return tuple(column[:count] for column in columns)
 
 
 PLAYED_TOGETHER = 20

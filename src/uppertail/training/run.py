@@ -24,15 +24,18 @@ from uppertail.environments import (
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.networks import Network
-from uppertail.records import describe
+from uppertail.records import RunRecord, describe
+from uppertail.records.distributions import Distributions
 from uppertail.training.compiled import CompiledDriver
 from uppertail.training.driver import Driver, State
 from uppertail.training.host import HostDriver
 from uppertail.training.ledger import Ledger, StartReturn
 from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, resolved, sanity_warnings
-from uppertail.training.process import SMALLER, require_working_jax, run_inline
+from uppertail.training.process import SMALLER, require_device
+from uppertail.training.programs import Programs
 from uppertail.training.recording import Recorder
+from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
@@ -57,8 +60,9 @@ class Run:
         record_over: tuple[int, int] | None = None,
     ) -> None:
         if not builder.compiles:
-            run_inline()  # too late once `require_working_jax` has started JAX
-        require_working_jax()
+            # many programs of microseconds run in the thread that calls them; too late once JAX has started
+            jax.config.update("jax_cpu_enable_async_dispatch", False)
+        require_device()
         if record_over is not None and record is None:
             raise InputError(
                 f"record_over is {list(record_over)}, but nothing is recorded: use --record {DISTRIBUTIONS}, too."
@@ -68,7 +72,8 @@ class Run:
         self.builder = builder
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
-        self.driver = driver_of(builder, self.keys, seeds.tolist(), settings)
+        self.programs = Programs()
+        self.driver = driver_of(builder, self.keys, self.programs, seeds.tolist(), settings)
         try:
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
             self._prepare(method, settings, before or {})
@@ -85,12 +90,12 @@ class Run:
             encoding = driver.observations.encoding(self.builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)
-        self.ledger = Ledger(self.settings, builder.success_return)
+        self.ledger = Ledger(self.settings, builder.success_return, self.programs)
         measured = before.get("measured_returns")
         self._fit(ReturnRange(*measured, known=False) if measured else returns_of(builder, driver, settings.discount))
         self.notes = [*filter(None, [builder.note, found]), *sanity_warnings(self.method, self._encoding)]
         guessed = not self.returns.known and self.returns.low == self.returns.high
-        driver.use(self.loop, self.ledger.seconds, self._refit if guessed else None)
+        driver.use(self.loop, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
 
     def _fit(self, returns: ReturnRange) -> None:
@@ -100,9 +105,9 @@ class Run:
         learner = self.method.learns(self._encoding, settings)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
         self.loop = Loop(learner, settings.steps_per_rollout, settings.episodes, settings.steps, counted)
-        self._start_moments = self.ledger.seconds.compiled_later(_start_moments, self.loop.agent.family)
+        self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
         if self.recorder:
-            self.recorder.use(self.loop, self.ledger.seconds)
+            self.recorder.use(self.loop, self.programs)
 
     def _refit(self, low: float, high: float) -> Loop:
         """Fits the distribution to the first rewards that are not 0, if a random policy saw none.
@@ -112,14 +117,16 @@ class Run:
         self._fit(ReturnRange(low, high, known=False))
         return self.loop
 
-    @property
-    def interface(self) -> Interface:
-        """How a program talks to what was learned."""
+    def result(self, record: RunRecord, networks: Network, distributions: Distributions | None) -> TrainingResult:
+        """What a user gets of the run."""
+        driver = self.driver
         if isinstance(self.builder, GymnasiumBuilder):
-            return self.builder.interface
-        first = self.driver.first[0]
-        read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
-        return Interface(Reading(read, self.driver.observations, first.shape), self.driver.num_actions)
+            interface = self.builder.interface
+        else:
+            first = driver.first[0]
+            read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
+            interface = Interface(Reading(read, driver.observations, first.shape), driver.num_actions)
+        return TrainingResult(record, self.loop.agent, networks, interface, driver.environments, distributions)
 
     def asked(self) -> dict[str, Any]:
         """The parts and settings of the run: the distribution as it is fitted, and the returns it was fitted to."""
@@ -154,7 +161,6 @@ class Run:
         return StartReturn(*map(np.asarray, self._start_moments(networks, self.driver.first)))
 
     def close(self) -> None:
-        """Ends threads, and frees the resources of the environments."""
         self.driver.close()
 
 
@@ -166,17 +172,19 @@ def returns_of(builder: EnvironmentBuilder, driver: Driver, discount: float) -> 
     return named or measure_returns(builder, discount)
 
 
-def driver_of(builder: EnvironmentBuilder, keys: SeedKeys, seeds: list[int], settings: Settings) -> Driver:
+def driver_of(
+    builder: EnvironmentBuilder, keys: SeedKeys, programs: Programs, seeds: list[int], settings: Settings
+) -> Driver:
     """The driver of the environments of all seeds, compiled or stepped by Python."""
     if isinstance(builder, GymnasiumBuilder) and not builder.compiles:
-        return HostDriver(builder, keys, seeds, settings.num_envs)
+        return HostDriver(builder, keys, programs, seeds, settings.num_envs)
     if settings.num_envs > 1:
         never = ", or use --env.compile never" if isinstance(builder, GymnasiumBuilder) else ""
         raise InputError(
             f"num_envs is {settings.num_envs}, but this environment is compiled, where more seeds side by side do the "
             f"same: leave it out{never}."
         )
-    return CompiledDriver(builder, keys)
+    return CompiledDriver(builder, keys, programs)
 
 
 def _start_moments(family: Any, network: Network, observation: Array) -> tuple[Array, Array]:

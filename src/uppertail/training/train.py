@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import threadpoolctl
 
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, builder_of
@@ -15,7 +16,7 @@ from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.policies import ExplorationPolicy, Greedy
-from uppertail.records import RunRecord, locked
+from uppertail.records import RunRecord, locked, write_errors
 from uppertail.replay import Replay
 from uppertail.schema import require_type
 from uppertail.targets import Target
@@ -27,7 +28,6 @@ from uppertail.training.process import (
     in_32_bits,
     interruptible,
     memory_errors,
-    one_thread_for_linear_algebra,
 )
 from uppertail.training.progress import Progress, Stop, updating_line
 from uppertail.training.results import (
@@ -103,8 +103,10 @@ def train(
         for note in run.notes:
             warnings.warn(note, stacklevel=2)
         if checkpoints is not None:
-            checkpoints.make_folder()
-            lock.enter_context(locked(Path(checkpoints.folder)))
+            folder = Path(checkpoints.folder)
+            with write_errors(f"The folder {folder}", "give the checkpoints another one"):
+                folder.mkdir(parents=True, exist_ok=True)
+            lock.enter_context(locked(folder))
         result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints)
     if asked_to_stop.is_set():
         raise TrainingInterrupted(result)
@@ -119,13 +121,14 @@ def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -
     If there are checkpoints, it continues from the last. In the end the run is closed. It raises what `train` raises.
     """
     try:
-        with memory_errors(), one_thread_for_linear_algebra(), interruptible() as asked_to_stop:
+        # LAPACK gets one thread: its threads wait by spinning, which takes 100 times as long on a busy machine
+        with memory_errors(), threadpoolctl.threadpool_limits(1, "blas"), interruptible() as asked_to_stop:
             networks = _train(run, on_chunk, Saver(checkpoints, run) if checkpoints else None, asked_to_stop)
             result = _result(run, networks)
     finally:
         run.close()
     if run.ledger.diverged:
-        raise TrainingDivergedError(*run.ledger.diverged, result)
+        raise TrainingDivergedError(result=result, **run.ledger.diverged)
     if run.ledger.failed:
         raise TrainingFailedError(run.ledger.failed, result)
     return result
@@ -170,14 +173,14 @@ def _result(run: Run, networks: Network) -> TrainingResult:
         episodes=ledger.episodes,
         env_steps=ledger.env_steps,
         greedy_returns=greedy_returns,
-        **{f"{name}_seconds": seconds for name, seconds in ledger.seconds.state().items()},
+        **{f"{name}_seconds": seconds for name, seconds in ledger.programs.state().items()},
         interrupted=interrupted,
-        diverged=None if ledger.diverged is None else dict(zip(("seed", "step"), ledger.diverged, strict=True)),
+        diverged=ledger.diverged,
         failed=ledger.failed,
         hardware=hardware(),
         stopped=ledger.stopped,
         outside_share=ledger.outside_share,
-        compilations=ledger.seconds.compilations,
+        compilations=ledger.programs.compilations,
     )
     recorded = run.recorder and run.recorder.distributions(run.builder, ledger.env_steps)
-    return TrainingResult(record, run.loop.agent, networks, run.interface, run.driver.environments, recorded)
+    return run.result(record, networks, recorded)

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 import jax
 import numpy as np
@@ -48,15 +48,10 @@ class LearnedFile:
         except UnusableCheckpointError as error:
             raise InputError(f"{path} {error}: {AGAIN}.") from error
 
-    @property
-    def digest(self) -> str:
-        """Checksum of the networks."""
-        return checkpoint.digest(self.arrays)
-
     def networks(self, run: Run) -> Network:
         """The networks of a run that was built again; those of another run are refused."""
         try:
-            self.header.require_run(run.asked(), checkpoint.digest(checkpoint.to_named(run.driver.environments)))
+            self.header.require_run(run.asked(), records.digest(checkpoint.to_named(run.driver.environments)))
             return checkpoint.from_named(run.driver.template.network_at_limit, self.arrays)
         except UnusableCheckpointError as error:
             raise InputError(f"{self.path} {error}: {AGAIN}.") from error
@@ -90,13 +85,6 @@ def at_the_end(run: Run, networks: Network, episodes: list[int], steps: int) -> 
     return with_environment(recorded, tables, run.builder)
 
 
-class WatchedEpisode(NamedTuple):
-    """An episode that was watched."""
-
-    ret: float  # undiscounted
-    length: int  # in environment steps
-
-
 def watch(
     run: Run,
     networks: Network,
@@ -105,15 +93,14 @@ def watch(
     environment: WatchedEnvironment,
     episodes: int,
     show: Callable[[Frame, bool], object],
-) -> Iterator[WatchedEpisode]:
-    """Plays episodes of the seed in one row of a run's networks, without further learning.
+) -> Iterator[tuple[float, int]]:
+    """Plays episodes of the seed in one row of a run's networks; yields undiscounted return and length of each.
 
     Where Python steps a run's environments, they begin as the first ones of an evaluation do. `show` is called before
     the first and after each step with the current frame, and whether the episode is over.
     """
-    agent, network, keys = run.loop.agent, jax.tree.map(lambda leaf: leaf[row], networks), run.keys.evaluation[row]
-
-    actor = Actor(agent, policy)
+    actor, keys = Actor(run.loop.agent, policy), run.keys.evaluation[row]
+    network = jax.tree.map(lambda leaf: leaf[row], networks)
     nothing = actor.blank(network, run.driver.first[row])
 
     @jax.jit
@@ -127,9 +114,9 @@ def watch(
         show(environment.frame(), ended)
         while not ended:
             choice = choose(np.int32(episode), np.int32(length), observation, memory)
-            memory = choice.memory
             observation, reward, ended = environment.step(int(choice.action))
+            memory = choice.memory
             ret, length = ret + reward, length + 1
             ended = ended or length == EVALUATION_STEPS
             show(environment.frame(), ended)
-        yield WatchedEpisode(ret, length)
+        yield ret, length
