@@ -114,12 +114,24 @@ class Convolutions(Torso):
         return [(SIDE, SIDE, *pair) for pair in itertools.pairwise((self.shape_below[2], *self.sizes))]
 
     def features(self, encoder: Learned, observation: Array) -> Float[Array, " features"]:
-        image = self.below.features(encoder.below, observation).reshape(1, *self.shape_below)
-        form, strides = ("NHWC", "HWIO", "NHWC"), (self.stride, self.stride)
+        image = self.below.features(encoder.below, observation).reshape(self.shape_below)
         for place, kernels in enumerate(encoder.weights):
-            sums = jax.lax.conv_general_dilated(image, kernels, strides, "SAME", dimension_numbers=form)
-            image = self.layer(encoder, place, sums)
+            image = self.layer(encoder, place, patches(image, self.stride) @ kernels.reshape(-1, kernels.shape[-1]))
         return image.reshape(-1)
+
+
+def patches(image: Float[Array, "rows columns channels"], stride: int) -> Float[Array, "places_down places_across _"]:
+    """The 3x3 pixels that each place of a kernel sees; XLA's own convolution is slow inside of a compiled loop."""
+    places = [math.ceil(side / stride) for side in image.shape[:2]]
+    sizes = [(count - 1) * stride + SIDE for count in places]  # of the image with its padding
+    missing = [max(size - side, 0) for size, side in zip(sizes, image.shape[:2], strict=True)]
+    padded = jnp.pad(image, [*((count // 2, count - count // 2) for count in missing), (0, 0)])
+    ends = [size - SIDE + 1 for size in sizes]
+    shifted = [
+        padded[down : down + ends[0] : stride, across : across + ends[1] : stride]
+        for down, across in itertools.product(range(SIDE), repeat=2)
+    ]
+    return jnp.concatenate(shifted, axis=-1)
 
 
 def usual_kernels(shape: tuple[int, int, int]) -> tuple[int, ...]:
