@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import uppertail as ut
-from uppertail.environments.cartpole_swingup import CartpoleState, SwingUp
+from cartpole_swingup import CartpoleState, CartpoleSwingup, SwingUp
 from uppertail.errors import InputError
 
 KEY = jax.random.key(0)
@@ -20,7 +20,7 @@ CART, POLE, HALF = 1.0, 0.1, 0.5
 
 @functools.cache
 def built(**settings: float) -> SwingUp:
-    return ut.CartpoleSwingup(**settings).build(KEY)  # pyright: ignore[reportArgumentType]
+    return CartpoleSwingup(**settings).build(KEY)  # pyright: ignore[reportArgumentType]
 
 
 def pose(
@@ -129,7 +129,7 @@ def test_it_is_bsuites_own_where_that_is_installed(n: int) -> None:
 @pytest.mark.slow
 def test_it_is_trained_recorded_and_played() -> None:
     settings = ut.Settings(seeds=2, episodes=10, steps=64, width=8, batch_size=16, replay_size=128)
-    result = ut.train(ut.CartpoleSwingup(num_features=16), ut.Gaussian(), ut.UCB(), settings, record="distributions")
+    result = ut.train(CartpoleSwingup(num_features=16), ut.Gaussian(), ut.UCB(), settings, record="distributions")
     assert result.record.env_steps == [64, 64]
     assert np.isfinite(result.record.greedy_returns).all()
     assert result.distributions is not None
@@ -168,7 +168,7 @@ def test_the_pole_can_be_swung_up_and_standing_still_is_free() -> None:
 
     _, ret, over = jax.jit(functools.partial(episode, energy_controller))(KEY)
     assert over
-    assert float(ret) > ut.CartpoleSwingup().success_return
+    assert float(ret) > CartpoleSwingup().success_return
     _, ret, over = jax.jit(functools.partial(episode, lambda state: jnp.int32(1)))(KEY)
     assert over
     assert float(ret) == 0
@@ -191,8 +191,8 @@ def test_returns_lie_in_the_range_that_families_are_fitted_to() -> None:
 )
 def test_bad_settings_get_a_sentence(settings: dict[str, float], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        built_encoding(ut.CartpoleSwingup(**settings))  # pyright: ignore[reportArgumentType]
+        built_encoding(CartpoleSwingup(**settings))  # pyright: ignore[reportArgumentType]
 
 
-def built_encoding(builder: ut.CartpoleSwingup) -> None:
+def built_encoding(builder: CartpoleSwingup) -> None:
     builder.build(KEY).observations.encoding(builder.preferences)

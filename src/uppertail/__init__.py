@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # `as` makes a name public
     from uppertail.encodings import Pixels as Pixels
     from uppertail.encodings import States as States
     from uppertail.environments import Bsuite as Bsuite
-    from uppertail.environments import CartpoleSwingup as CartpoleSwingup
     from uppertail.environments import Chain as Chain
     from uppertail.environments import DeepSea as DeepSea
     from uppertail.environments import Environment as Environment

@@ -56,8 +56,7 @@ PARTS = {
         "Chain",
         _in(
             "uppertail.environments",
-            "Chain DeepSea RichChain RichSea RichLock Toy RiskyArm CartpoleSwingup FrozenLake Gym Gymnax XMiniGrid "
-            "Bsuite",
+            "Chain DeepSea RichChain RichSea RichLock Toy RiskyArm FrozenLake Gym Gymnax XMiniGrid Bsuite",
         ),
     ),
     "distribution": Part(

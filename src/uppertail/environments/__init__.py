@@ -10,7 +10,6 @@ from uppertail.environments.base import (
     require_tables_fit,
     widest_range,
 )
-from uppertail.environments.cartpole_swingup import CartpoleSwingup
 from uppertail.environments.chain import Chain
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.finite import FiniteMDP

@@ -76,19 +76,15 @@ class HostEnvironments:
         self.actions: list[list[int]] = [[] for _ in range(env.num_envs)]
         self.resetting = np.zeros(env.num_envs, bool)
 
-    def reset(self) -> np.ndarray:
-        """The first observation of each environment's first episode."""
-        return self._all_at(0)
-
-    def begin_another(self, episodes: int) -> np.ndarray:
-        """The first observations of new episodes in place of those in progress, after so many have ended."""
-        return self._all_at(max(int(self.episodes.max()), episodes) + 1)
-
-    def _all_at(self, episode: int) -> np.ndarray:
-        """The first observations of the episode of this number."""
+    def reset(self, episode: int = 0) -> np.ndarray:
+        """The first observation of each environment's episode of this number."""
         self.episodes[:], self.resetting[:] = episode, False
         self.actions = [[] for _ in range(self.num_envs)]
         return self._arrays(self.env.reset(seed=self._seeds())[0])
+
+    def begin_another(self, episodes: int) -> np.ndarray:
+        """The first observations of new episodes in place of those in progress, after so many have ended."""
+        return self.reset(max(int(self.episodes.max()), episodes) + 1)
 
     def step(self, actions: Int[np.ndarray, " envs"]) -> HostStep:
         """One step of all of them; an episode that ends is followed by another."""
@@ -124,18 +120,18 @@ class HostEnvironments:
 
         A shorter episode begins later, so that all end at the same step.
         """
-        observation = self.reset()
+        observation, everywhere = self.reset(), np.ones(self.num_envs, bool)
         if not arrays:
             return observation
         self.episodes = arrays["episode"].copy()
-        observation = self._begin(np.ones(self.num_envs, bool))
+        observation = self._begin(everywhere)
         for actions in arrays["actions"].T:
             idle = actions == NONE
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.extend([] if action == NONE else [action])
             after, _, terminated, truncated, _ = self._stepped(np.where(idle, 0, actions))
             if ((terminated | truncated) & ~idle).any():  # none ended at first: the environments behave differently now
-                return self._begin(np.ones(self.num_envs, bool))
+                return self._begin(everywhere)
             observation = self._arrays(after)
             if idle.any():  # these are still waiting for their episode to begin
                 observation = self._begin(idle)

@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from uppertail.encodings import Numbers
-from uppertail.environments.base import Environment, VectorBuilder, discounted_steps
-from uppertail.errors import InputError
-from uppertail.types import TimeStep
+import uppertail as ut
+from uppertail import TimeStep
+from uppertail.environments.base import discounted_steps
 
 CART, POLE, HALF_LENGTH = 1.0, 0.1, 0.5  # masses in kg, and half the pole's length in m
 PUSH, GRAVITY, TIME_STEP = 10.0, 9.8, 0.01  # an action's force in N, free fall in m/s^2, the length of a step in s
@@ -21,7 +20,7 @@ CENTRAL, SLOW = 1.0, 1.0  # a pole is paid for nearer to the center than this, i
 MOVE_COST = 0.1  # of a push
 MAX_TIME, STEPS = 10.0, 1_001  # an episode ends once more than these seconds are over, after so many steps
 INIT_RANGE = 0.05  # how far each number of the first state may be from hanging still at the center
-NUMBERS = Numbers(  # the share of the episode that is over is 1.001 at its last step, as bsuite's
+NUMBERS = ut.Numbers(  # the share of the episode that is over is 1.001 at its last step, as bsuite's
     low=(-1.0, -math.inf, -1.0, -1.0, -math.inf, 0.0, -1.0, -1.0),
     high=(1.0, math.inf, 1.0, 1.0, math.inf, 1.0, 1.0, 1.0),
 )
@@ -51,13 +50,13 @@ class CartpoleState(NamedTuple):
         )
 
 
-class SwingUp(Environment):
+class SwingUp(ut.Environment):
     """One seed's cart and pole; the pole is upright where the cosine of its angle is above `height`."""
 
     height: Float[Array, ""]
 
     @property
-    def observations(self) -> Numbers:
+    def observations(self) -> ut.Numbers:
         return NUMBERS
 
     @property
@@ -93,7 +92,7 @@ class SwingUp(Environment):
 
 
 @dataclasses.dataclass(frozen=True)
-class CartpoleSwingup(VectorBuilder):
+class CartpoleSwingup(ut.VectorBuilder):
     """A pole hangs from a cart: swinging it up and keeping it there earns 1 per step, every push costs a little.
 
     An agent that does not explore deeply learns to stand still, which is free. Actions: push left, nothing, push right.
@@ -104,12 +103,6 @@ class CartpoleSwingup(VectorBuilder):
 
     Args:
         height_threshold: the pole is upright where the cosine of its angle is above this, in [-1, 1).
-
-    Examples:
-        >>> key = jax.random.key(0)
-        >>> world = ut.CartpoleSwingup(height_threshold=0.0).build(key)
-        >>> world.reset(key)[1].observation.shape, world.num_actions
-        ((8,), 3)
     """
 
     height_threshold: float = 0.5
@@ -117,7 +110,7 @@ class CartpoleSwingup(VectorBuilder):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not -1 <= np.float32(self.height_threshold) < 1:
-            raise InputError(
+            raise ut.InputError(
                 f"height_threshold is {self.height_threshold}, but it is the cosine of an angle that a pole must be "
                 "able to exceed: use a number in [-1, 1), in 32 bits; bsuite's are 0 to 0.95."
             )
