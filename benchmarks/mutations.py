@@ -31,8 +31,8 @@ from uppertail.errors import InputError
 from uppertail.records import RunFolder, find_runs, write_text
 from uppertail.reports import groups
 from uppertail.reports.seeds import Seed
+from uppertail.training.checkpoint import LearnedFile
 from uppertail.training.process import hardware
-from uppertail.training.trained import LearnedFile
 
 RUN = "--env.length 4 --seeds 2 --width 4 --hidden_layers 1 --replay_size 256 --batch_size 16 --episodes 80"
 FILES = ("summary.json", "episodes.npz", "distributions.npz", "config.yaml", "networks.safetensors")

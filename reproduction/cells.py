@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from uppertail import records
-from uppertail.training.progress import Progress
+from uppertail.training.ledger import Progress
 
 DOCUMENT, SETTINGS = "document", "asked"
 """The array of a cell's file that holds its document as JSON, and the document's entry for the cell's settings."""

@@ -7,9 +7,8 @@ import pytest
 
 from uppertail import Settings
 from uppertail.learners import Metrics
-from uppertail.training.ledger import Ledger, StartReturn
+from uppertail.training.ledger import Ledger, Progress, StartReturn
 from uppertail.training.loop import StepRecord
-from uppertail.training.progress import Progress
 
 NAN = math.nan
 

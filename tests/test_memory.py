@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from killed import Killed, assert_same, dies_at_chunk
 from uppertail import Checkpoints, FromGymnasium, Gaussian, Gym, Periodic, Prioritized, Settings, train
 from uppertail.agent import Agent
+from uppertail.cli.watch import watch
 from uppertail.encodings import OneHot
 from uppertail.environments import Chain, FiniteMDP, WatchedEnvironment
 from uppertail.learners import Gradients
@@ -31,7 +32,6 @@ from uppertail.training.compiled import CompiledRun
 from uppertail.training.loop import Loop
 from uppertail.training.method import Method
 from uppertail.training.run import Run
-from uppertail.training.trained import watch
 
 MANY = 64
 """Actions, so that two episodes hardly ever hold the same one."""

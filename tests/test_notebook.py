@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import uppertail as ut
-from uppertail.training.progress import updating_line
+from uppertail.training.train import updating_line
 
 
 @pytest.fixture

@@ -68,9 +68,9 @@ if TYPE_CHECKING:  # `as` makes a name public
     from uppertail.targets import RunningMean as RunningMean
     from uppertail.targets import Target as Target
     from uppertail.training.checkpoints import Checkpoints as Checkpoints
+    from uppertail.training.ledger import Progress as Progress
+    from uppertail.training.ledger import Stop as Stop
     from uppertail.training.player import ActionReturns as ActionReturns
-    from uppertail.training.progress import Progress as Progress
-    from uppertail.training.progress import Stop as Stop
     from uppertail.training.results import TrainingDivergedError as TrainingDivergedError
     from uppertail.training.results import TrainingFailedError as TrainingFailedError
     from uppertail.training.results import TrainingInterrupted as TrainingInterrupted
@@ -89,7 +89,7 @@ _HOMES = {
     "uppertail.replay": "Sample",
     "uppertail.training.checkpoints": "Checkpoints",
     "uppertail.training.player": "ActionReturns",
-    "uppertail.training.progress": "Progress Stop",
+    "uppertail.training.ledger": "Progress Stop",
     "uppertail.training.results": "TrainingDivergedError TrainingFailedError TrainingInterrupted TrainingResult",
     "uppertail.training.settings": "Settings",
     "uppertail.training.train": "train",

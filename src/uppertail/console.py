@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
 from uppertail.records import RunRecord, episode_text, median_episode
-from uppertail.training.progress import Progress as TrainingProgress
+from uppertail.training.ledger import Progress as TrainingProgress
 
 
 @contextlib.contextmanager

@@ -16,7 +16,6 @@ from uppertail.records.distributions import Distributions
 from uppertail.reports.details import SPREAD, mixture_density
 from uppertail.reports.groups import environment_label
 from uppertail.reports.seeds import Seed
-from uppertail.training.trained import at_the_end
 
 WIDTH, FINER = 20, 8  # characters of a drawn distribution, and points in each: peaks are narrow
 BLOCKS = "·▁▂▃▄▅▆▇█"
@@ -50,7 +49,7 @@ def _at_the_end(run: RunFolder, step: int | None) -> Distributions:
             "--record distributions."
         )
     with open_run(run.path, trust=None) as opened:
-        return at_the_end(opened.run, opened.networks, run.summary["episodes"], opened.file.header.step)
+        return opened.run.at_the_end(opened.networks, run.summary["episodes"], opened.file.header.step)
 
 
 def _place(seed: Seed, moment: int, state: int | None) -> int:

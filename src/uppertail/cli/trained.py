@@ -19,10 +19,10 @@ from uppertail.networks import Network
 from uppertail.parts import PARTS, class_named
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.schema import require_type
+from uppertail.training.checkpoint import LearnedFile, record_of
 from uppertail.training.process import in_32_bits
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import Run
-from uppertail.training.trained import LearnedFile, record_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

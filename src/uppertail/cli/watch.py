@@ -3,19 +3,27 @@
 import io
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
+from jaxtyping import Array
 from PIL import Image
 
 from uppertail.cli import output_file
 from uppertail.cli.options import Values
 from uppertail.cli.trained import open_run
-from uppertail.environments import Frame
+from uppertail.environments import EVALUATION, Frame, WatchedEnvironment
 from uppertail.errors import InputError
+from uppertail.networks import Network
+from uppertail.policies import ExplorationPolicy
 from uppertail.records import write_bytes, write_errors
+from uppertail.training.acting import Actor, Choice
+from uppertail.training.driver import EVALUATION_STEPS
 from uppertail.training.run import Run
-from uppertail.training.trained import watch
+from uppertail.types import PyTree
 
 MOST_PIXELS = 400_000_000  # of all frames of a GIF, which stay in memory: 1,666 frames of 600 x 400 take 400 MB
 COLORS = 256
@@ -64,6 +72,43 @@ def _row(run: Run, seed: int | None) -> int:
         known = f"the seeds {first} to {first + count - 1}" if count > 1 else f"the seed {first} only"
         raise InputError(f"seed is {seed}, but the run has {known}.")
     return row
+
+
+def watch(
+    run: Run,
+    networks: Network,
+    policy: ExplorationPolicy,
+    row: int,
+    environment: WatchedEnvironment,
+    episodes: int,
+    show: Callable[[Frame, bool], object],
+) -> Iterator[tuple[float, int]]:
+    """Plays episodes of the seed in one row of a run's networks; yields undiscounted return and length of each.
+
+    Where Python steps a run's environments, they begin as the first ones of an evaluation do. `show` is called before
+    the first and after each step with the current frame, and whether the episode is over.
+    """
+    actor, keys = Actor(run.loop.agent, policy), run.keys.evaluation[row]
+    network = jax.tree.map(lambda leaf: leaf[row], networks)
+    nothing = actor.blank(network, run.driver.first[row])
+
+    @jax.jit
+    def choose(episode: Array, step: Array, observation: Array, memory: PyTree) -> Choice:
+        key = jax.random.fold_in(jax.random.fold_in(keys, episode), step)
+        return actor.play(key, network, observation, memory, step == 0)
+
+    for episode in range(episodes):
+        observation = environment.reset(EVALUATION + run.settings.seed + row, episode)
+        ended, ret, length, memory = False, 0.0, 0, nothing
+        show(environment.frame(), ended)
+        while not ended:
+            choice = choose(np.int32(episode), np.int32(length), observation, memory)
+            observation, reward, ended = environment.step(int(choice.action))
+            memory = choice.memory
+            ret, length = ret + reward, length + 1
+            ended = ended or length == EVALUATION_STEPS
+            show(environment.frame(), ended)
+        yield ret, length
 
 
 class Animation:

@@ -14,7 +14,7 @@ from typing import Any, final
 from uppertail.errors import InputError
 from uppertail.records import write_errors
 from uppertail.schema import require_type
-from uppertail.training.progress import Progress
+from uppertail.training.ledger import Progress
 
 
 def metrics(progress: Progress) -> dict[str, float]:

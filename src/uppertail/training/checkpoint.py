@@ -2,9 +2,10 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -12,14 +13,20 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from uppertail.records import NETWORKS, digest, write_bytes
+from uppertail.errors import InputError
+from uppertail.networks import Network
+from uppertail.records import NETWORKS, RunFolder, RunRecord, digest, write_bytes
 from uppertail.training.results import TrainingResult
+from uppertail.training.run import Run
 from uppertail.types import PyTree
 
 FORMAT = 1  # number of the format; a reader refuses every other
 
 HEADER, DIGEST = "uppertail", "sha256"
 """The entries of the file's metadata: the header as JSON, and the checksum of the header and all arrays."""
+
+
+AGAIN = "delete it and resume the run, or train it again"  # the remedy if the file cannot be used
 
 
 class UnusableCheckpointError(Exception):
@@ -90,6 +97,53 @@ def save_networks(folder: Path, result: TrainingResult) -> None:
     seconds = {name: getattr(record, f"{name}_seconds") for name in ("wall", "compile", "training")}
     header = Header(max(record.env_steps), record.asked, environments, record.stopped, seconds, record.hardware)
     write(folder / NETWORKS, header, to_named(result.networks))
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnedFile:
+    """The contents of the file: its path, its header, and the networks of all seeds as named arrays."""
+
+    path: Path
+    header: Header
+    arrays: dict[str, np.ndarray]
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The file in a run's folder; an InputError says why it cannot be used."""
+        path = folder / NETWORKS
+        if not path.is_file():
+            raise InputError(
+                f"The run in {folder} has no {NETWORKS}: train it again, or resume it if it has checkpoints."
+            )
+        try:
+            return cls(path, *read(path))
+        except UnusableCheckpointError as error:
+            raise InputError(f"{path} {error}: {AGAIN}.") from error
+
+    def networks(self, run: Run) -> Network:
+        """The networks of a run that was built again; those of another run are refused."""
+        try:
+            self.header.require_run(run.asked(), digest(to_named(run.driver.environments)))
+            return from_named(run.driver.template.network_at_limit, self.arrays)
+        except UnusableCheckpointError as error:
+            raise InputError(f"{self.path} {error}: {AGAIN}.") from error
+
+
+def record_of(folder: RunFolder, header: Header) -> RunRecord:
+    """The record of a run, from its folder and the header of its networks."""
+    summary, most = folder.summary, header.asked["settings"]["episodes"]
+    return RunRecord(
+        asked=header.asked,
+        success_return=math.inf if folder.success_return is None else folder.success_return,
+        floor_episodes=summary.get("floor_episodes"),
+        episodes=folder.episodes,
+        env_steps=[int(seed.end_steps[-1]) if seed.returns.size >= most else header.step for seed in folder.episodes],
+        greedy_returns=[math.nan if ret is None else ret for ret in summary["final_greedy_return"]],
+        **{f"{name}_seconds": seconds for name, seconds in header.seconds.items()},
+        **{name: summary[name] for name in ("interrupted", "diverged", "stopped", "failed", "hardware")},
+        outside_share=summary["targets_outside_support"],
+        compilations=summary["compilations"],
+    )
 
 
 def to_named(tree: PyTree) -> dict[str, np.ndarray]:

@@ -1,5 +1,6 @@
-"""The host's account of a run: the episodes of each seed, its seconds, and whether and why the run is over."""
+"""The host's account of a run: the episodes of each seed, whether and why the run is over, and what it reports."""
 
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -11,10 +12,91 @@ from uppertail.learners import Metrics
 from uppertail.records import FINAL_WINDOW, Episodes, arrays_of
 from uppertail.training.loop import StepRecord
 from uppertail.training.programs import Programs
-from uppertail.training.progress import Progress
 from uppertail.training.settings import Settings
 
 TARGETS = "targets"  # the array of a checkpoint with `Ledger.updates` and `Ledger.outside`
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a run is, after each chunk. Measurements are means over seeds; NaN where there is nothing to measure.
+
+    Args:
+        episodes: finished episodes of each seed.
+        solved: number of seeds solved so far.
+        success_rate: share of successes among each seed's last 100 episodes, averaged over seeds; NaN where success is
+            not defined.
+        fraction: how much of its limit the slowest seed has used, from 0 to 1.
+        env_steps: environment steps of all seeds together.
+        steps_per_second: environment steps per second of all seeds together.
+        loss: mean loss of the chunk's updates, over the iterations that seeds began before their limit.
+        gradient_norm: mean norm of the gradients, over the same updates.
+        outside: share of the updates' targets whose mean lies outside of the support.
+        exploratory: share of the chunk's actions that were not greedy.
+        mean_return: mean undiscounted return of the last 100 episodes of each seed.
+        mean_length: their mean length.
+        start_mean: mean of the return distribution where a run starts, of the action for which it is highest.
+        start_std: its standard deviation.
+        compilations: programs that this process compiled for the run so far.
+        step: environment steps of each seed.
+        chunk_steps: how many of them this chunk made; 0 if an environment failed before the first.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
+        >>> seen = []
+        >>> def keep(progress: ut.Progress) -> None:
+        ...     seen.append(progress.fraction)
+        >>> result = ut.train(ut.Toy(), settings=small, on_chunk=keep)
+        >>> seen[-1]
+        1.0
+    """
+
+    episodes: list[int]
+    solved: int
+    success_rate: float
+    fraction: float
+    env_steps: int
+    steps_per_second: float
+    loss: float
+    gradient_norm: float
+    outside: float
+    exploratory: float
+    mean_return: float
+    mean_length: float
+    start_mean: float
+    start_std: float
+    compilations: int
+    step: int
+    chunk_steps: int
+
+    @property
+    def text(self) -> str:
+        """How far the run is and how well it does: its successes if they are defined, else its returns."""
+        least = min(self.episodes)
+        if math.isfinite(self.success_rate):
+            doing = f"{self.solved}/{len(self.episodes)} solved, {self.success_rate:.0%} success"
+        else:
+            doing = f"return {self.mean_return:.4g}" if math.isfinite(self.mean_return) else "no episode yet"
+        return f"{doing}, {least} episode{'s'[: least != 1]}, {self.steps_per_second / 1000:.1f}k/s"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stop:
+    """A callback returns it to stop a run; after any other value, the run continues.
+
+    Args:
+        reason: why, for the run's record.
+
+    Examples:
+        >>> import uppertail as ut
+        >>> small = ut.Settings(seeds=2, episodes=100_000, hidden_layers=1, width=16)
+        >>> result = ut.train(ut.Toy(), settings=small, on_chunk=lambda progress: ut.Stop("seen enough"))
+        >>> result.record.summary()["stopped"]
+        'seen enough'
+    """
+
+    reason: str
 
 
 class StartReturn(NamedTuple):

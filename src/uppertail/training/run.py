@@ -34,7 +34,7 @@ from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, resolved, sanity_warnings
 from uppertail.training.process import SMALLER, require_device
 from uppertail.training.programs import Programs
-from uppertail.training.recording import Recorder
+from uppertail.training.recording import Capture, Recorder, fits_table, with_environment
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
@@ -154,6 +154,16 @@ class Run:
         """Records the beginning or the end of the run, if anything is recorded."""
         if self.recorder:
             self.recorder.take(state, self.ledger.iteration, always=True)
+
+    def at_the_end(self, networks: Network, episodes: list[int], steps: int) -> Distributions:
+        """The distributions of a run that recorded none: one moment, after each seed's episodes and so many steps."""
+        tables, first = self.driver.environments, self.driver.first
+        fits = fits_table(tables)
+        capture = Capture(self.loop, fits, all_states=fits, count=tables.num_states if fits else 1)
+        found = jax.jit(jax.vmap(capture.of_network))((None, first), networks)
+        when = {"step": np.full((1, len(episodes)), steps), "episode": np.array([episodes])}
+        recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
+        return with_environment(recorded, tables, self.builder)
 
     def start_returns(self, state: State) -> StartReturn:
         """Mean and standard deviation of the return where each seed's run starts."""

@@ -2,8 +2,10 @@
 
 import contextlib
 import math
+import sys
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from uppertail.replay import Replay
 from uppertail.schema import require_type
 from uppertail.targets import Target
 from uppertail.training.checkpoints import Checkpoints, Saver
+from uppertail.training.ledger import Progress, Stop
 from uppertail.training.method import Method
 from uppertail.training.process import (
     StopRequest,
@@ -29,7 +32,6 @@ from uppertail.training.process import (
     interruptible,
     memory_errors,
 )
-from uppertail.training.progress import Progress, Stop, updating_line
 from uppertail.training.results import (
     TrainingDivergedError,
     TrainingFailedError,
@@ -40,6 +42,7 @@ from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 
 GREEDY_EPISODES = 20
+PAUSE = 0.2  # the fewest seconds between two lines in a notebook
 
 OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
@@ -184,3 +187,32 @@ def _result(run: Run, networks: Network) -> TrainingResult:
     )
     recorded = run.recorder and run.recorder.distributions(run.builder, ledger.env_steps)
     return run.result(record, networks, recorded)
+
+
+def is_notebook() -> bool:
+    """Whether this process is a notebook's kernel; it imports nothing to find out."""
+    return "ipykernel" in sys.modules and sys.modules["IPython"].get_ipython() is not None
+
+
+@contextlib.contextmanager
+def updating_line() -> Iterator[Callable[[Progress], None]]:
+    """Shows that a run compiles; yields the callback that shows its progress instead, and does nothing elsewhere."""
+    if not is_notebook():
+        yield lambda progress: None
+        return
+    from IPython.display import display  # pyright: ignore[reportMissingImports]
+
+    line = display({"text/plain": "compiling"}, raw=True, display_id=True)
+    last, shown = "", time.monotonic()
+
+    def show(progress: Progress) -> None:
+        nonlocal last, shown
+        last = f"{progress.fraction:4.0%}  {progress.text}"
+        if time.monotonic() >= shown + PAUSE:
+            line.update({"text/plain": last}, raw=True)
+            shown = time.monotonic()
+
+    try:
+        yield show
+    finally:
+        line.update({"text/plain": last}, raw=True)
