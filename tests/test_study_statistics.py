@@ -11,7 +11,7 @@ from uppertail.analysis.improvement import (
     improvement,
     ratio_of_times,
 )
-from uppertail.analysis.statistics import percentiles, performance_profile
+from uppertail.analysis.statistics import percentiles
 from uppertail.analysis.survival import Times, growth_exponent, kaplan_meier, median, medians, restricted_means
 
 
@@ -174,15 +174,6 @@ def test_difference_of_means_is_welchs():
     interval = scipy.stats.ttest_ind(b, a, equal_var=False).confidence_interval()
     assert found.value == pytest.approx(b.mean() - a.mean())
     np.testing.assert_allclose((found.low, found.high), interval, atol=0.08)
-
-
-def test_performance_profile_by_hand():
-    thresholds = np.array([0.0, 0.5, 1.0])
-    profile = performance_profile([np.array([0.0, 1.0]), np.array([0.5, 0.5, 0.5, 0.2])], thresholds)
-    np.testing.assert_allclose(profile.value, [1.0, (1 / 2 + 3 / 4) / 2, (1 / 2 + 0) / 2])
-    np.testing.assert_allclose(profile.low[0], 1.0)
-    assert (profile.low <= profile.value).all() and (profile.value <= profile.high).all()
-    np.testing.assert_allclose(profile.high[2], 0.5)
 
 
 def growing(sizes):

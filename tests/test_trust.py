@@ -1,4 +1,4 @@
-"""Whose code runs: reading commands run none, others ask, and only for what is not the user's own."""
+"""Whose code runs: reading commands run none, others want --trust for what is not the user's own."""
 
 import json
 import shutil
@@ -74,19 +74,6 @@ def test_ones_own_run_is_known_by_its_seal(tmp_path: Path, monkeypatch: pytest.M
     write_config(config, "env: mine.Chain\n")
     assert "#" not in config.read_text()
     assert not made_here(tmp_path)
-
-
-@pytest.mark.parametrize("answer", ["y", "n", ""])
-def test_on_a_terminal_it_asks(answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config.yaml").write_text("env: mine.Chain\n")
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", lambda: answer)
-    if answer == "y":
-        trained.require_trust(tmp_path, False)
-    else:
-        with pytest.raises(InputError):
-            trained.require_trust(tmp_path, False)
 
 
 @pytest.mark.parametrize(

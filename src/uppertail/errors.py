@@ -1,7 +1,10 @@
 """Errors in requests, as opposed to defects of the program."""
 
 import difflib
+import importlib
+import importlib.util
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 LONGEST = 200  # the most characters of a value that a sentence shows
 
@@ -23,6 +26,15 @@ def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Raises InputError unless a setting is one of the names that it may have."""
     if value not in choices:
         raise InputError(f"{name} is {short_text(value)}: use one of {join_names(choices)}.")
+
+
+def import_package(package: str, user: str, otherwise: str = "") -> Any:
+    """Imports an optional package for its user; InputError, with another remedy beside it, if it is not installed."""
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:  # a folder of that name beside the program is not the package
+        pip = package.replace("_", "-")
+        raise InputError(f"{user} needs the package {pip}: install it with `pip install {pip}`{otherwise}.")
+    return importlib.import_module(package)
 
 
 def join_names(choices: Sequence[str]) -> str:

@@ -112,9 +112,7 @@ def class_named(part: str, name: Any) -> type:
     shown = printable(name[:200])
     if name not in known.kinds and "." not in name:
         if part == "env" and "-v" in name:
-            raise InputError(
-                f"{shown} is not a class of UpperTail: for an environment of Gymnasium, use --env Gym --env.id {shown}."
-            )
+            raise InputError(f"For {shown}, an environment of Gymnasium, use --env Gym --env.id {shown}.")
         raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, known.kinds, 1)}")
     why = ""
     try:

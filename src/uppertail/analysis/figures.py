@@ -72,9 +72,8 @@ def _render(figure: Figure, name: str, **how: Any) -> bytes:
     try:
         figure.savefig(drawn, **how)
     except Exception as error:  # for example a damaged font or a missing library
-        raise InputError(
-            f"The picture {name} cannot be drawn ({type(error).__name__}: {message_of(error)})."
-        ) from error
+        why = f"{type(error).__name__}: {message_of(error)}"
+        raise InputError(f"The picture {name} cannot be drawn ({why}).") from error
     return drawn.getvalue()
 
 

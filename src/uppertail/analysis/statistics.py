@@ -35,9 +35,9 @@ def bootstrap(samples: Sequence[np.ndarray], statistic: Callable[..., Any]) -> I
     return Interval(statistic(*samples, axis=-1), interval.low, interval.high)
 
 
-def resample(seeds: int, generator: np.random.Generator, resamples: int = RESAMPLES) -> Int[np.ndarray, "_ _"]:
+def resample(seeds: int, generator: np.random.Generator) -> Int[np.ndarray, "_ _"]:
     """Which seeds each resample of a group has: a row for each, after a first row with each seed once."""
-    return np.concatenate([np.arange(seeds)[None], generator.integers(seeds, size=(resamples, seeds))])
+    return np.concatenate([np.arange(seeds)[None], generator.integers(seeds, size=(RESAMPLES, seeds))])
 
 
 def percentiles(estimates: Float[np.ndarray, " resamples"]) -> Interval:
@@ -66,14 +66,3 @@ def learning_curve(
     start = np.maximum(episodes - window, 0)
     curves = np.stack([(total[episodes] - total[start]) / (episodes - start) for total in totals])
     return episodes.astype(np.float64), bootstrap([curves.T], np.mean)
-
-
-def performance_profile(
-    scores: Sequence[Float[np.ndarray, " _"]], thresholds: Float[np.ndarray, " thresholds"]
-) -> Interval:
-    """The share of a method's runs with a score of at least each threshold, mean over environments."""
-
-    def share(*reached: np.ndarray, axis: int) -> Any:
-        return np.mean([each.mean(axis=axis) for each in reached], axis=0)
-
-    return bootstrap([(score >= thresholds[:, None]).astype(np.float64) for score in scores], share)

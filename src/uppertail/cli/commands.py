@@ -30,9 +30,7 @@ class Command:
         values = parse(f"uppertail {self.name}", {**settings, **self.options}, self.parts, arguments)
         if "folder" in values:
             if values.folder is None:
-                raise InputError(
-                    f"Which run? `uppertail {self.name} DIR`, with the folder that `uppertail train` wrote to."
-                )
+                raise InputError(f"Which run? `uppertail {self.name} DIR`, with a folder of `uppertail train`.")
             values["folder"] = Path(values.folder)
         return values
 
@@ -70,7 +68,7 @@ PRESET = "a set of options: paper (the paper's own form) or minigrid (needs --en
 CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
 RECORD_OVER = "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two"
-LOGGER = "besides log.jsonl: tensorboard, wandb, or the import path of your own class; may be given several times"
+LOGGER = "besides log.jsonl: tensorboard, wandb, or the import path of your own class; several: '[tensorboard, wandb]'"
 POLICY = {
     "policy": Option(
         str,
@@ -111,7 +109,7 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
                 "checkpoint_every": Option(int | None, None, CHECKPOINT_EVERY),
                 "record": Option(Literal["distributions"] | None, None, RECORD),
                 "record_over": Option(tuple[int, int] | None, None, RECORD_OVER),
-                "logger": Option(list[str] | str, [], LOGGER, repeats=True),
+                "logger": Option(list[str] | str, [], LOGGER),
                 "out": Option(str, None, "folder for the results (default: runs/NAME)"),
                 "overwrite": flag("replace the results in that folder"),
                 **QUIET,

@@ -53,9 +53,7 @@ def _table(builder: EnvironmentBuilder, seed: int) -> FiniteMDP:
     require_tables_fit(builder, key[None], copies=4)
     mdp = builder.build(key)
     if not isinstance(mdp, FiniteMDP):
-        raise InputError(
-            f"{type(builder).__name__} builds no table of a finite MDP, so its returns cannot be computed exactly."
-        )
+        raise InputError(f"{type(builder).__name__} builds no table of a finite MDP: use an environment that does.")
     return mdp
 
 

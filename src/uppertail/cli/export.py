@@ -44,10 +44,7 @@ def _checked(run: TrainingResult, seed: int, program: Program, policy: Policy) -
         raise InputError(f"The network of seed {seed} holds NaN or infinite numbers: export another --seed.")
     difference, same = np.abs(means - expected).max(), int((actions == run.act(asked, seed=seed)).sum())
     if difference > MOST_DIFFERENCE * max(1e-6, np.abs(expected).max()):
-        raise InputError(
-            f"The file's mean returns differ from the run's by up to {difference:.2g}, so nothing was written: please "
-            "report this."
-        )
+        raise InputError(f"Mean returns of the file and the run differ by {difference:.2g}, so nothing was written.")
     return f"{same:,} of {CHECKED:,} observations get the run's action; mean returns differ by up to {difference:.1g}"
 
 

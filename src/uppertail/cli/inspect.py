@@ -44,10 +44,7 @@ def main(config: Values) -> int:
 def _at_the_end(run: RunFolder, step: int | None) -> Distributions:
     """What the networks give of a run that recorded nothing; code that its folder names never runs."""
     if step is not None:
-        raise InputError(
-            "This run recorded no distributions, so only its end can be looked at: leave --step out, or train with "
-            "--record distributions."
-        )
+        raise InputError("This run recorded no distributions: leave --step out, or train with --record distributions.")
     with open_run(run.path, trust=None) as opened:
         return opened.run.at_the_end(opened.networks, run.summary["episodes"], opened.file.header.step)
 

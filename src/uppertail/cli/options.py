@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import inspect
 import json
-import re
 import sys
 import types
 import typing
@@ -37,7 +36,6 @@ class Option:
     default: Any  # or `REQUIRED`
     text: str
     nargs: int | Literal["?", "*"] = 1  # as in argparse; ? or *: it is given without its name
-    repeats: bool = False  # it may be given several times, and each time adds to a list
 
     def show(self, name: str, parser: argparse._ActionsContainer) -> None:
         """Adds the option to a command's help."""
@@ -166,12 +164,7 @@ def content_of(value: Any) -> Any:
 
 def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iterator[tuple[str, Any]]:
     """What stands on the command line: each option's name, and its value."""
-    if odd := next((each for each in rest if re.match(r"-(?!-|\.?\d)", each)), None):  # -1 and -.5 are values
-        raise InputError(
-            f"{printable(odd)} begins with one dash: write --NAME for an option, and --NAME=VALUE for a value that "
-            "begins with a dash."
-        )
-    unnamed, repeated = list[str](), dict[str, list[Any]]()
+    unnamed = list[str]()
     while rest:
         argument = rest.pop(0)
         if not argument.startswith("--"):
@@ -184,12 +177,7 @@ def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iter
         if count != 1 and (equals or len(found) != count):
             amount = f"{count} values" if count else "no value"
             raise InputError(f"--{name} takes {amount}: write --{name}{' VALUE' * count}.")
-        if option and option.repeats:
-            items = content_of("".join(found))
-            repeated[name] = [*repeated.get(name, []), *(items if isinstance(items, list) else found)]
-            yield name, repeated[name]
-        else:
-            yield name, "".join(found) if count == 1 else found or True
+        yield name, "".join(found) if count == 1 else found or True
     for name, option in options.items():
         if unnamed and option.nargs in ("?", "*"):
             yield name, unnamed.pop(0) if option.nargs == "?" else [unnamed.pop(0) for _ in [*unnamed]]

@@ -23,10 +23,7 @@ def figures() -> dict[str, str]:
 def main(config: Values) -> int:
     """Runs the command."""
     if not (names := [*figures()]):
-        raise InputError(
-            "`uppertail reproduce` needs the source checkout, whose folder `reproduction` is not installed: clone the "
-            "repository, and install it with `pip install --editable .`."
-        )
+        raise InputError("`uppertail reproduce` needs the source checkout: run `pip install --editable .` in it.")
     if config.name is None:
         raise InputError(f"Which figure? `uppertail reproduce NAME`, with one of {', '.join(names)}.")
     if config.name not in names:

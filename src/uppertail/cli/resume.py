@@ -54,10 +54,7 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: S
     loggers, checkpoints = request.loggers(folder), request.checkpoints(folder)
     files = checkpoints.files()
     if not files and (checkpoints.every is None or steps is not None):
-        raise InputError(
-            f"The run in {folder} has no checkpoints to go on from: `uppertail train --checkpoint_every N` makes them, "
-            "every N environment steps."
-        )
+        raise InputError(f"The run in {folder} has no checkpoints: `uppertail train --checkpoint_every N` makes them.")
     if not quiet:
         print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
     run = request.run(checkpoints.asked())
@@ -71,9 +68,6 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: S
 def _require_longer(before: int | None, steps: int, folder: Path) -> None:
     """Refuses a limit that is not beyond the one that the run has."""
     if before is None:
-        raise InputError(
-            f"The run in {folder} has no limit of steps that could be raised: it ends with its episodes. Train again "
-            "with more of them."
-        )
+        raise InputError(f"The run in {folder} has no limit of steps to raise: train again with more episodes.")
     if steps <= before:
         raise InputError(f"steps is {steps}, but the run in {folder} already goes to step {before}: use more.")

@@ -113,9 +113,7 @@ def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, An
         found[cell.name] = settings
         saved = settings_of(place)
         if other := None if saved is None else next(differences(saved, settings), None):
-            raise InputError(
-                f"The cell folder {place} has other settings ({other}): choose another --out, or remove it."
-            )
+            raise InputError(f"The folder {place} has other settings ({other}): choose another --out, or remove it.")
     return found
 
 

@@ -143,10 +143,7 @@ def train(
             raise
         _write(folder, result, label)
     if not any(seed.returns.size for seed in result.record.episodes):
-        complain(
-            f"No episode ended in {max(result.record.env_steps):,} steps, so there are no returns: train longer, or "
-            "set a time limit."
-        )
+        complain(f"No episode ended in {max(result.record.env_steps):,} steps: train longer, or set a time limit.")
     if remark := result.networks.remark():
         complain(remark)
     if result.record.interrupted and not quiet:

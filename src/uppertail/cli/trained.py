@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,10 +37,8 @@ class TrainedRun:
         """Refuses networks of these seeds that hold NaN or infinite numbers."""
         for row in range(*rows.indices(self.run.settings.seeds)):
             if not all(np.isfinite(weight[row]).all() for weight in map(np.asarray, jax.tree.leaves(self.networks))):
-                raise InputError(
-                    f"The network of seed {self.run.settings.seed + row} holds NaN or infinite numbers, so there is "
-                    "nothing to play with: train again with a lower learning_rate or gradient_clip."
-                )
+                seed, remedy = self.run.settings.seed + row, "train again with a lower learning_rate or gradient_clip"
+                raise InputError(f"The network of seed {seed} holds NaN or infinite numbers: {remedy}.")
 
 
 @contextlib.contextmanager
@@ -108,10 +105,6 @@ def require_trust(folder: Path, trust: bool | None) -> None:
     what = f"The run in {folder} names code that is not UpperTail's or Gymnasium's ({printable(', '.join(named[:5]))})"
     if trust is None:
         raise InputError(f"{what}, and this command runs none: train with --record distributions, which it then reads.")
-    if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
-        print(f"{what}, and you did not make it on this machine. Run that code? [y/N] ", end="", file=sys.stderr)
-        if input().strip().lower() in ("y", "yes"):
-            return
     raise InputError(
         f"{what}, and you did not make it on this machine: read that code, then add --trust (in Python, trust=True)."
     )

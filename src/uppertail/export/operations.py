@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from uppertail.errors import InputError
+from uppertail.errors import import_package
 from uppertail.export import loader
 
 
@@ -100,13 +100,10 @@ def numpy_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Polic
 
 def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy]:
     """An ONNX model, and the policy as ONNX's reference computes it."""
-    try:
-        from onnx import TensorProto, checker, helper, numpy_helper
-        from onnx.reference import ReferenceEvaluator
-    except ImportError as error:
-        raise InputError(
-            "An ONNX file needs the package onnx: run `pip install onnx`, or export to a file that ends in .npz."
-        ) from error
+    import_package("onnx", "An ONNX file", ", or export to a file that ends in .npz")
+    from onnx import TensorProto, checker, helper, numpy_helper
+    from onnx.reference import ReferenceEvaluator
+
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(program.type))
     inputs = helper.make_tensor_value_info("observation", kind, ["n", *program.low.shape])
     outputs = [

@@ -1,8 +1,6 @@
 """Loggers by their names: TensorBoard, Weights & Biases, or a class of one's own. Only it imports their packages."""
 
 import importlib
-import importlib.util
-import inspect
 import math
 import os
 import pydoc
@@ -14,7 +12,7 @@ from typing import Any, final
 
 import yaml
 
-from uppertail.errors import InputError, message_of, nearest
+from uppertail.errors import InputError, import_package, message_of, nearest
 from uppertail.loggers.base import Logger
 from uppertail.records import CONFIG, TENSORBOARD, WANDB_ID, write_text
 
@@ -27,7 +25,7 @@ class TensorBoard(Logger):
     """
 
     def __init__(self, folder: Path | str) -> None:
-        _import("tensorboardX", "tensorboard")
+        import_package("tensorboardX", "The logger tensorboard")
         self.folder = Path(folder)
         # SummaryWriter's own writer, without its queue, which a killed process would lose
         self._files: Any = importlib.import_module("tensorboardX.event_file_writer")
@@ -64,7 +62,7 @@ class WandB(Logger):
     """
 
     def __init__(self, folder: Path | str, **options: Any) -> None:
-        self._wandb: Any = _import("wandb", "wandb")
+        self._wandb: Any = import_package("wandb", "The logger wandb")
         self.folder = Path(folder)
         self._run: Any = None
         self.options = {"project": os.environ.get("WANDB_PROJECT", "uppertail"), **options}
@@ -98,14 +96,6 @@ class WandB(Logger):
             ) from error
 
 
-def _import(package: str, logger: str) -> Any:
-    """Imports the package of a logger, or says how to install it."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:  # a folder of that name beside the program is not the package
-        raise InputError(f"The logger {logger} needs {package}: install it with `pip install {package}`.")
-    return importlib.import_module(package)
-
-
 def _finite(numbers: Mapping[str, float]) -> dict[str, float]:
     return {name: number for name, number in numbers.items() if math.isfinite(number)}
 
@@ -129,9 +119,11 @@ def named(name: str, folder: Path) -> Logger:
         True
     """
     try:
-        kind: Any = LOGGERS.get(name) or ("." in name and pydoc.locate(name))
-        if name in LOGGERS or (inspect.isclass(kind) and issubclass(kind, Logger)):
-            return kind(folder)
+        if name in LOGGERS:
+            return LOGGERS[name](folder)
+        kind = pydoc.locate(name) if "." in name else None
+        if isinstance(kind, type) and issubclass(kind, Logger):
+            return kind(folder)  # pyright: ignore[reportCallIssue]
     except pydoc.ErrorDuringImport as error:
         raise InputError(f"The logger {name} cannot be imported ({error.value}): correct it there.") from error
     except TypeError as error:  # an abstract class, or other arguments

@@ -86,9 +86,7 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
     if states and recorded.of_states:
         highest = int(recorded.states.max())
         if wrong := [state for state in states if not 0 <= state <= highest]:
-            raise InputError(
-                f"State {wrong[0]} is not among those recorded of {run.path.name}: give one from 0 to {highest}."
-            )
+            raise InputError(f"State {wrong[0]} is not among those recorded of {run.path.name}: use 0 to {highest}.")
     solved, success = run.summary["solved_episode"], run.summary["first_success_episode"]
     order = sorted(range(len(run.seeds)), key=lambda row: np.inf if solved[row] is None else solved[row])
     found = []

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from uppertail.studies.definition import Definition
 from uppertail.studies.folder import StudyFolder, finished_run, settings_of
 
 SIGNIFICANT = 0.05
+ENTRIES = ("episodes", "final_return", *TIMES.values())  # of summary.json, which are compared
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,16 +31,12 @@ class Sample:
     final_return: Float[np.ndarray, " seeds"]
 
     @classmethod
-    def of(cls, runs: Iterable[RunFolder]) -> "Sample":
+    def of(cls, runs: Sequence[RunFolder]) -> "Sample":
         """The seeds of one or several runs."""
-        each = [run.summary for run in runs]
-        last = [max(1, count) for run in each for count in run["episodes"]]
-        times = {
-            metric: Times.of([episode for run in each for episode in run[entry]], last)
-            for metric, entry in TIMES.items()
-        }
-        returns = [value for run in each for value in run["final_return"] if value is not None]
-        return cls(times, np.array(returns, np.float64))
+        all_of = {name: [each for run in runs for each in run.summary[name]] for name in ENTRIES}
+        last = [max(1, count) for count in all_of["episodes"]]
+        times = {metric: Times.of(all_of[entry], last) for metric, entry in TIMES.items()}
+        return cls(times, np.array([each for each in all_of["final_return"] if each is not None], np.float64))
 
 
 def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample], list[str]]:
@@ -53,7 +50,7 @@ def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample]
         if (run := finished_run(folder)) is None:
             left_out.append(folder.name)
         else:
-            environments.setdefault(key(environment_of(_settings(folder))), []).append(run)
+            environments.setdefault(key(environment_of(run.config or {})), []).append(run)
     if not environments:
         raise InputError(f"There is no finished run in {what}: {', '.join(left_out) or 'it has no cells'}.")
     return {name: Sample.of(found) for name, found in environments.items()}, left_out
@@ -129,11 +126,5 @@ def _cells(what: str, study: StudyFolder) -> list[Path]:
 
 def _options(study: StudyFolder, cell: Cell) -> Mapping[str, Any]:
     """A cell's options; with defaults, where it has begun."""
-    folder, options = study.cell(cell), {**cell.options, **cell.varying}
-    return {**(_settings(folder) if (folder / CONFIG).is_file() else {}), **options, NAME: options.get(NAME)}
-
-
-def _settings(folder: Path) -> dict[str, Any]:
-    if (settings := settings_of(folder)) is None:
-        raise InputError(f"{folder / CONFIG} cannot be read: restore it from a copy.")
-    return settings
+    options = {**cell.options, **cell.varying}
+    return {**(settings_of(study.cell(cell)) or {}), **options, NAME: options.get(NAME)}

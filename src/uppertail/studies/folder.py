@@ -69,10 +69,7 @@ class StudyFolder:
             if not self.path.exists():
                 return False
             if not self.path.is_dir() or (not self.definition.is_file() and any(self.path.iterdir())):
-                raise InputError(
-                    f"The output {self.path} exists and is not a study's folder (it has no {STUDY}): "
-                    "choose another --out."
-                )
+                raise InputError(f"The output {self.path} exists and is not a study's folder: choose another --out.")
             return self.definition.is_file()
 
     def make(self, definition: Definition) -> None:

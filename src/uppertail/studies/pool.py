@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import importlib
 import itertools
 import logging
 import os
@@ -12,19 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from uppertail.errors import InputError, message_of
+from uppertail.errors import InputError, import_package, message_of
 from uppertail.studies.cells import LOSSES, LOST, Cell, Outcome
 from uppertail.studies.folder import StudyFolder, checksums, finished_run
 from uppertail.studies.search import Pruner, Space, TrialPrunedError
 
-SETTINGS = {
-    "PJRT_NPROC": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-    "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
-}
+SETTINGS = dict.fromkeys(("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+SETTINGS |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "DASK_DISTRIBUTED__WORKER__DAEMON": "False"}
 """A worker has one thread of work, shares an accelerator, and may start processes, as some environments do."""
 JOBS = {"cores": 1, "memory": "4GB", "walltime": "04:00:00", "job_name": "uppertail"}  # a job's parameters by default
 DEATHS = 30  # Dask counts a worker's death against cells that only waited for it, too; see StudyFolder.begin
@@ -47,9 +42,7 @@ class Work:
         """Runs a cell, unless it has ended: each ends once, whoever works on it."""
         study = StudyFolder(self.folder)
         if not study.definition.is_file():
-            raise InputError(
-                f"there is no study in {self.folder} on this machine: use a folder that all workers share."
-            )
+            raise InputError(f"there is no study in {self.folder} on this machine: use a folder that all share.")
         with study.working_on(cell.name):
             outcome = study.outcome(cell.name)
             if outcome is None:
@@ -124,22 +117,14 @@ def _outcome(future: Any) -> Outcome:
 def connected(
     workers: int, scheduler: str | None, launcher: str, jobs: Mapping[str, Any], folder: Path
 ) -> Iterator[Any]:
-    """Yields a client of Dask whose workers are started here and ended again, or are those of a running scheduler.
+    """Yields a client of Dask whose workers are started and ended again, or are those of a running scheduler.
 
-    The launcher is here, for processes of this machine, or slurm, pbs, lsf or sge, for jobs with these parameters of
-    the class in dask_jobqueue, whose output goes into a folder.
+    The launcher is here, for processes of this machine, or slurm, pbs, lsf or sge, for jobs with these parameters.
     """
-    try:
-        import dask.config
-        import distributed
-    except ImportError as error:
-        raise InputError(
-            "More than one worker needs the package distributed: install it with `pip install distributed`, or "
-            "use --workers 1."
-        ) from error
+    distributed = import_package("distributed", "More than one worker", ", or use --workers 1")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # a worker that dies is Dask's to replace
     asked = {"distributed.scheduler.allowed-failures": DEATHS, "distributed.worker.daemon": False}
-    with dask.config.set(asked), contextlib.ExitStack() as stack:
+    with importlib.import_module("dask.config").set(asked), contextlib.ExitStack() as stack:
         try:
             if scheduler is not None:
                 place = scheduler
@@ -167,13 +152,7 @@ def _processes(workers: int) -> Any:
 
 def _jobs(launcher: str, workers: int, parameters: Mapping[str, Any], folder: Path) -> Any:
     """A cluster whose workers are jobs; one that ends, at its time limit or otherwise, is replaced."""
-    try:
-        import dask_jobqueue  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise InputError(
-            f"The launcher {launcher} needs the package dask-jobqueue: install it with `pip install dask-jobqueue`."
-        ) from error
-    cluster_class = getattr(dask_jobqueue, f"{launcher.upper()}Cluster")
+    cluster_class = getattr(import_package("dask_jobqueue", f"The launcher {launcher}"), f"{launcher.upper()}Cluster")
     command = cluster_class.job_cls.submit_command
     if shutil.which(command) is None:
         raise InputError(f"There is no {command} here: run the command where it works, or use --workers.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from uppertail.errors import InputError, message_of, require_choice
+from uppertail.errors import InputError, import_package, message_of, require_choice
 from uppertail.records import RunFolder
 from uppertail.studies.cells import FINAL_RETURN, TIMES, Cell, Outcome
 
@@ -29,10 +29,7 @@ class Space:
     @classmethod
     def of(cls, document: Mapping[str, Any], base: Mapping[str, Any], search: Mapping[str, Any]) -> "Space":
         """The search in a study's file."""
-        try:
-            import optuna  # noqa: F401  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise InputError("a search needs the package optuna: install it with `pip install optuna`.") from error
+        import_package("optuna", "a search")
         if other := [key for key in ("grid", "cells") if key in document]:
             raise InputError(f"it has search and {other[0]}: leave one of them out.")
         trials, metric = document.get("trials"), document.get("metric", FINAL_RETURN)

@@ -4,19 +4,16 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from uppertail.analysis.statistics import mean_interval, performance_profile, share_interval
-from uppertail.analysis.survival import growth_exponent, kaplan_meier, median
+from uppertail.analysis.statistics import mean_interval, share_interval
+from uppertail.analysis.survival import growth_exponent, median
 from uppertail.records import RunFolder
 from uppertail.studies.cells import ENVIRONMENT, TIMES, Outcome, environment_of, key, method_of
 from uppertail.studies.comparison import Sample, compare
 from uppertail.studies.definition import Definition
 
 SIZES = ("env.length", "env.size")  # options over which the growth of episodes is fitted
-THRESHOLDS = 101
 
-Settings = Mapping[str, Mapping[str, Any]]  # the flat settings of each cell
+Settings = Mapping[str, Mapping[str, Any]]  # the settings of each cell
 
 
 def summary(
@@ -36,10 +33,13 @@ def summary(
         }
         for cell in definition.cells
     ]
-    samples = _samples(environments, methods, results)
+    runs: dict[str, dict[str, list[RunFolder]]] = {}
+    for name, run in results.items():
+        runs.setdefault(methods[name], {}).setdefault(environments[name], []).append(run)
+    samples = {name: {env: Sample.of(found) for env, found in each.items()} for name, each in runs.items()}
     return {
         "cells": cells,
-        "methods": [{"method": name, **_profile(each, samples)} for name, each in samples.items()],
+        "methods": [{"method": name, "environments": list(each)} for name, each in samples.items()],
         "growth": _growth(settings, methods, results),
         "improvement": [
             {"a": a, "b": b, **compare(samples[a], samples[b])}
@@ -57,10 +57,6 @@ def _numbers(run: RunFolder) -> dict[str, Any]:
             **dict(zip(("median", "low", "high"), median(seen), strict=True)),
             "seeds": int(seen.happened.sum()),
             "share": share_interval(seen.happened.tolist()),
-            "kaplan_meier": {
-                name: [None if np.isnan(number) else round(float(number), 6) for number in column]
-                for name, column in kaplan_meier(seen)._asdict().items()
-            },
         }
     values = sample.final_return.tolist()
     numbers["final_return"] = dict(zip(("mean", "low", "high"), mean_interval(values), strict=True)) if values else None
@@ -80,29 +76,6 @@ def _labels(definition: Definition, settings: Settings) -> tuple[dict[str, str],
             free = label if label not in labels.values() else cell.name
             found[cell.name] = labels.setdefault(key(part), free)
     return environments, methods
-
-
-def _samples(
-    environments: Mapping[str, str], methods: Mapping[str, str], results: Mapping[str, RunFolder]
-) -> dict[str, dict[str, Sample]]:
-    """The seeds of each method in each environment."""
-    groups: dict[str, dict[str, list[RunFolder]]] = {}
-    for name, result in results.items():
-        groups.setdefault(methods[name], {}).setdefault(environments[name], []).append(result)
-    return {name: {env: Sample.of(found) for env, found in each.items()} for name, each in groups.items()}
-
-
-def _profile(each: Mapping[str, Sample], samples: Mapping[str, Mapping[str, Sample]]) -> dict[str, Any]:
-    """Share of a method's runs with a final return of at least each of about a hundred thresholds."""
-    every = np.concatenate([sample.final_return for method in samples.values() for sample in method.values()])
-    own = [sample.final_return for sample in each.values() if sample.final_return.size]
-    document: dict[str, Any] = {"environments": list(each)}
-    if own:
-        thresholds = np.unique(np.linspace(every.min(), every.max(), THRESHOLDS))
-        share, low, high = performance_profile(own, thresholds)
-        profile = {"thresholds": thresholds, "share": share, "low": low, "high": high}
-        document["profile"] = {name: np.round(column, 6).tolist() for name, column in profile.items()}
-    return document
 
 
 def _growth(settings: Settings, methods: Mapping[str, str], results: Mapping[str, RunFolder]) -> list[dict[str, Any]]:
