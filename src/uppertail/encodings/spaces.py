@@ -1,93 +1,15 @@
-"""What an environment's observations are, and how they enter the network; the one place that settles it."""
+"""Observations that are no states: hashes, vectors of numbers and images."""
 
-import abc
 import dataclasses
-from typing import Literal
 
 import numpy as np
 
-from uppertail.encodings.base import STATE_ENCODINGS, Encoding, StateEncoding
+from uppertail.encodings.base import Encoding, ObservationSpace, Preferences, Scaling
 from uppertail.encodings.hashed import Hashed, HashedNumbers
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
 from uppertail.encodings.vector import Image, Vector
-from uppertail.errors import InputError, require_choice
-
-Scaling = Literal["auto", "declared", "running"]  # the names of `--env.scaling`
-Features = Literal["auto", "random", "scaled", "hashed"]  # the names of `--env.features`
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class VectorSettings:
-    """How vectors of numbers enter the network.
-
-    Args:
-        scaling: by which bounds other observations are brought to [-1, 1]: auto (those seen so far for a Box, else
-            those declared), declared or running (those seen so far).
-        features: how numbers enter the network: random (features that only nearby observations share), scaled (as they
-            are; add --bias true), hashed (each different vector is a state of its own) or auto (random where there is a
-            Box; integers that have at most 4,096 values together are one state; with least squares, hashed where those
-            of a random policy repeat).
-        num_features: how many random features, or states where there is a radius.
-        length_scale: distance between observations, as root mean square over the numbers in [-1, 1], beyond which they
-            share little.
-        feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
-            its own from them.
-        radius: two observations within this distance, as root mean square over their numbers as they are, show one
-            state, and others are told apart, so that noise is averaged away; null: they stay numbers.
-        hash_size: with hashed, slots of the hash table, one for each different observation; rounded up to a power of 2.
-        left_out: places, from 0, of numbers that count for nothing; null: none, or with least squares those that told
-            nothing of what came next in steps of a random policy.
-    """
-
-    scaling: Scaling = "auto"
-    features: Features = "auto"
-    num_features: int = 300
-    length_scale: float = 1.0
-    feature_norm: float = 1.0
-    radius: float | None = None
-    hash_size: int = 4096
-    left_out: tuple[int, ...] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Preferences:
-    """The user's choices of how observations enter the network."""
-
-    states: StateEncoding = "one_hot"
-    vectors: VectorSettings = VectorSettings()
-
-
-class ObservationSpace(abc.ABC):
-    """What an environment's observations are. A space is a frozen dataclass.
-
-    Examples:
-        >>> [issubclass(kind, ut.ObservationSpace) for kind in (ut.States, ut.Numbers, ut.Pixels)]
-        [True, True, True]
-    """
-
-    @abc.abstractmethod
-    def encoding(self, preferences: Preferences) -> Encoding:
-        """How an observation enters the network; InputError if the preferences cannot be met."""
-
-
-@dataclasses.dataclass(frozen=True)
-class States(ObservationSpace):
-    """An integer state.
-
-    Args:
-        count: number of states.
-
-    Examples:
-        >>> ut.States(count=5)
-        States(count=5)
-    """
-
-    count: int
-
-    def encoding(self, preferences: Preferences) -> Encoding:
-        require_choice("encoding", preferences.states, list(STATE_ENCODINGS))
-        return STATE_ENCODINGS[preferences.states](self.count)
+from uppertail.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)

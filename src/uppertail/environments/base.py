@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from uppertail.capacity import require_memory, size_of
 from uppertail.encodings import ObservationSpace, Preferences, VectorSettings
-from uppertail.encodings.spaces import StateEncoding
+from uppertail.encodings.base import StateEncoding
 from uppertail.errors import InputError
 from uppertail.schema import settle
 from uppertail.types import PyTree, ReturnRange, TimeStep
