@@ -4,15 +4,22 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from uppertail.analysis.improvement import (
+from uppertail.analysis.statistics import (
+    Times,
+    growth_exponent,
+    kaplan_meier,
+    median,
+    medians,
+    percentiles,
+    restricted_means,
+)
+from uppertail.studies.comparison import (
     difference_of_means,
     earlier_is_better,
     higher_is_better,
     improvement,
     ratio_of_times,
 )
-from uppertail.analysis.statistics import percentiles
-from uppertail.analysis.survival import Times, growth_exponent, kaplan_meier, median, medians, restricted_means
 
 
 def times(*at):

@@ -1,17 +1,21 @@
-"""Statistics over seeds, with intervals."""
+"""Statistics over seeds, with intervals; of times, too, where some seeds were last seen before."""
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.stats
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from uppertail.records import Episodes
 
 CONFIDENCE = 0.95
 QUANTILES = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 RESAMPLES = 2000
+
+Rows = Float[np.ndarray, "resamples seeds"]
+Picks = Int[np.ndarray, "resamples seeds"]  # the seeds of each resample
 
 
 class Interval(NamedTuple):
@@ -66,3 +70,88 @@ def learning_curve(
     start = np.maximum(episodes - window, 0)
     curves = np.stack([(total[episodes] - total[start]) / (episodes - start) for total in totals])
     return episodes.astype(np.float64), bootstrap([curves.T], np.mean)
+
+
+class Times(NamedTuple):
+    """When something happened to each seed; a seed to which it had not happened is censored."""
+
+    at: Float[np.ndarray, " seeds"]  # the time of each seed, such as an episode
+    happened: Bool[np.ndarray, " seeds"]  # whether it happened at that time; otherwise the seed was last seen then
+
+    @classmethod
+    def of(cls, found: Sequence[float | None], last: Sequence[int]) -> Self:
+        """From the time of each seed, None where it did not happen, and from when each was last seen."""
+        at = [float(end if each is None else each) for each, end in zip(found, last, strict=True)]
+        return cls(np.array(at), np.array([each is not None for each in found]))
+
+
+class Survival(NamedTuple):
+    """The Kaplan-Meier estimate: for how many seeds it has not happened yet."""
+
+    times: Float[np.ndarray, " events"]  # the times at which it happened, in order
+    share: Float[np.ndarray, " events"]  # share of the seeds to which it has not happened, from each time on
+    low: Float[np.ndarray, " events"]  # its 95% interval: Greenwood's variance, on the log-log scale
+    high: Float[np.ndarray, " events"]
+
+
+def kaplan_meier(seen: Times) -> Survival:
+    """The estimate of Kaplan and Meier (1958), by SciPy; no interval where the share is 0."""
+    times = np.unique(seen.at[seen.happened])
+    data = scipy.stats.CensoredData(seen.at[seen.happened], right=seen.at[~seen.happened])
+    estimate = scipy.stats.ecdf(data).sf
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # it warns where there is no interval
+        band = estimate.confidence_interval(CONFIDENCE, method="log-log")
+    share, low, high = (np.asarray(curve.evaluate(times)) for curve in (estimate, band.low, band.high))
+    return Survival(times, share, np.where(share > 0, low, 0.0), np.where(share > 0, high, np.nan))
+
+
+def median(seen: Times) -> tuple[float | None, float | None, float | None]:
+    """Median time by Kaplan and Meier with its 95% bootstrap interval over seeds; None: later than any was seen.
+
+    Where the share is exactly a half for a while, the median is the middle of that time, as for plain numbers.
+    """
+    estimates = medians(seen, resample(seen.at.size, np.random.default_rng(0)))
+    bounds = np.quantile(estimates[1:], QUANTILES, method="inverted_cdf")  # picks one: some may be infinite
+    value, low, high = (float(bound) if np.isfinite(bound) else None for bound in (estimates[0], *bounds))
+    return value, low, high
+
+
+def medians(seen: Times, picks: Picks) -> Float[np.ndarray, " resamples"]:
+    """Median of each resample, by the seeds that it has. Infinite if it is never reached."""
+    at, share = _shares(seen, picks)
+    rows = np.arange(len(at))
+    bounds = [
+        np.where(reached.any(axis=1), at[rows, reached.argmax(axis=1)], np.inf)
+        for reached in (share <= 0.5 + 1e-9, share < 0.5 - 1e-9)
+    ]
+    return (bounds[0] + bounds[1]) / 2
+
+
+def restricted_means(seen: Times, horizon: float, picks: Picks) -> Float[np.ndarray, " resamples"]:
+    """Mean of the time or the horizon, whichever comes first, in each resample: the area under its estimate."""
+    at, share = _shares(seen, picks)
+    edges = np.minimum(np.pad(at, ((0, 0), (0, 1)), constant_values=np.inf), horizon)
+    return edges[:, 0] + (share * np.diff(edges, axis=1)).sum(axis=1)
+
+
+def _shares(seen: Times, picks: Picks) -> tuple[Rows, Rows]:
+    """The times of each resample in order, and after each of them the share to which it has not happened."""
+    at, happened = seen.at[picks], seen.happened[picks]
+    order = np.lexsort([~happened, at], axis=1)  # of equal times, those that happened come first
+    left = np.arange(seen.at.size, 0, -1)
+    return np.take_along_axis(at, order, 1), np.cumprod(1 - np.take_along_axis(happened, order, 1) / left, axis=1)
+
+
+def growth_exponent(sizes: dict[float, Times]) -> Interval | None:
+    """The exponent of a power law of the median time over size, by least squares of their logarithms.
+
+    Sizes whose median was never reached are left out; None if fewer than two are left.
+    """
+    generator = np.random.default_rng(0)
+    times = [medians(seen, resample(seen.at.size, generator)) for seen in sizes.values()]
+    y = np.ma.masked_invalid(np.log(times))  # [sizes, resamples]
+    if y[:, 0].count() < 2:
+        return None
+    x = np.ma.array(np.broadcast_to(np.log([*sizes])[:, None], y.shape), mask=np.ma.getmaskarray(y))
+    centered = x - x.mean(axis=0)
+    return percentiles(((centered * y).sum(axis=0) / (centered**2).sum(axis=0)).filled(np.nan))

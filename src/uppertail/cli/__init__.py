@@ -26,7 +26,10 @@ USAGE = "\n".join(
         "Exploration with the return distribution: learn it whole, start it wide, act on its upper tail.",
         "",
         "commands:",
-        *(f"  {name:<10} {command.purpose}" for name, command in COMMANDS.items()),
+        *(
+            f"  {name:<10} {' '.join(command.description.partition('. ')[0].split())}"
+            for name, command in COMMANDS.items()
+        ),
         "",
         "`uppertail COMMAND --help` lists a command's options.",
     ]

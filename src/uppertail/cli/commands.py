@@ -17,8 +17,7 @@ class Command:
     """A command; the module of its name has the function `main`, which runs it."""
 
     name: str
-    purpose: str  # in the list of all commands
-    description: str  # what its help says first
+    description: str  # what its help says first; the first sentence is in the list of all commands
     options: Mapping[str, Option]
     parts: Sequence[str] = ()  # of a run, which are options, too, with their settings
     settings: type | None = None  # a dataclass whose fields are options, too
@@ -100,8 +99,7 @@ COMMANDS = {
     for command in [
         Command(
             "train",
-            "train one method on one environment, for several seeds at once",
-            """Trains one method on one environment, all seeds at once, and writes config.yaml, log.jsonl,
+            """Trains one method on one environment, for several seeds at once. Writes config.yaml, log.jsonl,
 episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
             {
                 "config": Option(str, None, "YAML file with any of these options"),
@@ -119,11 +117,10 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
         ),
         Command(
             "resume",
-            "continue a run that was killed or interrupted, from its last checkpoint",
-            """Continues a run of `uppertail train --checkpoint_every N` that was killed or interrupted, from its
-last checkpoint to the limits in its config.yaml, and writes what the run would have written. With --steps N, a run
-that ended at its limit of steps continues to a later one. Until it has written results, the new limit is in
-config-next.yaml; without that file the run has its old limit.""",
+            """Continues a run that was killed or interrupted, from its last checkpoint. It needs `uppertail train
+--checkpoint_every N`, and writes what the run would have written. With --steps N, a run that ended at its limit of
+steps continues to a later one. Until it has written results, the new limit is in config-next.yaml; without that file
+the run has its old limit.""",
             {
                 **FOLDER,
                 "steps": Option(int | None, None, "a new limit of environment steps, beyond that of the run"),
@@ -133,18 +130,15 @@ config-next.yaml; without that file the run has its old limit.""",
         ),
         Command(
             "evaluate",
-            "play a run's learned networks for many episodes: returns, with an interval over seeds",
-            """Plays episodes with the networks that a run of `uppertail train` learned, of every seed and held still;
-prints their returns with a 95% bootstrap interval over seeds, and writes evaluation-POLICY.json to the run's folder.
-Called again, it prints the same numbers.""",
+            """Plays a run's learned networks for many episodes. Prints the returns of every seed with a 95% bootstrap
+interval over seeds, and writes evaluation-POLICY.json to the run's folder. Called again, it prints the same.""",
             {**FOLDER, "episodes": Option(int, 100, "episodes of each seed"), **POLICY, **TRUST, **QUIET},
         ),
         Command(
             "watch",
-            "see a run's agent play, in Gymnasium's own pictures: in a window or in a GIF",
-            """Plays episodes with the network that one seed of a run learned, in Gymnasium's own pictures of the
-environment: in a window, or, with --gif, in a file, which needs no display. An environment that draws only text is
-printed. Gymnasium draws with pygame, which `pip install 'gymnasium[classic-control,toy-text]'` installs.""",
+            """Shows a run's agent at play, in Gymnasium's own pictures, in a window or in a GIF. With --gif no display
+is needed. An environment that draws only text is printed. Gymnasium draws with pygame, which
+`pip install 'gymnasium[classic-control,toy-text]'` installs.""",
             {
                 **FOLDER,
                 "seed": Option(int | None, None, "which of the run's seeds (default: the first)"),
@@ -157,9 +151,8 @@ printed. Gymnasium draws with pygame, which `pip install 'gymnasium[classic-cont
         ),
         Command(
             "inspect",
-            "look at what a run learned: distributions of a state, the greedy path",
-            """Shows what a run of `uppertail train` learned: the return distribution of each action in a state, and
-the greedy path with upper bounds; of its end, or with --step of any moment that --record distributions recorded.""",
+            """Shows what a run learned: distributions of a state, the greedy path. They are those of its end, or with
+--step of any moment that --record distributions recorded.""",
             {
                 **FOLDER,
                 "seed": Option(int | None, None, "which seed (default: the first)"),
@@ -170,10 +163,9 @@ the greedy path with upper bounds; of its end, or with --step of any moment that
         ),
         Command(
             "export",
-            "write a run's greedy policy to a file for other programs: ONNX, or NumPy arrays",
-            """Writes the greedy policy that one seed of a run learned: NAME.onnx for any program that reads ONNX
-(needs `pip install onnx`), or NAME.npz, whose `readme` has a loader that needs only NumPy. The file is checked against
-the run on 1,000 observations before it is written.""",
+            """Writes a run's greedy policy to a file for other programs: ONNX, or NumPy arrays. NAME.onnx needs
+`pip install onnx`; NAME.npz has in its `readme` a loader that needs only NumPy. The file is checked against the run on
+1,000 observations before it is written.""",
             {
                 **FOLDER,
                 "to": Option(str, None, "the file: NAME.onnx or NAME.npz"),
@@ -184,9 +176,8 @@ the run on 1,000 observations before it is written.""",
         ),
         Command(
             "report",
-            "write runs into one HTML file: curves, distributions over training, why it got stuck",
-            """Writes one HTML file about one or several runs: learning curves, return distributions over training (of
-runs with --record distributions), why a run got stuck, when seeds got there. It opens without a network.""",
+            """Writes runs into one HTML file: curves, distributions over training, why it got stuck. It opens without
+a network; distributions are those of runs with --record distributions.""",
             {
                 "folders": Option(list[str], [], "folders of runs and of studies", nargs="*"),
                 "out": Option(str, None, "the file (default: report.html in the folder, or here if there are more)"),
@@ -196,10 +187,9 @@ runs with --record distributions), why a run got stuck, when seeds got there. It
         ),
         Command(
             "exact",
-            "compute the exact distribution of the return of a finite MDP under a fixed policy",
-            """Computes the distribution of the return Z(s, a) of every state and action of a finite MDP under a
-stationary policy: by enumeration if no state can recur, else on a grid with a bound on its error. Prints a table
-and draws exact.png. A time limit is ignored.""",
+            """Computes the exact distribution of the return of a finite MDP under a fixed policy. It enumerates returns
+if no state can recur, else it uses a grid with a bound on its error. Prints a table of every state and action and draws
+exact.png. A time limit is ignored.""",
             {
                 "policy": Option(str, "uniform", EXACT_POLICY),
                 "discount": Option(float, 0.995, "discount per step, in [0, 1]"),
@@ -212,11 +202,10 @@ and draws exact.png. A time limit is ignored.""",
         ),
         Command(
             "study",
-            "run many settings from one file, on one machine or many, and compare them",
-            """Runs every cell of a study, each a run folder of `uppertail train`, and writes study.json. The file is
-YAML: base (options of `uppertail train`), grid (option: list of values; their product) and cells (a list of options).
-The same command again does what is missing. Exit code 1: some cells failed. Give the study's folder instead of the file
-to continue the study in it.""",
+            """Runs many settings from one file, on one machine or many, and compares them. The file is YAML: base
+(options of `uppertail train`), grid (option: list of values; their product) and cells (a list of options). Each cell is
+a run folder; study.json has the results. The same command again does what is missing. Exit code 1: some cells failed.
+Give the study's folder instead of the file to continue the study in it.""",
             {
                 "study": Option(str, None, "the study's file, or its folder", nargs="?"),
                 "out": Option(str, None, "the study's folder (default: runs/NAME)"),
@@ -230,9 +219,9 @@ to continue the study in it.""",
         ),
         Command(
             "reproduce",
-            "make a figure of the paper, or all of them, with intervals",
-            """Makes a figure of the paper, in the source checkout: computes its cells, draws it (SVG and PNG), and
-writes its numbers to summary.json. Called again with the same --out it continues where it stopped.""",
+            """Makes a figure of the paper, or all of them, with intervals. In the source checkout, it computes the
+figure's cells, draws it (SVG and PNG), and writes its numbers to summary.json. Called again with the same --out it
+continues where it stopped.""",
             {
                 "name": Option(str, None, "the figure", nargs="?"),
                 "out": Option(str, None, "folder for it (default: runs/reproduce-NAME)"),

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.analysis.statistics import learning_curve
-from uppertail.analysis.survival import Times, kaplan_meier, median
+from uppertail.analysis.statistics import Times, kaplan_meier, learning_curve, median
 from uppertail.errors import InputError
 from uppertail.records import Episodes, RunFolder, plain
 from uppertail.reports.details import detail

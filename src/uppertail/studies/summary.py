@@ -4,8 +4,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from uppertail.analysis.statistics import mean_interval, share_interval
-from uppertail.analysis.survival import growth_exponent, median
+from uppertail.analysis.statistics import growth_exponent, mean_interval, median, share_interval
 from uppertail.records import RunFolder
 from uppertail.studies.cells import ENVIRONMENT, TIMES, Outcome, environment_of, key, method_of
 from uppertail.studies.comparison import Sample, compare
