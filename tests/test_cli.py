@@ -213,7 +213,7 @@ def test_bad_input_gets_a_sentence_and_leaves_nothing(case, tmp_path, refused):
         ("seeds: null", "seeds is null"),
         ("env: null", "env is null"),
         ("env: Chain\nenv.length: null", "env.length is null"),
-        ('out: "a\\0b"', "holds a NUL character"),
+        ('out: "a\\0b"', "cannot be the name of a folder"),
     ],
 )
 def test_a_bad_config_file_gets_a_sentence(content, sentence, tmp_path, refused):

@@ -7,7 +7,7 @@ import pytest
 
 from uppertail import Settings
 from uppertail.learners import Metrics
-from uppertail.training.ledger import Ledger, Progress, StartReturn
+from uppertail.training.ledger import Ledger, Progress
 from uppertail.training.loop import StepRecord
 
 NAN = math.nan
@@ -19,7 +19,7 @@ def extended(ledger: Ledger, ended: list[list[list[int]]], values: list[list[lis
     records = StepRecord(ends, np.ones(ends.shape, np.float32), np.ones(ends.shape, np.int32), numbers > 0)  # pyright: ignore
     metrics = Metrics(numbers, 2 * numbers, numbers)  # pyright: ignore
     start = np.arange(len(ends), dtype=float)
-    return ledger.extend(records, metrics, StartReturn(start, 2 * start))
+    return ledger.extend(records, metrics, (start, 2 * start))
 
 
 @pytest.mark.parametrize(

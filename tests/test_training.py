@@ -29,7 +29,7 @@ from uppertail.targets import Online
 from uppertail.training import compiled
 from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.compiled import CompiledRun
-from uppertail.training.ledger import Ledger, StartReturn
+from uppertail.training.ledger import Ledger
 from uppertail.training.loop import Loop, StepRecord
 from uppertail.training.method import optimizer_of
 from uppertail.training.results import TrainingDivergedError
@@ -384,7 +384,7 @@ def test_the_criterion_is_the_mean_of_fifty_episodes_in_a_row():
     metrics, ret, ended = Metrics(nothing, nothing, nothing), nothing - 200.0, nothing == 0
     ret[:, 5:] = -110.0
     records = StepRecord(ended, ret, ended.astype(np.int32), ~ended)
-    start = StartReturn(np.zeros(2), np.zeros(2))
+    start = np.zeros(2), np.zeros(2)
     for until, stopped in (("return=-110", "until return=-110"), ("return=-109.9", None), ("solved", "until solved")):
         ledger = Ledger(Settings(seeds=2, until=until, rollout_steps=1), -100.0)
         ledger.extend(records, metrics, start)

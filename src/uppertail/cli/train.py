@@ -47,7 +47,9 @@ class Request:
 
     def check(self, folder: Path) -> None:
         """Refuses what can be refused before the run is built and its folder is made."""
-        _ = self.settings, self.checkpoints(folder), self.loggers(folder)
+        _ = self.settings, self.loggers(folder)
+        if self.built.checkpoint_every is not None:
+            self.checkpoints(folder)
 
     def run(self, before: Mapping[str, Any] | None = None) -> Run:
         """The run before its first step; `before` has the settings of the earlier run that it continues or plays."""

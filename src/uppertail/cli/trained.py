@@ -19,7 +19,6 @@ from uppertail.parts import PARTS, class_named
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.schema import require_type
 from uppertail.training.checkpoint import LearnedFile, record_of
-from uppertail.training.process import in_32_bits
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import Run
 
@@ -89,7 +88,7 @@ def load(folder: Path | str, trust: bool = False) -> TrainingResult:
         (0, (2,))
     """
     files = records.RunFolder(Path(require_type("folder", folder, Path | str)))
-    with in_32_bits(), open_run(files.path, trust) as opened:
+    with jax.enable_x64(False), open_run(files.path, trust) as opened:
         return opened.run.result(record_of(files, opened.file.header), opened.networks, files.distributions)
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,6 +14,7 @@ from uppertail.training.loop import StepRecord
 from uppertail.training.programs import Programs
 from uppertail.training.settings import Settings
 
+Moments = tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, " seeds"]]
 TARGETS = "targets"  # the array of a checkpoint with `Ledger.updates` and `Ledger.outside`
 
 
@@ -99,13 +100,6 @@ class Stop:
     reason: str
 
 
-class StartReturn(NamedTuple):
-    """The return distribution where each seed's run starts, of the action with the highest mean."""
-
-    mean: Float[np.ndarray, " seeds"]
-    std: Float[np.ndarray, " seeds"]
-
-
 class Ledger:
     """The host's account of a run, kept after each compiled chunk."""
 
@@ -153,8 +147,11 @@ class Ledger:
         most, now = self.settings.episodes, min(self.step, self.settings.steps or self.step)
         return [int(seed.end_steps[-1]) if seed.returns.size >= most else now for seed in self.episodes]
 
-    def extend(self, records: StepRecord, metrics: Metrics, at_start: StartReturn) -> Progress:
-        """Adds the records of a chunk, with leading axes [seeds, iterations, steps or updates]."""
+    def extend(self, records: StepRecord, metrics: Metrics, at_start: Moments) -> Progress:
+        """Adds the records of a chunk, with leading axes [seeds, iterations, steps or updates].
+
+        `at_start` has mean and standard deviation of the return where each seed's run starts, by the greedy action.
+        """
         running = ~self.finished
         ended, returns, lengths, exploratory = map(np.asarray, records)
         counted = self._counted(ended)
@@ -197,7 +194,7 @@ class Ledger:
         return (before < settings.episodes) & (settings.steps is None or steps_before < settings.steps)
 
     def _progress(
-        self, metrics: Metrics, exploratory: np.ndarray, at_start: StartReturn, running: np.ndarray, counted: np.ndarray
+        self, metrics: Metrics, exploratory: np.ndarray, at_start: Moments, running: np.ndarray, counted: np.ndarray
     ) -> Progress:
         """What a chunk reports: means over seeds that were running, and over their iterations that count."""
         steps, episodes = sum(self.env_steps), self.episodes
@@ -218,8 +215,8 @@ class Ledger:
             exploratory=_mean(exploratory, counted),
             mean_return=_over_seeds([seed.returns[-FINAL_WINDOW:] for seed in begun]),
             mean_length=_over_seeds([seed.lengths[-FINAL_WINDOW:] for seed in begun]),
-            start_mean=_mean(at_start.mean, running),
-            start_std=_mean(at_start.std, running),
+            start_mean=_mean(at_start[0], running),
+            start_std=_mean(at_start[1], running),
             compilations=self.programs.compilations,
             step=self.step,
             chunk_steps=exploratory.shape[1] * exploratory.shape[2],

@@ -49,11 +49,6 @@ def limit_threads(seeds: int) -> None:
     os.environ.setdefault("PJRT_NPROC", str(min(seeds, cores())))
 
 
-def in_32_bits() -> contextlib.AbstractContextManager[None]:
-    """A context in which JAX's numbers have 32 bits, as all results of this project do, despite `jax_enable_x64`."""
-    return jax.enable_x64(False)
-
-
 def require_device() -> None:
     """Refuses to train where JAX finds no device."""
     try:

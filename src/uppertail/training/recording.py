@@ -86,15 +86,6 @@ class Capture:
     count: int  # how many states are recorded
     plane: Plane | None = None  # over which width and evidence are recorded
 
-    @classmethod
-    def of(cls, loop: Loop, table: bool, pairs: int, plane: Plane | None) -> Self:
-        """What there is room for, where `pairs` is the number of all seeds' actions in one state."""
-        parts = max(1, loop.agent.members or 1) * loop.agent.family.num_outputs + 4
-        most = max(1, NUMBERS // (MOMENTS * pairs * parts))
-        states = loop.counted[0] if loop.counted else 1
-        all_states = loop.counted is not None and states <= most
-        return cls(loop, table, all_states, states if all_states else min(most, states) if table else 1, plane)
-
     def of_seed(self, probe: tuple[PyTree, Array], run: RunState) -> dict[str, Array]:
         """The arrays to record for one seed, whose environment, if it is a table, and first observation are given."""
         loop, network = self.loop, self.loop.result(run)
@@ -156,8 +147,13 @@ class Recorder:
         self._due, self._taken = moments(), dict[int, dict[str, np.ndarray]]()
 
     def use(self, loop: Loop, programs: Programs) -> None:
-        """Takes the loop whose states are recorded; again if the distribution is fitted anew."""
-        self.rollout_steps, capture = loop.rollout_steps, Capture.of(loop, self._table, self.pairs, self.plane)
+        """Takes the loop whose states are recorded, as many as there is room for; again if it is made anew."""
+        self.rollout_steps, members = loop.rollout_steps, loop.agent.members or 1
+        most = max(1, NUMBERS // (MOMENTS * self.pairs * (members * loop.agent.family.num_outputs + 4)))
+        states = loop.counted[0] if loop.counted else 1
+        all_states = loop.counted is not None and states <= most
+        count = min(most, states) if all_states or self._table else 1
+        capture = Capture(loop, self._table, all_states, count, self.plane)
         self._programs = [programs.compiled_later(Capture.of_seed, capture) for _ in self.groups]
 
     def pieces(self, iteration: int, count: int) -> list[int]:

@@ -29,7 +29,7 @@ from uppertail.records.distributions import Distributions
 from uppertail.training.compiled import CompiledDriver
 from uppertail.training.driver import Driver, State
 from uppertail.training.host import HostDriver
-from uppertail.training.ledger import Ledger, StartReturn
+from uppertail.training.ledger import Ledger, Moments
 from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, resolved, sanity_warnings
 from uppertail.training.process import SMALLER, require_device
@@ -165,10 +165,11 @@ class Run:
         recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
         return with_environment(recorded, tables, self.builder)
 
-    def start_returns(self, state: State) -> StartReturn:
+    def start_returns(self, state: State) -> Moments:
         """Mean and standard deviation of the return where each seed's run starts."""
         networks = self.driver.gather(state, lambda run: run.learned.network)
-        return StartReturn(*map(np.asarray, self._start_moments(networks, self.driver.first)))
+        mean, std = self._start_moments(networks, self.driver.first)
+        return np.asarray(mean), np.asarray(std)
 
     def close(self) -> None:
         self.driver.close()

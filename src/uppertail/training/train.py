@@ -25,19 +25,8 @@ from uppertail.targets import Target
 from uppertail.training.checkpoints import Checkpoints, Saver
 from uppertail.training.ledger import Progress, Stop
 from uppertail.training.method import Method
-from uppertail.training.process import (
-    StopRequest,
-    hardware,
-    in_32_bits,
-    interruptible,
-    memory_errors,
-)
-from uppertail.training.results import (
-    TrainingDivergedError,
-    TrainingFailedError,
-    TrainingInterrupted,
-    TrainingResult,
-)
+from uppertail.training.process import StopRequest, hardware, interruptible, memory_errors
+from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingInterrupted, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 
@@ -100,7 +89,8 @@ def train(
     parts = {"network": network, "replay": replay, "target": target}
     method = Method.of(distribution=distribution, policy=policy, learner=learner, **parts)
     builder = builder_of(environment)
-    with in_32_bits(), updating_line() as show, contextlib.ExitStack() as lock, interruptible() as asked_to_stop:
+    # numbers have 32 bits, as in all results of this project, also where a program has asked JAX for 64
+    with jax.enable_x64(False), updating_line() as show, contextlib.ExitStack() as lock, interruptible() as asked:
         before = checkpoints.asked() if checkpoints else None
         run = Run(builder, method, settings or Settings(), before, record, record_over)
         for note in run.notes:
@@ -111,7 +101,7 @@ def train(
                 folder.mkdir(parents=True, exist_ok=True)
             lock.enter_context(locked(folder))
         result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints)
-    if asked_to_stop.is_set():
+    if asked.is_set():
         raise TrainingInterrupted(result)
     if remark := result.networks.remark():
         warnings.warn(remark, stacklevel=2)
