@@ -13,7 +13,7 @@ from uppertail.cli import main
 from uppertail.cli import study as command
 from uppertail.errors import InputError
 from uppertail.records import RunFolder, write_summary
-from uppertail.studies.cells import Cell, Outcome, differences, name_of, title_of
+from uppertail.studies.cells import Cell, Outcome, differences, environment_of, label, method_of, name_of, title_of
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import effective
 
@@ -57,7 +57,7 @@ def test_a_grid_is_a_product_and_cells_are_combined_with_it():
         "policy=UCB, env.length=10",
         "as released, env.length=10",
     ]
-    assert [(cell.environment, cell.method) for cell in cells[:2]] == [
+    assert [(label(environment_of(cell.varying)), label(method_of(cell.varying))) for cell in cells[:2]] == [
         ("env.length=5", "UCB"),
         ("env.length=5", "as released"),
     ]

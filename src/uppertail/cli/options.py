@@ -85,7 +85,7 @@ def options_of(kind: Any) -> dict[str, Option]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Choice:
+class PartChoice:
     """The class of a part and its settings, before it is built."""
 
     kind: type
@@ -112,7 +112,7 @@ def _is_data(value: Any) -> bool:
 
 
 class Values(dict[str, Any]):
-    """The values of options, by name or as attributes; of a part, its `Choice`."""
+    """The values of options, by name or as attributes; of a part, its `PartChoice`."""
 
     def __getattr__(self, name: str) -> Any:
         return self[name]
@@ -149,9 +149,9 @@ def parse(program: str, options: Mapping[str, Option], parts: Sequence[str], arg
     )
 
 
-def _choice(part: str, kind: type, values: Mapping[str, Any]) -> Choice:
+def _choice(part: str, kind: type, values: Mapping[str, Any]) -> PartChoice:
     split = {name: name.partition(".") for name in values}
-    return Choice(kind, {setting: values[name] for name, (owner, _, setting) in split.items() if owner == part})
+    return PartChoice(kind, {setting: values[name] for name, (owner, _, setting) in split.items() if owner == part})
 
 
 def content_of(value: Any) -> Any:

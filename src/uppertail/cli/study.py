@@ -23,7 +23,7 @@ from uppertail.studies.comparison import compare, labels, select_runs
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import SUMMARY, StudyFolder, checkpoints, effective, finished_run, settings_of
 from uppertail.studies.search import Search, open_study
-from uppertail.studies.summary import Settings, summary
+from uppertail.studies.summary import CellSettings, summary
 from uppertail.training import process
 
 
@@ -82,7 +82,7 @@ def _workers(config: Values) -> int:
     return process.cores() if importlib.util.find_spec("distributed") or config.launcher != "here" else 1
 
 
-def _checked(definition: Definition, folder: StudyFolder) -> Settings:
+def _checked(definition: Definition, folder: StudyFolder) -> CellSettings:
     """Checks every cell, or those at the ends of a search; returns the settings of each cell."""
     if definition.space is None:
         return _check(definition.cells, folder)
@@ -152,7 +152,7 @@ def train(cell: Cell, place: Path, beside: Sequence[Callable[[Any], object]]) ->
         raise KeyboardInterrupt(code - 128)
 
 
-def _conclude(definition: Definition, folder: StudyFolder, settings: Settings, quiet: bool) -> int:
+def _conclude(definition: Definition, folder: StudyFolder, settings: CellSettings, quiet: bool) -> int:
     """Writes study.json, shows a table, and lists the cells that failed; returns the exit code."""
     outcomes = folder.outcomes(definition)
     if definition.space is not None:

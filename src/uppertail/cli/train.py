@@ -13,7 +13,7 @@ import yaml
 from uppertail import records
 from uppertail.cli import complain, picture
 from uppertail.cli.commands import COMMANDS
-from uppertail.cli.options import Choice, Values
+from uppertail.cli.options import PartChoice, Values
 from uppertail.console import print_results, progress_bar
 from uppertail.environments import GymnasiumBuilder
 from uppertail.errors import InputError
@@ -84,9 +84,9 @@ def request_of(values: Values) -> Request:
     built, saved = Values(values), dict[str, Any]()
     for name in SAVED:
         choice = values[name]
-        if isinstance(choice, Choice):
+        if isinstance(choice, PartChoice):
             built[name] = choice.build()
-        saved |= choice.options(name) if isinstance(choice, Choice) else {name: choice}
+        saved |= choice.options(name) if isinstance(choice, PartChoice) else {name: choice}
     return Request(built, yaml.safe_dump(saved, allow_unicode=True, sort_keys=False))
 
 

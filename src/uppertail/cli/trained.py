@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from uppertail import records
-from uppertail.cli.options import Choice, content_of
+from uppertail.cli.options import PartChoice, content_of
 from uppertail.cli.train import read_request
 from uppertail.errors import InputError, printable
 from uppertail.networks import Network
@@ -51,7 +51,7 @@ def open_run(folder: Path, trust: bool | None, policy: str = "trained") -> Itera
     run = request.run(file.header.asked)
     own = run.method.policy
     try:
-        yield TrainedRun(run, file, file.networks(run), own if isinstance(own, kind) else Choice(kind, {}).build())
+        yield TrainedRun(run, file, file.networks(run), own if isinstance(own, kind) else PartChoice(kind, {}).build())
     finally:
         run.close()
 

@@ -45,16 +45,6 @@ class Cell:
     varying: Mapping[str, Any]
 
     @property
-    def environment(self) -> str:
-        """The name of its environment: the options that vary; empty if none does."""
-        return label(environment_of(self.varying))
-
-    @property
-    def method(self) -> str:
-        """The name of its method: the other options that vary, except for the seeds."""
-        return label(method_of(self.varying))
-
-    @property
     def arguments(self) -> list[str]:
         """The options as arguments of `uppertail train`."""
         return [f"--{name}={text(value)}" for name, value in self.options.items()]

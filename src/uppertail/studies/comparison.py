@@ -25,7 +25,7 @@ ENTRIES = ("episodes", "final_return", *TIMES.values())  # of summary.json, whic
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Sample:
+class SeedResults:
     """The results of one method's seeds in one environment."""
 
     # first success and solved, in episodes; a seed that never got there is censored at its last one
@@ -34,7 +34,7 @@ class Sample:
     final_return: Float[np.ndarray, " seeds"]
 
     @classmethod
-    def of(cls, runs: Sequence[RunFolder]) -> "Sample":
+    def of(cls, runs: Sequence[RunFolder]) -> "SeedResults":
         """The seeds of one or several runs."""
         all_of = {name: [each for run in runs for each in run.summary[name]] for name in ENTRIES}
         last = [max(1, count) for count in all_of["episodes"]]
@@ -42,7 +42,7 @@ class Sample:
         return cls(times, np.array([each for each in all_of["final_return"] if each is not None], np.float64))
 
 
-def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample], list[str]]:
+def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, SeedResults], list[str]]:
     """The seeds of one side, by the key of the environment, and the unfinished runs, which are left out.
 
     A side is a folder, or `option=value,option=value`: the cells of the study in which that holds.
@@ -56,7 +56,7 @@ def select_runs(what: str, study: StudyFolder | None) -> tuple[dict[str, Sample]
             environments.setdefault(key(environment_of(run.config or {})), []).append(run)
     if not environments:
         raise InputError(f"There is no finished run in {what}: {', '.join(left_out) or 'it has no cells'}.")
-    return {name: Sample.of(found) for name, found in environments.items()}, left_out
+    return {name: SeedResults.of(found) for name, found in environments.items()}, left_out
 
 
 def labels(keys: Iterable[str]) -> dict[str, str]:
@@ -70,7 +70,7 @@ def labels(keys: Iterable[str]) -> dict[str, str]:
     }
 
 
-def compare(a: Mapping[str, Sample], b: Mapping[str, Sample]) -> dict[str, Any]:
+def compare(a: Mapping[str, SeedResults], b: Mapping[str, SeedResults]) -> dict[str, Any]:
     """For each metric, the probability that a run of B is better than one of A, and the effect, by environments."""
     shared = [name for name in a if name in b]
     if not shared:

@@ -126,12 +126,10 @@ def connected(
     asked = {"distributed.scheduler.allowed-failures": DEATHS, "distributed.worker.daemon": False}
     with importlib.import_module("dask.config").set(asked), contextlib.ExitStack() as stack:
         try:
-            if scheduler is not None:
-                place = scheduler
-            elif launcher == "here":
-                place = stack.enter_context(_processes(workers))
-            else:
-                place = stack.enter_context(_jobs(launcher, workers, jobs, folder))
+            place: Any = scheduler
+            if scheduler is None:
+                own = _processes(workers) if launcher == "here" else _jobs(launcher, workers, jobs, folder)
+                place = stack.enter_context(own)
             client = stack.enter_context(distributed.Client(place, timeout=TIMEOUT))
         except (OSError, RuntimeError, ValueError) as error:
             if isinstance(error, InputError):

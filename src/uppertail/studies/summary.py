@@ -6,17 +6,17 @@ from typing import Any
 
 from uppertail.analysis.statistics import growth_exponent, mean_interval, median, share_interval
 from uppertail.records import RunFolder
-from uppertail.studies.cells import ENVIRONMENT, TIMES, Outcome, environment_of, key, method_of
-from uppertail.studies.comparison import Sample, compare
+from uppertail.studies.cells import ENVIRONMENT, TIMES, Outcome, environment_of, key, label, method_of
+from uppertail.studies.comparison import SeedResults, compare
 from uppertail.studies.definition import Definition
 
 SIZES = ("env.length", "env.size")  # options over which the growth of episodes is fitted
 
-Settings = Mapping[str, Mapping[str, Any]]  # the settings of each cell
+CellSettings = Mapping[str, Mapping[str, Any]]  # the settings of each cell
 
 
 def summary(
-    definition: Definition, settings: Settings, outcomes: Mapping[str, Outcome], results: Mapping[str, RunFolder]
+    definition: Definition, settings: CellSettings, outcomes: Mapping[str, Outcome], results: Mapping[str, RunFolder]
 ) -> dict[str, Any]:
     """All results of a study, from those of its cells that have some."""
     environments, methods = _labels(definition, settings)
@@ -35,7 +35,7 @@ def summary(
     runs: dict[str, dict[str, list[RunFolder]]] = {}
     for name, run in results.items():
         runs.setdefault(methods[name], {}).setdefault(environments[name], []).append(run)
-    samples = {name: {env: Sample.of(found) for env, found in each.items()} for name, each in runs.items()}
+    samples = {name: {env: SeedResults.of(found) for env, found in each.items()} for name, each in runs.items()}
     return {
         "cells": cells,
         "methods": [{"method": name, "environments": list(each)} for name, each in samples.items()],
@@ -49,7 +49,7 @@ def summary(
 
 
 def _numbers(run: RunFolder) -> dict[str, Any]:
-    sample = Sample.of([run])
+    sample = SeedResults.of([run])
     numbers: dict[str, Any] = {"seeds": len(run.episodes), "seconds": run.summary["wall_seconds"]}
     for metric, seen in sample.times.items():
         numbers[metric] = {
@@ -62,22 +62,24 @@ def _numbers(run: RunFolder) -> dict[str, Any]:
     return numbers
 
 
-def _labels(definition: Definition, settings: Settings) -> tuple[dict[str, str], dict[str, str]]:
+def _labels(definition: Definition, settings: CellSettings) -> tuple[dict[str, str], dict[str, str]]:
     """A name for each cell's environment and method; different ones have different names."""
     environments, methods = {}, {}
     labels: dict[str, str] = {}
     for cell in definition.cells:
-        full = settings[cell.name]
-        for found, part, label in (
-            (environments, environment_of(full), cell.environment or str(full[ENVIRONMENT])),
-            (methods, method_of(full), cell.method or "all"),
+        full, varying = settings[cell.name], cell.varying
+        for found, part, named in (
+            (environments, environment_of(full), label(environment_of(varying)) or str(full[ENVIRONMENT])),
+            (methods, method_of(full), label(method_of(varying)) or "all"),
         ):
-            free = label if label not in labels.values() else cell.name
+            free = named if named not in labels.values() else cell.name
             found[cell.name] = labels.setdefault(key(part), free)
     return environments, methods
 
 
-def _growth(settings: Settings, methods: Mapping[str, str], results: Mapping[str, RunFolder]) -> list[dict[str, Any]]:
+def _growth(
+    settings: CellSettings, methods: Mapping[str, str], results: Mapping[str, RunFolder]
+) -> list[dict[str, Any]]:
     """The exponent of episodes over size, for each method whose environments differ only in size."""
     groups: dict[tuple[str, str, str], dict[float, list[RunFolder]]] = {}
     for name, result in results.items():
@@ -89,7 +91,7 @@ def _growth(settings: Settings, methods: Mapping[str, str], results: Mapping[str
     rows = []
     for (method, option, _), sizes in groups.items():
         if len(sizes) > 1:
-            samples = {size: Sample.of(found) for size, found in sorted(sizes.items())}
+            samples = {size: SeedResults.of(found) for size, found in sorted(sizes.items())}
             row: dict[str, Any] = {"method": method, "over": option, "sizes": list(samples)}
             for metric in TIMES:
                 growth = growth_exponent({size: sample.times[metric] for size, sample in samples.items()})
