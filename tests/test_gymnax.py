@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -401,9 +402,21 @@ def test_watching_shows_the_layout_that_the_seeds_run_has(xminigrid) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_on_an_environment_of_ones_own_runs_from_file_to_agent(gymnax) -> None:
+def test_the_page_on_an_environment_of_ones_own_runs_from_file_to_agent(gymnax, tmp_path, monkeypatch) -> None:
+    """By its programs and by its command; the way to the agent is shorter than the environment."""
+    from uppertail.cli import main
+
     page = Path(__file__).parents[1] / "docs" / "gymnax.md"
-    names: dict[str, Any] = {"__name__": "page"}
-    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+    text, names = page.read_text(encoding="utf-8"), {"__name__": "page"}
+    environment, training = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    for block in (environment, training):
         exec(compile(block, str(page), "exec"), names)
     assert names["result"].record.greedy_returns == [1.0, 1.0]
+    assert training.count("\n") < environment.count("\n")
+
+    (tmp_path / "slope.py").write_text(environment, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (command,) = re.findall(r"^uppertail (train --env Gymnax --env.id slope:Slope .*)$", text, re.M)
+    short = ["--episodes", "100", "--seeds", "2", "--quiet", "--out", str(tmp_path / "run")]
+    assert main([*shlex.split(command), *short]) == 0
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["final_greedy_return"] == [1.0, 1.0]
