@@ -16,7 +16,7 @@ from jaxtyping import PRNGKeyArray
 import uppertail as ut
 from common import options, write
 from uppertail.environments import FiniteMDP, RichMDP
-from uppertail.presets import PRESETS
+from uppertail.parts import PRESETS
 from uppertail.training.process import hardware
 
 PAPER = {

@@ -1,4 +1,4 @@
-"""The parts that a run is made of, and their built-in kinds: a new one is one file and one name here.
+"""The parts that a run is made of, and their built-in kinds: a new one is one file and one name here; and presets.
 
 Modules load lazily, so that `--help` and `import uppertail` are fast.
 """
@@ -101,6 +101,49 @@ PARTS = {
     ),
 }
 """Each part by the name of its option."""
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {
+        "learner": "GradientDescent",
+        "width": 256,
+        "hidden_layers": 2,
+        "bias": True,
+        "on_policy": "fresh",
+        "learning_rate": 5e-4,
+        "adam_betas": [0.9, 0.999],
+        "adam_epsilon": 1e-8,
+        "batch_size": 32,
+        "updates_per_rollout": 2,
+        "Gaussian.distance": "cross_entropy",
+        "Gaussian.beta": 0.0,
+        "GaussianMixture.distance": "l2",
+        "UCB.low": 1.7,
+        "UCB.high": 2.3,
+    },
+    "minigrid": {
+        "env": "Gym",
+        "discount": 0.95,
+        "steps": 60_000,
+        "episodes": 1_000_000,
+        "Gym.wrappers": [
+            "minigrid.wrappers.FullyObsWrapper",
+            {"class_path": "ClipReward", "init_args": {"max_reward": 0.1}},
+        ],
+        "Gym.encoding": "hashed",
+        "Gym.reset_seed": "run",
+        "Gym.returns": [0, 0.1],
+        "Gym.success": 0.1,
+        "UCB.low": 0.45,
+        "UCB.high": 0.45,
+    },
+}
+"""Named sets of options for `uppertail train --preset NAME`; a setting of a class counts where the run has this class.
+
+`paper`: deeper networks with biases, c drawn for each decision, the paper's losses, plain Adam and replay.
+`minigrid`: the whole grid in view, each of its states told apart, one layout for each seed, the goal paid the same at
+any time, and c for ways of about 11 steps (docs/minigrid.md).
+"""
 
 
 def class_named(part: str, name: Any) -> type:

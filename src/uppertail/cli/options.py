@@ -20,8 +20,7 @@ import docstring_parser
 import yaml
 
 from uppertail.errors import InputError, nearest, printable, short_text
-from uppertail.parts import PARTS, class_named, name_of
-from uppertail.presets import PRESETS
+from uppertail.parts import PARTS, PRESETS, class_named, name_of
 from uppertail.schema import MismatchError, convert
 from uppertail.yaml_files import read_options
 
