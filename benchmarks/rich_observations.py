@@ -77,6 +77,7 @@ TASKS = {
     "lock_50": Task(ut.RichLock(50), 4_000, 1.35),
     "rich_chain_20": Task(ut.RichChain(20), 300, 0.1),
     "sea_10": Task(ut.RichSea(10), 400),
+    "sea_20": Task(ut.RichSea(20, bits=16), 400),
     "bits_chain_20": Task(BitsChain(), 300),
 }
 METHODS = ["hidden", "radius", "wide_radius", "defaults", "paper"]

@@ -15,6 +15,7 @@ TASKS = {
     "rich_chain_20": "RichChain 20",
     "sea_5": "RichSea 5",
     "sea_10": "RichSea 10",
+    "sea_20": "RichSea 20 with 16 bits",
     "bits_chain_20": "Chain 20, one-hot and 8 bits",
 }
 
