@@ -64,7 +64,9 @@ def merge(atoms: Points, probabilities: Points, error: float = 0.0) -> ExactRetu
     return ExactReturn(atoms[new], np.add.reduceat(probabilities, np.flatnonzero(new)), error)
 
 
-def split(position: Points, size: int) -> tuple[Int[np.ndarray, " points"], Points]:
+def split(
+    position: Float[np.ndarray, "*points"], size: int
+) -> tuple[Int[np.ndarray, "*points"], Float[np.ndarray, "*points"]]:
     """The mean-preserving projection: positions on 0, 1, ..., size - 1 to the neighbor below and the share above.
 
     It is that of Categorical (appendix). An atom on a grid point, up to rounding, is not split.

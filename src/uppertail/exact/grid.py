@@ -19,6 +19,7 @@ deviations from the mean; what a sweep moves back to the end is measured and add
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -44,14 +45,23 @@ class _Grids:
     spacing: Float[np.ndarray, " states"]
     size: int
 
-    def points(self, state: int) -> Float[np.ndarray, " size"]:
-        return self.low[state] + self.spacing[state] * np.arange(self.size)
+    @property
+    def points(self) -> Float[np.ndarray, "states size"]:
+        return self.low[:, None] + self.spacing[:, None] * np.arange(self.size)
 
-    def project(self, state: int, returns: Points) -> tuple[Int[np.ndarray, " points"], Points, Points]:
+    def project(self, state: Any, returns: Any) -> tuple[Any, Any, Any]:
         """Index of the neighbour below among all grids' points, share of the one above, distance from the grid."""
-        within = np.clip(returns, self.low[state], self.low[state] + self.spacing[state] * (self.size - 1))
-        index, share = split((within - self.low[state]) / (self.spacing[state] or 1.0), self.size)
+        low, spacing = self.low[state], self.spacing[state]
+        within = np.clip(returns, low, low + spacing * (self.size - 1))
+        index, share = split((within - low) / np.where(spacing > 0, spacing, 1.0), self.size)
         return state * self.size + index, share, np.abs(returns - within)
+
+    def scatter(self, state: Any, returns: Points, weights: Points) -> tuple[Any, Float[np.ndarray, " states"]]:
+        """The mass that weighted returns of states put on all grids' points, and how far each state's is moved."""
+        index, share, distance = self.project(state, returns)
+        states, total = len(self.low), len(self.low) * self.size
+        mass = np.bincount(index, weights * (1 - share), total) + np.bincount(index + 1, weights * share, total)
+        return mass, np.bincount(state, weights * distance, states)
 
 
 def grid_returns(
@@ -85,7 +95,7 @@ def grid_returns(
     grids = _Grids(low, (high - low) / (size - 1), size)
     backup, moved = _operator(process, grids, edges, shares)
     arrived, moved_known = _from_known(process, grids, open_states, known)
-    probability = _start(grids, mean)
+    probability, _ = grids.scatter(np.arange(len(mean)), mean, np.ones(len(mean)))  # all mass of each at its mean
     half_square = grids.spacing**2 / 4
     deviation, displaced = variance + half_square, np.zeros(len(open_states))
     for _ in range(sweeps):
@@ -95,9 +105,8 @@ def grid_returns(
     errors = np.sqrt(deviation) + displaced
     rows = probability.reshape(len(open_states), size)
     rows = rows / rows.sum(axis=1, keepdims=True)
-    return {
-        int(state): merge(grids.points(i), rows[i], float(errors[i])) for i, state in enumerate(open_states.tolist())
-    }
+    found = map(merge, grids.points, rows, errors.tolist())
+    return dict(zip(open_states.tolist(), found, strict=True))
 
 
 def _edges(process: MarkovReward, open_states: Open) -> tuple[Edges, Float[np.ndarray, " edges"]]:
@@ -117,20 +126,14 @@ def _operator(
     process: MarkovReward, grids: _Grids, edges: Edges, shares: Float[np.ndarray, " edges"]
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
     """The projected backup between open states, and how far each atom that leaves its grid is moved back."""
-    rows, columns, entries, far_rows, far_columns, far = [], [], [], [], [], []
-    for (start, end, reward), weight in zip(edges.tolist(), shares.tolist(), strict=True):
-        index, share, distance = grids.project(int(start), reward + process.discount * grids.points(int(end)))
-        column = int(end) * grids.size + np.arange(grids.size)
-        rows += [index, index + 1]
-        columns += [column, column]
-        entries += [weight * (1 - share), weight * share]
-        outside = np.flatnonzero(distance)
-        far_rows.append(np.full(outside.size, int(start)))
-        far_columns.append(column[outside])
-        far.append(weight * distance[outside])
+    start, end = edges[:, :1].astype(np.int64), edges[:, 1].astype(np.int64)
+    index, share, distance = grids.project(start, edges[:, 2:] + process.discount * grids.points[end])
+    column, weight = end[:, None] * grids.size + np.arange(grids.size), shares[:, None]
     states, total = len(grids.low), len(grids.low) * grids.size
-    backup = (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns)))
-    moved = (np.concatenate(far), (np.concatenate(far_rows), np.concatenate(far_columns)))
+    entries, rows = np.stack([weight * (1 - share), weight * share]), np.stack([index, index + 1])
+    backup = entries.ravel(), (rows.ravel(), np.stack([column, column]).ravel())
+    far = np.nonzero(distance)
+    moved = (weight * distance)[far], (start[far[0], 0], column[far])
     return scipy.sparse.csr_array(backup, shape=(total, total)), scipy.sparse.csr_array(moved, shape=(states, total))
 
 
@@ -138,25 +141,12 @@ def _from_known(
     process: MarkovReward, grids: _Grids, open_states: Open, known: dict[int, ExactReturn]
 ) -> tuple[Points, Float[np.ndarray, " open"]]:
     """What each sweep receives from ends and from states already known, and how far it is moved."""
-    arrived, moved = np.zeros(len(grids.low) * grids.size), np.zeros(len(grids.low))
-    for place, state in enumerate(open_states.tolist()):
-        for action, outcome in np.argwhere(process.weight[state] > 0).tolist():
-            where = (state, action, outcome)
-            value = known.get(int(process.next_state[where])) if process.goes_on[where] else NOTHING
-            if value is not None:
-                weights = process.weight[where] * value.probabilities
-                returns = process.reward[where] + process.discount * value.atoms
-                index, share, distance = grids.project(place, returns)
-                np.add.at(arrived, index, weights * (1 - share))
-                np.add.at(arrived, index + 1, weights * share)
-                moved[place] += weights @ distance
-    return arrived, moved
-
-
-def _start(grids: _Grids, mean: Float[np.ndarray, " states"]) -> Points:
-    """All mass of each state at its mean."""
-    probability = np.zeros(len(mean) * grids.size)
-    for state in range(len(mean)):
-        index, share, _ = grids.project(state, mean[state : state + 1])
-        probability[index], probability[index + 1] = 1 - share, share
-    return probability
+    places, returns, weights = [np.zeros(1, np.int64)], [grids.low[:1]], [np.zeros(1)]  # nothing, if there is no other
+    for place, action, outcome in np.argwhere(process.weight[open_states] > 0).tolist():
+        where = (open_states[place], action, outcome)
+        value = known.get(int(process.next_state[where])) if process.goes_on[where] else NOTHING
+        if value is not None:
+            places.append(np.full(value.atoms.size, place))
+            returns.append(process.reward[where] + process.discount * value.atoms)
+            weights.append(process.weight[where] * value.probabilities)
+    return grids.scatter(*map(np.concatenate, (places, returns, weights)))
