@@ -75,7 +75,8 @@ def stored(count: int) -> Transitions:
     features = jnp.asarray(features * there[:, None], jnp.float32)
     gram = gram_of(features, weight, action, 2)
     size, reward = jnp.asarray(count, jnp.int32), jnp.arange(512.0)
-    return none._replace(features=features, action=action, reward=reward, weight=weight, size=size, gram=gram)
+    rows = none.rows._replace(features=features, action=action, reward=reward, weight=weight)
+    return Transitions(rows, size, gram)
 
 
 def test_half_of_the_transitions_stand_for_all_of_them() -> None:
@@ -85,14 +86,15 @@ def test_half_of_the_transitions_stand_for_all_of_them() -> None:
     )
     sizes = np.asarray(thinned.size)
     assert abs(sizes.mean() - 256) < 5 and sizes.max() < 320
-    grams = np.asarray(jax.vmap(gram_of, in_axes=(0, 0, 0, None))(thinned.features, thinned.weight, thinned.action, 2))
+    kept = thinned.rows
+    grams = np.asarray(jax.vmap(gram_of, in_axes=(0, 0, 0, None))(kept.features, kept.weight, kept.action, 2))
     error = np.abs(grams.mean(axis=0) - np.asarray(before.gram)) / np.sqrt(np.maximum(grams.var(axis=0), 1e-9) / 300)
     assert error.max() < 5  # standard errors of the mean
     assert np.abs(grams - np.asarray(before.gram)).mean() < 0.1 * np.abs(np.asarray(before.gram)).mean()
     first = jax.tree.map(lambda leaf: np.asarray(leaf[0]), thinned)
-    assert (first.weight[: first.size] > 0).all() and not first.weight[first.size :].any()
-    rows = first.reward[: first.size].astype(int)
-    np.testing.assert_array_equal(first.features[: first.size], np.asarray(before.features)[rows])
+    assert (first.rows.weight[: first.size] > 0).all() and not first.rows.weight[first.size :].any()
+    rows = first.rows.reward[: first.size].astype(int)
+    np.testing.assert_array_equal(first.rows.features[: first.size], np.asarray(before.rows.features)[rows])
 
 
 def test_a_learner_goes_on_when_its_room_is_full() -> None:
@@ -109,7 +111,7 @@ def test_a_learner_goes_on_when_its_room_is_full() -> None:
         state, _ = learn(jax.random.key(number), state, fresh, jnp.asarray(number))
     memory = state.memory
     assert int(memory.total) == 768 and int(memory.transitions.size) <= 512
-    assert float(jnp.sum(memory.transitions.weight)) == pytest.approx(768, rel=0.1)
+    assert float(jnp.sum(memory.transitions.rows.weight)) == pytest.approx(768, rel=0.1)
     rewards = jax.vmap(state.network.outputs)(drawn[-1, 0])[:, :, 0]  # every transition ends: the mean is the reward
     np.testing.assert_allclose(rewards, np.repeat(np.asarray(drawn[-1, 0, :, :1]), 2, axis=1), atol=0.1)
 
@@ -141,7 +143,7 @@ def test_features_that_are_0_change_no_solution(monkeypatch: pytest.MonkeyPatch)
     fresh = Transition(points[0], action, points[0, :, 0], ends, points[1], jnp.full(count, POLICY_CHOICE, jnp.int32))
     learned = []
     for parts in (1, 2):
-        monkeypatch.setattr("uppertail.learners.ridge.PARTS", parts)
+        monkeypatch.setattr("uppertail.learners.features.PARTS", parts)
         learner = ut.LeastSquares(transitions=1024, sweeps=5).build(agent, None)
         state = learner.init(jax.random.key(0), points[0, :1], 2)
         learned.append(jax.jit(learner.learn)(jax.random.key(1), state, fresh, jnp.asarray(0))[0])

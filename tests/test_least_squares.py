@@ -18,11 +18,12 @@ from uppertail.agent import Agent
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Image, OneHot, RandomFeatures, Vector
 from uppertail.errors import InputError
-from uppertail.learners import sweeps
+from uppertail.learners import table
+from uppertail.learners.features import Solution
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.regression import MOST
-from uppertail.learners.ridge import Ridge, Solution, factors_of
-from uppertail.learners.sweeps import NOISE_COUNT
+from uppertail.learners.table import NOISE_COUNT
+from uppertail.learners.transitions import factors_of
 from uppertail.types import POLICY_CHOICE, Transition
 
 STATES, ACTIONS, DISCOUNT, BONUS = 4, 2, 0.6, 1.0
@@ -158,17 +159,17 @@ def backed_up(
     return shared(reward + DISCOUNT * centers, mass)
 
 
-@pytest.mark.parametrize(("family", "lanes"), [(GAUSSIAN, 3), *((family, sweeps.LANES) for family in LINEAR)])
+@pytest.mark.parametrize(("family", "lanes"), [(GAUSSIAN, 3), *((family, table.LANES) for family in LINEAR)])
 def test_a_table_is_the_mean_of_its_start_and_all_targets(
     family: ReturnDistribution[Any], lanes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fixed point of start + sum of (y - start) / (lambda + n), where the noise of a pair raises lambda."""
-    monkeypatch.setattr(sweeps, "LANES", lanes)  # with few, a lane goes on to several pairs
+    monkeypatch.setattr(table, "LANES", lanes)  # with few, a lane goes on to several pairs
     noise = 0.0 if isinstance(family, ut.Categorical) else 0.3  # rewards of an outcome are averaged before backups
     builder = ut.LeastSquares(SPREAD_PRIOR, MEAN_PRIOR, tolerance=1e-7, outcomes_per_pair=STATES)
     learner: Any = builder.build(agent_of(family, OneHot(STATES)), None)
     data = transitions(80, noise)
-    start = np.asarray(learner.regression.start, float)
+    start = np.asarray(learner.start, float)
     start_square = float(np.sum(np.square(moments(family, start, 2.0))))
     values, noisiest = np.tile(start, (STATES, ACTIONS, 1)), 0.0
     states, actions, rewards, ends, nexts = (np.asarray(each) for each in data[:5])
@@ -222,7 +223,7 @@ def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribu
     data = data._replace(observation=jnp.asarray(points[0]), next_observation=jnp.asarray(points[1]))
     learner: Any = builder.build(agent_of(family, encoding), None)
     state = learned(learner, data)
-    network, start = state.network, np.asarray(learner.regression.start, float)
+    network, start = state.network, np.asarray(learner.start, float)
     here, after = (np.asarray(jax.vmap(lambda x: encoding.features(network.encoder, x))(p), float) for p in points)
     weights = np.asarray(network.weights, float)
     low, high = (np.asarray(bound, float) for bound in (state.memory.low, state.memory.high))
@@ -253,7 +254,7 @@ def test_beside_a_greedy_mean_the_spread_is_what_is_left_to_the_bound(power: flo
     learner: Any = builder.build(agent_of(GAUSSIAN, OneHot(STATES)), None)
     values = jnp.array([[[1.0, 0.1**power], [0.0, 2.0**power]]] * 2)
     data = transitions(2)._replace(reward=jnp.array([0.5, 0.5]), terminated=jnp.array([False, True]))
-    targets = learner.regression.targets(jax.random.key(0), values, data)
+    targets = learner.targets(jax.random.key(0), values, data.reward, data.terminated)
     terminal = (DISCOUNT * GAUSSIAN.terminal_std) ** power
     np.testing.assert_allclose(targets, [[0.5 + DISCOUNT, DISCOUNT**power], [0.5, terminal]], rtol=1e-5)
 
@@ -274,8 +275,8 @@ def test_a_start_width_narrows_only_a_spread_beside_a_mean(
     agent = agent_of(family, OneHot(STATES))
     whole: Any = ut.LeastSquares(start_width=1.0, spread_power=power).build(agent, None)
     narrow: Any = ut.LeastSquares(start_width=0.3, spread_power=power).build(agent, None)
-    expected = whole.regression.start if start is None else start
-    np.testing.assert_allclose(narrow.regression.start, expected, rtol=1e-5)
+    expected = whole.start if start is None else start
+    np.testing.assert_allclose(narrow.start, expected, rtol=1e-5)
 
 
 def test_predictions_are_believed_only_within_the_targets_of_the_sweep_before() -> None:
@@ -289,7 +290,7 @@ def test_predictions_are_believed_only_within_the_targets_of_the_sweep_before() 
     one, zero = jnp.ones(2), jnp.zeros(())
     for bound, highest in ((one, 1.0 + DISCOUNT), (1e9 * one, 100.0)):
         before = Solution(wild, zero, zero, -bound, bound, jnp.zeros((), jnp.int32))
-        found = Ridge(learner.regression, learner.rows).sums(jax.random.key(3), before, state.memory.transitions)
+        found = learner.sums(jax.random.key(3), before, state.memory.transitions)
         assert (float(found.high[0]) > 1.0 + DISCOUNT + 1e-4) == (highest > 2) and float(found.high[0]) > 1.0
 
 
@@ -402,7 +403,7 @@ def test_a_lambda_is_finite(name: str, value: Any) -> None:
 
 def test_a_lambda_above_what_noise_leads_to_counts() -> None:
     learner: Any = ut.LeastSquares(spread_prior_count=5.0).build(agent_of(GAUSSIAN, OneHot(2)), None)
-    np.testing.assert_allclose(learner.regression.prior_counts(jnp.zeros(())), [1e-3, 5.0])
+    np.testing.assert_allclose(learner.prior_counts(jnp.zeros(())), [1e-3, 5.0])
 
 
 @pytest.mark.parametrize("given_", [{"learning_rate": 0.01}, {"batch_size": 8}, {"width": 16}], ids=str)
@@ -442,6 +443,6 @@ def test_a_table_waits_for_a_new_outcome_or_a_share_of_new_transitions() -> None
 
 def test_sweeps_end_where_the_start_is_0() -> None:
     learner: Any = ut.LeastSquares().build(agent_of(ut.PointMass(scale=1.0), OneHot(STATES)), None)
-    np.testing.assert_allclose(learner.regression.largest_change, 1e-4)
+    np.testing.assert_allclose(learner.largest_change, 1e-4)
     state = learned(learner, transitions(80, reward_noise=0.0))
     assert np.isfinite(state.memory.change) and state.memory.change <= 1

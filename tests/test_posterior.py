@@ -12,7 +12,7 @@ import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.errors import InputError
-from uppertail.learners.sweeps import NOISE_COUNT
+from uppertail.learners.table import NOISE_COUNT
 from uppertail.training.acting import Actor
 from uppertail.training.method import Method, sanity_warnings
 from uppertail.types import POLICY_CHOICE, Transition
@@ -68,7 +68,7 @@ def test_with_noise_draws_are_as_far_apart_as_the_standard_errors() -> None:
     reward = 0.3 * state + (0.1 + 0.2 * action) * random.normal(size=80)
     data = {"state": state, "action": action, "reward": reward, "terminated": np.ones(80, bool), "next": 0 * state}
     found, _ = learned(ut.Gaussian(scale=3.0), data, rollouts=5)
-    errors = np.asarray(found.memory.draws.errors).reshape(DRAWS, STATES, ACTIONS)
+    errors = np.asarray(found.memory.errors).reshape(DRAWS, STATES, ACTIONS)
     assert np.std(errors, axis=(1, 2)).min() > 0.3  # each draw was renewed
     groups = [[reward[(state == s) & (action == a)] for a in range(ACTIONS)] for s in range(STATES)]
     noisiest = max(np.var(each) for row in groups for each in row)
@@ -88,7 +88,7 @@ def test_a_draw_backs_up_its_own_values() -> None:
     reward = np.where(state == 1, random.normal(size=120), 0.0)
     data = {"state": state, "action": action, "reward": reward, "terminated": state == 1, "next": 1 - state}
     found, _ = learned(ut.Gaussian(scale=3.0), data, rollouts=10)
-    plans, errors = np.asarray(found.network.plans), np.asarray(found.memory.draws.errors)[:, 0]
+    plans, errors = np.asarray(found.network.plans), np.asarray(found.memory.errors)[:, 0]
     noisiest = max(np.var(reward[(state == 1) & (action == a)]) for a in range(ACTIONS))
     own = NOISE_COUNT * noisiest / (40 - 1 + NOISE_COUNT)
     wanted = DISCOUNT * plans[1].max(axis=0) + errors * POLICY.scale * np.sqrt(own / 40)

@@ -1,14 +1,20 @@
 """The contract of a learner: how a run's data become return distributions."""
 
 import abc
-from typing import Any, NamedTuple
+import dataclasses
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
-from uppertail.learners.gradients import Gradients
+from uppertail.networks import NetworkBuilder
+from uppertail.replay import Replay
+from uppertail.targets import Target
 from uppertail.types import PyTree, Transition
+
+OnPolicy = Literal["fresh", "all", "none"]
+"""The names of `Settings.on_policy`."""
 
 
 class LearnerState(NamedTuple):
@@ -28,7 +34,7 @@ class Metrics(NamedTuple):
 
     Args:
         loss: how far the predictions were from the targets.
-        gradient_norm: how far the update moved the network: the norm of the gradient or of the change.
+        gradient_norm: how far the update moved the network: the norm of the gradient, or how many sweeps there were.
         outside: share of the targets whose mean the family cannot represent.
     """
 
@@ -38,12 +44,13 @@ class Metrics(NamedTuple):
 
 
 class Learner(abc.ABC):
-    """Pure functions of an explicit state. A learner is a frozen dataclass."""
+    """Pure functions of an explicit state. A learner is a frozen dataclass.
 
-    @property
-    @abc.abstractmethod
-    def agent(self) -> Agent:
-        """The policy, the family and the discount that it learns for."""
+    Attributes:
+        agent: the policy, the family and the discount that it learns for.
+    """
+
+    agent: Agent
 
     @property
     def updates(self) -> int:
@@ -74,8 +81,43 @@ class Learner(abc.ABC):
         """
 
 
+@dataclasses.dataclass(frozen=True)
+class Gradients:
+    """Parts and settings of learning by gradients; those of `Settings` have the same names.
+
+    Args:
+        network, replay, target: the parts of `--network`, `--replay` and `--target`.
+        optimizer: turns gradients into updates: optax's, or an object with the same `init` and `update`.
+        rollout_steps: environment steps between updates.
+        updates_per_rollout: updates after each rollout.
+        batch_size: transitions per update, half of them fresh.
+        replay_size: transitions that the replay buffer holds.
+        on_policy: which data keep the next action that was taken.
+        replay_start: transitions stored before replay is used.
+    """
+
+    network: NetworkBuilder
+    replay: Replay
+    target: Target
+    optimizer: Any
+    rollout_steps: int
+    updates_per_rollout: int
+    batch_size: int
+    replay_size: int
+    on_policy: OnPolicy = "fresh"
+    replay_start: int = 0
+
+    @property
+    def fresh_count(self) -> int:
+        """How many transitions of a minibatch are fresh once replay has started."""
+        return min(self.rollout_steps, self.batch_size // 2)
+
+
 class LearnerBuilder(abc.ABC):
     """A frozen dataclass of settings, named with `--learner`; it builds the learner of a run.
+
+    Attributes:
+        uses_gradients: whether the network, replay buffer, target and step sizes of a run mean anything to it.
 
     Examples:
         >>> import uppertail as ut
@@ -84,22 +126,10 @@ class LearnerBuilder(abc.ABC):
         [False, True]
     """
 
-    @property
-    def members(self) -> int | None:
-        """Members of the network that acts; None: it has none."""
-        return None
-
-    @property
-    def uses_gradients(self) -> bool:
-        """Whether the network, replay buffer, target and step sizes of a run mean anything to it."""
-        return False
+    uses_gradients: ClassVar[bool] = False
 
     def encoding(self, encoding: Encoding) -> Encoding:
-        """How observations enter, of those encodings that the learner can choose from; by default as they are.
-
-        Args:
-            encoding: the one that the environment's observations and the user's settings give.
-        """
+        """How observations enter, by default in the encoding that the environment and the user's settings give."""
         return encoding
 
     def rollout_steps(self, encoding: Encoding) -> int:

@@ -1,7 +1,7 @@
 """Networks that learn by gradient steps on fresh and replayed data: the paper's learner (Section 4, appendix)."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,18 +10,9 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.errors import InputError
-from uppertail.learners.base import Learner, LearnerBuilder, LearnerState, Metrics
-from uppertail.learners.gradients import Gradients, OnPolicy
-from uppertail.networks import Network
+from uppertail.learners.base import Gradients, Learner, LearnerBuilder, LearnerState, Metrics
 from uppertail.replay import Sample
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
-
-KEEPS_NEXT_ACTION: dict[OnPolicy, tuple[bool, bool]] = {
-    "fresh": (True, False),
-    "all": (True, True),
-    "none": (False, False),
-}
-"""Whether fresh data and whether replayed data keep the next action that was taken."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,9 +27,7 @@ class GradientDescent(LearnerBuilder):
         'GradientDescent'
     """
 
-    @property
-    def uses_gradients(self) -> bool:
-        return True
+    uses_gradients: ClassVar[bool] = True
 
     def build(self, agent: Agent, gradients: Gradients | None) -> "GradientLearner":
         if gradients is None:
@@ -56,19 +45,10 @@ class GradientMemory(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class GradientLearner(Learner):
-    """Half fresh, half replayed data, and a gradient step for each minibatch of them.
+    """Half fresh, half replayed data, and a gradient step for each minibatch of them."""
 
-    Args:
-        own: the policy, the family and the discount that it learns for.
-        gradients: its parts and settings.
-    """
-
-    own: Agent
+    agent: Agent
     gradients: Gradients
-
-    @property
-    def agent(self) -> Agent:
-        return self.own
 
     @property
     def updates(self) -> int:
@@ -76,7 +56,7 @@ class GradientLearner(Learner):
 
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
         parts, agent = self.gradients, self.agent
-        network = parts.network.init(key, agent.encoding, num_actions, agent.family.num_outputs)
+        network: Any = parts.network.init(key, agent.encoding, num_actions, agent.family.num_outputs)
         network = network.observe(observations)
         no, zero, observation = jnp.zeros((), bool), jnp.zeros((), jnp.int32), observations[0]
         extra = jax.tree.map(
@@ -84,7 +64,7 @@ class GradientLearner(Learner):
         )
         example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extra)
         buffer = parts.replay.init(parts.replay_size, example)
-        memory = GradientMemory(parts.optimizer.init(_tree(network)), parts.target.init(network), buffer)
+        memory = GradientMemory(parts.optimizer.init(network), parts.target.init(network), buffer)
         return LearnerState(network, memory)
 
     def learn(
@@ -110,12 +90,12 @@ class GradientLearner(Learner):
     def update(self, state: LearnerState, key: PRNGKeyArray, batch: Sample) -> tuple[LearnerState, Metrics]:
         """One gradient step on a minibatch with fixed targets."""
         parts, (optimizer, target, buffer), size = self.gradients, state.memory, batch.weights.shape[0]
-        draw_of_weights = jax.random.fold_in(key, size)
-        learning = state.network.resample_weights(draw_of_weights)
-        bootstrapping = parts.target.network(target, state.network).resample_weights(draw_of_weights)
+        weights_key = jax.random.fold_in(key, size)
+        learning = state.network.resample_weights(weights_key)
+        bootstrapping = parts.target.network(target, state.network).resample_weights(weights_key)
         keys = jax.random.split(key, (size, 2))
 
-        def mean_loss(network: Network) -> tuple[Array, tuple[Array, Array]]:
+        def mean_loss(network: Any) -> tuple[Array, tuple[Array, Array]]:
             in_axes = (None, None, 0, 0)
             by_member, beyond = jax.vmap(self.agent.loss, in_axes)(network, bootstrapping, keys, batch.transitions)
             weights = jax.vmap(network.member_weights, axis_size=size)(batch.transitions.extra)
@@ -123,8 +103,8 @@ class GradientLearner(Learner):
             return jnp.mean(batch.weights * losses) + network.penalty(), (losses, beyond)
 
         (loss, (losses, beyond)), gradient = jax.value_and_grad(mean_loss, has_aux=True)(learning)
-        steps, optimizer = parts.optimizer.update(_tree(gradient), optimizer, _tree(state.network))
-        network: Any = optax.apply_updates(_tree(state.network), steps)
+        steps, optimizer = parts.optimizer.update(gradient, optimizer, state.network)
+        network: Any = optax.apply_updates(state.network, steps)
         buffer = parts.replay.update(buffer, batch.indices, losses[parts.fresh_count :])
         memory = GradientMemory(optimizer, parts.target.after_update(target, network), buffer)
         metrics = Metrics(loss, optax.tree.norm(gradient), jnp.mean(beyond, dtype=jnp.float32))
@@ -136,14 +116,13 @@ class GradientLearner(Learner):
         Until replay starts, its half is fresh data, too: it goes on through the same permutation, then around again.
         Indices are those of the replayed half alone.
         """
-        parts = self.gradients
+        parts, count = self.gradients, self.gradients.fresh_count
         fresh_key, replay_key = jax.random.split(key)
         order = jax.random.permutation(fresh_key, parts.rollout_steps)
         chosen = order[jnp.arange(parts.batch_size) % parts.rollout_steps]
-        keeps_fresh, keeps_replayed = KEEPS_NEXT_ACTION[parts.on_policy]
-        new = _with_next_action(jax.tree.map(lambda leaf: leaf[chosen], fresh), keeps_fresh)
-        drawn = parts.replay.sample(buffer, replay_key, parts.batch_size - parts.fresh_count)
-        old, count = _with_next_action(drawn.transitions, keeps_replayed), parts.fresh_count
+        new = _with_next_action(jax.tree.map(lambda leaf: leaf[chosen], fresh), parts.on_policy != "none")
+        drawn = parts.replay.sample(buffer, replay_key, parts.batch_size - count)
+        old = _with_next_action(drawn.transitions, parts.on_policy == "all")
         second_half = jax.tree.map(lambda n, o: jnp.where(replayable, o, n[count:]), new, old)
         transitions = jax.tree.map(lambda n, second: jnp.concatenate([n[:count], second]), new, second_half)
         weights = jnp.concatenate([jnp.ones(count), jnp.where(replayable, drawn.weights, 1.0)])
@@ -151,12 +130,7 @@ class GradientLearner(Learner):
         return Sample(transitions, indices, weights)
 
 
-def _with_next_action(transitions: Transition, keeps: bool) -> Transition:
+def _with_next_action(transitions: Transition, is_kept: bool) -> Transition:
     """The transitions with the next action that was taken, or with the policy's choice in its place."""
     chosen = jnp.full_like(transitions.next_action, POLICY_CHOICE)
-    return transitions if keeps else transitions._replace(next_action=chosen)
-
-
-def _tree(network: PyTree) -> PyTree:
-    """The same tree of arrays; optax's types do not know that a module is one."""
-    return network
+    return transitions if is_kept else transitions._replace(next_action=chosen)

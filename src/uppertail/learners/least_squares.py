@@ -2,41 +2,15 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.learners.base import Learner, LearnerBuilder
-from uppertail.learners.dense import FeatureLearner
-from uppertail.learners.gradients import Gradients
-from uppertail.learners.regression import Regression
+from uppertail.learners.base import Gradients, Learner, LearnerBuilder
+from uppertail.learners.features import FeatureLearner
 from uppertail.learners.table import TableLearner
 from uppertail.learners.transitions import BLOCK
 from uppertail.schema import settle
-
-
-class Defaults(NamedTuple):
-    """The settings that differ between tables and vectors.
-
-    Args:
-        spread_prior_count, start_width, greedy_mean, spread_power, sweeps, tolerance: as those of `LeastSquares`.
-        rollout_steps: environment steps between two updates.
-        solve_after: an update solves when this share of all transitions is new, or an episode terminated.
-    """
-
-    spread_prior_count: float
-    start_width: float
-    greedy_mean: bool
-    spread_power: float
-    sweeps: int
-    tolerance: float
-    rollout_steps: int
-    solve_after: float = 0.0
-
-
-TABLE = Defaults(1e-6, 1.0, False, 2.0, 200, 1e-4, rollout_steps=4, solve_after=0.002)
-VECTORS = Defaults(0.1, 0.22, True, 1.0, 40, 1e-3, rollout_steps=8, solve_after=0.02)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +35,8 @@ class LeastSquares(LearnerBuilder):
         tolerance: sweeps end when no coordinate changes by more than this share of the start; null: 1e-4 for
             tables, 1e-3 for vectors.
         outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average.
-        transitions: for vectors: room for them; when it is full, half of them are drawn to stand for all.
+        transitions: for vectors: room for them, rounded up to a multiple of 512; when it is full, half of them are
+            drawn to stand for all.
 
     Examples:
         >>> import uppertail as ut
@@ -94,7 +69,7 @@ class LeastSquares(LearnerBuilder):
         return encoding.for_least_squares()
 
     def rollout_steps(self, encoding: Encoding) -> int:
-        return self._defaults(encoding).rollout_steps
+        return 4 if encoding.is_one_hot else 8
 
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:
         del gradients
@@ -110,20 +85,10 @@ class LeastSquares(LearnerBuilder):
                 "squares needs fixed ones: use --learner GradientDescent, or wrap the environment so that it shows "
                 "numbers."
             )
-        defaults = self._defaults(agent.encoding)
-        regression = Regression(
-            agent,
-            self.spread_prior_count or defaults.spread_prior_count,
-            self.mean_prior_count,
-            self.start_width or defaults.start_width,
-            defaults.greedy_mean if self.greedy_mean is None else self.greedy_mean,
-            self.sweeps or defaults.sweeps,
-            self.spread_power or defaults.spread_power,
-            self.tolerance or defaults.tolerance,
-        )
-        if agent.encoding.is_one_hot:
-            return TableLearner(regression, self.outcomes_per_pair, defaults.solve_after)
-        return FeatureLearner(regression, self.transitions, defaults.solve_after)
+        usual, kind = (TABLE, TableLearner) if agent.encoding.is_one_hot else (VECTORS, FeatureLearner)
+        values = {name: getattr(usual, name) if value is None else value for name, value in vars(self).items()}
+        return kind(agent, **values)
 
-    def _defaults(self, encoding: Encoding) -> Defaults:
-        return TABLE if encoding.is_one_hot else VECTORS
+
+TABLE = LeastSquares(1e-6, start_width=1.0, greedy_mean=False, spread_power=2.0, sweeps=200, tolerance=1e-4)
+VECTORS = LeastSquares(0.1, start_width=0.22, greedy_mean=True, spread_power=1.0, sweeps=40, tolerance=1e-3)

@@ -4,28 +4,33 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.linalg import cho_factor
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.types import PyTree, Transition
 
 BLOCK = 512
-"""Transitions that are computed with at once."""
+"""Transitions that are computed with at once; there is room for a whole number of blocks."""
+
+PRECISION = 1e-6
+"""The smallest lambda for each transition that 32-bit floats can tell from rounding errors in A."""
+
+UNSURE = 100.0
+"""What that lambda is multiplied by where A has no factor: rounding adds up where one state comes again and again."""
 
 HALVINGS = 60
 """Steps of the search for how many transitions to keep."""
 
 
-class Transitions(NamedTuple):
+class Rows(NamedTuple):
     """Transitions, each of which may stand for several.
 
     Args:
-        observation, action, reward, terminated, next_observation: the transitions.
+        observation, action, reward, terminated, next_observation: as those of `Transition`.
         features: features of s.
         next_features: features of s'.
         weight: how many transitions each stands for; 0: no transition.
-        size: how many rows hold a transition.
-        gram: sum of weight * phi phi' over the transitions of each action.
     """
 
     observation: Float[Array, "rows entries"]
@@ -36,64 +41,71 @@ class Transitions(NamedTuple):
     features: Float[Array, "rows features"]
     next_features: Float[Array, "rows features"]
     weight: Float[Array, " rows"]
+
+
+class Transitions(NamedTuple):
+    """All transitions, or those that stand for all.
+
+    Args:
+        rows: the transitions; those from `size` on are none.
+        size: how many there are.
+        gram: sum of weight * phi phi' over the transitions of each action.
+    """
+
+    rows: Rows
     size: Int[Array, ""]
     gram: Float[Array, "actions features features"]
 
     @classmethod
-    def none(cls, rows: int, entries: int, features: int, actions: int) -> "Transitions":
+    def none(cls, most: int, entries: int, features: int, actions: int) -> "Transitions":
         """No transition, and room for this many."""
-        return cls(
-            observation=jnp.zeros((rows, entries)),
-            action=jnp.zeros(rows, jnp.int32),
-            reward=jnp.zeros(rows),
-            terminated=jnp.zeros(rows, bool),
-            next_observation=jnp.zeros((rows, entries)),
-            features=jnp.zeros((rows, features)),
-            next_features=jnp.zeros((rows, features)),
-            weight=jnp.zeros(rows),
-            size=jnp.zeros((), jnp.int32),
-            gram=jnp.zeros((actions, features, features)),
-        )
+        numbers, phi, none = jnp.zeros((most, entries)), jnp.zeros((most, features)), jnp.zeros(most)
+        rows = Rows(numbers, none.astype(jnp.int32), none, none.astype(bool), numbers, phi, phi, none)
+        return cls(rows, jnp.zeros((), jnp.int32), jnp.zeros((actions, features, features)))
 
     @property
     def blocks(self) -> Int[Array, ""]:
         """How many blocks hold a transition."""
         return -(-self.size // BLOCK)
 
+    def block(self, number: Int[Array, ""]) -> Rows:
+        """The transitions of one block."""
+        return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, number * BLOCK, BLOCK), self.rows)
+
     def narrow(self, width: int) -> "Transitions":
         """The transitions with the first features only."""
-        features, next_features = self.features[:, :width], self.next_features[:, :width]
-        return self._replace(features=features, next_features=next_features, gram=self.gram[:, :width, :width])
+        features, next_features = self.rows.features[:, :width], self.rows.next_features[:, :width]
+        rows = self.rows._replace(features=features, next_features=next_features)
+        return self._replace(rows=rows, gram=self.gram[:, :width, :width])
 
     def added(self, encoding: Encoding, encoder: PyTree, fresh: Transition) -> "Transitions":
         """The transitions with those of a rollout behind them. There has to be room."""
         of_each = jax.vmap(encoding.features, in_axes=(None, 0))
-        features = of_each(encoder, fresh.observation)
-        new = (fresh.observation, fresh.action, fresh.reward, fresh.terminated, fresh.next_observation)
-        ones = jnp.ones(fresh.action.shape[0])
-        new = (*new, features, of_each(encoder, fresh.next_observation), ones)
-        stored = [
-            jax.lax.dynamic_update_slice_in_dim(old, value.astype(old.dtype), self.size, 0)
-            for old, value in zip(self[:8], new, strict=True)
-        ]
-        gram = self.gram + gram_of(features, ones, fresh.action, self.gram.shape[0])
-        return Transitions(*stored, size=self.size + ones.shape[0], gram=gram)
+        features, after = of_each(encoder, fresh.observation), of_each(encoder, fresh.next_observation)
+        new = Rows(*fresh[:5], features, after, jnp.ones(fresh.action.shape[0]))
+        rows = jax.tree.map(
+            lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), self.size, 0),
+            self.rows,
+            new,
+        )
+        gram = self.gram + gram_of(features, new.weight, fresh.action, self.gram.shape[0])
+        return Transitions(rows, self.size + new.weight.shape[0], gram)
 
     def encoded(self, encoding: Encoding, encoder: PyTree, changed: Bool[Array, ""]) -> "Transitions":
         """The transitions with the features of an encoder that has changed; nothing is computed if it has not."""
         of_each = jax.vmap(encoding.features, in_axes=(None, 0))
 
-        def block(number: Int[Array, ""], carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        def encode(number: Int[Array, ""], carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             features, next_features, gram = carry
-            rows = Rows(number, self.weight.shape[0])
-            here, after = of_each(encoder, rows.of(self.observation)), of_each(encoder, rows.of(self.next_observation))
-            gram = gram + gram_of(here, rows.new(self.weight), rows.of(self.action), gram.shape[0])
-            features = jax.lax.dynamic_update_slice_in_dim(features, here, rows.start, 0)
-            return features, jax.lax.dynamic_update_slice_in_dim(next_features, after, rows.start, 0), gram
+            block, first = self.block(number), number * BLOCK
+            here, after = of_each(encoder, block.observation), of_each(encoder, block.next_observation)
+            gram = gram + gram_of(here, block.weight, block.action, gram.shape[0])
+            features = jax.lax.dynamic_update_slice_in_dim(features, here, first, 0)
+            return features, jax.lax.dynamic_update_slice_in_dim(next_features, after, first, 0), gram
 
-        carry = (self.features, self.next_features, jnp.where(changed, 0.0, self.gram))
-        features, next_features, gram = jax.lax.fori_loop(0, jnp.where(changed, self.blocks, 0), block, carry)
-        return self._replace(features=features, next_features=next_features, gram=gram)
+        carry = (self.rows.features, self.rows.next_features, jnp.where(changed, 0.0, self.gram))
+        features, next_features, gram = jax.lax.fori_loop(0, jnp.where(changed, self.blocks, 0), encode, carry)
+        return self._replace(rows=self.rows._replace(features=features, next_features=next_features), gram=gram)
 
     def thinned(self, key: PRNGKeyArray, prior_count: Float[Array, ""]) -> "Transitions":
         """About half of the transitions, drawn by how much each determines; those that are left count for the others.
@@ -103,52 +115,27 @@ class Transitions(NamedTuple):
         statistics of the regression stay the same on average (Cohen, Musco and Pachocki 2016). `encoded` has to compute
         `gram` again.
         """
-        eye, rows = jnp.eye(self.gram.shape[1]), self.weight.shape[0]
+        rows, eye, most = self.rows, jnp.eye(self.gram.shape[1]), self.rows.weight.shape[0]
         known = jax.lax.map(lambda gram: jnp.linalg.inv(gram + prior_count * eye), self.gram)
-        projected = jnp.einsum("rf,afg->arg", self.features, known)
-        of_action = jnp.take_along_axis(projected, self.action[None, :, None], axis=0)[0]
-        leverage = self.weight * jnp.maximum(jnp.sum(of_action * self.features, axis=1), 1e-9)
+        projected = jnp.einsum("rf,afg->arg", rows.features, known)
+        of_action = jnp.take_along_axis(projected, rows.action[None, :, None], axis=0)[0]
+        leverage = rows.weight * jnp.maximum(jnp.sum(of_action * rows.features, axis=1), 1e-9)
 
         def narrower(_: Int[Array, ""], bounds: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = bounds
             middle = (low + high) / 2
-            many = jnp.sum(jnp.minimum(jnp.exp(middle) * leverage, 1.0)) > rows / 2
+            many = jnp.sum(jnp.minimum(jnp.exp(middle) * leverage, 1.0)) > most / 2
             return jnp.where(many, low, middle), jnp.where(many, middle, high)
 
         _, factor = jax.lax.fori_loop(0, HALVINGS, narrower, (jnp.array(-30.0), jnp.array(30.0)))
         probability = jnp.minimum(jnp.exp(factor) * leverage, 1.0)
-        kept = jax.random.uniform(key, (rows,)) < probability
-        order = jnp.argsort(~kept, stable=True)
-        size = jnp.minimum(jnp.sum(kept, dtype=jnp.int32), rows * 3 // 4)
-        weight = jnp.where(kept, self.weight / jnp.maximum(probability, 1e-12), 0.0)[order]
-        taken = [each[order] for each in self[:7]]
-        weight = jnp.where(jnp.arange(rows) < size, weight, 0.0)
-        return Transitions(*taken, weight=weight, size=size, gram=jnp.zeros_like(self.gram))
-
-
-class Rows(NamedTuple):
-    """One block of the rows of an array: the last block begins earlier, so that it fits.
-
-    Args:
-        number: which block.
-        rows: rows of the array.
-    """
-
-    number: Int[Array, ""]
-    rows: int
-
-    @property
-    def start(self) -> Int[Array, ""]:
-        """The first row."""
-        return jnp.minimum(self.number * BLOCK, self.rows - BLOCK)
-
-    def of(self, array: Array) -> Array:
-        """These rows of an array."""
-        return jax.lax.dynamic_slice_in_dim(array, self.start, BLOCK, 0)
-
-    def new(self, weight: Float[Array, " rows"]) -> Float[Array, " block"]:
-        """Their weights, 0 for rows that the block before has, too."""
-        return jnp.where(self.start + jnp.arange(BLOCK) >= self.number * BLOCK, self.of(weight), 0.0)
+        is_kept = jax.random.uniform(key, (most,)) < probability
+        size = jnp.minimum(jnp.sum(is_kept, dtype=jnp.int32), most * 3 // 4)
+        weight = jnp.where(is_kept, rows.weight / jnp.maximum(probability, 1e-12), 0.0)
+        order = jnp.argsort(~is_kept, stable=True)
+        rows = jax.tree.map(lambda leaf: leaf[order], rows._replace(weight=weight))
+        rows = rows._replace(weight=jnp.where(jnp.arange(most) < size, rows.weight, 0.0))
+        return Transitions(rows, size, jnp.zeros_like(self.gram))
 
 
 def gram_of(
@@ -157,3 +144,25 @@ def gram_of(
     """The sum of weight * phi phi' over the rows of each action."""
     by_action = jax.nn.one_hot(action, actions, axis=0) * weight[None]
     return jax.vmap(lambda weight: (features * weight[:, None]).T @ features)(by_action)
+
+
+def factors_of(
+    gram: Float[Array, "actions features features"], prior: Float[Array, ""]
+) -> Float[Array, "actions features features"]:
+    """The Cholesky factor of each action's A."""
+    eye = jnp.eye(gram.shape[1])
+
+    def of_action(gram: Array) -> Array:
+        def factor(least: Array) -> Array:
+            return cho_factor(gram + jnp.maximum(prior, least) * eye, lower=True)[0]
+
+        def again(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            return factor(UNSURE * carry[1]), UNSURE * carry[1]
+
+        def failed(carry: tuple[Array, Array]) -> Bool[Array, ""]:
+            return ~jnp.all(jnp.isfinite(carry[0])) & (carry[1] <= first)
+
+        first = PRECISION * jnp.trace(gram)
+        return jax.lax.while_loop(failed, again, (factor(first), first))[0]
+
+    return jax.lax.map(of_action, gram)

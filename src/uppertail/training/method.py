@@ -64,7 +64,7 @@ class Method:
     def learns(self, encoding: Encoding, settings: Settings) -> Learner:
         """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns."""
         network, replay, target = self.network, self.replay, self.target
-        members = network.members if network else self.chosen_learner.members
+        members = network.members if network else None
         agent = Agent(self.distribution, self.policy, encoding, settings.discount, members, settings.loss_samples)
         gradients = None
         if network and replay and target:
