@@ -12,7 +12,7 @@ from uppertail.distributions import Quantile
 from uppertail.encodings import Encoding, OneHot, Scalar, Thermometer
 from uppertail.errors import InputError
 from uppertail.networks import NetworkBuilder, PerAction, PerActionNetwork
-from uppertail.networks.units import TINY, elu
+from uppertail.networks.layers import TINY, elu
 from uppertail.parts import PARTS
 
 STATES, ACTIONS, OUTPUTS = 6, 3, 2

@@ -14,8 +14,7 @@ from uppertail.encodings import Encoding, Image, OneHot, RandomFeatures, Vector
 from uppertail.encodings.vector import Bounds
 from uppertail.errors import InputError
 from uppertail.networks import NetworkBuilder, PerAction
-from uppertail.networks.torsos import Convolutions, Dense, Learned, usual_kernels
-from uppertail.networks.units import TINY, Units
+from uppertail.networks.layers import TINY, Convolutions, Dense, Learned, Units, usual_kernels
 from uppertail.parts import PARTS
 from uppertail.targets import RunningMean
 

@@ -48,7 +48,9 @@ class Dropout(Perceptrons):
         network = self.per_action(key, encoding, num_actions, num_outputs)
         shapes = (num_actions, self.members, self.width)
         masks = tuple(jnp.ones(shapes) for _ in range(self.hidden_layers))
-        drawn = DropoutNetwork(network.form, (network.weights, network.biases), masks, network.encoder, self.rate)
+        drawn = DropoutNetwork(
+            network.encoding, network.units, (network.weights, network.biases), masks, network.encoder, self.rate
+        )
         return drawn.resample_weights(jax.random.fold_in(key, num_actions + 1))
 
 
@@ -67,7 +69,7 @@ class DropoutNetwork(PerceptronNetwork):
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
         def one(own: PyTree, masks: PyTree) -> Float[Array, " outputs"]:
             weights, biases = own
-            return self.form.outputs(self.encoder, weights, biases, observation, masks)
+            return self.perceptron(self.encoder, weights, biases, observation, masks)
 
         of_members = jax.vmap(jax.vmap(one, in_axes=(None, 0)), out_axes=1)
         return of_members(self.learned, jax.lax.stop_gradient(self.masks))

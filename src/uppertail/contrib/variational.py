@@ -11,7 +11,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.ensemble import of_members
 from uppertail.networks.perceptrons import PerceptronNetwork, Perceptrons
 from uppertail.types import PyTree
 
@@ -68,7 +67,8 @@ class Variational(Perceptrons):
             noise=jax.tree.unflatten(structure, noise),
             seen=jnp.zeros(()),
             encoder=network.encoder,
-            form=network.form,
+            encoding=network.encoding,
+            units=network.units,
             prior=jax.tree.map(lambda scale: self.prior_std * scale, unit),
             kl=self.kl,
         )
@@ -93,7 +93,7 @@ class VariationalNetwork(PerceptronNetwork):
         return jax.tree.leaves(self.noise)[0].shape[1]
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
-        return of_members(self.form, self.encoder, self.draw_weights(), observation)
+        return self.of_members(self.encoder, self.draw_weights(), observation)
 
     def with_observed(self, other: Any) -> Self:
         encoder = self.encoding.with_observed(self.encoder, other.encoder)

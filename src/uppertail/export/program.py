@@ -21,7 +21,7 @@ from uppertail.errors import InputError
 from uppertail.export.operations import Program
 from uppertail.networks import PerActionNetwork
 from uppertail.networks.linear import FeatureReturns, from_powers
-from uppertail.networks.units import TINY, Activation, Normalization
+from uppertail.networks.layers import TINY, Activation, Normalization
 from uppertail.training.player import Player
 
 NEEDED = "export needs integer states, or plain numbers with LeastSquares or the network PerAction without a torso"
@@ -116,7 +116,7 @@ def _(network: FeatureReturns, program: Program) -> Outputs:
 
 @outputs_of.register
 def _(network: PerActionNetwork, program: Program) -> Outputs:
-    value, units = features_of(network.encoding, network.encoder, program), network.form.units
+    value, units = features_of(network.encoding, network.encoder, program), network.units
     for layer, weights in enumerate(network.weights):
         if layer:
             value = ACTIVATIONS[units.activation](NORMALIZATIONS[units.normalization](value, weights.shape[1]))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.networks.perceptrons import Perceptron, PerceptronNetwork, Perceptrons
+from uppertail.networks.perceptrons import PerceptronNetwork, Perceptrons
 from uppertail.types import PyTree
 
 Prior = Literal["auto", "network", "table"]  # the names of `--network.prior`
@@ -57,8 +57,12 @@ class Ensemble(Perceptrons):
             )
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "EnsembleNetwork":
+        if self.prior == "table" and not encoding.is_one_hot:
+            raise InputError(
+                "prior is table, which has a number for each state, but observations are not one-hot states here: use "
+                "network, or an encoding that is, for example hashed."
+            )
         learned_key, prior_key = jax.random.split(key)
-        form = Perceptron(self.torso_on(encoding), self.units)
 
         def member(key: PRNGKeyArray) -> PyTree:
             network = self.per_action(key, encoding, num_actions, num_outputs)
@@ -67,22 +71,15 @@ class Ensemble(Perceptrons):
         def members(key: PRNGKeyArray) -> PyTree:
             return jax.vmap(member, out_axes=1)(jax.random.split(key, self.members))
 
-        if self.has_table(encoding):
+        if self.prior != "network" and encoding.is_one_hot:
             shape = (num_actions, self.members, encoding.num_features, num_outputs)
             prior = (jax.random.normal(prior_key, shape),), ()
         else:
             prior = members(prior_key)
-        own, others = (form.encoding.init(jax.random.fold_in(each, num_actions)) for each in (learned_key, prior_key))
-        return EnsembleNetwork(form, members(learned_key), prior, own, others, self.prior_scale, self.share)
-
-    def has_table(self, encoding: Encoding) -> bool:
-        """Whether the prior functions are tables; InputError if they are asked to be, but states are not one-hot."""
-        if self.prior == "table" and not encoding.is_one_hot:
-            raise InputError(
-                "prior is table, which has a number for each state, but observations are not one-hot states here: use "
-                "network, or an encoding that is, for example hashed."
-            )
-        return self.prior != "network" and encoding.is_one_hot
+        torso = self.torso_on(encoding)
+        own, others = (torso.init(jax.random.fold_in(each, num_actions)) for each in (learned_key, prior_key))
+        scales = self.prior_scale, self.share
+        return EnsembleNetwork(torso, self.units, members(learned_key), prior, own, others, *scales)
 
 
 class EnsembleNetwork(PerceptronNetwork):
@@ -100,10 +97,10 @@ class EnsembleNetwork(PerceptronNetwork):
         return jax.tree.leaves(self.learned)[0].shape[1]
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
-        learned = of_members(self.form, self.encoder, self.learned, observation)
+        learned = self.of_members(self.encoder, self.learned, observation)
         if self.prior_scale == 0:
             return learned
-        prior = of_members(self.form, self.prior_encoder, self.prior, observation)
+        prior = self.of_members(self.prior_encoder, self.prior, observation)
         return learned + self.prior_scale * jax.lax.stop_gradient(prior)
 
     def observe(self, observations: Array) -> Self:
@@ -119,14 +116,3 @@ class EnsembleNetwork(PerceptronNetwork):
 
     def member_weights(self, extra: Bool[Array, " members"]) -> Float[Array, " members"]:
         return extra.astype(jnp.float32)
-
-
-def of_members(
-    form: Perceptron, encoder: PyTree, own: PyTree, observation: Array
-) -> Float[Array, "members actions outputs"]:
-    """The outputs of perceptrons whose weights and biases have leading axes [actions, members]."""
-
-    def one(weights: PyTree, biases: PyTree) -> Float[Array, " outputs"]:
-        return form.outputs(encoder, weights, biases, observation)
-
-    return jax.vmap(jax.vmap(one, out_axes=0), out_axes=1)(*own)

@@ -12,36 +12,20 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks.base import EncodedNetwork, NetworkBuilder
-from uppertail.networks.torsos import Convolutions, Dense, TorsoName, usual_kernels
-from uppertail.networks.units import Activation, Normalization, Units
+from uppertail.networks.layers import (
+    Activation,
+    Convolutions,
+    Dense,
+    Normalization,
+    TorsoName,
+    Units,
+    usual_kernels,
+)
 from uppertail.schema import settle
 from uppertail.types import PyTree
 
+PLAIN = Units()
 MOST_LAYERS = 1_000  # the most hidden layers: more would take minutes to compile, if they fit into memory
-
-Weights = tuple[Float[Array, "_inputs _outputs"], ...]
-Biases = tuple[Float[Array, " _outputs"], ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Perceptron:
-    """How the outputs of one perceptron follow from its arrays."""
-
-    encoding: Encoding
-    units: Units
-
-    def outputs(
-        self, encoder: PyTree, weights: Weights, biases: Biases, observation: Array, masks: tuple[Array, ...] = ()
-    ) -> Float[Array, " outputs"]:
-        """The outputs for one observation; no `biases`: there are none; `masks` multiply the units of hidden layers."""
-        values = self.encoding.project(encoder, weights[0], observation)
-        for layer, weight in enumerate(weights):
-            values = values if layer == 0 else values @ weight
-            values = values + biases[layer] if biases else values
-            if layer < len(weights) - 1:
-                values = self.units(values)
-                values = values * masks[layer] if masks else values
-        return values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,12 +101,10 @@ class Perceptrons(NetworkBuilder):
 
     def per_action(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, outputs: int) -> "PerActionNetwork":
         """New perceptrons of these settings, one per action, and the encoding's own arrays."""
-        form = Perceptron(self.torso_on(encoding), self.units)
-        encoding = form.encoding
+        encoding = self.torso_on(encoding)
         encoder = encoding.init(jax.random.fold_in(key, num_actions))
         sizes = (encoding.num_features, *(self.width,) * self.hidden_layers, outputs)
-        network = PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder)
-        return dataclasses.replace(network, form=form)
+        return PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder, self.units)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,13 +125,28 @@ class PerAction(Perceptrons):
 
 
 class PerceptronNetwork(EncodedNetwork):
-    """A network of perceptrons of one form."""
+    """A network of perceptrons that have the same layers."""
 
-    form: Perceptron = eqx.field(static=True)
+    encoding: Encoding = eqx.field(static=True)
+    units: Units = eqx.field(static=True)
 
-    @property
-    def encoding(self) -> Encoding:
-        return self.form.encoding
+    def perceptron(
+        self, encoder: PyTree, weights: PyTree, biases: PyTree, observation: Array, masks: tuple[Array, ...] = ()
+    ) -> Float[Array, " outputs"]:
+        """The outputs of one perceptron; no `biases`: there are none; `masks` multiply the units of hidden layers."""
+        values = self.encoding.project(encoder, weights[0], observation)
+        for layer, weight in enumerate(weights):
+            values = values if layer == 0 else values @ weight
+            values = values + biases[layer] if biases else values
+            if layer < len(weights) - 1:
+                values = self.units(values)
+                values = values * masks[layer] if masks else values
+        return values
+
+    def of_members(self, encoder: PyTree, own: PyTree, observation: Array) -> Float[Array, "members actions outputs"]:
+        """The outputs of perceptrons whose weights and biases have leading axes [actions, members]."""
+        of_each = jax.vmap(self.perceptron, in_axes=(None, 0, 0, None))
+        return jax.vmap(of_each, in_axes=(None, 0, 0, None), out_axes=1)(encoder, *own, observation)
 
 
 class PerActionNetwork(PerceptronNetwork):
@@ -171,15 +168,15 @@ class PerActionNetwork(PerceptronNetwork):
         num_actions: int,
         bias: bool,
         encoder: PyTree = (),
+        units: Units = PLAIN,
     ) -> Self:
         """Glorot-uniform weights and zero biases; `sizes` are those of features, hidden layers and outputs."""
         glorot = jax.nn.initializers.glorot_uniform(batch_axis=0)
-        keys = jax.random.split(key, len(sizes) - 1)
-        shapes = list(itertools.pairwise(sizes))
+        keys, shapes = jax.random.split(key, len(sizes) - 1), list(itertools.pairwise(sizes))
         weights = tuple(glorot(k, (num_actions, *shape)) for k, shape in zip(keys, shapes, strict=True))
         biases = tuple(jnp.zeros((num_actions, outputs)) for _, outputs in shapes) if bias else ()
-        return cls(Perceptron(encoding, Units()), weights, biases, encoder)
+        return cls(encoding, units, weights, biases, encoder)
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
-        perceptrons = jax.vmap(self.form.outputs, in_axes=(None, 0, 0, None))
+        perceptrons = jax.vmap(self.perceptron, in_axes=(None, 0, 0, None))
         return perceptrons(self.encoder, self.weights, self.biases, observation)
