@@ -171,12 +171,12 @@ def test_a_part_that_cannot_be_gets_a_sentence_and_leaves_nothing(case, own, tmp
 def test_what_is_asked_for_reaches_the_parts(own):
     arguments = (
         "--network.width 4 --network.normalization layer --replay Prioritized --replay.beta 1 --target RunningMean "
-        "--target.decay 0.5 --adam_betas [0.5,0.25] --adam_epsilon 0.125 --policy UCB --policy.per episode"
+        "--target.decay 0.5 --adam_betas [0.5,0.25] --adam_epsilon 0.125 --policy UCB --policy.low 1.5"
     )
     built = parse_request(arguments.split()).built
     assert (built.network.width, built.network.normalization, built.replay.beta) == (4, "layer", 1.0)
     assert (built.target.decay, built.adam_betas, built.adam_epsilon) == (0.5, (0.5, 0.25), 0.125)
-    assert built.policy == UCB(per="episode")
+    assert built.policy == UCB(low=1.5)
     assert parse_request(["--network", "test_parts.Own", "--network.bias", "true"]).built.network.bias is True
     nothing = parse_request([]).built
     assert (nothing.network, nothing.replay, nothing.target) == (None, None, None)

@@ -20,7 +20,7 @@ from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
 from uppertail.policies.base import highest
-from uppertail.policies.episodic_ucb import PLACES, EpisodicUCB, place_of
+from uppertail.policies.ucb import PLACES, EpisodicUCB, place_of
 
 DECISIONS = 20_000
 
@@ -235,15 +235,11 @@ def ensemble(means: list[list[float]], stds: list[list[float]]) -> GaussianRetur
 def test_an_ensemble_is_scored_by_the_mean_over_its_members() -> None:
     """Two of three members prefer action 0, but the mean over them action 1; nor does the highest of all decide."""
     for means, action in (([[1.0, 0.0], [1.0, 0.0], [0.0, 9.0]], 1), ([[1.0, 2.0], [1.0, 0.0], [1.0, 0.0]], 0)):
-        for policy in (Greedy(), UCB(2.0, 2.0), EpsilonGreedy(0.0), UCB(2.0, 2.0, "episode")):
+        for policy in (Greedy(), UCB(2.0, 2.0), EpsilonGreedy(0.0)):
             assert (selections(policy, ensemble(means, [[1.0, 1.0]] * 3)) == action).all()
     spread = ensemble([[0.5, 0.0]] * 2, [[0.0, 0.0], [0.0, 1.0]])  # 0.5 against mean 2 * (0 + 1) / 2 = 1
     assert (selections(UCB(2.0, 2.0), spread) == 1).all()
     assert (selections(Greedy(), spread) == 0).all()
-    by_hand = jnp.array([2.0, 2.0]), jnp.array([2.0, 0.4])  # c of each action: 0.5 against 1, 0.5 against 0.2
-    for c, action in zip(by_hand, (1, 0), strict=True):
-        decision = Decision(Gaussian(), spread, memory=c)
-        assert UCB(per="episode").select(jax.random.key(0), decision) == action
 
 
 def test_all_members_are_scored_with_the_same_randomness() -> None:
@@ -298,41 +294,7 @@ def test_every_policy_keeps_the_shape_of_its_memory(policy: ExplorationPolicy) -
     assert shapes(begun.memory) == shapes(after.memory) == shapes(again.memory)
 
 
-# Memory
-
-
-def test_ucb_draws_c_for_each_action_as_an_episode_begins() -> None:
-    decision, policy = alone(Gaussian(), gaussians([0.0] * 500, [1.0] * 500)), UCB(1.0, 3.0, "episode")
-    c = np.asarray(policy.begin(jax.random.key(0), decision))
-    assert c.min() >= 1.0 and c.max() <= 3.0
-    assert scipy.stats.kstest(c, scipy.stats.uniform(1.0, 2.0).cdf).pvalue > 1e-4
-    assert (c != policy.begin(jax.random.key(1), decision)).all()
-
-
-def test_ucb_keeps_the_c_of_an_episode_and_acts_on_it() -> None:
-    """mean + c std by hand, whatever the key; ties at random."""
-    policy, z = UCB(per="episode"), gaussians([0.0, 1.0, -1.0], [1.0, 0.25, 2.0])
-    for c, action in (
-        (jnp.array([2.0, 2.0, 2.0]), 2),
-        (jnp.array([2.0, 5.0, 0.0]), 1),
-        (jnp.array([9.0, 0.0, 4.0]), 0),
-    ):
-        for seed in range(3):
-            assert policy.select(jax.random.key(seed), alone(Gaussian(), z, c)) == action
-        assert policy.advance(jax.random.key(0), alone(Gaussian(), z, c), jnp.asarray(0)) is c
-    tied = alone(Gaussian(), gaussians([1.0, 1.0], [1.0, 1.0]), jnp.array([2.0, 2.0]))
-    keys = jax.random.split(jax.random.key(0), DECISIONS)
-    chosen = jax.vmap(lambda key: policy.select(key, tied))(keys)
-    assert_frequency(int(chosen.sum()), 0.5)
-
-
-def test_a_first_action_is_chosen_with_a_fresh_memory() -> None:
-    """As often as UCB, which draws c for every decision, would: P by quadrature."""
-    seen = alone(Gaussian(), gaussians([0.0, 0.3], [1.0, 0.9]), memory=jnp.array([9.0, 0.0]))
-    policy, keys = UCB(1.7, 2.3, "episode"), jax.random.split(jax.random.key(0), DECISIONS)
-    chosen = jax.jit(jax.vmap(lambda key: policy.first_action(key, seen)))(keys)
-    probability, _ = scipy.integrate.quad(lambda c1: np.clip((0.3 + 0.9 * c1 - 1.7) / 0.6, 0, 1) / 0.6, 1.7, 2.3)
-    assert_frequency(int(chosen.sum()), probability)
+# Bad input
 
 
 @pytest.mark.parametrize(
@@ -341,7 +303,7 @@ def test_a_first_action_is_chosen_with_a_fresh_memory() -> None:
         (lambda: EpsilonGreedy(-0.1), ["epsilon is -0.1", "[0, 1]", "0.05"]),
         (lambda: EpsilonGreedy(1.1), ["epsilon is 1.1", "[0, 1]"]),
         (lambda: EpsilonGreedy(math.nan), ["epsilon is nan", "finite number"]),
-        (lambda: Thompson(0), ["draws is 0", "at least 1"]),
+        (lambda: Thompson(0), ["draws is 0: use a whole number from 1 to 65536; the paper uses 1."]),
         (lambda: UCB(-1.0, 2.0), ["[-1.0, 2.0]", "0 <= low <= high"]),
         (lambda: UCB(2.0, 1.0), ["[2.0, 1.0]", "0 <= low <= high"]),
         (lambda: UCB(2.0, math.inf), ["high is inf", "finite number"]),

@@ -1,4 +1,4 @@
-"""The contract of an exploration policy, what it sees when it decides, and the greedy one, which explores nothing."""
+"""The contract of an exploration policy, what it sees when it decides, and the two undirected policies."""
 
 import abc
 import dataclasses
@@ -9,40 +9,35 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
+from uppertail.errors import InputError
+from uppertail.schema import settle, traced
 from uppertail.types import PyTree
 
 BEGIN, ADVANCE = 2, 3  # folded into a decision's key to draw the memory before and after it; `select` splits the key
 
 
 class Posterior(NamedTuple):
-    """What a policy asks of the posterior of the values.
+    """What a policy asks of the posterior of the values."""
 
-    Args:
-        draws: how many draws.
-        c: standard deviations above its mean at which the start is valued.
-        scale: what standard errors are multiplied by.
-    """
-
-    draws: int
-    c: float
-    scale: float
+    draws: int  # how many draws
+    c: float  # standard deviations above its mean at which the start is valued
+    scale: float  # what standard errors are multiplied by
 
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
     """What a policy sees in one state.
 
-    A backup gives `family` and `z` alone: the next action of a replayed transition is chosen without an observation,
-    evidence or draws, and with the memory of a run's first step. Where these are None, a policy does without.
+    In a backup, which chooses the next action of a replayed transition, all but `family`, `z` and the memory of a run's
+    first step is None: a policy does without.
 
     Args:
         family: the family of return distributions.
         z: its parameters; every array has leading axes [members, actions], with one member for a single network.
-        observation: the state, as the environment shows it; None in a backup.
-        evidence: the share of the wide start that is left for each action, from 1 (nothing learned) to 0; None in a
-            backup, and for policies without `needs_evidence`.
-        drawn: the value of each action in a few draws from the posterior; None in a backup, and for policies without
-            `posterior`.
+        observation: the state, as the environment shows it.
+        evidence: the share of the wide start that is left for each action, from 1 (nothing learned) to 0; only for
+            policies with `needs_evidence`.
+        drawn: the value of each action in a few draws from the posterior; only for policies with `posterior`.
         memory: what the policy keeps.
 
     Examples:
@@ -86,10 +81,6 @@ class Decision:
         of_member = jax.vmap(self.family.sample)
         return jax.vmap(jax.vmap(of_member, in_axes=(None, 0)), in_axes=(0, None))(keys, self.z)
 
-    def of_member(self, member: Int[Array, ""]) -> "Decision":
-        """The same with one member alone."""
-        return dataclasses.replace(self, z=jax.tree.map(lambda leaf: leaf[member][None], self.z))
-
     def with_memory(self, memory: PyTree) -> "Decision":
         """The same with another memory."""
         return dataclasses.replace(self, memory=memory)
@@ -98,10 +89,10 @@ class Decision:
 class ExplorationPolicy(abc.ABC):
     """Scores the actions of one state; the highest score wins. A policy is a frozen dataclass.
 
-    It may keep a memory, a tree of arrays: `init` makes it for a run, `begin` renews it for an episode, in full or in
-    part, `scores` reads it as `decision.memory`, and `advance` updates it; `begin` and `advance` return the same
-    shapes. Each environment of each seed has a memory of its own. In a backup, and in each episode of an evaluation, a
-    policy remembers nothing of the run: its memory is what `begin` makes of that of `init`.
+    It may keep a memory, a tree of arrays, for each environment of each seed: `init` makes it for a run, `begin` renews
+    it for an episode, in full or in part, `scores` reads it as `decision.memory`, and `advance` updates it; `begin` and
+    `advance` return the same shapes. In a backup, and in each episode of an evaluation, a policy remembers nothing of
+    the run: its memory is what `begin` makes of that of `init`.
 
     Attributes:
         needs_members: whether the policy makes sense only for a network with several members.
@@ -109,10 +100,8 @@ class ExplorationPolicy(abc.ABC):
         explores_by_spread: whether it leaves the greedy action only because the return is spread.
 
     Examples:
-        >>> import dataclasses
         >>> from uppertail.distributions.gaussian import GaussianReturn
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Curious(ut.ExplorationPolicy):
+        >>> class Curious(ut.ExplorationPolicy):
         ...     def scores(self, key, decision):
         ...         return jnp.mean(decision.std, axis=0)
         >>> z = GaussianReturn(mean=jnp.array([[1.0, 0.0]]), std=jnp.array([[0.0, 2.0]]))  # one member, two actions
@@ -177,6 +166,34 @@ class Greedy(ExplorationPolicy):
 
     def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
         return jnp.mean(decision.mean, axis=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class EpsilonGreedy(ExplorationPolicy):
+    """The highest mean, or with probability epsilon an action at random (which may be the greedy one).
+
+    Args:
+        epsilon: probability of a random action, in [0, 1]; 0.05 throughout in the paper.
+
+    Examples:
+        >>> from uppertail.distributions.point_mass import PointMassReturn
+        >>> z = PointMassReturn(mean=jax.numpy.array([[1.0, 0.0]]))  # one member, two actions
+        >>> int(ut.EpsilonGreedy(epsilon=0.0).select(jax.random.key(0), ut.Decision(ut.PointMass(), z)))
+        0
+    """
+
+    epsilon: float = traced(0.05)
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if not 0 <= self.epsilon <= 1:
+            raise InputError(f"epsilon is {self.epsilon}, but a probability lies in [0, 1]; the paper uses 0.05.")
+
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        explore_key, noise_key = jax.random.split(key)
+        noise = jax.random.uniform(noise_key, (decision.num_actions,))
+        explores = jax.random.bernoulli(explore_key, self.epsilon)
+        return jnp.where(explores, noise, jnp.mean(decision.mean, axis=0))
 
 
 def highest(key: PRNGKeyArray, scores: Float[Array, " actions"]) -> Int[Array, ""]:
