@@ -47,9 +47,9 @@ class Variational(Perceptrons):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("prior_std", "start_std"):
-            if not 0 < getattr(self, name) < math.inf:
+            if getattr(self, name) <= 0:
                 raise InputError(f"{name} is {getattr(self, name)}: use a finite number above 0.")
-        if not 0 <= self.kl < math.inf:
+        if self.kl < 0:
             raise InputError(f"kl is {self.kl}: use a finite number, 0 or more; 0 leaves the prior out.")
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "VariationalNetwork":

@@ -123,10 +123,8 @@ class Scaled(ReturnDistribution[Params]):
 
     def __post_init__(self) -> None:
         settle(self)
-        if self.scale is not None and not 0 < self.scale < math.inf:
-            raise InputError(
-                f"scale is {self.scale}, but it must be finite and above 0: leave it out for the range of the returns."
-            )
+        if self.scale is not None and self.scale <= 0:
+            raise InputError(f"scale is {self.scale}: use a number above 0, or leave it out: the range of returns.")
 
     @property
     def unit(self) -> Float[Array, ""] | float:
@@ -144,11 +142,10 @@ def range_of(returns: ReturnRange) -> float:
 
 
 class Spread(NamedTuple):
-    """Mean of a return by several members, and its two spreads, in units of return.
+    """Mean of the return of a member drawn at random, and its two spreads, in units of return.
 
-    The return of a member drawn at random is the mixture of all members' distributions. By the law of total variance,
-    its variance is the mean of their variances (within: the chance that each member predicts) plus the variance of
-    their means (between: which member is right is not known).
+    By the law of total variance, its variance is the mean of the members' variances (within: the chance that each
+    member predicts) plus the variance of their means (between: which member is right is not known).
     """
 
     mean: Float[Array, "*pairs"]  # mean over members of the mean

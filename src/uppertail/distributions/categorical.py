@@ -1,7 +1,6 @@
 """Categorical return distribution on fixed bins, learned by cross-entropy."""
 
 import dataclasses
-import math
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -55,13 +54,8 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
 
     def __post_init__(self) -> None:
         settle(self)
-        if self.bins < 2:
-            raise InputError(f"bins is {self.bins}, but a distribution needs at least 2; the paper uses 7 or 31.")
-        if self.bins > MOST_BINS:
-            raise InputError(f"bins is {self.bins}: use {MOST_BINS} at most; the paper uses 7 or 31.")
-        for name, edge in (("low", self.low), ("high", self.high)):
-            if edge is not None and not math.isfinite(edge):
-                raise InputError(f"{name} is {edge}, but an edge of the support must be a finite number.")
+        if not 2 <= self.bins <= MOST_BINS:
+            raise InputError(f"bins is {self.bins}: use a number from 2 to {MOST_BINS}; the paper uses 7 or 31.")
         if self.low is not None and self.high is not None and self.low >= self.high:
             raise InputError(f"low ({self.low}) must be below high ({self.high}): swap them or widen the support.")
 
@@ -70,16 +64,22 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         return self.bins
 
     @property
+    def edges(self) -> tuple[Any, Any]:
+        """The lowest and the highest edge of a bin, in units of return."""
+        if self.low is None or self.high is None:
+            raise InputError("The support is open: give low and high, or call fit() with the environment's returns.")
+        return self.low, self.high
+
+    @property
     def bin_width(self) -> Float[Array, ""] | float:
         """Width of one bin, in units of return."""
-        low, high = self._edges()
+        low, high = self.edges
         return (high - low) / self.bins
 
     @property
     def centers(self) -> Float[Array | np.ndarray, " bins"]:
         """Center z_i of each bin, in units of return."""
-        low, _ = self._edges()
-        return (low + self.bin_width * (np.arange(self.bins) + 0.5)).astype(np.float32)
+        return (self.edges[0] + self.bin_width * (np.arange(self.bins) + 0.5)).astype(np.float32)
 
     @property
     def support(self) -> tuple[Any, Any]:
@@ -123,8 +123,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
 
     def log_density(self, z: CategoricalReturn, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
         """The bins as a histogram: constant within a bin, 0 outside the support."""
-        low, _ = self._edges()
-        bin_index = jnp.floor((returns - low) / self.bin_width).astype(jnp.int32)
+        bin_index = jnp.floor((returns - self.edges[0]) / self.bin_width).astype(jnp.int32)
         inside = (bin_index >= 0) & (bin_index < self.bins)
         log_mass = z.log_probabilities[jnp.clip(bin_index, 0, self.bins - 1)]
         return jnp.where(inside, log_mass - jnp.log(self.bin_width), -jnp.inf)
@@ -158,8 +157,3 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         kernel = jnp.clip(1.0 - (distance if self.printed_projection else jnp.abs(distance)), 0.0, 1.0)
         probabilities = mass @ kernel
         return CategoricalReturn(jnp.log(probabilities / jnp.sum(probabilities)))
-
-    def _edges(self) -> tuple[Any, Any]:
-        if self.low is None or self.high is None:
-            raise InputError("The support is open: give low and high, or call fit() with the environment's returns.")
-        return self.low, self.high

@@ -168,7 +168,7 @@ class Gaussian(Scaled[GaussianReturn]):
 
 def require_terminal_std(terminal_std: float) -> None:
     """Raises InputError unless the standard deviation after the end of an episode is above 0."""
-    if not terminal_std > 0:
+    if terminal_std <= 0:
         raise InputError(f"terminal_std is {terminal_std}, but a Gaussian needs one above 0, for example 1e-4.")
 
 

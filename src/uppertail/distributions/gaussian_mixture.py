@@ -107,11 +107,11 @@ class GaussianMixture(Scaled[MixtureReturn]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.components < 1:
-            raise InputError(f"components is {self.components}, but a mixture needs at least 1; the paper uses 5.")
-        if self.components > MOST_COMPONENTS:
-            raise InputError(f"components is {self.components}: use {MOST_COMPONENTS} at most; the paper uses 5.")
-        if not self.spread >= 0:
+        if not 1 <= self.components <= MOST_COMPONENTS:
+            raise InputError(
+                f"components is {self.components}: use a number from 1 to {MOST_COMPONENTS}; the paper uses 5."
+            )
+        if self.spread < 0:
             raise InputError(f"spread is {self.spread}, but the means start on [-spread, spread]: use 0 or more.")
         require_terminal_std(self.terminal_std)
         if self.printed_loss and self.distance != "l2":

@@ -1,7 +1,6 @@
 """Quantiles of the return at fixed levels, learned by their Wasserstein distance (Dabney et al. 2018)."""
 
 import dataclasses
-import math
 import statistics
 from typing import ClassVar, NamedTuple
 
@@ -51,7 +50,7 @@ class Quantile(Scaled[QuantileReturn]):
         super().__post_init__()
         if not 2 <= self.quantiles <= MOST_QUANTILES:
             raise InputError(f"quantiles is {self.quantiles}: use a whole number from 2 to {MOST_QUANTILES}.")
-        if not 0 <= self.start_std < math.inf:
+        if self.start_std < 0:
             raise InputError(f"start_std is {self.start_std}: use a finite number, 0 or more.")
 
     @property

@@ -2,5 +2,4 @@
 
 from uppertail.networks.base import EncodedNetwork, Network, NetworkBuilder
 from uppertail.networks.ensemble import Ensemble, EnsembleNetwork
-from uppertail.networks.linear import LinearReturns
 from uppertail.networks.perceptrons import PerAction, PerActionNetwork

@@ -1,7 +1,6 @@
 """An ensemble with randomized prior functions and bootstrap masks (Osband et al. 2016, 2018)."""
 
 import dataclasses
-import math
 from typing import Any, Literal, Self
 
 import equinox as eqx
@@ -48,7 +47,7 @@ class Ensemble(Perceptrons):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.prior_scale < math.inf:
+        if self.prior_scale < 0:
             raise InputError(f"prior_scale is {self.prior_scale}: use a finite number, 0 or more.")
         if not 0 < self.share <= 1:
             raise InputError(

@@ -145,8 +145,8 @@ class PerceptronNetwork(EncodedNetwork):
 
     def of_members(self, encoder: PyTree, own: PyTree, observation: Array) -> Float[Array, "members actions outputs"]:
         """The outputs of perceptrons whose weights and biases have leading axes [actions, members]."""
-        of_each = jax.vmap(self.perceptron, in_axes=(None, 0, 0, None))
-        return jax.vmap(of_each, in_axes=(None, 0, 0, None), out_axes=1)(encoder, *own, observation)
+        of_each, (weights, biases) = jax.vmap(self.perceptron, in_axes=(None, 0, 0, None)), own
+        return jax.vmap(of_each, in_axes=(None, 0, 0, None), out_axes=1)(encoder, weights, biases, observation)
 
 
 class PerActionNetwork(PerceptronNetwork):
