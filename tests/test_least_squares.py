@@ -1,6 +1,5 @@
 """Least squares against plain Python and float64 NumPy."""
 
-import dataclasses
 import math
 from typing import Any
 
@@ -424,9 +423,9 @@ def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ut.train(ut.Chain(10), settings=ut.Settings(seeds=2), learner=ut.LeastSquares(outcomes_per_pair=10**6))
 
 
-def test_a_table_waits_for_a_new_outcome_or_a_share_of_new_transitions() -> None:
-    built: Any = ut.LeastSquares().build(agent_of(GAUSSIAN, OneHot(STATES)), None)
-    learner = dataclasses.replace(built, solve_after=1.0)  # at 1, 2, 4, ... transitions
+def test_a_table_waits_for_a_new_outcome_or_a_share_of_new_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "SOLVE_AFTER", 1.0)  # at 1, 2, 4, ... transitions
+    learner = ut.LeastSquares().build(agent_of(GAUSSIAN, OneHot(STATES)), None)
     data = transitions(200)._replace(terminated=jnp.zeros(200, bool))
     state, learn = learned(learner, jax.tree.map(lambda leaf: leaf[:80], data)), jax.jit(learner.learn)
 

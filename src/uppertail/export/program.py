@@ -19,8 +19,8 @@ from uppertail.encodings.base import OfStates
 from uppertail.encodings.landmarks import SCALES
 from uppertail.errors import InputError
 from uppertail.export.operations import Program
+from uppertail.learners.regression import FeatureReturns, from_powers
 from uppertail.networks import PerActionNetwork
-from uppertail.networks.linear import FeatureReturns, from_powers
 from uppertail.networks.layers import TINY, Activation, Normalization
 from uppertail.training.player import Player
 

@@ -18,29 +18,18 @@ OnPolicy = Literal["fresh", "all", "none"]
 
 
 class LearnerState(NamedTuple):
-    """What was learned.
+    """What was learned."""
 
-    Args:
-        network: gives the return distributions of a state; the agent acts on it.
-        memory: whatever else the learner keeps: data, statistics, the optimizer's state.
-    """
-
-    network: Any
-    memory: PyTree
+    network: Any  # gives the return distributions of a state; the agent acts on it
+    memory: PyTree  # whatever else the learner keeps: data, statistics, the optimizer's state
 
 
 class Metrics(NamedTuple):
-    """What each update of a rollout reports.
+    """What each update of a rollout reports."""
 
-    Args:
-        loss: how far the predictions were from the targets.
-        gradient_norm: how far the update moved the network: the norm of the gradient, or how many sweeps there were.
-        outside: share of the targets whose mean the family cannot represent.
-    """
-
-    loss: Float[Array, " updates"]
-    gradient_norm: Float[Array, " updates"]
-    outside: Float[Array, " updates"]
+    loss: Float[Array, " updates"]  # how far the predictions were from the targets
+    gradient_norm: Float[Array, " updates"]  # of the gradient; by least squares, how many sweeps there were
+    outside: Float[Array, " updates"]  # share of the targets whose mean the family cannot represent
 
 
 class Learner(abc.ABC):
@@ -86,14 +75,7 @@ class Gradients:
     """Parts and settings of learning by gradients; those of `Settings` have the same names.
 
     Args:
-        network, replay, target: the parts of `--network`, `--replay` and `--target`.
         optimizer: turns gradients into updates: optax's, or an object with the same `init` and `update`.
-        rollout_steps: environment steps between updates.
-        updates_per_rollout: updates after each rollout.
-        batch_size: transitions per update, half of them fresh.
-        replay_size: transitions that the replay buffer holds.
-        on_policy: which data keep the next action that was taken.
-        replay_start: transitions stored before replay is used.
     """
 
     network: NetworkBuilder
@@ -120,7 +102,6 @@ class LearnerBuilder(abc.ABC):
         uses_gradients: whether the network, replay buffer, target and step sizes of a run mean anything to it.
 
     Examples:
-        >>> import uppertail as ut
         >>> builders: list[ut.LearnerBuilder] = [ut.LeastSquares(), ut.GradientDescent()]
         >>> [builder.uses_gradients for builder in builders]
         [False, True]

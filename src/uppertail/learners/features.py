@@ -11,77 +11,52 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.errors import InputError
 from uppertail.learners.base import LearnerState, Metrics
-from uppertail.learners.regression import Regression
+from uppertail.learners.regression import FeatureReturns, Regression, roots
 from uppertail.learners.transitions import BLOCK, Transitions, factors_of
-from uppertail.networks.linear import FeatureReturns, roots
 from uppertail.types import Transition
+
+SOLVE_AFTER = 0.02
+"""The weights are solved for when this share of all transitions is new."""
 
 PARTS = 2
 """Sweeps are compiled for so many numbers of features: half of them, and all."""
 
 
 class Solution(NamedTuple):
-    """Weights on the way to their fixed point.
+    """Weights on the way to their fixed point."""
 
-    Args:
-        weights: theta of each action.
-        change: how far the last sweep moved the predictions, over the tolerance; sweeps go on while it is above 1.
-        noise: variance of the targets about their predictions.
-        low, high: the least and largest coordinates among the targets of the last sweep and the start.
-        sweeps: sweeps so far.
-    """
-
-    weights: Float[Array, "actions features outputs"]
-    change: Float[Array, ""]
-    noise: Float[Array, ""]
-    low: Float[Array, " outputs"]
-    high: Float[Array, " outputs"]
-    sweeps: Int[Array, ""]
+    weights: Float[Array, "actions features outputs"]  # theta of each action
+    change: Float[Array, ""]  # how far the last sweep moved the predictions, over the tolerance; above 1, sweeps go on
+    noise: Float[Array, ""]  # variance of the targets about their predictions
+    low: Float[Array, " outputs"]  # the least coordinates among the targets of the last sweep and the start
+    high: Float[Array, " outputs"]  # the largest
+    sweeps: Int[Array, ""]  # sweeps so far
 
 
 class Sums(NamedTuple):
-    """What the targets of all transitions add up to.
+    """What the targets of all transitions add up to."""
 
-    Args:
-        features: b: sum of weight * phi (y - y0) over the transitions of each action, y0 the start.
-        squares: sum of weight * (y - y0)^2 of the first coordinate.
-        low, high: as those of `Solution`.
-    """
-
-    features: Float[Array, "features outputs_of_actions"]
-    squares: Float[Array, ""]
-    low: Float[Array, " outputs"]
+    features: Float[Array, "features outputs_of_actions"]  # of weight * phi (y - y0), y0 the start
+    squares: Float[Array, ""]  # of weight * (y - y0)^2 of the first coordinate
+    low: Float[Array, " outputs"]  # as in `Solution`
     high: Float[Array, " outputs"]
 
 
 class FeatureMemory(NamedTuple):
-    """What least squares on shared features keeps beside its weights.
-
-    Args:
-        transitions: all transitions, or those that stand for all.
-        change, noise, low, high: as those of the last `Solution`.
-        total: how many transitions there ever were.
-        solved: how many there were when the weights were last solved for.
-    """
+    """What least squares on shared features keeps beside its weights: data, and numbers of the last `Solution`."""
 
     transitions: Transitions
     change: Float[Array, ""]
     noise: Float[Array, ""]
     low: Float[Array, " outputs"]
     high: Float[Array, " outputs"]
-    total: Int[Array, ""]
-    solved: Int[Array, ""]
+    total: Int[Array, ""]  # how many transitions there ever were
+    solved: Int[Array, ""]  # how many there were when the weights were last solved for
 
 
 @dataclasses.dataclass(frozen=True)
 class FeatureLearner(Regression):
-    """Keeps all transitions and their features; fits all weights when enough are new, or an episode has terminated.
-
-    Args:
-        solve_after: enough are new when they are this share of all.
-    """
-
-    solve_after: float = 0.02
+    """Keeps all transitions and their features; fits all weights when enough are new, or an episode has terminated."""
 
     @property
     def room(self) -> int:
@@ -94,11 +69,7 @@ class FeatureLearner(Regression):
         network = FeatureReturns(
             weights=jnp.zeros((num_actions, encoding.num_features, start.shape[0])),
             gram=transitions.gram,
-            start=start,
-            encoder=encoding.init(key),
-            prior_count=jnp.asarray(self.spread_prior_count),
-            encoding=encoding,
-            powers=self.powers,
+            **self.linear(key),
         )
         zero, none = jnp.zeros(()), jnp.zeros((), jnp.int32)
         memory = FeatureMemory(transitions, zero, zero, start, start, none, none)
@@ -116,7 +87,7 @@ class FeatureLearner(Regression):
         changed = ~jnp.all(jnp.array(jax.tree.leaves(same))) | (transitions.size < memory.transitions.size)
         transitions = transitions.added(encoding, network.encoder, fresh).encoded(encoding, network.encoder, changed)
         total = memory.total + fresh.action.shape[0]
-        many = (total - memory.solved).astype(jnp.float32) >= self.solve_after * total.astype(jnp.float32)
+        many = (total - memory.solved).astype(jnp.float32) >= SOLVE_AFTER * total.astype(jnp.float32)
         is_new = encoding.version(before) != encoding.version(network.encoder)
         weights, start = jnp.where(is_new, 0.0, network.weights), self.start
         low, high = (jnp.where(is_new, start, bound) for bound in (memory.low, memory.high))

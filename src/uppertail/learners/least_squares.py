@@ -1,7 +1,6 @@
 """Least squares in closed form, toward the wide start: the learner for tables and vectors."""
 
 import dataclasses
-import math
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
@@ -39,7 +38,6 @@ class LeastSquares(LearnerBuilder):
             drawn to stand for all.
 
     Examples:
-        >>> import uppertail as ut
         >>> ut.LeastSquares(spread_prior_count=0.01).spread_prior_count
         0.01
     """
@@ -58,7 +56,7 @@ class LeastSquares(LearnerBuilder):
         settle(self)
         for name in ("spread_prior_count", "mean_prior_count", "start_width", "spread_power", "tolerance"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
+            if value is not None and value <= 0:
                 raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
         for name, least in (("sweeps", 1), ("outcomes_per_pair", 1), ("transitions", BLOCK)):
             value = getattr(self, name)

@@ -16,27 +16,16 @@ class Outcomes(NamedTuple):
     Two transitions have the same outcome if they lead to the same state, and both or neither terminated there. Rewards
     are averaged: backups of means are linear in them, those of Categorical only nearly. Where no slot is left, an
     outcome counts as the newest of its pair.
-
-    Args:
-        newest: each pair's newest outcome; NONE: the pair was never seen.
-        order: the pairs in the order in which they were first seen; NONE beyond the last.
-        pairs: how many pairs were seen.
-        earlier: each outcome's predecessor in the list of its pair; NONE: it is the last.
-        next_state: the state that an outcome leads to.
-        terminated: whether the episode terminated there.
-        seen: how often the outcome was seen, the mean reward on the way there, and the sum of the squared deviations
-            of the rewards from it.
-        size: how many outcomes there are.
     """
 
-    newest: Int[Array, " pairs"]
-    order: Int[Array, " pairs"]
-    pairs: Int[Array, ""]
-    earlier: Int[Array, " outcomes"]
-    next_state: Int[Array, " outcomes"]
-    terminated: Bool[Array, " outcomes"]
-    seen: Float[Array, "outcomes 3"]
-    size: Int[Array, ""]
+    newest: Int[Array, " pairs"]  # each pair's newest outcome; NONE: the pair was never seen
+    order: Int[Array, " pairs"]  # the pairs in the order in which they were first seen; NONE beyond the last
+    pairs: Int[Array, ""]  # how many pairs were seen
+    earlier: Int[Array, " outcomes"]  # each outcome's predecessor in the list of its pair; NONE: it is the last
+    next_state: Int[Array, " outcomes"]  # the state that an outcome leads to
+    terminated: Bool[Array, " outcomes"]  # whether the episode terminated there
+    seen: Float[Array, "outcomes 3"]  # how often, mean reward on the way there, sum of squared deviations from it
+    size: Int[Array, ""]  # how many outcomes there are
 
     @classmethod
     def none(cls, pairs: int, most: int) -> "Outcomes":
@@ -83,21 +72,13 @@ class Outcomes(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The targets of all transitions of each pair.
+    """The targets of all transitions of each pair."""
 
-    Args:
-        visits: how many transitions there are.
-        deviations: their coordinates less the start's, summed.
-        mean: mean over transitions of the mean return.
-        squares: summed squared deviations from it.
-        plans: summed targets in each draw.
-    """
-
-    visits: Float[Array, " lanes"]
-    deviations: Float[Array, "lanes outputs"]
-    mean: Float[Array, " lanes"]
-    squares: Float[Array, " lanes"]
-    plans: Float[Array, "lanes draws"]
+    visits: Float[Array, " lanes"]  # how many transitions there are
+    deviations: Float[Array, "lanes outputs"]  # their coordinates less the start's, summed
+    mean: Float[Array, " lanes"]  # mean over transitions of the mean return
+    squares: Float[Array, " lanes"]  # summed squared deviations from it
+    plans: Float[Array, "lanes draws"]  # summed targets in each draw
 
     def with_targets(
         self,

@@ -1,7 +1,10 @@
 """Ridge regression of backed-up targets toward the wide start: what a table and vectors share."""
 
 import dataclasses
+import functools
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from uppertail.agent import Agent, where
 from uppertail.learners.base import Learner
-from uppertail.networks.linear import from_powers, roots
+from uppertail.networks import EncodedNetwork
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.schema import TRACED
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
@@ -19,6 +22,62 @@ TINY = 1e-12
 
 MOST = 1.0
 """The largest lambda of the spread that noise can lead to."""
+
+
+class LinearReturns(EncodedNetwork):
+    """z(s, a) = start + weights_a . features(s), in the family's coordinates.
+
+    The evidence for an action is lambda phi' A^-1 phi / phi'phi, with the lambda of the spread.
+    """
+
+    start: Float[Array, " outputs"]  # coordinates of the wide start
+    encoder: PyTree
+    prior_count: Float[Array, ""]  # lambda of the spread
+    encoding: Any = eqx.field(static=True)
+    powers: tuple[float, ...] = eqx.field(static=True)  # what each coordinate is raised to
+
+    def returns(self, family: Any, observation: Array) -> PyTree:
+        of_vector = functools.partial(from_powers, family, self.powers)
+        return jax.vmap(jax.vmap(of_vector))(self.outputs(observation)[None])
+
+
+class TableReturns(LinearReturns):
+    """The linear returns of a table: each state is a feature of its own, so A is a diagonal of counts."""
+
+    values: Float[Array, "states actions outputs"]
+    counts: Float[Array, "states actions"]  # how often each action was taken in each state
+    plans: Float[Array, "states actions draws"]  # values, in each draw from their posterior
+
+    def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
+        return self.values[self.encoding.index(self.encoder, observation)]
+
+    def evidence(self, observation: Array) -> Float[Array, " actions"]:
+        counts = self.counts[self.encoding.index(self.encoder, observation)]
+        return self.prior_count / (self.prior_count + counts)
+
+    def drawn(self, observation: Array) -> Float[Array, "draws actions"] | None:
+        return self.plans[self.encoding.index(self.encoder, observation)].T if self.plans.shape[-1] else None
+
+
+class FeatureReturns(LinearReturns):
+    """The linear returns of features that states share: weights theta_a, and the sum of phi phi' over a's data."""
+
+    weights: Float[Array, "actions features outputs"]
+    gram: Float[Array, "actions features features"]
+
+    def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
+        features = self.encoding.features(self.encoder, observation)
+        return self.start[None] + jnp.einsum("f,afo->ao", features, self.weights)
+
+    def evidence(self, observation: Array) -> Float[Array, " actions"]:
+        features = self.encoding.features(self.encoder, observation)
+
+        def share(gram: Float[Array, "features features"]) -> Float[Array, ""]:
+            known = jnp.linalg.solve(gram + self.prior_count * jnp.eye(gram.shape[0]), features)
+            unexplained = jnp.maximum(1.0 - features @ features, 0.0)  # nothing is near that has features
+            return (unexplained + self.prior_count * (features @ known)) / jnp.maximum(features @ features, 1.0)
+
+        return jax.vmap(share)(self.gram)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +132,12 @@ class Regression(Learner):
         """What each coordinate of the family is raised to."""
         return tuple(np.where(self.is_spread, self.spread_power, 1.0).tolist())
 
+    def linear(self, key: PRNGKeyArray) -> dict[str, Any]:
+        """The fields of `LinearReturns` at the start."""
+        encoding, prior_count = self.agent.encoding, jnp.asarray(self.spread_prior_count)
+        fields = {"start": self.start, "encoder": encoding.init(key), "prior_count": prior_count}
+        return {**fields, "encoding": encoding, "powers": self.powers}
+
     def coordinates(self, z: PyTree) -> Float[Array, " outputs"]:
         """The coordinates of one distribution that are averaged."""
         plain = self.agent.family.coordinates(z)
@@ -124,3 +189,16 @@ class Regression(Learner):
         lost = lost / jnp.maximum(self.agent.policy.optimism, TINY)
         spread = jnp.maximum(jnp.maximum(targets, 0.0) ** (1 / powers) - lost, 0.0) ** powers
         return jnp.where(is_mean, greedy, spread)
+
+
+def roots(powers: tuple[float, ...], vectors: Float[Array, "*batch outputs"]) -> Float[Array, "*batch outputs"]:
+    """The coordinates before they were raised to their powers."""
+    if set(powers) == {1.0}:
+        return vectors
+    exponents = np.broadcast_to(np.array(powers, np.float32), vectors.shape)
+    return jnp.where(exponents == 1, vectors, jnp.maximum(vectors, 0.0) ** (1 / exponents))
+
+
+def from_powers(family: Any, powers: tuple[float, ...], vector: Float[Array, " outputs"]) -> PyTree:
+    """The valid distribution nearest to these powers of a family's coordinates."""
+    return family.from_coordinates(roots(powers, vector))

@@ -10,8 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.learners.base import LearnerState, Metrics
 from uppertail.learners.outcomes import NONE, Outcomes, Sums
-from uppertail.learners.regression import Regression
-from uppertail.networks.linear import TableReturns, roots
+from uppertail.learners.regression import Regression, TableReturns, roots
 from uppertail.policies.base import Posterior
 from uppertail.types import Transition
 
@@ -21,6 +20,9 @@ LANES = 128
 NOISE_COUNT = 0.1
 """How many transitions of a pair the noisiest pair counts as, in the estimate of the pair's noise."""
 
+SOLVE_AFTER = 0.002
+"""All pairs are swept when there is a new outcome, or when this share of all transitions is new."""
+
 RENEW_AFTER = 0.01
 """A draw from the posterior is renewed when this share of all transitions is new."""
 
@@ -28,38 +30,23 @@ RENEW = 2  # folded into the key of a learning step to renew a draw
 
 
 class TableMemory(NamedTuple):
-    """What a table keeps beside its values.
-
-    Args:
-        outcomes: all outcomes that were seen.
-        noise, change: as those of the last `Sweep`; while the change is above 1, sweeps go on.
-        errors: how far each draw from the posterior of each pair is from its mean, in standard errors.
-        oldest: the draw that is renewed next.
-    """
+    """What a table keeps beside its values: data, and numbers of the last `Sweep`."""
 
     outcomes: Outcomes
     noise: Float[Array, ""]
     change: Float[Array, ""]
-    errors: Float[Array, "draws pairs"]
-    oldest: Int[Array, ""]
+    errors: Float[Array, "draws pairs"]  # how far each draw from the posterior is from its mean, in standard errors
+    oldest: Int[Array, ""]  # the draw that is renewed next
 
 
 class Sweep(NamedTuple):
-    """Values on the way to their fixed point.
+    """Values on the way to their fixed point."""
 
-    Args:
-        values: coordinates of each state and action.
-        plans: their values in each draw from the posterior.
-        noise: variance of the targets of the noisiest pair, in squared units of return.
-        change: the largest change of a coordinate in the last sweep, over its tolerance.
-        number: sweeps so far.
-    """
-
-    values: Float[Array, "states actions outputs"]
-    plans: Float[Array, "states actions draws"]
-    noise: Float[Array, ""]
-    change: Float[Array, ""]
-    number: Int[Array, ""]
+    values: Float[Array, "states actions outputs"]  # coordinates of each state and action
+    plans: Float[Array, "states actions draws"]  # their values in each draw from the posterior
+    noise: Float[Array, ""]  # variance of the targets of the noisiest pair, in squared units of return
+    change: Float[Array, ""]  # the largest of a coordinate in the last sweep, over its tolerance; above 1, sweeps go on
+    number: Int[Array, ""]  # sweeps so far
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,12 +56,7 @@ class TableLearner(Regression):
     A policy may ask for draws from the posterior. A draw is a plan of its own, which backs up its own values: an unseen
     pair has the upper bound of the start, others an error about their mean target. This is randomized value iteration
     (RLSVI, Osband et al. 2016) with an optimistic start.
-
-    Args:
-        solve_after: all pairs are swept when there is a new outcome, or when this share of all transitions is new.
     """
-
-    solve_after: float = 0.002
 
     @property
     def asked(self) -> Posterior:
@@ -94,11 +76,7 @@ class TableLearner(Regression):
             values=jnp.broadcast_to(start, (states, num_actions, start.shape[0])),
             counts=jnp.zeros((states, num_actions)),
             plans=jnp.broadcast_to(self.bound, (states, num_actions, draws)),
-            start=start,
-            encoder=encoding.init(key),
-            prior_count=jnp.asarray(self.spread_prior_count),
-            encoding=encoding,
-            powers=self.powers,
+            **self.linear(key),
         )
         none, errors = Outcomes.none(pairs, self.outcomes_per_pair * pairs), jnp.zeros((draws, pairs))
         memory = TableMemory(none, jnp.zeros(()), jnp.zeros(()), errors, jnp.zeros((), jnp.int32))
@@ -117,7 +95,7 @@ class TableLearner(Regression):
         counts = network.counts.at[states, fresh.action].add(1.0)
         total, earlier = jnp.sum(counts), jnp.sum(counts) - pairs.shape[0]
         again = (memory.noise > 0) & passes_power(RENEW_AFTER, earlier, total) & bool(self.asked.draws)
-        due = (outcomes.size > memory.outcomes.size) | passes_power(self.solve_after, earlier, total) | again
+        due = (outcomes.size > memory.outcomes.size) | passes_power(SOLVE_AFTER, earlier, total) | again
         memory = renewed(jax.random.fold_in(key, RENEW), memory._replace(outcomes=outcomes), again)
         before = Sweep(network.values, network.plans, memory.noise, memory.change, jnp.zeros((), jnp.int32))
         swept = self.solve(key, before, memory, pairs, due)

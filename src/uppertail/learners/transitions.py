@@ -24,37 +24,24 @@ HALVINGS = 60
 
 
 class Rows(NamedTuple):
-    """Transitions, each of which may stand for several.
-
-    Args:
-        observation, action, reward, terminated, next_observation: as those of `Transition`.
-        features: features of s.
-        next_features: features of s'.
-        weight: how many transitions each stands for; 0: no transition.
-    """
+    """Transitions, each of which may stand for several."""
 
     observation: Float[Array, "rows entries"]
     action: Int[Array, " rows"]
     reward: Float[Array, " rows"]
     terminated: Bool[Array, " rows"]
     next_observation: Float[Array, "rows entries"]
-    features: Float[Array, "rows features"]
-    next_features: Float[Array, "rows features"]
-    weight: Float[Array, " rows"]
+    features: Float[Array, "rows features"]  # of s
+    next_features: Float[Array, "rows features"]  # of s'
+    weight: Float[Array, " rows"]  # how many transitions each stands for; 0: no transition
 
 
 class Transitions(NamedTuple):
-    """All transitions, or those that stand for all.
+    """All transitions, or those that stand for all."""
 
-    Args:
-        rows: the transitions; those from `size` on are none.
-        size: how many there are.
-        gram: sum of weight * phi phi' over the transitions of each action.
-    """
-
-    rows: Rows
-    size: Int[Array, ""]
-    gram: Float[Array, "actions features features"]
+    rows: Rows  # the transitions; those from `size` on are none
+    size: Int[Array, ""]  # how many there are
+    gram: Float[Array, "actions features features"]  # sum of weight * phi phi' over the transitions of each action
 
     @classmethod
     def none(cls, most: int, entries: int, features: int, actions: int) -> "Transitions":
