@@ -8,6 +8,7 @@ import pytest
 
 import uppertail
 from uppertail.cli import main
+from uppertail.parts import PARTS
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,6 +35,7 @@ def test_every_extra_but_the_projects_own_is_in_all() -> None:
     assert extras["all"] == [f"uppertail[{','.join(sorted(set(extras) - own))}]"]
 
 
-def test_type_checkers_see_the_public_names() -> None:
-    lines = (ROOT / "src" / "uppertail" / "__init__.py").read_text().splitlines()
-    assert sorted(line.split()[-1] for line in lines if line.startswith("    from ")) == sorted(uppertail.__all__)
+def test_every_contract_of_a_part_and_every_built_in_kind_is_public() -> None:
+    named = {part.contract.rpartition(".")[2] for part in PARTS.values()}
+    named |= {name for part in PARTS.values() for name in part.kinds}
+    assert named - set(uppertail.__all__) == set()

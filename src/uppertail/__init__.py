@@ -4,11 +4,11 @@ Examples in docstrings begin after `import jax`, `import jax.numpy as jnp` and `
 """
 
 import importlib
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uppertail.parts import PARTS
-
-if TYPE_CHECKING:  # `as` makes a name public
+if TYPE_CHECKING:  # `as` makes a name public; `_HOME_OF` is read from these lines
     from uppertail import loggers as loggers
     from uppertail.cli.trained import load as load
     from uppertail.contrib import Dropout as Dropout
@@ -79,30 +79,9 @@ if TYPE_CHECKING:  # `as` makes a name public
     from uppertail.training.train import train as train
     from uppertail.types import TimeStep as TimeStep
 
-_HOMES = {
-    "uppertail.cli.trained": "load",
-    "uppertail.encodings": "Numbers ObservationSpace Pixels States",
-    "uppertail.environments": "Environment FiniteMDP FromGymnasium VectorBuilder",
-    "uppertail.errors": "InputError",
-    "uppertail.networks": "EncodedNetwork Network",
-    "uppertail.policies": "Decision Greedy",
-    "uppertail.replay": "Sample",
-    "uppertail.training.checkpoints": "Checkpoints",
-    "uppertail.training.player": "ActionReturns",
-    "uppertail.training.ledger": "Progress Stop",
-    "uppertail.training.results": "TrainingDivergedError TrainingFailedError TrainingInterrupted TrainingResult",
-    "uppertail.training.settings": "Settings",
-    "uppertail.training.train": "train",
-    "uppertail.types": "TimeStep",
-}
-"""Where public names are, beside the parts' contracts and built-in kinds."""
-
-_HOME_OF = {
-    **{name: home for home, names in _HOMES.items() for name in names.split()},
-    **{part.contract.rpartition(".")[2]: part.contract.rpartition(".")[0] for part in PARTS.values()},
-    **{name: module for part in PARTS.values() for name, module in part.kinds.items()},
-    "loggers": "uppertail.loggers",
-}
+_LINES = re.findall(r"^    from (\S+) import (\w+) as ", Path(__file__).read_text(encoding="utf-8"), re.MULTILINE)
+_HOME_OF = {name: module for module, name in _LINES}
+"""The module of each public name."""
 
 __all__ = list(_HOME_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -110,8 +89,9 @@ __all__ = list(_HOME_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'uppertail' has no attribute {name!r}")
-    module = importlib.import_module(_HOME_OF[name])
-    return module if name == "loggers" else getattr(module, name)
+    if name == "loggers":
+        return importlib.import_module("uppertail.loggers")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
 
 
 def __dir__() -> list[str]:

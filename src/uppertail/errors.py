@@ -13,7 +13,6 @@ class InputError(ValueError):
     """A request that cannot be met: its message is one sentence that names the argument, the value and the remedy.
 
     Examples:
-        >>> import uppertail as ut
         >>> try:
         ...     ut.Chain(length=0)
         ... except ut.InputError as error:

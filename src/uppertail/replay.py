@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.errors import InputError
@@ -31,7 +30,6 @@ class Sample(NamedTuple):
         weights: how much each counts in the loss; 1 unless the buffer prefers some transitions.
 
     Examples:
-        >>> import uppertail as ut
         >>> ut.Sample._fields
         ('transitions', 'indices', 'weights')
     """
@@ -45,7 +43,6 @@ class Replay(abc.ABC):
     """A frozen dataclass of settings; keeps transitions and draws some: pure functions of a state, a tree of arrays.
 
     Examples:
-        >>> import uppertail as ut
         >>> issubclass(ut.Uniform, ut.Replay)
         True
     """
@@ -86,7 +83,7 @@ class RingBuffer(NamedTuple):
         """How many rows hold a transition."""
         return jnp.minimum(self.added, self.capacity)
 
-    def slots(self, count: int) -> Int[Array, " count"]:
+    def following(self, count: int) -> Int[Array, " count"]:
         """The rows of the next transitions."""
         return (self.added + jnp.arange(count)) % self.capacity
 
@@ -99,28 +96,21 @@ class Uniform(Replay):
     """A ring buffer: the newest transitions overwrite the oldest, and every one is drawn with the same probability.
 
     Examples:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> from uppertail.types import Transition
         >>> steps = Transition(*jnp.array([[0, 0, 1], [1, 1, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2], [-1, -1, -1]]))
-        >>> first = jax.tree.map(lambda leaf: leaf[0], steps)
-        >>> replay = ut.Uniform()
-        >>> buffer = replay.add(replay.init(1000, first), steps)
-        >>> drawn = replay.sample(buffer, jax.random.key(0), 300).transitions
+        >>> buffer = ut.Uniform().init(1000, jax.tree.map(lambda leaf: leaf[0], steps))
+        >>> drawn = ut.Uniform().sample(ut.Uniform().add(buffer, steps), jax.random.key(0), 300).transitions
         >>> round(float(jnp.mean(drawn.observation == 0)), 1)  # two of three
         0.7
     """
 
     def init(self, capacity: int, example: Transition) -> RingBuffer:
-        def empty(leaf: ArrayLike) -> Array:
-            return jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype)
-
-        return RingBuffer(jax.tree.map(empty, example), jnp.zeros((), jnp.int32))
+        rows = jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype), example)
+        return RingBuffer(rows, jnp.zeros((), jnp.int32))
 
     def add(self, state: RingBuffer, transitions: Transition) -> RingBuffer:
-        slots = state.slots(count := transitions.action.shape[0])
-        stored = jax.tree.map(lambda old, new: old.at[slots].set(new), state.transitions, transitions)
+        rows = state.following(count := transitions.action.shape[0])
+        stored = jax.tree.map(lambda old, new: old.at[rows].set(new), state.transitions, transitions)
         return RingBuffer(stored, state.added + count)
 
     def sample(self, state: RingBuffer, key: PRNGKeyArray, count: int) -> Sample:
@@ -130,12 +120,16 @@ class Uniform(Replay):
 class PriorityBuffer(NamedTuple):
     """A ring buffer, the priority of each row (0: nothing there), and the highest priority so far.
 
-    Priorities stand in a square table, so that one draw needs the sums of its rows and the entries of one of them.
+    Priorities stand in a square table, so that one draw needs the sums of its lines and the entries of one of them.
     """
 
     ring: RingBuffer
     priorities: Float[Array, "side side"]
     highest: Float[Array, ""]
+
+    def entries(self, rows: Int[Array, " count"]) -> tuple[Array, Array]:
+        """Where the table of priorities holds these rows of the ring buffer."""
+        return jnp.divmod(rows, self.priorities.shape[1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +145,6 @@ class Prioritized(Replay):
         beta: how far the weights undo the preference, from 0 (not at all) to 1 (fully).
 
     Examples:
-        >>> import uppertail as ut
         >>> ut.Prioritized(alpha=0.7)
         Prioritized(alpha=0.7, beta=0.4)
     """
@@ -161,7 +154,7 @@ class Prioritized(Replay):
 
     def __post_init__(self) -> None:
         settle(self)
-        if not 0 <= self.alpha < math.inf:
+        if self.alpha < 0:
             raise InputError(f"alpha is {self.alpha}: use 0 or more; Schaul et al. use 0.6.")
         if not 0 <= self.beta <= 1:
             raise InputError(f"beta is {self.beta}: use a number in [0, 1]; Schaul et al. begin with 0.4.")
@@ -171,38 +164,32 @@ class Prioritized(Replay):
         return PriorityBuffer(Uniform().init(capacity, example), jnp.zeros((side, side)), jnp.ones(()))
 
     def add(self, state: PriorityBuffer, transitions: Transition) -> PriorityBuffer:
-        places = _places(state, state.ring.slots(transitions.action.shape[0]))
-        priorities = state.priorities.at[places].set(state.highest)
+        entries = state.entries(state.ring.following(transitions.action.shape[0]))
+        priorities = state.priorities.at[entries].set(state.highest)
         return PriorityBuffer(Uniform().add(state.ring, transitions), priorities, state.highest)
 
     def sample(self, state: PriorityBuffer, key: PRNGKeyArray, count: int) -> Sample:
-        table = state.priorities
+        table, stored = state.priorities, state.ring.stored
         total, by_line = jnp.sum(table), jnp.cumsum(jnp.sum(table, axis=1))
 
         def draw(key: PRNGKeyArray) -> Int[Array, ""]:
             line_key, entry_key = jax.random.split(key)
             line = _draw_entry(line_key, by_line)
             entry = _draw_entry(entry_key, jnp.cumsum(table[line]))
-            return jnp.minimum(line * table.shape[1] + entry, state.ring.stored - 1)
+            return jnp.minimum(line * table.shape[1] + entry, stored - 1)
 
         rows = jax.vmap(draw)(jax.random.split(key, count))
-        probability = table[_places(state, rows)] / total
-        weights = (state.ring.stored.astype(jnp.float32) * probability) ** -self.beta
+        probability = table[state.entries(rows)] / total
+        weights = (stored.astype(jnp.float32) * probability) ** -self.beta
         return state.ring.sample(rows, weights / jnp.max(weights))
 
     def update(
         self, state: PriorityBuffer, indices: Int[Array, " count"], losses: Float[Array, " count"]
     ) -> PriorityBuffer:
-        new = (jnp.abs(losses) + SMALLEST) ** self.alpha
-        own = indices < state.ring.capacity
-        places = _places(state, jnp.where(own, indices, state.priorities.size))
-        priorities = state.priorities.at[places].set(new, mode="drop")
-        return PriorityBuffer(state.ring, priorities, jnp.maximum(state.highest, jnp.max(jnp.where(own, new, 0.0))))
-
-
-def _places(state: PriorityBuffer, rows: Int[Array, " count"]) -> tuple[Array, Array]:
-    """Where the table of priorities holds these rows of the ring buffer."""
-    return rows // state.priorities.shape[1], rows % state.priorities.shape[1]
+        new, is_replayed = (jnp.abs(losses) + SMALLEST) ** self.alpha, indices < state.ring.capacity
+        entries = state.entries(jnp.where(is_replayed, indices, state.priorities.size))
+        highest = jnp.maximum(state.highest, jnp.max(jnp.where(is_replayed, new, 0.0)))
+        return PriorityBuffer(state.ring, state.priorities.at[entries].set(new, mode="drop"), highest)
 
 
 def _draw_entry(key: PRNGKeyArray, sums: Float[Array, " entries"]) -> Int[Array, ""]:

@@ -18,8 +18,6 @@ class TimeStep(NamedTuple):
     nothing more, while one that is merely cut short by a time limit would have gone on.
 
     Examples:
-        >>> import jax.numpy as jnp
-        >>> import uppertail as ut
         >>> no = jnp.zeros((), bool)
         >>> first = ut.TimeStep(observation=jnp.array(3), reward=jnp.zeros(()), terminated=no, truncated=no)
         >>> int(first.observation)
