@@ -229,7 +229,7 @@ def test_every_network_gives_outputs_that_can_be_learned(builder: NetworkBuilder
 @pytest.mark.parametrize("builder", BUILT_IN, ids=lambda builder: type(builder).__name__)
 def test_what_a_network_says_of_its_learning_has_one_number_for_each_member(builder: NetworkBuilder) -> None:
     network = builder.init(jax.random.key(0), OneHot(STATES), ACTIONS, OUTPUTS).observe(jnp.zeros(1, jnp.int32))
-    weights = network.member_weights(network.extra(jax.random.key(1)))
+    weights = network.member_weights(network.transition_extras(jax.random.key(1)))
     assert weights.shape == (builder.members or 1,) and (np.asarray(weights) >= 0).all()
     assert network.penalty().shape == () and np.isfinite(network.penalty())
     resampled = network.resample_weights(jax.random.key(2))

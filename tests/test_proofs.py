@@ -50,12 +50,12 @@ class PriorEnsemble(Network):
 
         return jax.vmap(of_member)(self.learned, self.prior)
 
-    def extra(self, key: PRNGKeyArray) -> Array:
+    def transition_extras(self, key: PRNGKeyArray) -> Array:
         """Which members learn from a transition, drawn once as it is stored."""
         return jax.random.bernoulli(key, self.shared, (MEMBERS,))
 
-    def member_weights(self, extra: Array) -> Float[Array, " members"]:
-        return extra.astype(jnp.float32)
+    def member_weights(self, extras: Array) -> Float[Array, " members"]:
+        return extras.astype(jnp.float32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +136,7 @@ def test_a_mask_is_drawn_once_and_stored_with_its_transition() -> None:
     masks = []
     for _ in range(8):  # as many transitions as the buffer holds
         state, *_ = iterate(state)
-        masks.append(np.asarray(state.learned.memory.buffer.transitions.extra))
+        masks.append(np.asarray(state.learned.memory.buffer.transitions.extras))
     assert masks[-1].shape == (64, MEMBERS)
     np.testing.assert_array_equal(masks[0][:8], masks[-1][:8])
     assert 0.12 < masks[-1].mean() < 0.4

@@ -60,7 +60,7 @@ def transitions(first: int, count: int) -> Transition:
         terminated=number % 2 == 0,
         next_observation=number + 1,
         next_action=-number,
-        extra={"mask": number[:, None] * 10 + jnp.arange(2, dtype=jnp.int32)[None]},
+        extras={"mask": number[:, None] * 10 + jnp.arange(2, dtype=jnp.int32)[None]},
     )
 
 

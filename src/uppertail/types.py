@@ -33,7 +33,7 @@ class TimeStep(NamedTuple):
 class Transition(NamedTuple):
     """The data of Section 4: s, a, r, s', a', and whether the episode terminated at s'.
 
-    On-policy and replayed data differ in `next_action` alone: the action taken at s', or `POLICY_CHOICE`. `extra` holds
+    On-policy and replayed data differ in `next_action` alone: the action taken at s', or `POLICY_CHOICE`. `extras` are
     random arrays that the network drew when the transition was stored, such as the bootstrap mask of an ensemble.
     """
 
@@ -43,7 +43,7 @@ class Transition(NamedTuple):
     terminated: Bool[Array, "*batch"]
     next_observation: Array
     next_action: Int[Array, "*batch"]
-    extra: PyTree = ()
+    extras: PyTree = ()
 
 
 class ReturnRange(NamedTuple):

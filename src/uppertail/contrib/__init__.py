@@ -1,4 +1,3 @@
 """Parts that are seldom used: chosen by name like all others, and held to the same laws."""
 
-from uppertail.contrib.dropout import Dropout
-from uppertail.contrib.variational import Variational
+from uppertail.contrib.draws import Dropout, Variational

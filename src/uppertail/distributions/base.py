@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.errors import InputError
@@ -103,8 +104,8 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         return jnp.mean(draws <= returns)
 
     def coordinates(self, z: Params) -> Float[Array, " outputs"]:
-        """The parameters as a vector that least squares can average; only where `is_linear`."""
-        raise TypeError(f"{type(self).__name__} has no coordinates of {z}.")
+        """The parameters as one vector, which least squares averages; only where `is_linear`."""
+        return ravel_pytree(z)[0]
 
     def from_coordinates(self, vector: Float[Array, " outputs"]) -> Params:
         """The valid distribution nearest to these coordinates; only where `is_linear`."""

@@ -155,9 +155,6 @@ class Gaussian(Scaled[GaussianReturn]):
             return distance
         return jax.lax.stop_gradient(p.std ** (2 * self.beta)) * distance
 
-    def coordinates(self, z: GaussianReturn) -> Float[Array, "2"]:
-        return jnp.stack([z.mean, z.std])
-
     def from_coordinates(self, vector: Float[Array, "2"]) -> GaussianReturn:
         return GaussianReturn(vector[0], jnp.maximum(vector[1], self.unit * self.terminal_std))
 

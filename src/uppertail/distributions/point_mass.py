@@ -66,8 +66,5 @@ class PointMass(Scaled[PointMassReturn]):
         """Half the squared error, in units of the scale."""
         return 0.5 * (target.mean / self.unit - prediction.mean / self.unit) ** 2
 
-    def coordinates(self, z: PointMassReturn) -> Float[Array, "1"]:
-        return z.mean[None]
-
     def from_coordinates(self, vector: Float[Array, "1"]) -> PointMassReturn:
         return PointMassReturn(vector[0])

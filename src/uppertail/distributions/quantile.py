@@ -85,9 +85,6 @@ class Quantile(Scaled[QuantileReturn]):
         """The mean squared difference of the sorted quantiles, in units of the scale."""
         return jnp.mean((target.quantiles / self.unit - prediction.quantiles / self.unit) ** 2)
 
-    def coordinates(self, z: QuantileReturn) -> Float[Array, " quantiles"]:
-        """The quantiles: their weighted means are quantile functions again."""
-        return z.quantiles
-
     def from_coordinates(self, vector: Float[Array, " quantiles"]) -> QuantileReturn:
+        """Weighted means of quantiles are quantile functions again."""
         return QuantileReturn(jnp.sort(vector))

@@ -129,17 +129,23 @@ class FeatureLearner(Regression):
         solution, features, narrower = before, before.weights.shape[1], -1
         for width in sorted({-(-features * part // PARTS) for part in range(1, PARTS + 1)}):
             fits, narrower = due & (used > narrower) & (used <= width), width
-
-            def swept(carry: tuple[Array, Solution], width: int = width) -> tuple[Array, Solution]:
-                begun, before = carry
-                sweep = self.sweep(key, transitions.narrow(width), before.noise)
-                change = jnp.where(begun, jnp.inf, 0.0)  # of many seeds, those that are not due do not sweep
-                begun = before._replace(weights=before.weights[:, :width], change=change)
-                after = jax.lax.while_loop(lambda each: (each.change > 1) & (each.sweeps < self.sweeps), sweep, begun)
-                return jnp.zeros((), bool), after._replace(weights=before.weights.at[:, :width].set(after.weights))
-
-            solution = jax.lax.while_loop(lambda carry: carry[0], swept, (fits, solution))[1]
+            solution = self._sweeps(key, solution, transitions, width, fits)
         return solution
+
+    def _sweeps(
+        self, key: PRNGKeyArray, before: Solution, transitions: Transitions, width: int, due: Bool[Array, ""]
+    ) -> Solution:
+        """The sweeps over the first features, if they are due."""
+
+        def swept(carry: tuple[Array, Solution]) -> tuple[Array, Solution]:
+            due, before = carry
+            sweep = self.sweep(key, transitions.narrow(width), before.noise)
+            change = jnp.where(due, jnp.inf, 0.0)  # of many seeds, those that are not due do not sweep
+            begun = before._replace(weights=before.weights[:, :width], change=change)
+            after = jax.lax.while_loop(lambda each: (each.change > 1) & (each.sweeps < self.sweeps), sweep, begun)
+            return jnp.zeros((), bool), after._replace(weights=before.weights.at[:, :width].set(after.weights))
+
+        return jax.lax.while_loop(lambda carry: carry[0], swept, (due, before))[1]
 
     def sweep(
         self, key: PRNGKeyArray, transitions: Transitions, noise: Float[Array, ""]

@@ -58,10 +58,10 @@ class GradientLearner(Learner):
         network: Any = parts.network.init(key, agent.encoding, num_actions, agent.family.num_outputs)
         network = network.observe(observations)
         no, zero, observation = jnp.zeros((), bool), jnp.zeros((), jnp.int32), observations[0]
-        extra = jax.tree.map(
-            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(network.extra, jax.random.key(0))
+        extras = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(network.transition_extras, jax.random.key(0))
         )
-        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extra)
+        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extras)
         buffer = parts.replay.init(parts.replay_size, example)
         memory = GradientMemory(parts.optimizer.init(network), parts.target.init(network), buffer)
         return LearnerState(network, memory)
@@ -70,8 +70,8 @@ class GradientLearner(Learner):
         self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]
     ) -> tuple[LearnerState, Metrics]:
         parts, memory = self.gradients, state.memory
-        extra_keys = jax.random.split(jax.random.fold_in(key, parts.updates_per_rollout), parts.rollout_steps)
-        fresh = fresh._replace(extra=jax.vmap(state.network.extra)(extra_keys))
+        extras_keys = jax.random.split(jax.random.fold_in(key, parts.updates_per_rollout), parts.rollout_steps)
+        fresh = fresh._replace(extras=jax.vmap(state.network.transition_extras)(extras_keys))
         memory = memory._replace(buffer=parts.replay.add(memory.buffer, fresh))
         network = state.network.observe(fresh.observation)
         replayable = (iteration + 1) * parts.rollout_steps >= parts.replay_start
@@ -97,7 +97,7 @@ class GradientLearner(Learner):
         def mean_loss(network: Any) -> tuple[Array, tuple[Array, Array]]:
             in_axes = (None, None, 0, 0)
             by_member, beyond = jax.vmap(self.agent.loss, in_axes)(network, bootstrapping, keys, batch.transitions)
-            weights = jax.vmap(network.member_weights, axis_size=size)(batch.transitions.extra)
+            weights = jax.vmap(network.member_weights, axis_size=size)(batch.transitions.extras)
             losses = jnp.sum(weights * by_member, axis=1)
             return jnp.mean(batch.weights * losses) + network.penalty(), (losses, beyond)
 

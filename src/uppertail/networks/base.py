@@ -67,12 +67,12 @@ class Network(eqx.Module):
         """The network with newly sampled weights, for one update; the network itself if its weights are fixed."""
         return self
 
-    def extra(self, key: PRNGKeyArray) -> PyTree:
+    def transition_extras(self, key: PRNGKeyArray) -> PyTree:
         """Random arrays drawn once for a transition when it is stored, such as a bootstrap mask; nothing by default."""
         return ()
 
-    def member_weights(self, extra: PyTree) -> Float[Array, " members"]:
-        """How much each member learns from a transition with this `extra`; 1 each by default."""
+    def member_weights(self, extras: PyTree) -> Float[Array, " members"]:
+        """How much each member learns from a transition with these `extras`; 1 each by default."""
         return jnp.ones(self.members or 1)
 
     def penalty(self) -> Float[Array, ""]:

@@ -110,8 +110,8 @@ class EnsembleNetwork(PerceptronNetwork):
         own = self.encoding.with_observed(self.encoder, other.encoder)
         return dataclasses.replace(self, encoder=own, prior_encoder=other.prior_encoder)
 
-    def extra(self, key: PRNGKeyArray) -> Bool[Array, " members"]:
+    def transition_extras(self, key: PRNGKeyArray) -> Bool[Array, " members"]:
         return jax.random.bernoulli(key, self.share, (self.members,))
 
-    def member_weights(self, extra: Bool[Array, " members"]) -> Float[Array, " members"]:
-        return extra.astype(jnp.float32)
+    def member_weights(self, extras: Bool[Array, " members"]) -> Float[Array, " members"]:
+        return extras.astype(jnp.float32)
