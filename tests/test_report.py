@@ -19,8 +19,7 @@ import uppertail as ut
 from uppertail import records
 from uppertail.cli import main
 from uppertail.errors import InputError
-from uppertail.records import Episodes, RunFolder, find_runs
-from uppertail.records.distributions import Distributions
+from uppertail.records import Distributions, Episodes, RunFolder, find_runs
 from uppertail.reports import details, groups, maps
 from uppertail.reports.seeds import Seed, built_in, kind_of
 from uppertail.training.loop import seed_keys

@@ -11,8 +11,7 @@ from uppertail.cli.options import Values
 from uppertail.cli.trained import open_run
 from uppertail.console import print_table
 from uppertail.errors import InputError
-from uppertail.records import RunFolder, config_of
-from uppertail.records.distributions import Distributions
+from uppertail.records import Distributions, RunFolder, config_of
 from uppertail.reports.details import SPREAD, mixture_density
 from uppertail.reports.groups import environment_label
 from uppertail.reports.seeds import Seed

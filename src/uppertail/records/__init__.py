@@ -33,5 +33,5 @@ from uppertail.records.folder import (
     write_json,
     write_text,
 )
-from uppertail.records.record import RunRecord, describe, plain, write_run, write_summary
+from uppertail.records.record import Distributions, RunRecord, describe, plain, write_run, write_summary
 from uppertail.records.run_folder import RunFolder, find_runs

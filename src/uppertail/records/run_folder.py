@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from uppertail.errors import InputError
-from uppertail.records.distributions import Distributions
 from uppertail.records.episodes import Episodes
 from uppertail.records.folder import CONFIG, CURVE, DISTRIBUTIONS, EPISODES, LOG, NETWORKS, SUMMARY, digest
-from uppertail.records.record import read_summary
+from uppertail.records.record import Distributions, read_summary
 from uppertail.yaml_files import read_options
 
 CELLS = "cells"  # the folder of a study's runs, within its own

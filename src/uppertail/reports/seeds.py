@@ -13,8 +13,7 @@ from jaxtyping import Float, Int
 from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
-from uppertail.records import RunFolder
-from uppertail.records.distributions import Distributions
+from uppertail.records import Distributions, RunFolder
 from uppertail.training.checkpoint import to_named
 from uppertail.types import PyTree
 

@@ -16,7 +16,7 @@ from uppertail.encodings import Numbers, ObservationSpace
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.errors import InputError
 from uppertail.networks import EncodedNetwork, Network
-from uppertail.records.distributions import OF_TABLE, PLANE, Distributions
+from uppertail.records.record import OF_TABLE, PLANE, Distributions
 from uppertail.training.driver import Driver, State
 from uppertail.training.loop import Loop, RunState
 from uppertail.training.programs import Programs

@@ -12,8 +12,7 @@ from uppertail.agent import Agent
 from uppertail.environments import Environment, Interface
 from uppertail.errors import InputError
 from uppertail.networks import Network
-from uppertail.records import RunRecord, episode_text, median_episode, table_of
-from uppertail.records.distributions import Distributions
+from uppertail.records import Distributions, RunRecord, episode_text, median_episode, table_of
 from uppertail.schema import require_type
 from uppertail.training.player import ActionReturns, Player
 

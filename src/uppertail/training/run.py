@@ -24,8 +24,7 @@ from uppertail.environments import (
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.networks import Network
-from uppertail.records import RunRecord, describe
-from uppertail.records.distributions import Distributions
+from uppertail.records import Distributions, RunRecord, describe
 from uppertail.training.compiled import CompiledDriver
 from uppertail.training.driver import Driver, State
 from uppertail.training.host import HostDriver
