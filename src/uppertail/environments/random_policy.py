@@ -25,7 +25,7 @@ RIDGE, FLOOR = 0.1, 1e-4  # of the regression on numbers from 0 to 1, and of its
 LEAST_FREE, LARGEST_ERROR = 50, 0.35  # transitions of each action that its regression leaves free; standard error
 SIGNIFICANT = 3.0  # standard deviations above the mean of a chi-squared sum
 SHOWN = 8  # numbers that a note names
-REPEATED = 0.9  # share of the later observations that must have come before
+REPEATED = 0.5  # share of the later observations that must have come before
 
 
 class Steps(NamedTuple):
@@ -122,7 +122,7 @@ def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
 
 
 def repeat(observations: Float[np.ndarray, "steps numbers"]) -> bool:
-    """Whether nearly all of the later half of the observations came before."""
+    """Whether at least half of the observations in the later half came before."""
     first, later = np.array_split(observations, 2)
     before = {row.tobytes() for row in first}
     return bool(np.mean([row.tobytes() in before for row in later]) >= REPEATED)
