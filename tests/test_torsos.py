@@ -13,10 +13,13 @@ import pytest
 from uppertail.encodings import Encoding, Image, OneHot, RandomFeatures, Vector
 from uppertail.encodings.vector import Bounds
 from uppertail.errors import InputError
+from uppertail.learners import GradientDescent
 from uppertail.networks import NetworkBuilder, PerAction
 from uppertail.networks.layers import TINY, Convolutions, Dense, Learned, Units, usual_kernels
 from uppertail.parts import PARTS
-from uppertail.targets import RunningMean
+from uppertail.targets import Online, Periodic, RunningMean
+from uppertail.training.method import Method, resolved
+from uppertail.training.settings import Settings
 
 ACTIONS, OUTPUTS = 3, 2
 VECTOR = Vector((-math.inf, -1.0, 0.0), (math.inf, 1.0, 1.0))
@@ -97,6 +100,17 @@ def test_images_get_convolutions_until_they_are_small(sides: tuple[int, int], la
         assert weight.shape == (3, 3, inputs, outputs)
         bound = math.sqrt(6 / (9 * (inputs + outputs)))  # Glorot
         assert 0.95 * bound <= np.abs(weight).max() <= bound * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"), [(Image(8, 8, 1), (4, 1, Periodic(every=250))), (VECTOR, (16, 4, Online()))]
+)
+def test_images_are_learned_from_less_fresh_data_and_by_a_copy(encoding: Encoding, expected: tuple[Any, ...]) -> None:
+    method, settings = resolved(Method(learner=GradientDescent()), Settings(), encoding)
+    assert (settings.rollout_steps, settings.updates_per_rollout, method.target) == expected
+    asked = Settings(rollout_steps=8, updates_per_rollout=3)
+    method, settings = resolved(Method(learner=GradientDescent(), target=RunningMean()), asked, encoding)
+    assert (settings.rollout_steps, settings.updates_per_rollout, method.target) == (8, 3, RunningMean())
 
 
 @pytest.mark.parametrize(

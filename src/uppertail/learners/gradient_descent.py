@@ -9,6 +9,7 @@ import optax
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
+from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder, LearnerState, Metrics
 from uppertail.replay import Sample
@@ -27,6 +28,9 @@ class GradientDescent(LearnerBuilder):
     """
 
     uses_gradients: ClassVar[bool] = True
+
+    def rollout_steps(self, encoding: Encoding) -> int:
+        return 16 if encoding.image_shape is None else 4
 
     def build(self, agent: Agent, gradients: Gradients | None) -> "GradientLearner":
         if gradients is None:

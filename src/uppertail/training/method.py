@@ -17,7 +17,7 @@ from uppertail.parts import PARTS
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.replay import Replay, Uniform
 from uppertail.schema import TRACED, traced
-from uppertail.targets import Online, Target
+from uppertail.targets import Online, Periodic, Target
 from uppertail.training.settings import Settings
 from uppertail.types import PyTree
 
@@ -26,6 +26,9 @@ OF_EVERY_RUN = ("seeds", "seed", "episodes", "steps", "until", "num_envs", "disc
 
 DEFAULTS = {"network": PerAction, "replay": Uniform, "target": Online}
 """The parts of gradient descent, with their defaults."""
+
+IMAGES = {**DEFAULTS, "target": lambda: Periodic(every=250)}
+"""The same for images, whose values diverge if they follow themselves at once (docs/decisions/0023)."""
 
 OF_GRADIENTS = ("rollout_steps", "updates_per_rollout", "batch_size", "replay_size", "on_policy", "replay_start")
 """The settings of a run that `Gradients` takes by the same names."""
@@ -91,7 +94,9 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
     settings = dataclasses.replace(settings, rollout_steps=rollout_steps)
     method = dataclasses.replace(method, learner=learner)
     if learner.uses_gradients:
-        filled = {name: getattr(method, name) or default() for name, default in DEFAULTS.items()}
+        usual_parts, updates = (DEFAULTS, 4) if encoding.image_shape is None else (IMAGES, 1)
+        filled = {name: getattr(method, name) or default() for name, default in usual_parts.items()}
+        settings = dataclasses.replace(settings, updates_per_rollout=settings.updates_per_rollout or updates)
         filled["network"], settings = with_short_forms(filled["network"], settings)
         return dataclasses.replace(method, **filled), settings
     if asked:
@@ -178,7 +183,7 @@ def optimizer_of(settings: Settings) -> Adam:
     return Adam(
         settings.learning_rate,
         settings.learning_rate_end,
-        rollouts * settings.updates_per_rollout,
+        rollouts * (settings.updates_per_rollout or 1),
         settings.gradient_clip,
         *settings.adam_betas,
         settings.adam_epsilon,

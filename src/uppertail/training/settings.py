@@ -12,7 +12,7 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     *((name, lambda value: value >= 1, "use 1 or more") for name in ("seeds", "episodes", "num_envs")),
     *(
         (name, lambda value: value is None or value >= 1, "use 1 or more, or leave it out")
-        for name in ("steps", "width", "hidden_layers", "rollout_steps")
+        for name in ("steps", "width", "hidden_layers", "rollout_steps", "updates_per_rollout")
     ),
     *((name, lambda value: value > 0, "use a number above 0") for name in ("learning_rate", "gradient_clip")),
     ("adam_epsilon", lambda value: value > 0, "use a number above 0"),
@@ -22,7 +22,6 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("learning_rate_end", lambda value: value is None or value >= 0, "use 0 or more"),
     ("adam_betas", lambda value: 0 <= min(value) <= max(value) < 1, "use two numbers in [0, 1), such as 0.9 and 0.999"),
     ("batch_size", lambda value: value >= 2, "use 2 or more: fresh data and replay"),
-    ("updates_per_rollout", lambda value: value >= 1, "use 1 or more"),
     ("loss_samples", lambda value: value >= 0, "use 0, the closed form, or more"),
 )
 """For each setting, what has to hold, and the remedy if it does not."""
@@ -54,8 +53,8 @@ class Settings:
         batch_size: transitions per update: at most half are fresh data, the rest are replayed.
         replay_size: transitions that the replay buffer holds.
         rollout_steps: environment steps between updates, taken with a fixed policy; null: 4 for tables and 8 for
-            vectors by least squares, 16 else.
-        updates_per_rollout: updates after each rollout.
+            vectors by least squares, 4 for images, 16 else.
+        updates_per_rollout: updates after each rollout; null: 1 for images, 4 else.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.
         replay_start: transitions stored before replay is used; until then all data are fresh. The released code: 5,000.
@@ -89,7 +88,7 @@ class Settings:
     batch_size: int = 32
     replay_size: int = 50_000
     rollout_steps: int | None = None
-    updates_per_rollout: int = 4
+    updates_per_rollout: int | None = None
     on_policy: Literal["fresh", "all", "none"] = "none"
     replay_start: int = 0
     loss_samples: int = 0

@@ -63,7 +63,7 @@ def train(
         checkpoints: where the run's state is saved; the same call again continues from there.
         network: builds the network of GradientDescent; PerAction if left out.
         replay: its replay buffer; Uniform if left out.
-        target: which network gives its bootstrap; Online if left out.
+        target: which network gives its bootstrap; if left out, Periodic(250) for images and Online for all else.
         record: distributions, for return distributions at moments of the run (`result.distributions`).
         record_over: two numbers of a vector over which their width is recorded; None: the first two.
         learner: how return distributions are learned; LeastSquares if left out, GradientDescent if a part or setting
