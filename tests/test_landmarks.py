@@ -116,6 +116,15 @@ def test_a_learner_goes_on_when_its_room_is_full() -> None:
     np.testing.assert_allclose(rewards, np.repeat(np.asarray(drawn[-1, 0, :, :1]), 2, axis=1), atol=0.1)
 
 
+@pytest.mark.parametrize(("asked", "room"), [(512, 512), (513, 1024), (16_384, 16_384)])
+def test_there_is_room_for_a_whole_number_of_blocks(asked: int, room: int) -> None:
+    """A block beyond the last row would be read from earlier rows, which would count twice."""
+    agent = Agent(ut.Gaussian(scale=1.0), ut.UCB(), Landmarks(BOTH, 4, 0.3), 0.9)
+    learner = ut.LeastSquares(transitions=asked).build(agent, None)
+    state = jax.eval_shape(lambda: learner.init(jax.random.key(0), jnp.zeros((1, 2)), 2))
+    assert state.memory.transitions.rows.weight.shape == (room,)
+
+
 def test_only_numbers_without_declared_bounds_change_the_scale() -> None:
     encoding = Landmarks(Vector((-1.0, -math.inf), (1.0, math.inf)), 20, 0.3)
     places = encoding.observe(encoding.init(jax.random.key(0)), jnp.array([[0.0, 0.0], [0.1, 1.0]]))

@@ -69,32 +69,3 @@ class Outcomes(NamedTuple):
             seen=self.seen.at[slot].set(after, mode="drop"),
             size=self.size + (~joins & fits).astype(jnp.int32),
         )
-
-
-class Sums(NamedTuple):
-    """The targets of all transitions of each pair."""
-
-    visits: Float[Array, " lanes"]  # how many transitions there are
-    deviations: Float[Array, "lanes outputs"]  # their coordinates less the start's, summed
-    mean: Float[Array, " lanes"]  # mean over transitions of the mean return
-    squares: Float[Array, " lanes"]  # summed squared deviations from it
-    plans: Float[Array, "lanes draws"]  # summed targets in each draw
-
-    def with_targets(
-        self,
-        visits: Float[Array, " lanes"],
-        deviation: Float[Array, "lanes outputs"],
-        mean: Float[Array, " lanes"],
-        reward_squares: Float[Array, " lanes"],
-        plan: Float[Array, "lanes draws"],
-    ) -> "Sums":
-        """The sums with the target of one more outcome, whose rewards deviate from their mean."""
-        both, error = self.visits + visits, mean - self.mean
-        share = visits / jnp.maximum(both, 1.0)
-        return Sums(
-            visits=both,
-            deviations=self.deviations + visits[:, None] * deviation,
-            mean=self.mean + share * error,
-            squares=self.squares + reward_squares + error**2 * self.visits * share,
-            plans=self.plans + visits[:, None] * plan,
-        )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.learners.base import LearnerState, Metrics
-from uppertail.learners.outcomes import NONE, Outcomes, Sums
+from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.regression import Regression, TableReturns, roots
 from uppertail.policies.base import Posterior
 from uppertail.types import Transition
@@ -47,6 +47,16 @@ class Sweep(NamedTuple):
     noise: Float[Array, ""]  # variance of the targets of the noisiest pair, in squared units of return
     change: Float[Array, ""]  # the largest of a coordinate in the last sweep, over its tolerance; above 1, sweeps go on
     number: Int[Array, ""]  # sweeps so far
+
+
+class Sums(NamedTuple):
+    """The targets of all transitions of each pair."""
+
+    visits: Float[Array, " lanes"]  # how many transitions there are
+    deviations: Float[Array, "lanes outputs"]  # their coordinates less the start's, summed
+    mean: Float[Array, " lanes"]  # mean over transitions of the mean return
+    squares: Float[Array, " lanes"]  # summed squared deviations from it
+    plans: Float[Array, "lanes draws"]  # summed targets in each draw
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,7 +188,15 @@ class TableLearner(Regression):
         mean = jax.vmap(lambda each: self.agent.family.mean(self.distribution(each)))(targets)
         best = jnp.where(terminated[:, None], 0.0, jnp.max(sweep.plans[after], axis=1))
         plans = reward[:, None] + self.agent.discount * best
-        return sums.with_targets(visits, targets - self.start[None], mean, reward_squares, plans)
+        both, error = sums.visits + visits, mean - sums.mean
+        share = visits / jnp.maximum(both, 1.0)
+        return Sums(
+            visits=both,
+            deviations=sums.deviations + visits[:, None] * (targets - self.start[None]),
+            mean=sums.mean + share * error,
+            squares=sums.squares + reward_squares + error**2 * sums.visits * share,
+            plans=sums.plans + visits[:, None] * plans,
+        )
 
     def settled(
         self, sweep: Sweep, noise: Float[Array, ""], memory: TableMemory, pairs: Int[Array, " lanes"], sums: Sums

@@ -11,20 +11,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
+from uppertail.networks import layers
 from uppertail.networks.base import EncodedNetwork, NetworkBuilder
-from uppertail.networks.layers import (
-    Activation,
-    Convolutions,
-    Dense,
-    Normalization,
-    TorsoName,
-    Units,
-    usual_kernels,
-)
 from uppertail.schema import settle
 from uppertail.types import PyTree
 
-PLAIN = Units()
+PLAIN = layers.Units()
 MOST_LAYERS = 1_000  # the most hidden layers: more would take minutes to compile, if they fit into memory
 
 
@@ -54,9 +46,9 @@ class Perceptrons(NetworkBuilder):
     width: int = 64
     hidden_layers: int = 1
     bias: bool = False
-    activation: Activation = "elu"
-    normalization: Normalization = "none"
-    torso: TorsoName = "auto"
+    activation: layers.Activation = "elu"
+    normalization: layers.Normalization = "none"
+    torso: layers.TorsoName = "auto"
     torso_widths: tuple[int, ...] | None = None
     kernels: tuple[int, ...] | None = None
     stride: int = 2
@@ -80,16 +72,16 @@ class Perceptrons(NetworkBuilder):
             )
 
     @property
-    def units(self) -> Units:
+    def units(self) -> layers.Units:
         """What becomes of the sums of a hidden layer."""
-        return Units(self.activation, self.normalization)
+        return layers.Units(self.activation, self.normalization)
 
     def torso_on(self, encoding: Encoding) -> Encoding:
         """The encoding with the layers of the torso on it; InputError for convolutions of what is no image."""
         image, widths = encoding.image_shape, self.torso_widths
         if image and self.torso != "mlp":
-            kernels = self.kernels or usual_kernels(image)
-            encoding = Convolutions(encoding, kernels, self.units, self.bias, self.stride)
+            kernels = self.kernels or layers.usual_kernels(image)
+            encoding = layers.Convolutions(encoding, kernels, self.units, self.bias, self.stride)
         elif self.torso == "conv" or self.kernels:
             raise InputError(
                 f"The torso has convolutions, but observations enter as {type(encoding).__name__}, which is no image: "
@@ -97,7 +89,7 @@ class Perceptrons(NetworkBuilder):
             )
         if widths is None and self.torso == "mlp":
             widths = (self.width,)
-        return Dense(encoding, widths, self.units, self.bias) if widths else encoding
+        return layers.Dense(encoding, widths, self.units, self.bias) if widths else encoding
 
     def per_action(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, outputs: int) -> "PerActionNetwork":
         """New perceptrons of these settings, one per action, and the encoding's own arrays."""
@@ -128,7 +120,7 @@ class PerceptronNetwork(EncodedNetwork):
     """A network of perceptrons that have the same layers."""
 
     encoding: Encoding = eqx.field(static=True)
-    units: Units = eqx.field(static=True)
+    units: layers.Units = eqx.field(static=True)
 
     def perceptron(
         self, encoder: PyTree, weights: PyTree, biases: PyTree, observation: Array, masks: tuple[Array, ...] = ()
@@ -168,7 +160,7 @@ class PerActionNetwork(PerceptronNetwork):
         num_actions: int,
         bias: bool,
         encoder: PyTree = (),
-        units: Units = PLAIN,
+        units: layers.Units = PLAIN,
     ) -> Self:
         """Glorot-uniform weights and zero biases; `sizes` are those of features, hidden layers and outputs."""
         glorot = jax.nn.initializers.glorot_uniform(batch_axis=0)
