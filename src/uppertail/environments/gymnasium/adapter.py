@@ -90,8 +90,8 @@ class Adapter(Checked):
         return self.array(first), info
 
     def step(self, action: Any) -> Any:
-        after, *others = super().step(int(action))
-        return self.array(after), *others
+        after, reward, terminated, truncated, info = super().step(int(action))
+        return self.array(after), reward, terminated, truncated, info
 
 
 def adapt_apart(make: Callable[[], Any], *arguments: Any) -> Adapter:
@@ -127,9 +127,9 @@ class SideBySide(VectorEnv[Any, Any, Any]):
         return np.array(self.seen), {}
 
     def step(self, actions: Any) -> Any:
-        steps = [env.step(action) for env, action in zip(self.envs, actions, strict=True)]
-        self.seen, *columns, infos = map(list, zip(*steps, strict=True))
-        return np.array(self.seen), *map(np.array, columns), infos
+        steps = [env.step(action) for env, action in zip(self.envs, actions.tolist(), strict=True)]
+        self.seen[:], reward, terminated, truncated, infos = zip(*steps, strict=True)
+        return np.array(self.seen), np.array(reward), np.array(terminated), np.array(truncated), infos
 
     def close_extras(self, **kwargs: Any) -> None:
         for env in self.envs:
