@@ -1021,10 +1021,6 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: Gym("CartPole-v1", success=INF),
         ["success is inf: use a finite number, at most 3.4e+38, or leave it out"],
     ),
-    "two limits": (
-        lambda: Gym("CartPole-v1", kwargs={"max_episode_steps": 5}, max_episode_steps=7),
-        ["max_episode_steps is given twice, once in kwargs"],
-    ),
     "not given": (lambda: builder_of(3), ["environment is 3: give a builder such as Chain"]),
 }
 

@@ -156,16 +156,14 @@ class RichSea(VectorBuilder):
 class RichLock(VectorBuilder):
     """At each step one action keeps an agent in the good states; every other loses the episode and may pay a little.
 
-    The combination lock of Briee (Zhang et al. 2022, arXiv 2202.00063), with the dynamics of its released code
-    (github.com/yudasong/briee, envs/Lock_batch.py, commit c6920ff), but without its clock: there an agent is told the
-    step, and learns features for each step apart. At each step there are two good hidden states, each with a right
-    action of its own, drawn at random for each seed. It leads to one of the next two good states, each with
-    probability 1/2, and pays 1 at the last step. Any other action leads to the bad state, where nothing more is paid,
-    and pays 0.1 with probability 1/2. Every episode takes `horizon` steps.
+    The combination lock of Briee (Zhang et al. 2022, arXiv 2202.00063), as in its released code
+    (github.com/yudasong/briee, envs/Lock_batch.py, commit c6920ff), but nobody tells the agent the step. At each step
+    there are two good hidden states, each with a right action of its own, drawn for each seed. It leads to one of the
+    next two good states, each with probability 1/2, and pays 1 at the last step. Any other action leads to the bad
+    state, where nothing more is paid, and pays 0.1 with probability 1/2. Every episode takes `horizon` steps.
 
-    An observation is a Hadamard matrix, with entries of 1 and -1, times the sum of the one-hot of the hidden state
-    (good, good, bad), the one-hot of the step, and normal noise: every number depends on every part, and no observation
-    repeats. Its length is the smallest power of 2 that is at least horizon + 4.
+    An observation is a Hadamard matrix times the sum of the one-hot of the hidden state (good, good, bad), the one-hot
+    of the step, and normal noise. Its length is the smallest power of 2 that is at least horizon + 4.
 
     Args:
         horizon: steps of an episode, at least 1; Briee has 6 to 100.

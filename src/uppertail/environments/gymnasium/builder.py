@@ -33,7 +33,7 @@ class GymnasiumBuilder(PackageBuilder):
         compile: auto (an environment that exposes its transition table is compiled) or never.
         encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation
             as a one-hot, for observations that repeat exactly.
-        vectorization: with --num_envs, whether Gymnasium steps the environments in this process or each in its own.
+        vectorization: with --num_envs, whether environments are stepped in this process (sync) or each in its own.
         wrappers: wrappers around the environment, the innermost first, for example
             '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
         stack: how many of the last observations are shown together, with the actions between them, oldest first.

@@ -120,8 +120,10 @@ def _facts(value: Any, follow: bool = True) -> Any:
         case types.MethodType():
             return _facts(value.__func__, follow), _facts(value.__self__)
         case types.FunctionType():
-            named = sorted(_named(value).items()) if follow else []
-            return _source(value), _facts(value.__defaults__), [(name, _facts(each, False)) for name, each in named]
+            globals_ = {name for code in _codes(value) for name in code.co_names} & value.__globals__.keys()
+            named = {name: value.__globals__[name] for name in globals_} | dict(inspect.getclosurevars(value).nonlocals)
+            followed = [(name, _facts(each, False)) for name, each in sorted(named.items()) if follow]
+            return _source(value), _facts(value.__defaults__), followed
         case type():
             foreign = {"gymnasium", *sys.stdlib_module_names}
             return value.__qualname__, [_source(c) for c in value.__mro__ if c.__module__.split(".")[0] not in foreign]
@@ -149,13 +151,6 @@ def _codes(function: types.FunctionType) -> list[types.CodeType]:
     for code in codes:
         codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
     return codes
-
-
-def _named(function: types.FunctionType) -> dict[str, Any]:
-    """The globals and closure variables that a function's code refers to, by name."""
-    names = {name for code in _codes(function) for name in code.co_names}
-    found = {name: function.__globals__[name] for name in names if name in function.__globals__}
-    return found | dict(inspect.getclosurevars(function).nonlocals)
 
 
 def _source(value: Any) -> str:

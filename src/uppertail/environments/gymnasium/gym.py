@@ -55,8 +55,6 @@ class Gym(GymnasiumBuilder):
         super().__post_init__()
         if self.max_episode_steps is not None and self.max_episode_steps < 1:
             raise InputError(f"max_episode_steps is {self.max_episode_steps}, but an episode needs at least 1 step.")
-        if self.max_episode_steps is not None and "max_episode_steps" in (self.kwargs or {}):
-            raise InputError("max_episode_steps is given twice, once in kwargs: leave one of them out.")
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
@@ -64,7 +62,7 @@ class Gym(GymnasiumBuilder):
 
     def bare_maker(self) -> Callable[[], Made]:
         limit = {} if self.max_episode_steps is None else {"max_episode_steps": self.max_episode_steps}
-        return functools.partial(gymnasium.make, self.id, **(self.kwargs or {}), **limit)
+        return functools.partial(gymnasium.make, self.id, **{**(self.kwargs or {}), **limit})
 
     def explain(self, error: BaseException) -> str | None:
         match error:
