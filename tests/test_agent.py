@@ -25,9 +25,8 @@ from uppertail.networks import PerAction
 from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, Greedy
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online
-from uppertail.training.acting import Actor
 from uppertail.training.compiled import CompiledRun
-from uppertail.training.loop import Loop
+from uppertail.training.loop import Actor, Loop
 from uppertail.types import POLICY_CHOICE, Transition
 
 DISCOUNT = 0.5

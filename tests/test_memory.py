@@ -27,9 +27,8 @@ from uppertail.networks import PerAction
 from uppertail.policies import UCB, Decision, ExplorationPolicy, Thompson
 from uppertail.replay import Uniform
 from uppertail.targets import Online
-from uppertail.training.acting import Actor
 from uppertail.training.compiled import CompiledRun
-from uppertail.training.loop import Loop
+from uppertail.training.loop import Actor, Loop
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 

@@ -13,7 +13,7 @@ from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.errors import InputError
 from uppertail.learners.table import NOISE_COUNT
-from uppertail.training.acting import Actor
+from uppertail.training.loop import Actor
 from uppertail.training.method import Method, sanity_warnings
 from uppertail.types import POLICY_CHOICE, Transition
 

@@ -17,8 +17,8 @@ from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import EncodedNetwork, Network, NetworkBuilder, PerActionNetwork
 from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.replay import Replay, Sample, Uniform
-from uppertail.training.acting import Actor
 from uppertail.training.compiled import CompiledRun
+from uppertail.training.loop import Actor
 from uppertail.training.method import Method
 from uppertail.training.run import Run
 from uppertail.types import PyTree, Transition

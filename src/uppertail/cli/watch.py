@@ -20,8 +20,8 @@ from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import write_bytes, write_errors
-from uppertail.training.acting import Actor, Choice
 from uppertail.training.driver import EVALUATION_STEPS
+from uppertail.training.loop import Actor, Choice
 from uppertail.training.run import Run
 from uppertail.types import PyTree
 

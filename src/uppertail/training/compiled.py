@@ -14,9 +14,18 @@ from uppertail.environments import Environment, EnvironmentBuilder, require_tabl
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.acting import Actor
 from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Refit, State
-from uppertail.training.loop import Episode, Loop, RunState, SeedKeys, StepRecord, iteration_keys, start_keys, step_keys
+from uppertail.training.loop import (
+    Actor,
+    Episode,
+    Loop,
+    RunState,
+    SeedKeys,
+    StepRecord,
+    iteration_keys,
+    start_keys,
+    step_keys,
+)
 from uppertail.training.programs import Group, Groups, Programs
 from uppertail.types import POLICY_CHOICE, PyTree, TimeStep, Transition
 

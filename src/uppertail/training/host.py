@@ -15,11 +15,18 @@ from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import arrays_below
-from uppertail.training.acting import Actor, choose_all, environment_keys, play_all, view_all
 from uppertail.training.driver import Driver, Played, Refit, State
-from uppertail.training.loop import Episode, Loop, RunState, SeedKeys, StepRecord, iteration_keys, start_keys
+from uppertail.training.loop import Actor, Episode, Loop, RunState, SeedKeys, StepRecord, iteration_keys, start_keys
 from uppertail.training.programs import Groups, Programs
-from uppertail.training.rollouts import Rollouts, play_episodes, rehearse
+from uppertail.training.rollouts import (
+    Rollouts,
+    choose_all,
+    environment_keys,
+    play_all,
+    play_episodes,
+    rehearse,
+    view_all,
+)
 from uppertail.types import PyTree, Transition
 
 CHUNK_STEPS = 512  # environment steps of each seed between two calls of the callback
@@ -38,8 +45,9 @@ class HostDriver(Driver):
         self.hosts: list[HostEnvironments] = []
         try:
             self.hosts += (builder.open(seed, num_envs) for seed in seeds)
-            resets = [host.reset for host in self.hosts]
-            again, first = (begin_all(resets, seeds, "at its first reset") for _ in range(2))
+            again, first = (
+                begin_all([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
+            )
             rehearse(builder, seeds[0], first[0])
         except InputError:
             self.close()

@@ -16,7 +16,7 @@ from uppertail.encodings import require_state
 from uppertail.environments import Interface
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.networks import Network
-from uppertail.training.acting import Actor
+from uppertail.training.loop import Actor
 from uppertail.types import PyTree
 
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)

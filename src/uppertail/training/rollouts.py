@@ -1,12 +1,18 @@
-"""What Python steps: the rollouts of one seed, and episodes with learned networks."""
+"""What Python steps: the rollouts of one seed, and episodes with learned networks.
+
+Two programs choose an action. XLA runs a program of at most eight operations, or one whose arrays have at most 512
+bytes each, in the thread that calls it; it hands parts of larger ones to other threads, which takes longer.
+"""
 
 import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
 
 from uppertail.environments import (
     EVALUATION,
@@ -17,8 +23,9 @@ from uppertail.environments import (
     begin_all,
     step_host,
 )
+from uppertail.networks import Network
 from uppertail.training.driver import EVALUATION_STEPS, Played
-from uppertail.training.loop import Episode, StepRecord
+from uppertail.training.loop import Actor, Episode, StepRecord, View, step_keys
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 Columns = tuple[Any, ...]
@@ -117,6 +124,42 @@ def _running_sums(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tup
         if over.any():
             start = np.where(over, 0, start).astype(each.dtype)
     return sums, start
+
+
+def view_all(actor: Actor, structure: Any, leaves: list[Array], observations: Array) -> View:
+    """What the policy sees in all environments of a seed.
+
+    To take a network apart into its leaves at every step would be a quarter of its time.
+    """
+    return jax.vmap(actor.view, in_axes=(None, 0))(jax.tree.unflatten(structure, leaves), observations)
+
+
+def choose_all(
+    actor: Actor, key: PRNGKeyArray, step: Array, view: View, observations: Array, memory: PyTree, begins: PyTree
+) -> tuple[Array, PyTree, Array]:
+    """A row of actions and one that says which are not greedy, the policy's memory, and the next step.
+
+    `begins` says where an episode begins; it is () for a policy without memory.
+    """
+    envs = observations.shape[0]
+    keys = environment_keys(step_keys(key, step)[2], envs)
+    starts = jnp.zeros(envs, bool) if isinstance(begins, tuple) else begins
+    choice = jax.vmap(actor.next)(keys, view, observations, memory, starts)
+    return jnp.stack([choice.action, choice.exploratory.astype(choice.action.dtype)]), choice.memory, step + 1
+
+
+def play_all(
+    actor: Actor, network: Network, key: PRNGKeyArray, step: Array, *of_environments: PyTree
+) -> tuple[Array, PyTree]:
+    """Actions and memory in an evaluation, from observations, memory and where an episode begins."""
+    keys = environment_keys(jax.random.fold_in(key, step), of_environments[0].shape[0])
+    choice = jax.vmap(actor.play, in_axes=(0, None, 0, 0, 0))(keys, network, *of_environments)
+    return choice.action, choice.memory
+
+
+def environment_keys(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
+    """The key of each of a seed's environments; a single environment has the seed's own, as in compiled runs."""
+    return key[None] if count == 1 else jax.random.split(key, count)
 
 
 PLAYED_TOGETHER = 20
