@@ -775,24 +775,24 @@ def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> FromGymnasium:
         ((0.0, 5.0), 1, r"^The environment of seed 0, at its first reset, raised RuntimeError: not today\.$"),
         (
             None,
-            6,
+            5,
             r"^The environment, while its returns were measured by a .*\(--env.returns avoids this\), raised Run",
         ),
     ],
 )
 def test_an_environment_that_cannot_be_reset_is_a_sentence(returns: Any, willing: int, words: str) -> None:
-    """One was looked at, two are those of the seeds, three are for trying evaluation; then returns are measured."""
+    """One was looked at, two are those of the seeds, two are for trying evaluation; then returns are measured."""
     with pytest.raises(InputError, match=words):
         train(reluctant(returns, willing=willing), WIDE, AT_RANDOM, settings_of())
 
 
 @pytest.mark.slow
 def test_an_evaluation_that_fails_costs_no_result() -> None:
-    """Its environments are the seventh and those after: one was looked at, each seed has one, three were for trying."""
+    """Its environments are the sixth and those after: one was looked at, each seed has one, two were for trying."""
     with pytest.raises(
         TrainingFailedError, match="at the first reset of its evaluation, raised RuntimeError"
     ) as caught:
-        train(reluctant(willing=6), WIDE, AT_RANDOM, settings_of(steps=64))
+        train(reluctant(willing=5), WIDE, AT_RANDOM, settings_of(steps=64))
     record = caught.value.result.record
     assert record.env_steps == [64, 64]
     assert [seed.returns.tolist() for seed in record.episodes] == [[5.0] * 12] * 2
