@@ -1,10 +1,10 @@
-"""Freeway of MinAtar, as gymnax has it: a game that is seen as an image, learned by networks with a torso.
+"""Freeway of MinAtar, as gymnax has it: a game that is seen as an image, learned by a network with convolutions.
 
-    python benchmarks/minatar.py --out results/minatar                         # everything, each for 270 seconds
-    python benchmarks/minatar.py --torso conv --policy UCB --seconds 600       # some of it, for longer
+    python benchmarks/minatar.py --out results/minatar                          # everything
+    python benchmarks/minatar.py --policy UCB --seed 0 --seconds 300            # some of it, for so long
 
-Needs gymnax (`pip install '.[gymnax]'`). Each torso, policy and seed is one JSON file; what is there already is not run
-again. Steps per second are those of processor time, without compilation, so that other work on the machine counts less.
+Needs gymnax (`pip install '.[gymnax]'`). Each policy and seed is one JSON file; what is there already is not run again.
+Steps per second are those of processor time, without compilation, so that other work on the machine counts less.
 """
 
 import dataclasses
@@ -19,20 +19,13 @@ import uppertail as ut
 from common import options, write
 from uppertail.training.process import hardware
 
-TORSOS = {
-    "mlp": ut.PerAction(torso="mlp", torso_widths=(128,)),
-    "conv": ut.PerAction(torso="conv"),
-    "conv_stride_1": ut.PerAction(torso="conv", stride=1),
-}
-"""The networks; conv is what images get by default."""
-
 POLICIES = {"UCB": ut.UCB(), "EpsilonGreedy": ut.EpsilonGreedy()}
 
 FREEWAY = ut.Gymnax("Freeway-MinAtar", returns=(0.0, 4.0))
 """A crossing takes 27 steps or more, so returns with a discount of 0.99 are hardly above 4."""
 
 SETTINGS = ut.Settings(
-    seeds=1, steps=2_000_000, episodes=10**6, discount=0.99, adam_betas=(0.9, 0.999), adam_epsilon=1e-8
+    seeds=1, steps=500_000, episodes=10**6, discount=0.99, adam_betas=(0.9, 0.999), adam_epsilon=1e-8
 )
 
 FIXED = {"random": (1 / 3, 1 / 3, 1 / 3), "up": (0.0, 1.0, 0.0)}
@@ -60,7 +53,7 @@ def fixed_returns(probabilities: tuple[float, ...], episodes: int) -> list[int]:
     return np.round(returns).astype(int).tolist()
 
 
-def measure(torso: str, policy: str, seed: int, seconds: float) -> dict[str, Any]:
+def measure(policy: str, seed: int, seconds: float) -> dict[str, Any]:
     """One seed, and what came of it."""
     began, clock = time.monotonic(), list[tuple[int, float]]()
 
@@ -69,7 +62,7 @@ def measure(torso: str, policy: str, seed: int, seconds: float) -> dict[str, Any
         return ut.Stop("time is up") if time.monotonic() - began > seconds else None
 
     settings = dataclasses.replace(SETTINGS, seed=seed)
-    record = ut.train(FREEWAY, None, POLICIES[policy], settings, on_chunk, network=TORSOS[torso]).record
+    record = ut.train(FREEWAY, None, POLICIES[policy], settings, on_chunk).record
     summary = record.summary()
     (first, start), (last, end) = clock[0], clock[-1]  # the first chunk is compiled, too
     return {
@@ -83,20 +76,17 @@ def measure(torso: str, policy: str, seed: int, seconds: float) -> dict[str, Any
 
 def main() -> None:
     """Runs what is asked for."""
-    asked = options(__doc__, "runs/minatar", torso=TORSOS, policy=POLICIES, seed=[0], seconds=270.0)
+    asked = options(__doc__, "runs/minatar", policy=POLICIES, seed=[0, 1, 2, 3, 4], seconds=3600.0)
     for name, probabilities in FIXED.items():
         if not (path := asked.out / f"freeway-{name}.json").exists():
             write(path, {"returns": fixed_returns(probabilities, 100), "hardware": hardware()}, indent=None)
     for seed in asked.seed:
         for policy in asked.policy:
-            for torso in asked.torso:
-                path = asked.out / f"freeway-{torso}-{policy}-{seed}.json"
-                if path.exists():
-                    continue
-                document = measure(torso, policy, seed, asked.seconds)
+            if not (path := asked.out / f"freeway-{policy}-{seed}.json").exists():
+                document = measure(policy, seed, asked.seconds)
                 write(path, document, indent=None)
                 rate, returns = document["steps_per_processor_second"], document["returns"]
-                print(f"{path.stem:<30} {rate or 0:,.0f} steps/s, {len(returns)} episodes: {returns[-10:]}", flush=True)
+                print(f"{path.stem:<25} {rate or 0:,.0f} steps/s, {len(returns)} episodes: {returns[-10:]}", flush=True)
 
 
 if __name__ == "__main__":
