@@ -69,18 +69,16 @@ def test_observations_repeat_if_the_later_ones_came_before() -> None:
 
 def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
     sea = ut.RichSea(4, bits=3)
-    observations = sea.build(jax.random.key(0)).observations
-    chosen, note = choose_features(sea, observations)
+    chosen, note = choose_features(sea)
     assert chosen == dataclasses.replace(sea, left_out=(8, 9, 10), features="hashed")
     assert note is not None
     assert "The numbers 8, 9, 10 of observations are left out" in note
     for given in (dataclasses.replace(sea, left_out=()), dataclasses.replace(sea, radius=0.1)):
-        assert choose_features(given, observations) == (given, None)
-    random: Any = choose_features(dataclasses.replace(sea, features="random"), observations)[0]
+        assert choose_features(given) == (given, None)
+    random: Any = choose_features(dataclasses.replace(sea, features="random"))[0]
     assert random.features == "random"
-    assert choose_features(ut.Chain(4), ut.States(4)) == (ut.Chain(4), None)
     before = {"left_out": [1], "features": "scaled"}
-    assert choose_features(sea, observations, before) == (
+    assert choose_features(sea, before) == (
         dataclasses.replace(sea, left_out=(1,), features="scaled"),
         None,
     )

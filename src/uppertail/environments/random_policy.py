@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from uppertail.encodings import Numbers, ObservationSpace, VectorSettings
-from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
+from uppertail.environments.base import Environment, EnvironmentBuilder, VectorBuilder, discounted_steps
 from uppertail.environments.gymnasium.vector import step_host
 from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, begin_host
 from uppertail.types import PyTree, ReturnRange
@@ -58,16 +57,14 @@ def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange
 
 
 def choose_features(
-    builder: EnvironmentBuilder, observations: ObservationSpace, before: Mapping[str, Any] | None = None
-) -> tuple[EnvironmentBuilder, str | None]:
-    """The builder with the settings of its vectors that the user left open, and a note on them.
+    builder: VectorBuilder, before: Mapping[str, Any] | None = None
+) -> tuple[VectorBuilder, str | None]:
+    """The builder of an environment that shows numbers, with what the user left open of how they enter, and a note.
 
     Numbers that tell nothing of what follows are left out. If the others repeat exactly, each vector of them is a
     state. `before` has the settings of an earlier run of the same environment, which are used again.
     EnvironmentFailedError if an environment fails.
     """
-    if not isinstance(observations, Numbers) or not isinstance(builder, VectorSettings):
-        return builder, None
     if builder.left_out is not None or builder.radius is not None:
         return builder, None
     if before:

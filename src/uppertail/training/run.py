@@ -11,12 +11,13 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.encodings import States
+from uppertail.encodings import Numbers, States
 from uppertail.environments import (
     EnvironmentBuilder,
     GymnasiumBuilder,
     Interface,
     Reading,
+    VectorBuilder,
     choose_features,
     measure_returns,
     widest_range,
@@ -84,8 +85,9 @@ class Run:
         """Chooses what is open, fits the distribution, and tells the driver what to do."""
         driver, builder, found = self.driver, self.builder, None
         encoding = driver.observations.encoding(builder.preferences)
-        if not resolved(method, settings, encoding)[0].chosen_learner.uses_gradients:
-            self.builder, found = choose_features(builder, driver.observations, before.get("environment"))
+        by_gradients = resolved(method, settings, encoding)[0].chosen_learner.uses_gradients
+        if isinstance(builder, VectorBuilder) and isinstance(driver.observations, Numbers) and not by_gradients:
+            self.builder, found = choose_features(builder, before.get("environment"))
             encoding = driver.observations.encoding(self.builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)
