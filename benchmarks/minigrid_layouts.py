@@ -1,14 +1,16 @@
 """MiniGrid with a new layout in each episode and the partial view: steps until the mean return of 100 episodes is 0.9.
 
-Usage: python benchmarks/minigrid_layouts.py [--out results/minigrid_layouts] [--seeds 5] [--seed 0] [--steps 12000]
-[--envs DoorKey-6x6] [--powers 1 0]
+Usage: python benchmarks/minigrid_layouts.py [--out results/minigrid_layouts] [--seeds 5] [--seed 0] [--steps 120000]
+[--envs DoorKey-8x8] [--views objects whole] [--powers 1 0]
 
 Needs `uppertail[minigrid]`. The settings are those of the command on docs/minigrid.md; with power 0, the policy is UCB.
 Training is paid the same at any time; the goal is of MiniGrid's own returns. Files that are there already are kept.
 """
 
+import itertools
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 import uppertail as ut
@@ -17,8 +19,14 @@ from minigrid_marks import own_returns
 from minigrid_runs import PAID_ALIKE, PRIZE, SETTINGS, C
 from minigrid_tasks import PREFIX, VERSION
 
-LIMITS = {"DoorKey-5x5": 250, "DoorKey-6x6": 360, "DoorKey-8x8": 640, "MultiRoom-N4-S5": 80}
-"""Steps after which MiniGrid truncates an episode."""
+UNSEEN, EMPTY, WALL = [0, 0, 0], [1, 0, 0], [2, 5, 0]
+"""MiniGrid's fields that are no objects: kind, color and state."""
+
+VIEWS: dict[str, dict[str, Any]] = {
+    "objects": {"background": [UNSEEN, EMPTY, WALL]},
+    "whole": {"hash_size": 32_768},
+}
+"""What of the view tells states apart."""
 
 WINDOW, GOAL = 100, 0.9
 """Training episodes whose mean return has to reach the goal."""
@@ -31,17 +39,20 @@ def reached(own: np.ndarray, end_steps: np.ndarray) -> int | None:
     return int(end_steps[there[0] + WINDOW - 1]) if there.size else None
 
 
-def learn(name: str, seed: int, seeds: int, steps: int, power: float) -> dict[str, Any]:
+def learn(name: str, seed: int, seeds: int, steps: int, view: str, power: float) -> dict[str, Any]:
     """Trains all seeds; returns what each earned."""
-    env = ut.Gym(f"{PREFIX}{name}-v0", wrappers=[PAID_ALIKE], encoding="hashed", hash_size=32_768, returns=(0.0, PRIZE))
+    full_name = f"{PREFIX}{name}-v0"
+    env = ut.Gym(full_name, wrappers=[PAID_ALIKE], encoding="hashed", returns=(0.0, PRIZE), **VIEWS[view])
+    limit = gymnasium.make(full_name).unwrapped.max_steps  # pyright: ignore[reportAttributeAccessIssue]
     settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**6, steps=steps, rollout_steps=16, **SETTINGS)
     result = ut.train(env, ut.Gaussian(), ut.EpisodicUCB(C, power), settings, learner=ut.LeastSquares(sweeps=2))
     summary, episodes = result.record.summary(), result.record.episodes
-    own = [own_returns(each.returns, each.lengths, LIMITS[name]) for each in episodes]
+    own = [own_returns(each.returns, each.lengths, limit) for each in episodes]
     last = [returns[each.end_steps > 0.9 * steps] for returns, each in zip(own, episodes, strict=True)]
     return {
         "env": name,
         "minigrid": VERSION,
+        "view": view,
         "power": power,
         "seeds": list(range(seed, seed + seeds)),
         "steps_each": steps,
@@ -55,12 +66,14 @@ def learn(name: str, seed: int, seeds: int, steps: int, power: float) -> dict[st
 
 
 if __name__ == "__main__":
-    several: dict[str, Any] = {"envs": LIMITS, "powers": [1.0, 0.0]}
-    given = options(__doc__, "results/minigrid_layouts", seeds=5, seed=0, steps=12_000, **several)
-    for name in given.envs:
-        for power in given.powers:
-            path = given.out / f"{name}-power-{power:g}-seeds-{given.seed}-to-{given.seed + given.seeds - 1}.json"
-            if not path.exists():
-                cell = learn(name, given.seed, given.seeds, given.steps, power)
-                write(path, cell, indent=None)
-                print(path.stem, cell["reached_step"], cell["last_tenth"], cell["wall_seconds"], flush=True)
+    several: dict[str, Any] = {"envs": ["DoorKey-8x8"], "views": VIEWS, "powers": [1.0]}
+    given = options(
+        __doc__, "results/minigrid_layouts", {"views": ["objects"]}, seeds=5, seed=0, steps=120_000, **several
+    )
+    for name, view, power in itertools.product(given.envs, given.views, given.powers):
+        seeds = f"seeds-{given.seed}-to-{given.seed + given.seeds - 1}"
+        path = given.out / f"{name}-{view}-power-{power:g}-{seeds}.json"
+        if not path.exists():
+            cell = learn(name, given.seed, given.seeds, given.steps, view, power)
+            write(path, cell, indent=None)
+            print(path.stem, cell["reached_step"], cell["last_tenth"], cell["wall_seconds"], flush=True)

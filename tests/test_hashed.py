@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from uppertail.encodings import Encoding, Hashed, HashedStates
-from uppertail.encodings.hashed import TRIED, hash_of, place_of
+from uppertail.encodings.hashed import TRIED, hash_of, hashes_of, place_of
 from uppertail.environments import Gym
 from uppertail.errors import InputError
 from uppertail.parts import PARTS
@@ -47,6 +47,32 @@ def test_hashes_fill_their_places_evenly() -> None:
         [place_of(np.array([x, y], np.uint8), 100) for x in range(100) for y in range(100)], minlength=100
     )
     assert counts.size == 100 and abs(counts - 100).max() < 50
+
+
+def test_background_does_not_tell_states_apart() -> None:
+    """Two fields of three numbers: an object is its three numbers at its place, and all that is no image counts."""
+    wall, empty, ball, box = [2, 5, 0], [1, 0, 0], [6, 0, 2], [7, 0, 2]
+
+    def hashes(*fields: list[int], heading: int = 0) -> list[int]:
+        seen = {"view": np.array([fields], np.uint8), "heading": heading, "others": (np.zeros(2),)}
+        return hashes_of(seen, np.array([wall, empty])).tolist()
+
+    state, whole = hashes(wall, ball)
+    assert hashes(empty, ball)[0] == state and hashes(empty, ball)[1] != whole
+    different = [[ball, wall], [wall, box], [ball, ball], [wall, wall]]
+    others = {state, hashes(wall, ball, heading=1)[0], *(hashes(*fields)[0] for fields in different)}
+    assert len(others) == 6
+    assert whole == int(hash_of({"view": np.array([[wall, ball]]), "heading": 0, "others": (np.zeros(2),)}))
+
+
+def test_the_first_of_two_hashes_tells_states_apart() -> None:
+    encoding, firsts = Hashed(1024), drawn(300)
+    both = jnp.stack([jnp.asarray(firsts), jnp.arange(300)], axis=1)
+    alone = encoding.observe(encoding.init(jax.random.key(0)), jnp.asarray(firsts))
+    encoder = encoding.observe(encoding.init(jax.random.key(0)), both)
+    assert (np.asarray(encoder) == np.asarray(alone)).all()
+    places = jax.vmap(encoding.index, in_axes=(None, 0))(encoder, both.at[:, 1].add(1))
+    assert len(set(places.tolist())) == 300
 
 
 def drawn(count: int) -> np.ndarray:

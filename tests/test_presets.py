@@ -50,9 +50,12 @@ def test_the_minigrid_preset_needs_only_an_environment() -> None:
 
 
 @pytest.mark.usefixtures("minigrid")
-def test_the_minigrid_preset_is_what_its_page_says() -> None:
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_minigrid_presets_are_what_their_page_says(which: int) -> None:
     page = (Path(__file__).parents[1] / "docs" / "minigrid.md").read_text()
-    short, long, *_ = re.findall(r"```sh\nuppertail train (.*?)```", page, re.DOTALL)
+    commands = re.findall(r"```sh\nuppertail train (.*?)```", page, re.DOTALL)
+    short, long = commands[2 * which : 2 * which + 2]
+    assert "--preset" in short and "--preset" not in long
     assert parse_request(shlex.split(short)).config == parse_request(shlex.split(long.replace("\\\n", ""))).config
 
 
@@ -97,6 +100,7 @@ def test_without_a_preset_nothing_changes() -> None:
 def test_an_unknown_preset_is_one_sentence() -> None:
     with pytest.raises(
         InputError,
-        match=r"There is no preset 'papre': use paper, minigrid, or leave it out\. Did you mean paper",
+        match=r"There is no preset 'papre': use paper, minigrid, minigrid_layouts, or leave it out\. "
+        r"Did you mean paper",
     ):
         parse_request(["--preset", "papre"])

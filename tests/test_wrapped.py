@@ -344,6 +344,11 @@ def test_a_reset_seed_is_refused_where_an_environment_resets_itself_or_it_cannot
     for size in (1, 2**30 + 1):
         with pytest.raises(InputError, match=rf"hash_size is {size}: use 2 places or more, at most 2\^30\."):
             FromGymnasium(Told, hash_size=size)
+    with pytest.raises(InputError, match="background is for hashed observations: add encoding hashed"):
+        FromGymnasium(Told, background=[[0.0, 0.0, 0.0]])
+    for pixels in ([], [[0.0, 0.0], [0.0]]):
+        with pytest.raises(InputError, match=r"background is \[.*\]: give pixels of equally many channels"):
+            FromGymnasium(Told, encoding="hashed", background=pixels)
 
 
 def test_tables_are_not_compiled_where_resets_or_observations_are_others() -> None:

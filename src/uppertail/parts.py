@@ -137,12 +137,30 @@ PRESETS: dict[str, dict[str, Any]] = {
         "UCB.low": 0.45,
         "UCB.high": 0.45,
     },
+    "minigrid_layouts": {
+        "env": "Gym",
+        "learner": "LeastSquares",
+        "policy": "EpisodicUCB",
+        "discount": 0.95,
+        "steps": 120_000,
+        "episodes": 1_000_000,
+        "rollout_steps": 16,
+        "Gym.wrappers": [{"class_path": "ClipReward", "init_args": {"max_reward": 0.1}}],
+        "Gym.encoding": "hashed",
+        "Gym.background": [[0, 0, 0], [1, 0, 0], [2, 5, 0]],
+        "Gym.returns": [0, 0.1],
+        "Gym.success": 0.1,
+        "EpisodicUCB.c": 0.45,
+        "LeastSquares.sweeps": 2,
+    },
 }
 """Named sets of options for `uppertail train --preset NAME`; a setting of a class counts where the run has this class.
 
 `paper`: deeper networks with biases, c drawn for each decision, the paper's losses, plain Adam and replay.
 `minigrid`: the whole grid in view, each of its states told apart, one layout for each seed, the goal paid the same at
 any time, and c for ways of about 11 steps (docs/minigrid.md).
+`minigrid_layouts`: a new layout in each episode, the partial view, whose objects tell states apart, and visits of the
+episode.
 """
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Real
 
 from uppertail.encodings.base import Encoding
 from uppertail.encodings.vector import Vector
@@ -25,6 +25,23 @@ TEXT_PLACES = 64  # of the one-hot of a text, which takes the place of its hash:
 def hash_of(observation: Any) -> np.ndarray:
     """The hash of an observation, from 1 to MOST. Of 43 sets of 10,000 observations, one holds two with the same."""
     return np.array(1 + place_of(observation, MOST), np.int32)
+
+
+def hashes_of(observation: Any, background: Real[np.ndarray, "pixels channels"]) -> Int[np.ndarray, "2"]:
+    """The hash of an observation whose background is blank, which tells states apart, and that of all of it."""
+    return np.array([hash_of(_without(observation, background)), hash_of(observation)])
+
+
+def _without(value: Any, background: Real[np.ndarray, "pixels channels"]) -> Any:
+    """An observation with zeros for these pixels of its images, whose last axis is that of channels."""
+    if isinstance(value, Mapping):
+        return {name: _without(part, background) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_without(part, background) for part in value]
+    if np.ndim(value) != 3 or np.shape(value)[-1] != background.shape[-1]:
+        return value
+    is_background = (np.asarray(value)[..., None, :] == background).all(axis=-1).any(axis=-1)
+    return np.where(is_background[..., None], 0, value)
 
 
 def one_hot_text(text: str) -> Float[np.ndarray, " places"]:
@@ -103,8 +120,8 @@ class Hashed(Encoding):
         )
 
     def hash(self, observation: Array) -> Int[Array, ""]:
-        """The hash of an observation, which is 1 or more: the observation itself."""
-        return observation
+        """The hash of a state, which is 1 or more: the observation itself, or the first of the two of `hashes_of`."""
+        return jnp.ravel(observation)[0]
 
     def index(self, encoder: Table, observation: Array) -> Int[Array, ""]:
         """The first of an observation's places that holds it or is free, by double hashing; if none is, its first."""

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from jaxtyping import PRNGKeyArray
 
-from uppertail.encodings import ObservationSpace, Preferences
+from uppertail.encodings import HashedStates, ObservationSpace, Preferences, hash_of, hashes_of
 from uppertail.environments.base import EVALUATION
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide, adapt_apart, close_quietly
@@ -19,7 +19,7 @@ from uppertail.environments.gymnasium.inspection import TRIED_EPISODES, TRIED_ST
 from uppertail.environments.gymnasium.vector import HostEnvironments
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
 from uppertail.environments.packages import PackageBuilder, described
-from uppertail.environments.spaces import Interface
+from uppertail.environments.spaces import Interface, Reading
 from uppertail.errors import InputError
 
 MOST_STACKED = 1_000  # more observations would leave no memory for anything else
@@ -33,6 +33,8 @@ class GymnasiumBuilder(PackageBuilder):
         compile: auto (an environment that exposes its transition table is compiled) or never.
         encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation
             as a one-hot, for observations that repeat exactly.
+        background: with hashed, pixels of an image that do not count, for example '[[0, 0, 0], [2, 5, 0]]': images that
+            show the same otherwise are one state; null: every pixel counts.
         vectorization: with --num_envs, whether environments are stepped in this process (sync) or each in its own.
         wrappers: wrappers around the environment, the innermost first, for example
             '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
@@ -41,6 +43,7 @@ class GymnasiumBuilder(PackageBuilder):
 
     compile: Literal["auto", "never"] = "auto"
     encoding: Literal["one_hot", "scalar", "thermometer", "hashed"] = "one_hot"
+    background: list[list[float]] | None = None
     vectorization: Literal["sync", "async"] = "sync"
     wrappers: list[str | dict[str, Any] | type[Any]] | None = None
     stack: int = 1
@@ -51,6 +54,10 @@ class GymnasiumBuilder(PackageBuilder):
         if isinstance(self.wrappers, list | tuple | np.ndarray):  # written down as a file holds them
             object.__setattr__(self, "wrappers", [*map(plain, self.wrappers)])
         super().__post_init__()
+        if self.background is not None and self.encoding != "hashed":
+            raise InputError("background is for hashed observations: add encoding hashed, or leave it out.")
+        if self.background is not None and len({len(pixel) for pixel in self.background}) != 1:
+            raise InputError(f"background is {self.background}: give pixels of equally many channels, one or more.")
         if not 1 <= self.stack <= MOST_STACKED:
             raise InputError(f"stack is {self.stack}: use 1, the last observation alone, to {MOST_STACKED:,}.")
 
@@ -89,12 +96,20 @@ class GymnasiumBuilder(PackageBuilder):
     @functools.cached_property
     def inspected(self) -> Inspected:
         """Facts that are read off an environment, which is made only for this."""
-        env, hash_size = self.make(), self.hash_size if self.encoding == "hashed" else None
+        env, hashed = self.make(), self._hashed if self.encoding == "hashed" else None
         try:
             states = self.features == "auto" and self.encoding == "one_hot"
-            return inspect_environment(self.label, env, hash_size, states)
+            return inspect_environment(self.label, env, hashed, states)
         finally:
             close_quietly(env)
+
+    @property
+    def _hashed(self) -> Reading:
+        """How observations are read that become hashes."""
+        space = HashedStates(self.hash_size)
+        if self.background is None:
+            return Reading(hash_of, space)
+        return Reading(functools.partial(hashes_of, background=np.array(self.background)), space)
 
     @property
     def table_error(self) -> str | None:

@@ -7,7 +7,6 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from uppertail.encodings import HashedStates, hash_of
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.adapter import Checked
 from uppertail.environments.gymnasium.tables import read_table
@@ -32,13 +31,13 @@ class Inspected(NamedTuple):
     left_out: tuple[str, ...]  # the names of constant texts
 
 
-def inspect_environment(label: str, env: Made, hash_size: int | None, states: bool) -> Inspected:
+def inspect_environment(label: str, env: Made, hashed: Reading | None, states: bool) -> Inspected:
     """Reads the facts off an environment that is made only for this; InputError if it cannot be trained on.
 
     Args:
         label: what messages call it.
         env: the environment.
-        hash_size: places for its observations, which become hashes; None: they are read by their space.
+        hashed: how its observations are read if they become hashes; None: they are read by their space.
         states: whether several integers become one state, if they have few values together.
     """
     alone, bare = not isinstance(env, VectorEnv), env.unwrapped
@@ -46,9 +45,9 @@ def inspect_environment(label: str, env: Made, hash_size: int | None, states: bo
     space, actions = call(lambda: [getattr(env, name) for name in names], lambda: f"{label}, asked for its spaces,")
     require_discrete(actions)
     left_out = frozenset[Path]()
-    if alone and hash_size is None:
+    if alone and hashed is None:
         left_out = call(lambda: _constant_texts(env), lambda: f"{label}, in a random episode before training,")
-    reading = Reading(hash_of, HashedStates(hash_size)) if hash_size else read_space(np, space, left_out, states=states)
+    reading = hashed or read_space(np, space, left_out, states=states)
     table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
     shape = getattr(bare, "shape", None)  # of its states, as CliffWalking has it; FrozenLake has `nrow`
     return Inspected(
