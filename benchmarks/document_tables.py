@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from documents import bsuite, grids, limits, older, parts, reproduction, rich, solved, speeds, uncertainties
+from documents import bsuite, grids, gymnax, limits, older, parts, reproduction, rich, solved, speeds, uncertainties
 from documents.cells import ROOT
 
 PAGES = (
@@ -24,6 +24,7 @@ PAGES = (
     "performance",
     "parts",
     "bsuite",
+    "comparison",
 )
 DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in PAGES))
 
@@ -55,6 +56,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "scaling": speeds.growth,
     "parts": parts.parts,
     "bsuite": bsuite.scores,
+    "gymnax": gymnax.gymnax,
 }
 """The tables by the names that documents have for them."""
 

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import gymnax
 import jax
-from gymnax.environments.classic_control.mountain_car import MountainCar
 from rejax import get_algo
 
 import uppertail as ut
@@ -25,18 +25,23 @@ from uppertail.training.run import Run
 ID, WIDTH, BATCH, STEPS_PER_UPDATE = "MountainCar-v0", 64, 32, 4
 
 
-class OneEnding(MountainCar):
-    """The car as rejax 0.1.3 steps it: one sign of an episode's end, where gymnax 1.0 has two."""
+def one_ending(name: str) -> Any:
+    """An environment as rejax 0.1.3 steps it: one sign of an episode's end, where gymnax 1.0 has two."""
+    env = gymnax.make(name)[0]
+    kind = type(env)
 
-    def step(self, *arguments: Any) -> Any:
-        observation, state, reward, terminated, truncated, info = super().step(*arguments)
+    def step(self: Any, *arguments: Any) -> Any:
+        observation, state, reward, terminated, truncated, info = kind.step(self, *arguments)
         return observation, state, reward, terminated | truncated, info
+
+    env.__class__ = type(kind.__name__, (kind,), {"step": step})
+    return env
 
 
 def rejax_dqn(seeds: int, steps: int) -> Callable[[], int]:
     """Trains for so many steps of each seed, after compilation; returns the steps of all seeds."""
     algorithm = get_algo("dqn").create(
-        env=OneEnding(), total_timesteps=steps, eval_freq=steps, skip_initial_evaluation=True,
+        env=one_ending(ID), total_timesteps=steps, eval_freq=steps, skip_initial_evaluation=True,
         num_envs=STEPS_PER_UPDATE, num_epochs=1, batch_size=BATCH, fill_buffer=BATCH, buffer_size=50_000,
     ).replace(eval_callback=lambda *_: ())  # fmt: skip
     keys = jax.random.split(jax.random.key(0), seeds)
