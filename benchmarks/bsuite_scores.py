@@ -3,7 +3,8 @@
 Usage: python benchmarks/bsuite_scores.py [--csv runs/bsuite/csv/seed-0] [--out results/bsuite]
 
 `uppertail study benchmarks/studies/bsuite.yaml` writes the log. bsuite scores unfinished runs, too, and experiments of
-which only some settings were run: `finished` is true where all settings had all of their episodes.
+which only some settings were run: `finished` is true where all settings had all of their episodes. Experiments that the
+log lacks keep the scores that the result file has.
 """
 
 import json
@@ -86,14 +87,16 @@ def radar(columns: dict[str, dict[str, float]], title: str, path: Path) -> None:
 
 if __name__ == "__main__":
     settings = options(__doc__, "results/bsuite", csv="runs/bsuite/csv/seed-0")
-    found = scores(Path(settings.csv))
+    path = settings.out / "scores.json"
+    earlier = json.loads(path.read_text(encoding="utf-8"))["experiments"] if path.exists() else {}
+    found = dict(sorted((earlier | scores(Path(settings.csv))).items()))
     published = json.loads((settings.out / "published.json").read_text(encoding="utf-8"))["scores"]
     columns = {"UpperTail": {name: each["score"] for name, each in found.items()}} | published
     tags = {agent: by_tag({name: each[name] for name in found}) for agent, each in columns.items()}
-    write(settings.out / "scores.json", {"experiments": found, "tags": tags, "ids_by_tag": ids_run(found)})
+    write(path, {"experiments": found, "tags": tags, "ids_by_tag": ids_run(found)})
     if len(tags["UpperTail"]) > 2:
         whole = all(each["finished"] for each in found.values())
-        radar(tags, "bsuite" if whole else "bsuite, UpperTail by short runs", settings.out / "radar.png")
+        radar(tags, "bsuite" if whole else "bsuite, UpperTail by part of the runs", settings.out / "radar.png")
     for tag, score in tags["UpperTail"].items():
         print(f"tag {tag:20} {score:5.2f}")
     for name, each in found.items():
