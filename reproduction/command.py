@@ -14,7 +14,7 @@ from reproduction import FIGURES, cells
 from reproduction.cells import Cell, CellResult, Report
 from reproduction.rows import rows_table
 from uppertail import records
-from uppertail.console import progress_bar
+from uppertail.cli.train import progress_bar
 from uppertail.errors import InputError
 from uppertail.records import locked
 from uppertail.training.process import interruptible

@@ -10,8 +10,9 @@ import platform
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from uppertail.cli.commands import COMMANDS
 from uppertail.errors import InputError, join_names, message_of, nearest
@@ -100,6 +101,23 @@ def complain(line: str) -> None:
     """Prints a line to standard error; where that is full, the command goes on."""
     with contextlib.suppress(OSError):
         print(f"uppertail: {line}", file=sys.stderr)
+
+
+def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, texts: Collection[str] = ()) -> None:
+    """Prints rows of numbers by their headings; the columns of these headings hold texts."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    look: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+    table = Table(title=title, show_edge=False, pad_edge=False, **look)
+    for heading in rows[0]:
+        is_text = heading in texts
+        justify = "left" if is_text else "right"
+        table.add_column(heading, justify=justify, no_wrap=not is_text, overflow="fold", vertical="bottom")
+    for row in rows:
+        table.add_row(*row.values())
+    Console().print(table)
 
 
 def output_file(name: str, endings: Sequence[str], what: str) -> Path:

@@ -7,9 +7,9 @@ import numpy as np
 
 from uppertail import records
 from uppertail.analysis.statistics import mean_interval
+from uppertail.cli import print_table
 from uppertail.cli.options import Values
 from uppertail.cli.trained import TrainedRun, open_run
-from uppertail.console import print_table
 from uppertail.errors import InputError
 from uppertail.training.process import hardware
 

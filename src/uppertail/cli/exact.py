@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from uppertail import records
-from uppertail.cli import picture
+from uppertail.cli import picture, print_table
 from uppertail.cli.commands import EXACT_POLICY
 from uppertail.cli.options import Values
-from uppertail.console import print_table
 from uppertail.environments import EnvironmentBuilder, FiniteMDP, require_tables_fit
 from uppertail.errors import InputError
 from uppertail.exact import ExactReturn, exact_returns, optimal_policy, uniform_policy

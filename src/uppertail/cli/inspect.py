@@ -7,9 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from uppertail.cli import print_table
 from uppertail.cli.options import Values
 from uppertail.cli.trained import open_run
-from uppertail.console import print_table
 from uppertail.errors import InputError
 from uppertail.records import Distributions, RunFolder, config_of
 from uppertail.reports.details import SPREAD, mixture_density

@@ -8,15 +8,14 @@ import uppertail
 from uppertail.cli.options import Values
 from uppertail.errors import InputError
 
-ROOT = Path(uppertail.__file__).parents[2]  # the source checkout
-
 
 def figures() -> dict[str, str]:
     """Name and purpose of each figure and of all; none where the package was installed without its source checkout."""
-    if not (ROOT / "reproduction" / "command.py").is_file():
+    root = Path(uppertail.__file__).parents[2]
+    if not (root / "reproduction" / "command.py").is_file():
         return {}
-    if str(ROOT) not in sys.path:
-        sys.path.append(str(ROOT))
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
     return {**importlib.import_module("reproduction").FIGURES, "all": "all of them"}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from uppertail import records
-from uppertail.console import print_table
+from uppertail.cli import print_table
 from uppertail.studies.cells import FINAL_RETURN, FIRST_SUCCESS, SOLVED, text, title_of
 from uppertail.studies.comparison import verdict
 

@@ -2,26 +2,32 @@
 
 import contextlib
 import dataclasses
+import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Column
 
 from uppertail import records
-from uppertail.cli import complain, picture
+from uppertail.cli import complain, picture, print_table
 from uppertail.cli.commands import COMMANDS
 from uppertail.cli.options import PartChoice, Values
-from uppertail.console import print_results, progress_bar
 from uppertail.environments import GymnasiumBuilder
 from uppertail.errors import InputError
 from uppertail.loggers import JSONL, Logger, named
 from uppertail.parts import PARTS
+from uppertail.records import RunRecord, episode_text, median_episode
 from uppertail.training import process
 from uppertail.training.checkpoint import save_networks
 from uppertail.training.checkpoints import Checkpoints
+from uppertail.training.ledger import Progress
 from uppertail.training.method import Method
 from uppertail.training.process import interruptible
 from uppertail.training.results import TrainingFailedError, TrainingResult
@@ -171,3 +177,56 @@ def _write(folder: Path, result: TrainingResult, label: str) -> None:
             from uppertail.analysis.figures import learning_curves  # imported late: it takes a second
 
             learning_curves(folder / records.CURVE, result.record.environment, {label: result.record.episodes})
+
+
+@contextlib.contextmanager
+def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[Progress], None]]:
+    """Yields the callback that keeps a progress bar up to date; a quiet one shows nothing."""
+    columns = (
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=3)),
+        BarColumn(bar_width=6),
+        TextColumn("{task.fields[status]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=11)),
+        TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True, min_width=5)),
+    )
+    console = Console(stderr=True)  # one that is no terminal, such as a file, shows nothing: it may be full
+    with Bar(*columns, console=console, disable=quiet or not console.is_terminal, expand=True) as bar:
+        task = bar.add_task(label, total=1.0, status="compiling")
+
+        def show(now: Progress) -> None:
+            bar.update(task, completed=now.fraction, status=now.text)
+
+        yield show
+
+
+def print_results(title: str, label: str, record: RunRecord) -> None:
+    """Prints the results of a run over its seeds."""
+    row = {heading: value for heading, value in {"method": label, **_results(record)}.items() if value is not None}
+    print_table([row], title, texts=("method",))
+
+
+def _results(record: RunRecord) -> dict[str, str | None]:
+    """The numbers of a run by their headings; None where there is nothing to say."""
+    kept = [share for share in record.kept if share is not None]
+    floor = None if record.floor_episodes is None else episode_text(record.first_success_over_floor, ".1f")
+    of_success = {
+        "seeds\nsolved": _count(record.solved_episode),
+        "median\nfirst\nsuccess": episode_text(median_episode(record.first_success_episode)),
+        "median\nsolved\nat": episode_text(median_episode(record.solved_episode)),
+        "\ntimes\nfloor": floor,
+        "\nworst\nkept": f"{math.floor(min(kept) * 1000) / 10:.4g}%" if kept else None,  # never rounded up to the whole
+        "greedy\nseeds\nsolve": _count([solves or None for solves in record.greedy_solves]),
+    }
+    return {
+        **(of_success if record.has_success else {"\nlast\nreturn": _mean(record.final_returns)}),
+        "\ngreedy\nreturn": _mean(record.greedy_returns),
+        "\nsteps\nper s": f"{record.steps_per_second:,.0f}",
+    }
+
+
+def _count(values: Sequence[object]) -> str:
+    return f"{sum(value is not None for value in values)}/{len(values)}"
+
+
+def _mean(values: Sequence[float | None]) -> str | None:
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    return f"{sum(known) / len(known):.4g}" if known else None
