@@ -125,7 +125,7 @@ class Landmarks(Encoding):
         """The inverse Cholesky factor times the kernel of the observation and each landmark."""
         scaled = jax.vmap(self.vector.scaled, in_axes=(None, 0))(encoder.bounds, encoder.points)
         difference = scaled - self.vector.scaled(encoder.bounds, observation)[None]
-        distance = jnp.sum(jnp.square(difference), axis=1) / (self.vector.kept.size * jnp.square(encoder.length_scale))
+        distance = jnp.sum(jnp.square(difference), axis=1) / self.vector.kept.size / jnp.square(encoder.length_scale)
         kernel = sum((jnp.exp(-distance / (2 * scale**2)) for scale in SCALES), jnp.zeros(self.most)) / len(SCALES)
         return encoder.inverse @ kernel
 
