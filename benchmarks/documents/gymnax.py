@@ -22,4 +22,5 @@ def gymnax() -> list[list[str]]:
 def _returns(seeds: list[dict[str, Any]], when: str) -> str:
     """The returns of all seeds: a mean, or the last of several."""
     values = [seed[when][-1] if isinstance(seed[when], list) else seed[when] for seed in seeds]
-    return ", ".join(f"{value:.0f}" if abs(value) >= 20 else f"{value:.2f}".replace("-0.00", "0.00") for value in values)
+    texts = [f"{value:.0f}" if abs(value) >= 20 else f"{value:.2f}" for value in values]
+    return ", ".join(texts).replace("-0.00", "0.00")

@@ -148,14 +148,15 @@ def _host_steps(builder: Any, least: int, moment: str) -> Steps:
             action = random.integers(builder.num_actions, size=environment.num_envs)
             now = step_host(environment, action, where)
             if now.real[0]:
-                step = (observation, action, np.float64(now.reward), now.terminated, now.truncated, now.next_observation)
+                step = (observation, action, now.reward, now.terminated, now.truncated, now.next_observation)
                 rows.append(Steps(*(each[0] for each in step)))
             if now.terminated[0] or now.truncated[0]:
                 ends.append(len(rows))
             observation = now.observation
     finally:
         environment.close()
-    return Steps(*map(np.stack, zip(*rows, strict=True)))
+    steps = Steps(*map(np.stack, zip(*rows, strict=True)))
+    return steps._replace(reward=steps.reward.astype(float))  # sums of 64 bits
 
 
 def _compiled_steps(builder: EnvironmentBuilder, moment: str) -> Steps:
