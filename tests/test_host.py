@@ -3,8 +3,10 @@
 import dataclasses
 import functools
 import inspect
+import itertools
 import json
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import gymnasium
@@ -156,8 +158,9 @@ class Drawn(gymnasium.Env[Any, Any]):
 
 
 class Moody(gymnasium.Env[Any, Any]):
-    """Draws what it shows, and when it ends, from randomness that no seed reaches."""
+    """Draws what it shows, and when it ends, from randomness that no seed reaches; each one pays more than the last."""
 
+    made: ClassVar[Iterator[int]] = itertools.count()
     seeds: ClassVar[list[int | None]] = []
     """What they all were reset with, in order."""
 
@@ -165,7 +168,7 @@ class Moody(gymnasium.Env[Any, Any]):
     action_space = spaces.Discrete(2)
 
     def __init__(self) -> None:
-        self.own, self.over = np.random.default_rng(), True
+        self.own, self.over, self.pay = np.random.default_rng(), True, 1 + 0.01 * next(self.made)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -176,7 +179,7 @@ class Moody(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> Any:
         assert not self.over, "a step beyond the episode's end"
         self.over = bool(self.own.random() < 0.1)
-        return self.own.random(2, np.float32), 1.0, self.over, False, {}
+        return self.own.random(2, np.float32), self.pay, self.over, False, {}
 
 
 class Failing(Small):
