@@ -158,7 +158,7 @@ class Drawn(gymnasium.Env[Any, Any]):
 
 
 class Moody(gymnasium.Env[Any, Any]):
-    """Draws what it shows, and when it ends, from randomness that no seed reaches; each one pays more than the last."""
+    """Draws what it shows, and when it ends, from randomness that no seed reaches; a rising one pays more than the last."""
 
     made: ClassVar[Iterator[int]] = itertools.count()
     seeds: ClassVar[list[int | None]] = []
@@ -167,8 +167,8 @@ class Moody(gymnasium.Env[Any, Any]):
     observation_space = Drawn.observation_space
     action_space = spaces.Discrete(2)
 
-    def __init__(self) -> None:
-        self.own, self.over, self.pay = np.random.default_rng(), True, 1 + 0.01 * next(self.made)
+    def __init__(self, rising: bool = False) -> None:
+        self.own, self.over, self.pay = np.random.default_rng(), True, 1 + 0.01 * next(self.made) * rising
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -608,7 +608,8 @@ def test_episodes_that_are_lost_again_and_again_are_never_begun_twice(num_envs: 
 @pytest.mark.slow
 def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
     """A random policy measures other returns each time, here."""
-    moody, settings = Gym("Testing/Moody-v0", features="scaled"), settings_of(discount=1.0)
+    moody = Gym("Testing/Moody-v0", kwargs={"rising": True}, features="scaled")
+    settings = settings_of(discount=1.0)
     assert measure_returns(moody, 1.0) != measure_returns(moody, 1.0)
     with pytest.raises(Killed):
         train(moody, Gaussian(), UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
