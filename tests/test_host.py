@@ -158,7 +158,7 @@ class Drawn(gymnasium.Env[Any, Any]):
 
 
 class Moody(gymnasium.Env[Any, Any]):
-    """Draws what it shows, and when it ends, from randomness that no seed reaches; a rising one pays more than the last."""
+    """Draws what it shows, and when it ends, from randomness that no seed reaches; each rising one pays more."""
 
     made: ClassVar[Iterator[int]] = itertools.count()
     seeds: ClassVar[list[int | None]] = []
