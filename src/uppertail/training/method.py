@@ -28,7 +28,7 @@ DEFAULTS = {"network": PerAction, "replay": Uniform, "target": Online}
 """The parts of gradient descent, with their defaults."""
 
 IMAGES = {**DEFAULTS, "target": lambda: Periodic(every=250)}
-"""The same for images, whose values diverge if they follow themselves at once (docs/decisions/0023)."""
+"""The same for images, which are learned worse from values that follow themselves at once (docs/decisions/0023)."""
 
 OF_GRADIENTS = ("rollout_steps", "updates_per_rollout", "batch_size", "replay_size", "on_policy", "replay_start")
 """The settings of a run that `Gradients` takes by the same names."""
