@@ -4,10 +4,13 @@ Usage: python benchmarks/minigrid_layouts.py [--out results/minigrid_layouts] [-
 [--envs DoorKey-8x8] [--views objects whole] [--powers 1 0]
 
 Needs `uppertail[minigrid]`. The settings are those of the command on docs/minigrid.md; with power 0, the policy is UCB.
-Training is paid the same at any time; the goal is of MiniGrid's own returns. Files that are there already are kept.
+Training is paid the same at any time; the goal is of MiniGrid's own returns. Files that are there already are kept, and
+curves.png and curves.svg drawn anew.
 """
 
 import itertools
+import json
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -18,6 +21,7 @@ from common import options, write
 from minigrid_marks import own_returns
 from minigrid_runs import PAID_ALIKE, PRIZE, SETTINGS, C
 from minigrid_tasks import PREFIX, VERSION
+from uppertail.analysis.figures import COLORS, Figure, own_style, save
 
 UNSEEN, EMPTY, WALL = [0, 0, 0], [1, 0, 0], [2, 5, 0]
 """MiniGrid's fields that are no objects: kind, color and state."""
@@ -65,6 +69,23 @@ def learn(name: str, seed: int, seeds: int, steps: int, view: str, power: float)
     }
 
 
+@own_style
+def draw(runs: list[dict[str, Any]], stem: Path) -> None:
+    """Draws a panel for each environment, and a line for each seed: the mean return of the last episodes."""
+    figure = Figure(figsize=(3.6 * len(runs), 2.8), layout="constrained")
+    for axes, run in zip(np.ravel(figure.subplots(1, len(runs), sharey=True, squeeze=False)), runs, strict=True):
+        for returns, lengths in zip(run["returns"], run["lengths"], strict=True):
+            means = np.convolve(returns, np.ones(WINDOW) / WINDOW, mode="valid")
+            axes.plot(np.cumsum(lengths)[WINDOW - 1 :], means, color=COLORS[0], linewidth=1.1, alpha=0.8)
+        axes.axhline(GOAL, color="0.8", linewidth=0.8, zorder=0)
+        axes.set(title=run["env"], xlabel="environment steps", ylim=(-0.03, 1.03))
+        axes.set_xlim(0, run["steps_each"])
+        axes.locator_params(axis="x", nbins=4)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("mean return of 100 episodes")
+    save(figure, stem)
+
+
 if __name__ == "__main__":
     several: dict[str, Any] = {"envs": ["DoorKey-8x8"], "views": VIEWS, "powers": [1.0]}
     given = options(
@@ -77,3 +98,5 @@ if __name__ == "__main__":
             cell = learn(name, given.seed, given.seeds, given.steps, view, power)
             write(path, cell, indent=None)
             print(path.stem, cell["reached_step"], cell["last_tenth"], cell["wall_seconds"], flush=True)
+    runs = [json.loads(path.read_text()) for path in sorted(given.out.glob("*-objects-*.json"))]
+    draw(runs, given.out / "curves")
