@@ -60,6 +60,14 @@ def test_too_few_steps_leave_nothing_out() -> None:
     assert irrelevant_numbers(steps_of(here, after, np.zeros(COUNT), random)).size == 0
 
 
+def test_all_numbers_stay_if_none_tells_anything() -> None:
+    """Noise alone is kept, since a run needs a number; so is all if nothing that follows ever varies."""
+    random = np.random.default_rng(0)
+    here, after = random.normal(size=(2, COUNT, 3))
+    for following, reward in ((after, after[:, 0]), (np.zeros((COUNT, 3)), np.zeros(COUNT))):
+        assert irrelevant_numbers(steps_of(here, following, reward, random)).size == 0
+
+
 def test_observations_repeat_if_the_later_ones_came_before() -> None:
     grid = np.array([*itertools.product(range(5), repeat=2)], float)
     assert repeat(np.tile(grid, (4, 1)))

@@ -90,6 +90,7 @@ def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
     For each action, ridge regression predicts all of these from the observation. A number is irrelevant if its
     weights, divided by their standard errors, are no larger than chance makes them, and if none of these errors is so
     large that an effect would have been missed. A number that keeps its value predicts itself, so it is relevant.
+    There are none if all numbers would be irrelevant, since a run needs at least one.
     """
     here, after = np.asarray(steps.observation, np.float64), np.asarray(steps.next_observation, np.float64)
     low, high = np.minimum(here.min(axis=0), after.min(axis=0)), np.maximum(here.max(axis=0), after.max(axis=0))
@@ -113,9 +114,10 @@ def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
         noise = np.sum((y - x @ weights) ** 2, axis=0) / (len(x) - 1 - np.sum(inverse * gram)) + FLOOR
         variance = np.diag(inverse @ gram @ inverse)[:, None] * noise
         effect[varies] += np.sum(weights**2 / variance, axis=1)
-        unclear[varies] |= np.sqrt(variance.max(axis=1)) > LARGEST_ERROR
+        unclear[varies] |= np.sqrt(variance.max(axis=1, initial=0.0)) > LARGEST_ERROR
     terms = len(actions) * goals.shape[1]
-    return np.flatnonzero(~unclear & (effect < terms + SIGNIFICANT * math.sqrt(2 * terms)))
+    irrelevant = ~unclear & (effect < terms + SIGNIFICANT * math.sqrt(2 * terms))
+    return np.flatnonzero(irrelevant & ~irrelevant.all())
 
 
 def repeat(observations: Float[np.ndarray, "steps numbers"]) -> bool:
