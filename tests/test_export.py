@@ -18,7 +18,7 @@ import pytest
 import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.cli import main
-from uppertail.encodings import Encoding, Hashed, OneHot, RandomFeatures, Vector
+from uppertail.encodings import Encoding, Hashed, HashedNumbers, Nearest, OneHot, RandomFeatures, Vector
 from uppertail.environments import Interface, Reading
 from uppertail.errors import InputError
 from uppertail.export import loader
@@ -41,7 +41,7 @@ OF_NETWORKS = [
 
 def player_of(family: Any, builder: Any, encoding: Encoding) -> Player:
     """A player with a new network that has seen observations; no builder: that of least squares, with any weights."""
-    states = isinstance(encoding, OneHot | Hashed)
+    states = type(encoding) in (OneHot, Hashed)
     agent = Agent(family, ut.UCB(), encoding, 0.9, members=builder and builder.members)
     if builder is None:
         network: Any = ut.LeastSquares().build(agent, None).init(jax.random.key(0), jnp.asarray(SEEN), 3).network
@@ -125,6 +125,8 @@ def test_what_cannot_be_exported_gets_a_sentence(made, sentence):
         (NUMBERS, (2,), "not plain numbers"),
         (NUMBERS, None, "not arrays"),
         (OneHot(7), (2,), r"Several integers are one state in this run, unless --env\.features is scaled"),
+        (HashedNumbers(8, NUMBERS), (3,), r"vectors became states.*: train with --env\.features random"),
+        (Nearest(3, 4, 1.0), (3,), r"vectors became states.*, and without --env\.radius"),
     ],
 )
 def test_numbers_that_are_not_the_observations_are_refused(encoding, shape, sentence):

@@ -14,7 +14,7 @@ import numpy as np
 
 from uppertail.distributions import Categorical, GaussianMixture
 from uppertail.distributions.categorical import TINY as LEAST_MASS
-from uppertail.encodings import HashedNumbers, Landmarks, RandomFeatures, Vector
+from uppertail.encodings import HashedNumbers, Landmarks, Nearest, RandomFeatures, Vector
 from uppertail.encodings.base import OfStates
 from uppertail.encodings.landmarks import SCALES
 from uppertail.errors import InputError
@@ -34,6 +34,11 @@ def program_of(player: Player) -> Program:
         raise InputError(f"The observations of this run are not arrays: {NEEDED}.")
     if isinstance(encoding, OfStates) and reading.shape:
         raise InputError(f"Several integers are one state in this run, unless --env.features is scaled: {NEEDED}.")
+    if isinstance(encoding, HashedNumbers | Nearest):
+        raise InputError(
+            "In this run vectors became states, by a hash or by the nearest mean, and such states cannot be exported: "
+            "train with --env.features random, and without --env.radius."
+        )
     if isinstance(encoding, OfStates):
         first, count = np.array(reading.first), encoding.num_states
         program = Program(first, np.array(first + count - 1))
@@ -51,14 +56,6 @@ def program_of(player: Player) -> Program:
 def features_of(encoding: Any, _encoder: Any, _program: Program) -> Any:
     """The features [n, features] of the observations."""
     raise InputError(f"Observations encoded by {type(encoding).__name__} cannot be exported: {NEEDED}.")
-
-
-@features_of.register
-def _(_encoding: HashedNumbers, _encoder: Any, _program: Program) -> str:
-    raise InputError(
-        "Each different observation is a state of this run, found by its hash, which cannot be exported: train with "
-        "--env.features random."
-    )
 
 
 @features_of.register
