@@ -85,6 +85,7 @@ def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
         assert choose_features(given) == (given, None)
     random: Any = choose_features(dataclasses.replace(sea, features="random"))[0]
     assert random.features == "random"
+    assert choose_features(ut.RichSea(4, bits=0))[0] == dataclasses.replace(ut.RichSea(4, bits=0), features="hashed")
     before = {"left_out": [1], "features": "scaled"}
     assert choose_features(sea, before) == (
         dataclasses.replace(sea, left_out=(1,), features="scaled"),

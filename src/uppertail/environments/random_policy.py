@@ -68,13 +68,13 @@ def choose_features(
     if builder.left_out is not None or builder.radius is not None:
         return builder, None
     if before:
-        left_out = tuple(before["left_out"] or ())
+        left_out = before["left_out"] and tuple(before["left_out"])
         return dataclasses.replace(builder, left_out=left_out, features=before["features"]), None
     steps = _steps(builder, TRIED_STEPS, "stepped by a random policy (--env.left_out '[]' avoids this),")
     left_out = tuple(irrelevant_numbers(steps).tolist())
     repeats = repeat(np.delete(np.asarray(steps.observation), left_out, axis=1))
     features = "hashed" if builder.features == "auto" and repeats else builder.features
-    builder = dataclasses.replace(builder, left_out=left_out, features=features)
+    builder = dataclasses.replace(builder, left_out=left_out or None, features=features)
     if not left_out:
         return builder, None
     which = ", ".join(map(str, left_out[:SHOWN])) + ", ..." * (len(left_out) > SHOWN)
