@@ -98,7 +98,8 @@ class GymnasiumBuilder(PackageBuilder):
         """Facts that are read off an environment, which is made only for this."""
         env, hashed = self.make(), self._hashed if self.encoding == "hashed" else None
         try:
-            states = self.features == "auto" and self.encoding == "one_hot"
+            as_numbers = self.features != "auto" or self.left_out or self.radius is not None
+            states = self.encoding == "one_hot" and not as_numbers
             return inspect_environment(self.label, env, hashed, states)
         finally:
             close_quietly(env)
