@@ -489,8 +489,12 @@ def test_measured_returns_reach_to_the_time_limit_that_truncated_an_episode() ->
 
 
 def test_a_reward_that_is_not_finite_is_found_as_returns_are_measured() -> None:
+    class Broken(Paying):
+        def build(self, key: Any) -> Corridor:
+            return Corridor(jnp.float32(math.nan), self.may_end)
+
     with pytest.raises(InputError, match=r"^The environment, while its returns were .* gave the reward nan: "):
-        measure_returns(Paying(math.nan), 0.9)
+        measure_returns(Broken(), 0.9)
 
 
 def test_a_builder_defines_no_success_unless_it_says_so() -> None:
