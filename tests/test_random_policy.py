@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import uppertail as ut
 from uppertail.encodings import HashedNumbers, Vector
+from uppertail.environments import random_policy
 from uppertail.environments.random_policy import Steps, choose_features, irrelevant_numbers, repeat
 from uppertail.errors import InputError
 
@@ -91,6 +93,16 @@ def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
         dataclasses.replace(sea, left_out=(1,), features="scaled"),
         None,
     )
+
+
+@pytest.mark.parametrize("builder", [ut.RichSea(3), ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1"))])
+def test_steps_hold_observations_only_if_they_are_asked_for(builder: Any) -> None:
+    """Those of images may not fit into memory; all else is the same."""
+    bare, full = (random_policy._steps(builder, least, "in a test,") for least in (0, 1))
+    assert bare.observation.shape == bare.next_observation.shape == (len(bare.reward), 0)
+    assert full.observation.shape == full.next_observation.shape == (len(full.reward), len(full.observation[0]))
+    for one, other in zip(bare[1:5], full[1:5], strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_hash_tells_vectors_apart_by_the_numbers_that_count() -> None:

@@ -1,6 +1,7 @@
 """What a random policy finds out before a run: the range of returns, and which numbers of a vector count."""
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Mapping
@@ -128,8 +129,11 @@ def repeat(observations: Float[np.ndarray, "steps numbers"]) -> bool:
 
 
 def _steps(builder: EnvironmentBuilder, least: int, moment: str) -> Steps:
-    """Enough steps to measure returns by, and at least as many as asked for; in compiled environments always 5,000."""
-    return _compiled_steps(builder, moment) if builder.compiles else _host_steps(builder, least, moment)
+    """Enough steps to measure returns by, and at least as many as asked for; in compiled environments always 5,000.
+
+    If none are asked for, observations are left out: thousands of images may not fit into memory.
+    """
+    return _compiled_steps(builder, least, moment) if builder.compiles else _host_steps(builder, least, moment)
 
 
 def _host_steps(builder: Any, least: int, moment: str) -> Steps:
@@ -150,7 +154,8 @@ def _host_steps(builder: Any, least: int, moment: str) -> Steps:
             action = random.integers(builder.num_actions, size=environment.num_envs)
             now = step_host(environment, action, where)
             if now.real[0]:
-                step = (observation, action, now.reward, now.terminated, now.truncated, now.next_observation)
+                here, after = (observation, now.next_observation) if least else (np.zeros((1, 0)), np.zeros((1, 0)))
+                step = here, action, now.reward, now.terminated, now.truncated, after
                 rows.append(Steps(*(each[0] for each in step)))
             if now.terminated[0] or now.truncated[0]:
                 ends.append(len(rows))
@@ -161,26 +166,28 @@ def _host_steps(builder: Any, least: int, moment: str) -> Steps:
     return steps._replace(reward=steps.reward.astype(float))  # sums of 64 bits
 
 
-def _compiled_steps(builder: EnvironmentBuilder, moment: str) -> Steps:
+def _compiled_steps(builder: EnvironmentBuilder, least: int, moment: str) -> Steps:
     """Steps in a compiled environment."""
     key = jax.random.key(0)
-    steps = jax.tree.map(np.asarray, _walk(builder.build(key), key, jax.random.split(key, MEASURED_STEPS)))
+    walked = _walk(builder.build(key), key, jax.random.split(key, MEASURED_STEPS), bool(least))
+    steps = jax.tree.map(np.asarray, walked)
     if not (finite := np.isfinite(steps.reward)).all():
         where = f"The environment, while {moment}"
         raise EnvironmentFailedError(NOT_FINITE.format(where, steps.reward[~finite][0]))
     return steps
 
 
-@jax.jit
-def _walk(environment: Environment, key: PRNGKeyArray, keys: Key[Array, " steps"]) -> Steps:
-    """The steps of a random policy, one for each key."""
+@functools.partial(jax.jit, static_argnames="observed")
+def _walk(environment: Environment, key: PRNGKeyArray, keys: Key[Array, " steps"], observed: bool) -> Steps:
+    """The steps of a random policy, one for each key; observations are left out unless they are asked for."""
 
     def step(carry: tuple[PyTree, Array], key: Key[Array, ""]) -> tuple[tuple[PyTree, Array], Steps]:
         state, observation = carry
         action_key, step_key, reset_key = jax.random.split(key, 3)
         action = jax.random.randint(action_key, (), 0, environment.num_actions)
         state, now = environment.step(step_key, state, action)
-        made = Steps(observation, action, now.reward, now.terminated, now.truncated, now.observation)
+        here, after = (observation, now.observation) if observed else (jnp.zeros(0), jnp.zeros(0))
+        made = Steps(here, action, now.reward, now.terminated, now.truncated, after)
         fresh, first = environment.reset(reset_key)
         ended = now.terminated | now.truncated
         begun = jax.tree.map(
