@@ -89,7 +89,7 @@ def test_a_turn_counts_the_steps_of_all_seeds(host: bool, monkeypatch: pytest.Mo
     ours.prepare(SMALL)
     clock = iter([0.0, 0.5, 4.0])
     monkeypatch.setattr("contest.contestants.time.perf_counter", lambda: next(clock, 4.0))
-    steps = 3 * 4 * ours.run.driver.iterations  # pyright: ignore[reportAttributeAccessIssue]
+    steps = 3 * 4 * ours.run.driver.iterations
     assert ours.rate(2.0) == pytest.approx(steps / 4.0)
     monkeypatch.undo()
     assert ours.facts(SMALL)["host"] is host

@@ -407,7 +407,8 @@ def test_the_page_on_an_environment_of_ones_own_runs_from_file_to_agent(gymnax, 
     from uppertail.cli import main
 
     page = Path(__file__).parents[1] / "docs" / "gymnax.md"
-    text, names = page.read_text(encoding="utf-8"), {"__name__": "page"}
+    text = page.read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "page"}
     environment, training = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     for block in (environment, training):
         exec(compile(block, str(page), "exec"), names)
