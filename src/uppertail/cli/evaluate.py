@@ -86,4 +86,4 @@ def _show(distribution: str, document: dict[str, Any]) -> None:
     print_table(rows)
     count = len(rows)
     seeds = f"95% interval over {count} seeds from {low:.4g} to {high:.4g}" if count > 1 else "one seed, so no interval"
-    print(f"Mean return {document['mean_return']:.4g}, {seeds}; {document['episodes']:,} episodes of each.")
+    print(f"Mean return {document['mean_return']:.4g}, {seeds}; episodes of each: {document['episodes']:,}.")
