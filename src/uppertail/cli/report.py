@@ -26,7 +26,7 @@ def main(config: Values) -> int:
     with records.write_errors(f"The report {out}", "make room, or choose another --out"):
         records.write_text(out, content)
     if not config.quiet:
-        print(f"Report in {out} ({out.stat().st_size / 1e6:.2g} MB): open it in a browser.")
+        print(f"Report in {out} ({out.stat().st_size / 1000:,.0f} kB): open it in a browser.")
     return 0
 
 
