@@ -73,8 +73,9 @@ def choose_features(
         return dataclasses.replace(builder, left_out=left_out, features=before["features"]), None
     steps = _steps(builder, TRIED_STEPS, "stepped by a random policy (--env.left_out '[]' avoids this),")
     left_out = tuple(irrelevant_numbers(steps).tolist())
-    repeats = repeat(np.delete(np.asarray(steps.observation), left_out, axis=1))
-    features = "hashed" if builder.features == "auto" and repeats else builder.features
+    features = builder.features
+    if features == "auto" and repeat(np.delete(np.asarray(steps.observation), left_out, axis=1)):
+        features = "hashed"
     builder = dataclasses.replace(builder, left_out=left_out or None, features=features)
     if not left_out:
         return builder, None
