@@ -20,7 +20,7 @@ from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
 from uppertail.policies.base import highest
-from uppertail.policies.ucb import PLACES, EpisodicUCB, place_of
+from uppertail.policies.ucb import PLACES, EpisodicUCB, visit_place
 
 DECISIONS = 20_000
 
@@ -114,10 +114,10 @@ def test_an_episodes_observations_rarely_meet_in_its_hash_table() -> None:
     hashes, vectors = random.integers(1, 2**31, 200), random.integers(3, size=(200, 147)).astype(np.float32)
     images = random.integers(9, size=(200, 5, 5, 3), dtype=np.uint8)
     for observations in (np.arange(200), hashes, vectors, np.eye(200, dtype=np.float32), images):
-        places = np.asarray(jax.vmap(place_of)(jnp.asarray(observations)))
+        places = np.asarray(jax.vmap(visit_place)(jnp.asarray(observations)))
         assert places.min() >= 0 and places.max() < PLACES
         assert len(set(places.tolist())) >= 180
-    assert place_of(jnp.array([0.0, 1.0])) == place_of(jnp.array([-0.0, 1.0]))
+    assert visit_place(jnp.array([0.0, 1.0])) == visit_place(jnp.array([-0.0, 1.0]))
 
 
 @pytest.mark.parametrize(

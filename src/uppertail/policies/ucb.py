@@ -100,11 +100,11 @@ class EpisodicUCB(ExplorationPolicy):
     def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
         mean, spread = jnp.mean(decision.mean, axis=0), jnp.mean(decision.std, axis=0)
         if decision.observation is not None:
-            spread = spread / (1.0 + decision.memory[place_of(decision.observation)]) ** self.power
+            spread = spread / (1.0 + decision.memory[visit_place(decision.observation)]) ** self.power
         return mean + self.c * spread
 
     def advance(self, key: PRNGKeyArray, decision: Decision, action: Int[Array, ""]) -> Visits:
-        return decision.memory.at[place_of(decision.observation), action].add(1.0)
+        return decision.memory.at[visit_place(decision.observation), action].add(1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +154,7 @@ class DoubleUCB(ExplorationPolicy):
         return returns.mean + decision.memory * bonus
 
 
-def place_of(observation: Any) -> Int[Array, ""]:
+def visit_place(observation: Any) -> Int[Array, ""]:
     """The hash of an observation, below PLACES: the upper bits of a sum of its numbers' bits, each times an odd one."""
     numbers = jnp.ravel(observation)
     wide = numbers.astype(jnp.float32 if jnp.issubdtype(numbers.dtype, jnp.floating) else jnp.int32)
