@@ -552,7 +552,8 @@ def test_outputs_become_valid_parameters(family: ReturnDistribution[Any], data: 
         return np.exp(y) / np.exp(y).sum()
 
     if isinstance(family, Gaussian):
-        expected = {"mean": scale * x[0], "std": scale * np.log1p(np.exp(x[1] + family.std_bias))}
+        bias = 1.0 if family.std_bias is None else family.std_bias
+        expected = {"mean": scale * x[0], "std": scale * np.log1p(np.exp(x[1] + bias))}
     elif isinstance(family, Categorical):
         expected = {"p": softmax(x)}
     elif isinstance(family, GaussianMixture):

@@ -86,11 +86,11 @@ def test_however_a_kind_is_named_it_has_its_own_defaults(own, arguments) -> None
 @pytest.mark.parametrize(
     ("network", "short", "expected"),
     [
-        ({}, {}, (64, 1, False)),
+        ({}, {}, (64, 1, None)),
         ({}, {"width": 8, "hidden_layers": 2, "bias": True}, (8, 2, True)),
         ({"width": 8, "bias": True}, {}, (8, 1, True)),
-        ({"width": 8}, {"hidden_layers": 3}, (8, 3, False)),
-        ({"width": 8}, {"width": 8}, (8, 1, False)),
+        ({"width": 8}, {"hidden_layers": 3}, (8, 3, None)),
+        ({"width": 8}, {"width": 8}, (8, 1, None)),
     ],
 )
 def test_a_short_form_is_the_networks_setting_and_both_are_recorded_alike(network, short, expected):
@@ -154,7 +154,7 @@ BAD = {
     ),
     "another contract": ("--target uppertail.UCB", "is no subclass of Target"),
     "value": ("--target Periodic --target.every 0", "every is 0: use a whole number of rollouts"),
-    "one beta": ("--adam_betas [0.9]", "adam_betas is [0.9]: use a list of 2."),
+    "one beta": ("--adam_betas [0.9]", "adam_betas is [0.9]: use a list of 2, or leave it out."),
     "a beta of 1": ("--adam_betas [0.9,1.0]", "adam_betas is [0.9, 1.0]: use two numbers in [0, 1)"),
     "epsilon": ("--adam_epsilon 0", "adam_epsilon is 0.0: use a number above 0."),
     "short form": ("--widht 3", "There is no option --widht. Did you mean --width?"),
@@ -214,7 +214,10 @@ def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_th
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ("--network.help=PerAction", ["--network.width WIDTH", "--network.activation {elu,relu,tanh,silu}"]),
+        (
+            "--network.help=PerAction",
+            ["--network.width WIDTH", "--network.activation ACTIVATION", "elu | relu | tanh | silu | null"],
+        ),
         ("--replay.help=Prioritized", ["--replay.beta BETA"]),
         ("--target.help=Periodic", ["--target.every EVERY"]),
     ],

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from uppertail.distributions import Gaussian
 from uppertail.encodings import Encoding, Image, OneHot, RandomFeatures, Vector
 from uppertail.encodings.vector import Bounds
 from uppertail.errors import InputError
@@ -100,6 +101,30 @@ def test_images_get_convolutions_until_they_are_small(sides: tuple[int, int], la
         assert weight.shape == (3, 3, inputs, outputs)
         bound = math.sqrt(6 / (9 * (inputs + outputs)))  # Glorot
         assert 0.95 * bound <= np.abs(weight).max() <= bound * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [
+        (Image(8, 8, 1), ((0.9, 0.999), 1e-8, True, "relu", -3.0)),
+        (VECTOR, ((0.0, 0.9), 1e-4, None, None, None)),
+    ],
+)
+def test_images_have_defaults_of_their_own(encoding: Encoding, expected: tuple[Any, ...]) -> None:
+    method, settings = resolved(Method(learner=GradientDescent()), Settings(), encoding)
+    network, family = method.network, method.distribution
+    assert isinstance(network, PerAction)
+    assert isinstance(family, Gaussian)
+    found = settings.adam_betas, settings.adam_epsilon, network.bias, network.activation, family.std_bias
+    assert found == expected
+
+
+def test_what_a_user_gives_is_kept_for_images() -> None:
+    network, family = PerAction(activation="tanh", width=8), Gaussian(std_bias=0.5)
+    asked = Settings(adam_betas=(0.5, 0.6), adam_epsilon=0.01, bias=False)
+    method, settings = resolved(Method(family, network=network), asked, Image(8, 8, 1))
+    assert (settings.adam_betas, settings.adam_epsilon, method.distribution) == ((0.5, 0.6), 0.01, family)
+    assert method.network == PerAction(activation="tanh", width=8, bias=False)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,10 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         """This family with its open settings filled in; InputError if it cannot represent these returns."""
         return self
 
+    def for_images(self) -> Self:
+        """This family with its open settings as images need them."""
+        return self
+
     def log_density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
         """log p(Z = returns), per unit of return; only where `has_density`."""
         raise TypeError(f"{type(self).__name__} has no density at {returns} of {z}.")

@@ -7,7 +7,7 @@ next action is sampled: the average of the distance is then minimized by another
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from uppertail.errors import InputError
 from uppertail.schema import traced
 
 WEIGHTED = ("cross_entropy", "kl")  # distances whose gradient explodes as distributions narrow, and which beta weights
+IMAGE_STD_BIAS = -3.0  # images cannot be searched: a wide start takes longer to narrow than a run has (decision 25)
 NARROWEST = 1e-6  # least std of a target, in units of the scale: a point (discount 0) is infinitely far from a Gaussian
 
 
@@ -88,7 +89,7 @@ class Gaussian(Scaled[GaussianReturn]):
 
     Args:
         std_bias: added to the network's output before the softplus that makes it a standard deviation: 1 starts it at
-            about 1.3 of the scale (Implementation Details).
+            about 1.3 of the scale (Implementation Details), -3 at 0.05. null: -3 for images, 1 else.
         terminal_std: standard deviation after the end of an episode, in units of the scale; above 0.
         beta: cross-entropy and KL are weighted by std_p^(2 beta), a constant (Seitzer et al. 2022, beta-NLL). 0 is the
             paper's loss, whose gradient explodes as distributions narrow, so a run can lose its solution. In [0, 1].
@@ -106,7 +107,7 @@ class Gaussian(Scaled[GaussianReturn]):
 
     has_density: ClassVar[bool] = True
     is_linear: ClassVar[bool] = True
-    std_bias: float = traced(1.0)
+    std_bias: float | None = traced(None)
     terminal_std: float = traced(1e-4)
     beta: float = traced(0.5)
     distance: GaussianDistance = "wasserstein"
@@ -123,7 +124,11 @@ class Gaussian(Scaled[GaussianReturn]):
         return 2
 
     def from_outputs(self, outputs: Float[Array, "2"]) -> GaussianReturn:
-        return GaussianReturn(self.unit * outputs[0], self.unit * jax.nn.softplus(outputs[1] + self.std_bias))
+        std_bias = 1.0 if self.std_bias is None else self.std_bias
+        return GaussianReturn(self.unit * outputs[0], self.unit * jax.nn.softplus(outputs[1] + std_bias))
+
+    def for_images(self) -> Self:
+        return dataclasses.replace(self, std_bias=IMAGE_STD_BIAS) if self.std_bias is None else self
 
     def terminal(self) -> GaussianReturn:
         return GaussianReturn(jnp.zeros(()), jnp.full((), self.unit * self.terminal_std))

@@ -124,6 +124,10 @@ class NetworkBuilder(abc.ABC):
         It keeps the `encoding`, which turns an observation into the input of its first layer.
         """
 
+    def for_images(self) -> Self:
+        """The same builder, with its open settings as images need them."""
+        return self
+
     @property
     def members(self) -> int | None:
         """How many members its networks have; None for single networks."""

@@ -27,8 +27,9 @@ class Perceptrons(NetworkBuilder):
     Args:
         width: units in each hidden layer.
         hidden_layers: number of hidden layers of each perceptron.
-        bias: whether the layers have biases.
-        activation: function of the hidden units: elu (the paper's), relu, tanh or silu.
+        bias: whether the layers have biases; null: true for images, false else.
+        activation: function of the hidden units: elu (the paper's), relu, tanh or silu; null: relu for images, else
+            elu.
         normalization: normalization of the hidden units before it: none, layer or rms.
         torso: layers that all actions share, below the perceptrons. mlp: dense layers. conv: convolutions of an image,
             then dense layers. auto: conv for images; for all else, dense layers if torso_widths is given.
@@ -45,8 +46,8 @@ class Perceptrons(NetworkBuilder):
 
     width: int = 64
     hidden_layers: int = 1
-    bias: bool = False
-    activation: layers.Activation = "elu"
+    bias: bool | None = None
+    activation: layers.Activation | None = None
     normalization: layers.Normalization = "none"
     torso: layers.TorsoName = "auto"
     torso_widths: tuple[int, ...] | None = None
@@ -74,14 +75,18 @@ class Perceptrons(NetworkBuilder):
     @property
     def units(self) -> layers.Units:
         """What becomes of the sums of a hidden layer."""
-        return layers.Units(self.activation, self.normalization)
+        return layers.Units(self.activation or "elu", self.normalization)
+
+    def for_images(self) -> Self:
+        bias = True if self.bias is None else self.bias
+        return dataclasses.replace(self, bias=bias, activation=self.activation or "relu")
 
     def torso_on(self, encoding: Encoding) -> Encoding:
         """The encoding with the layers of the torso on it; InputError for convolutions of what is no image."""
         image, widths = encoding.image_shape, self.torso_widths
         if image and self.torso != "mlp":
             kernels = self.kernels or layers.usual_kernels(image)
-            encoding = layers.Convolutions(encoding, kernels, self.units, self.bias, self.stride)
+            encoding = layers.Convolutions(encoding, kernels, self.units, bool(self.bias), self.stride)
         elif self.torso == "conv" or self.kernels:
             raise InputError(
                 f"The torso has convolutions, but observations enter as {type(encoding).__name__}, which is no image: "
@@ -89,14 +94,14 @@ class Perceptrons(NetworkBuilder):
             )
         if widths is None and self.torso == "mlp":
             widths = (self.width,)
-        return layers.Dense(encoding, widths, self.units, self.bias) if widths else encoding
+        return layers.Dense(encoding, widths, self.units, bool(self.bias)) if widths else encoding
 
     def per_action(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, outputs: int) -> "PerActionNetwork":
         """New perceptrons of these settings, one per action, and the encoding's own arrays."""
         encoding = self.torso_on(encoding)
         encoder = encoding.init(jax.random.fold_in(key, num_actions))
         sizes = (encoding.num_features, *(self.width,) * self.hidden_layers, outputs)
-        return PerActionNetwork.init(key, encoding, sizes, num_actions, self.bias, encoder, self.units)
+        return PerActionNetwork.init(key, encoding, sizes, num_actions, bool(self.bias), encoder, self.units)
 
 
 @dataclasses.dataclass(frozen=True)

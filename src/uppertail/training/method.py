@@ -30,6 +30,12 @@ DEFAULTS = {"network": PerAction, "replay": Uniform, "target": Online}
 IMAGES = {**DEFAULTS, "target": lambda: Periodic(every=250)}
 """The same for images, which are learned worse from values that follow themselves at once (docs/decisions/0023)."""
 
+STEPS = {"updates_per_rollout": 4, "adam_betas": (0.0, 0.9), "adam_epsilon": 1e-4}
+"""The settings of gradient descent that observations decide, with their defaults."""
+
+IMAGE_STEPS = {"updates_per_rollout": 1, "adam_betas": (0.9, 0.999), "adam_epsilon": 1e-8}
+"""The same for images (docs/decisions/0025)."""
+
 OF_GRADIENTS = ("rollout_steps", "updates_per_rollout", "batch_size", "replay_size", "on_policy", "replay_start")
 """The settings of a run that `Gradients` takes by the same names."""
 
@@ -64,6 +70,11 @@ class Method:
             raise InputError("No learner is chosen before a run begins: give one, for example LeastSquares.")
         return self.learner
 
+    def for_images(self) -> Self:
+        """The same parts, with what is open in them as images need it."""
+        network = self.network and self.network.for_images()
+        return dataclasses.replace(self, distribution=self.distribution.for_images(), network=network)
+
     def learns(self, encoding: Encoding, settings: Settings) -> Learner:
         """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns."""
         network, replay, target = self.network, self.replay, self.target
@@ -94,11 +105,13 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
     settings = dataclasses.replace(settings, rollout_steps=rollout_steps)
     method = dataclasses.replace(method, learner=learner)
     if learner.uses_gradients:
-        usual_parts, updates = (DEFAULTS, 4) if encoding.image_shape is None else (IMAGES, 1)
-        filled = {name: getattr(method, name) or default() for name, default in usual_parts.items()}
-        settings = dataclasses.replace(settings, updates_per_rollout=settings.updates_per_rollout or updates)
-        filled["network"], settings = with_short_forms(filled["network"], settings)
-        return dataclasses.replace(method, **filled), settings
+        images = encoding.image_shape is not None
+        parts, steps = (IMAGES, IMAGE_STEPS) if images else (DEFAULTS, STEPS)
+        filled: dict[str, Any] = {name: getattr(method, name) or default() for name, default in parts.items()}
+        open_steps = {name: value for name, value in steps.items() if getattr(settings, name) is None}
+        filled["network"], settings = with_short_forms(filled["network"], dataclasses.replace(settings, **open_steps))
+        method = dataclasses.replace(method, **filled)
+        return (method.for_images() if images else method), settings
     if asked:
         raise InputError(
             f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does not use: leave "
@@ -120,7 +133,7 @@ def sanity_warnings(method: Method, encoding: Encoding) -> Iterator[str]:
             f"{policy} values what was never seen by the spread of the start, and {family} has none, so it hardly "
             "explores: use an optimistic --distribution.start, for example 2.63, or a distribution with a spread."
         )
-    if isinstance(encoding, Scalar) and getattr(method.network, "bias", None) is False:
+    if isinstance(encoding, Scalar) and not getattr(method.network, "bias", True):
         yield (
             "A network without biases can hardly tell scalar states apart: use --bias true, or --env.encoding one_hot."
         )
@@ -185,6 +198,6 @@ def optimizer_of(settings: Settings) -> Adam:
         settings.learning_rate_end,
         rollouts * (settings.updates_per_rollout or 1),
         settings.gradient_clip,
-        *settings.adam_betas,
-        settings.adam_epsilon,
+        *(settings.adam_betas or (0.0, 0.9)),
+        settings.adam_epsilon or 1e-4,
     )

@@ -15,12 +15,16 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         for name in ("steps", "width", "hidden_layers", "rollout_steps", "updates_per_rollout")
     ),
     *((name, lambda value: value > 0, "use a number above 0") for name in ("learning_rate", "gradient_clip")),
-    ("adam_epsilon", lambda value: value > 0, "use a number above 0"),
+    ("adam_epsilon", lambda value: value is None or value > 0, "use a number above 0"),
     ("seeds", lambda value: value <= 2**16, f"use {2**16} at most"),  # more would fill any memory before a run begins
     ("seed", lambda value: value >= 0, "use 0 or more"),
     ("discount", lambda value: 0 <= value <= 1, "use a number in [0, 1]; the paper uses 0.995"),
     ("learning_rate_end", lambda value: value is None or value >= 0, "use 0 or more"),
-    ("adam_betas", lambda value: 0 <= min(value) <= max(value) < 1, "use two numbers in [0, 1), such as 0.9 and 0.999"),
+    (
+        "adam_betas",
+        lambda value: value is None or 0 <= min(value) <= max(value) < 1,
+        "use two numbers in [0, 1), such as 0.9 and 0.999",
+    ),
     ("batch_size", lambda value: value >= 2, "use 2 or more: fresh data and replay"),
     ("loss_samples", lambda value: value >= 0, "use 0, the closed form, or more"),
 )
@@ -44,9 +48,10 @@ class Settings:
         learning_rate_end: step size at the end of `steps`, to which it decays linearly; null: it is constant.
         gradient_clip: largest size of any one entry of the gradient, above 0.
         adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). With a first
-            rate of 0 a weight stops moving once its data have left the batch (docs/decisions/0011).
+            rate of 0 a weight stops moving once its data have left the batch (docs/decisions/0011). null: 0.9 and 0.999
+            for images, 0 and 0.9 else.
         adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it move the weights in
-            proportion to their size, so small errors vanish (docs/decisions/0013).
+            proportion to their size, so small errors vanish (docs/decisions/0013). null: 1e-8 for images, 1e-4 else.
         width: units in each hidden layer, short for --network.width; null: as the network has it.
         hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
@@ -80,8 +85,8 @@ class Settings:
     learning_rate: float = 1e-3
     learning_rate_end: float | None = None
     gradient_clip: float = 1.0
-    adam_betas: tuple[float, float] = (0.0, 0.9)
-    adam_epsilon: float = 1e-4
+    adam_betas: tuple[float, float] | None = None
+    adam_epsilon: float | None = None
     width: int | None = None
     hidden_layers: int | None = None
     bias: bool | None = None
