@@ -302,8 +302,8 @@ def test_integers_beside_a_constant_text_are_one_state() -> None:
         (spaces.Box(0, 255, (84, 90, 3), np.uint8), Image(84, 90, 3)),
         (spaces.Box(0, 255, (4, 84, 90), np.uint8), Image(84, 90, 4, channels_first=True)),
         (spaces.Box(0, 255, (84, 90), np.uint8), Image(84, 90, 1)),
-        (spaces.Box(0.0, 1.0, (8, 8, 8), np.float32), Image(8, 8, 8, peak=1.0)),
-        (spaces.Box(-3.0, 2.0, (9, 8, 1), np.float32), Image(9, 8, 1, peak=3.0)),
+        (spaces.Box(0.0, 1.0, (10, 10, 10), np.float32), Image(10, 10, 10, peak=1.0)),
+        (spaces.Box(-3.0, 2.0, (11, 10, 1), np.float32), Image(11, 10, 1, peak=3.0)),
     ],
     ids=str,
 )

@@ -181,8 +181,8 @@ def test_few_observations_of_several_integers_are_states() -> None:
 
 
 def test_an_image_may_be_read_as_numbers() -> None:
-    flat = ut.Gymnax(Showing(Box(0, 1, (8, 8)), np.zeros((8, 8))), images=False).build(KEY)
-    assert len(flat.observations.low) == 64  # pyright: ignore[reportAttributeAccessIssue]
+    flat = ut.Gymnax(Showing(Box(0, 1, (10, 10)), np.zeros((10, 10))), images=False).build(KEY)
+    assert len(flat.observations.low) == 100  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class Pushing(Line):

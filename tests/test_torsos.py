@@ -106,8 +106,8 @@ def test_images_get_convolutions_until_they_are_small(sides: tuple[int, int], la
 @pytest.mark.parametrize(
     ("encoding", "expected"),
     [
-        (Image(8, 8, 1), ((0.9, 0.999), 1e-8, True, "relu", -3.0)),
-        (VECTOR, ((0.0, 0.9), 1e-4, None, None, None)),
+        (Image(8, 8, 1), (3e-4, (0.9, 0.999), 1e-8, True, "relu", -3.0)),
+        (VECTOR, (1e-3, (0.0, 0.9), 1e-4, None, None, None)),
     ],
 )
 def test_images_have_defaults_of_their_own(encoding: Encoding, expected: tuple[Any, ...]) -> None:
@@ -115,15 +115,23 @@ def test_images_have_defaults_of_their_own(encoding: Encoding, expected: tuple[A
     network, family = method.network, method.distribution
     assert isinstance(network, PerAction)
     assert isinstance(family, Gaussian)
-    found = settings.adam_betas, settings.adam_epsilon, network.bias, network.activation, family.std_bias
+    found = (
+        settings.learning_rate,
+        settings.adam_betas,
+        settings.adam_epsilon,
+        network.bias,
+        network.activation,
+        family.std_bias,
+    )
     assert found == expected
 
 
 def test_what_a_user_gives_is_kept_for_images() -> None:
     network, family = PerAction(activation="tanh", width=8), Gaussian(std_bias=0.5)
-    asked = Settings(adam_betas=(0.5, 0.6), adam_epsilon=0.01, bias=False)
+    asked = Settings(learning_rate=0.1, adam_betas=(0.5, 0.6), adam_epsilon=0.01, bias=False)
     method, settings = resolved(Method(family, network=network), asked, Image(8, 8, 1))
-    assert (settings.adam_betas, settings.adam_epsilon, method.distribution) == ((0.5, 0.6), 0.01, family)
+    assert (settings.learning_rate, settings.adam_betas, settings.adam_epsilon) == (0.1, (0.5, 0.6), 0.01)
+    assert method.distribution == family
     assert method.network == PerAction(activation="tanh", width=8, bias=False)
 
 

@@ -14,7 +14,7 @@ from uppertail.encodings import TEXT_PLACES, Numbers, ObservationSpace, Pixels, 
 from uppertail.errors import InputError
 
 UNBOUNDED = 1e10  # a declared bound of this size or more counts as none
-IMAGE_SIDE = 8  # an array of numbers with two or three axes is an image if it has as many rows and columns
+IMAGE_SIDE = 10  # an array of numbers with two or three axes is an image if it has as many rows and columns
 MOST_STATES = 4096  # observations of several integers are one state if they have at most this many values
 
 SIZES: dict[str, Callable[[Any], Any]] = {
@@ -120,7 +120,7 @@ def read_space(
         xp: NumPy, or `jax.numpy` for compiled environments.
         space: the observation space of one environment.
         left_out: paths of texts that never change.
-        images: whether a bounded Box of at least 8 x 8 is an image; else it is flat.
+        images: whether a bounded Box of at least 10 x 10 is an image; else it is flat.
         states: whether several integers are one state, if they have few values together; else they are one-hot.
 
     Raises:

@@ -90,7 +90,7 @@ class Perceptrons(NetworkBuilder):
         elif self.torso == "conv" or self.kernels:
             raise InputError(
                 f"The torso has convolutions, but observations enter as {type(encoding).__name__}, which is no image: "
-                "leave torso and kernels out, or use an environment that shows images of at least 8 x 8 pixels."
+                "leave torso and kernels out, or use an environment that shows images of at least 10 x 10 pixels."
             )
         if widths is None and self.torso == "mlp":
             widths = (self.width,)

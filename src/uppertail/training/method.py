@@ -30,10 +30,10 @@ DEFAULTS = {"network": PerAction, "replay": Uniform, "target": Online}
 IMAGES = {**DEFAULTS, "target": lambda: Periodic(every=250)}
 """The same for images, which are learned worse from values that follow themselves at once (docs/decisions/0023)."""
 
-STEPS = {"updates_per_rollout": 4, "adam_betas": (0.0, 0.9), "adam_epsilon": 1e-4}
+STEPS = {"updates_per_rollout": 4, "learning_rate": 1e-3, "adam_betas": (0.0, 0.9), "adam_epsilon": 1e-4}
 """The settings of gradient descent that observations decide, with their defaults."""
 
-IMAGE_STEPS = {"updates_per_rollout": 1, "adam_betas": (0.9, 0.999), "adam_epsilon": 1e-8}
+IMAGE_STEPS = {"updates_per_rollout": 1, "learning_rate": 3e-4, "adam_betas": (0.9, 0.999), "adam_epsilon": 1e-8}
 """The same for images (docs/decisions/0025)."""
 
 OF_GRADIENTS = ("rollout_steps", "updates_per_rollout", "batch_size", "replay_size", "on_policy", "replay_start")
@@ -194,7 +194,7 @@ def optimizer_of(settings: Settings) -> Adam:
     """The optimizer of a run."""
     rollouts = 0 if settings.steps is None else math.ceil(settings.steps / settings.steps_per_rollout)
     return Adam(
-        settings.learning_rate,
+        settings.learning_rate or 1e-3,
         settings.learning_rate_end,
         rollouts * (settings.updates_per_rollout or 1),
         settings.gradient_clip,

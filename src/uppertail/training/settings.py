@@ -14,8 +14,10 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         (name, lambda value: value is None or value >= 1, "use 1 or more, or leave it out")
         for name in ("steps", "width", "hidden_layers", "rollout_steps", "updates_per_rollout")
     ),
-    *((name, lambda value: value > 0, "use a number above 0") for name in ("learning_rate", "gradient_clip")),
-    ("adam_epsilon", lambda value: value is None or value > 0, "use a number above 0"),
+    *(
+        (name, lambda value: value is None or value > 0, "use a number above 0")
+        for name in ("learning_rate", "gradient_clip", "adam_epsilon")
+    ),
     ("seeds", lambda value: value <= 2**16, f"use {2**16} at most"),  # more would fill any memory before a run begins
     ("seed", lambda value: value >= 0, "use 0 or more"),
     ("discount", lambda value: 0 <= value <= 1, "use a number in [0, 1]; the paper uses 0.995"),
@@ -44,7 +46,7 @@ class Settings:
             of at least NUMBER over 50 episodes in a row (`return=NUMBER`); null: run to the limits.
         num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
         discount: discount per step, in [0, 1].
-        learning_rate: step size of Adam, above 0.
+        learning_rate: step size of Adam, above 0; null: 3e-4 for images, 1e-3 else.
         learning_rate_end: step size at the end of `steps`, to which it decays linearly; null: it is constant.
         gradient_clip: largest size of any one entry of the gradient, above 0.
         adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). With a first
@@ -82,7 +84,7 @@ class Settings:
     until: str | None = None
     num_envs: int = 1
     discount: float = 0.995
-    learning_rate: float = 1e-3
+    learning_rate: float | None = None
     learning_rate_end: float | None = None
     gradient_clip: float = 1.0
     adam_betas: tuple[float, float] | None = None

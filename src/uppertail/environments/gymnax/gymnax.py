@@ -26,7 +26,7 @@ class Gymnax(GymnaxBuilder):
         params: its parameters: those that differ from the default, for example '{max_steps_in_episode: 500}'; from
             Python also the parameters themselves.
         kwargs: arguments of its constructor, for example '{size: 20}'.
-        images: whether a bounded Box of at least 8 x 8 is an image, read by convolutions; else its numbers are.
+        images: whether a bounded Box of at least 10 x 10 is an image, read by convolutions; else its numbers are.
 
     Attributes:
         code: a checksum of an object, so that a run does not load the checkpoints of another one.
