@@ -153,7 +153,7 @@ class Showing(Line):
         (Box(0, 1, (2, 2)), np.eye(2), Numbers((0.0,) * 4, (1.0,) * 4), [1, 0, 0, 1]),
         (Box(0, 1, (3,), np.int32), np.array([1, 0, 1]), Numbers((0.0,) * 3, (1.0,) * 3, False), [1, 0, 1]),
         (Box(-3.4e38, 9, (1,)), np.ones(1), Numbers((-np.inf,), (np.inf,)), [1]),
-        (Box(0, 1, (8, 9, 2)), np.zeros((8, 9, 2)), Pixels(8, 9, 2, False, 1.0), np.zeros((8, 9, 2)).tolist()),
+        (Box(0, 1, (10, 11, 2)), np.zeros((10, 11, 2)), Pixels(10, 11, 2, False, 1.0), np.zeros((10, 11, 2)).tolist()),
         (
             Dict({"b": Discrete(2), "a": Dict({"c": Box(0, 5, ())})}),
             {"a": {"c": 4.0}, "b": 1},
