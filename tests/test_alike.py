@@ -16,7 +16,7 @@ from uppertail.environments import EnvironmentFailedError, FromGymnasium
 from uppertail.environments.gymnasium.adapter import _end_later, adapt_apart
 from uppertail.training import rollouts
 
-SIZES = {"vector": (3,), "image": (8, 8)}
+SIZES = {"vector": (3,), "image": (10, 10)}
 
 
 class Reusing(gymnasium.Env[Any, Any]):
