@@ -36,10 +36,10 @@ WINDOW, GOAL = 100, 0.9
 """Training episodes whose mean return has to reach the goal."""
 
 
-def reached(own: np.ndarray, end_steps: np.ndarray) -> int | None:
+def reached(own: np.ndarray, end_steps: np.ndarray, goal: float = GOAL) -> int | None:
     """The step at which the last episodes reached the goal for the first time, if ever."""
     sums = np.cumsum(np.concatenate([[0.0], own]))
-    there = np.flatnonzero(sums[WINDOW:] - sums[:-WINDOW] >= GOAL * WINDOW)
+    there = np.flatnonzero(sums[WINDOW:] - sums[:-WINDOW] >= goal * WINDOW)
     return int(end_steps[there[0] + WINDOW - 1]) if there.size else None
 
 
@@ -69,15 +69,20 @@ def learn(name: str, seed: int, seeds: int, steps: int, view: str, power: float)
     }
 
 
+def curve(returns: list[float], lengths: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Steps, and the mean return of the last episodes there."""
+    means = np.convolve(returns, np.ones(WINDOW) / WINDOW, mode="valid")
+    return np.cumsum(lengths)[WINDOW - 1 :], means
+
+
 @own_style
 def draw(runs: list[dict[str, Any]], stem: Path) -> None:
     """Draws a panel for each environment, and a line for each seed: the mean return of the last episodes."""
     figure = Figure(figsize=(3.6 * len(runs), 2.8), layout="constrained")
     for axes, run in zip(np.ravel(figure.subplots(1, len(runs), sharey=True, squeeze=False)), runs, strict=True):
-        for returns, lengths in zip(run["returns"], run["lengths"], strict=True):
-            means = np.convolve(returns, np.ones(WINDOW) / WINDOW, mode="valid")
-            axes.plot(np.cumsum(lengths)[WINDOW - 1 :], means, color=COLORS[0], linewidth=1.1, alpha=0.8)
-        axes.axhline(GOAL, color="0.8", linewidth=0.8, zorder=0)
+        for steps, means in run["curves"] if "curves" in run else map(curve, run["returns"], run["lengths"]):
+            axes.plot(steps, means, color=COLORS[0], linewidth=1.1, alpha=0.8)
+        axes.axhline(run.get("goal", GOAL), color="0.8", linewidth=0.8, zorder=0)
         axes.set(title=run["env"], xlabel="environment steps", ylim=(-0.03, 1.03))
         axes.set_xlim(0, run["steps_each"])
         axes.locator_params(axis="x", nbins=4)

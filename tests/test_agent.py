@@ -72,7 +72,7 @@ def update(
 ) -> tuple[LearnerState, Metrics]:
     """An update in which every transition counts alike."""
     size = batch.action.shape[0]
-    replayed = jnp.zeros(max(0, size - learner.gradients.fresh_count), jnp.int32)
+    replayed = jnp.zeros(max(0, size - learner.fresh_count), jnp.int32)
     return learner.update(state, key, Sample(batch, replayed, jnp.ones(size)))
 
 

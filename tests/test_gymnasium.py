@@ -1014,7 +1014,10 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ],
         ["Mine returns the same environment again: give a function that makes a new one"],
     ),
-    "a choice": (lambda: unchecked(features="foo"), ["features is 'foo': use one of auto, random, scaled or hashed."]),
+    "a choice": (
+        lambda: unchecked(features="foo"),
+        ["features is 'foo': use one of auto, random, scaled, hashed or one_hot."],
+    ),
     "three returns": (lambda: unchecked(returns=(1.0, 2.0, 3.0)), ["returns is (1.0, 2.0, 3.0): use a list of 2"]),
     "endless returns": (
         lambda: Gym("CartPole-v1", returns=(0.0, INF)),

@@ -469,7 +469,7 @@ def test_targets_outside_of_the_support_are_counted(
     network = dataclasses.replace(network, biases=(network.biases[0], jnp.array([logits])))
     size, zeros = len(rewards), jnp.zeros(len(rewards), jnp.int32)
     batch = Transition(zeros, zeros, jnp.array(rewards), jnp.full(size, terminated), zeros, zeros)
-    sample = Sample(batch, jnp.zeros(size - learner.gradients.fresh_count, jnp.int32), jnp.ones(size))
+    sample = Sample(batch, jnp.zeros(size - learner.fresh_count, jnp.int32), jnp.ones(size))
     _, metrics = update(state._replace(network=network), jax.random.key(1), sample)
     assert metrics.outside == pytest.approx(outside / size)
 

@@ -20,7 +20,7 @@ from uppertail.errors import InputError
 from uppertail.parts import PARTS
 from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
 from uppertail.policies.base import highest
-from uppertail.policies.ucb import PLACES, EpisodicUCB, visit_place
+from uppertail.policies.episodic import PLACES, EpisodicUCB, visit_place
 
 DECISIONS = 20_000
 

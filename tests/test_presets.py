@@ -100,7 +100,7 @@ def test_without_a_preset_nothing_changes() -> None:
 def test_an_unknown_preset_is_one_sentence() -> None:
     with pytest.raises(
         InputError,
-        match=r"There is no preset 'papre': use paper, minigrid, minigrid_layouts, or leave it out\. "
-        r"Did you mean paper",
+        match=r"There is no preset 'papre': use paper, minigrid, minigrid_layouts, minigrid_imitation, or leave it "
+        r"out\. Did you mean paper",
     ):
         parse_request(["--preset", "papre"])

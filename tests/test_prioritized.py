@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from uppertail.errors import InputError
-from uppertail.replay import SMALLEST, Prioritized
+from uppertail.replay.prioritized import SMALLEST, Prioritized
 from uppertail.types import Transition
 
 DRAWS = 40_000

@@ -152,7 +152,7 @@ def test_a_member_learns_from_its_own_transitions_alone() -> None:
     agent = learner.agent
     mask = jnp.zeros((4, MEMBERS), bool).at[:, 1].set(True)
     batch = Transition(number, number, jnp.ones(4), number < 0, number + 1, number + 1, mask)
-    sample = Sample(batch, number[learner.gradients.fresh_count :], jnp.ones(4))
+    sample = Sample(batch, number[learner.fresh_count :], jnp.ones(4))
     after, metrics = jax.jit(learner.update)(state.learned, key, sample)
     changed = [
         (now != was).any(axis=(1, 2, 3))

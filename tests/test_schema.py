@@ -95,7 +95,7 @@ def _arguments(part: Any) -> dict[str, Any]:
     [
         (ut.Settings, "discount", "0.9", "discount is '0.9': use a number"),
         (ut.Settings, "width", 2.5, "width is 2.5: use a whole number, or leave it out"),
-        (ut.Settings, "batch_size", None, r"batch_size is None: use a whole number\.$"),
+        (ut.Settings, "replay_start", None, r"replay_start is None: use a whole number\.$"),
         (ut.Settings, "on_policy", "replay", "on_policy is 'replay': use one of fresh, all or none"),
         (ut.Settings, "adam_betas", [0.5], r"adam_betas is \[0.5\]: use a list of 2"),
         (ut.Settings, "gradient_clip", math.inf, "gradient_clip is inf: use a finite number"),

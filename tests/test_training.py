@@ -423,7 +423,7 @@ def test_returns_outside_the_support_are_refused_before_training():
         ("seeds", 0), ("episodes", -1), ("steps", 0), ("discount", 1.1), ("learning_rate", -1.0), ("width", 0),
         ("learning_rate", float("nan")), ("hidden_layers", 0), ("batch_size", 1), ("replay_size", 0), ("seed", -1),
         ("rollout_steps", 0), ("updates_per_rollout", 0), ("gradient_clip", 0.0),
-        ("replay_start", -1), ("replay_start", 50_001), ("loss_samples", -1), ("num_envs", 0),
+        ("replay_start", -1), ("loss_samples", -1), ("num_envs", 0),
         ("learning_rate_end", -0.1), ("learning_rate_end", float("nan")),
     ],
 )  # fmt: skip
@@ -436,6 +436,7 @@ def test_settings_refuse_what_cannot_be(name, value):
     ("settings", "words"),
     [
         ({"replay_size": 3, "rollout_steps": 16}, "^replay_size is 3: use at least the 16"),
+        ({"replay_size": 30, "replay_start": 31}, "^replay_start is 31: use 0 or more, at most the 30 transitions"),
         ({"num_envs": 3, "rollout_steps": 16}, r"^num_envs is 3: use a divisor of rollout_steps \(16\), such as 2"),
         ({"learning_rate_end": 0.0}, "^learning_rate_end is 0.0: say after how many steps"),
     ],

@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # `as` makes a name public; `_HOME_OF` is read from these lin
     from uppertail.environments import XMiniGrid as XMiniGrid
     from uppertail.errors import InputError as InputError
     from uppertail.learners import GradientDescent as GradientDescent
+    from uppertail.learners import Imitation as Imitation
     from uppertail.learners import LearnerBuilder as LearnerBuilder
     from uppertail.learners import LeastSquares as LeastSquares
     from uppertail.networks import EncodedNetwork as EncodedNetwork
@@ -58,7 +59,9 @@ if TYPE_CHECKING:  # `as` makes a name public; `_HOME_OF` is read from these lin
     from uppertail.policies import Greedy as Greedy
     from uppertail.policies import MemberThompson as MemberThompson
     from uppertail.policies import PosteriorSampling as PosteriorSampling
+    from uppertail.policies import Softmax as Softmax
     from uppertail.policies import Thompson as Thompson
+    from uppertail.replay import BestEpisodes as BestEpisodes
     from uppertail.replay import Prioritized as Prioritized
     from uppertail.replay import Replay as Replay
     from uppertail.replay import Sample as Sample

@@ -69,27 +69,30 @@ PARTS = {
         "uppertail.policies.ExplorationPolicy",
         "how actions are chosen",
         "UCB",
-        _in("uppertail.policies", "UCB PosteriorSampling Thompson MemberThompson DoubleUCB EpisodicUCB EpsilonGreedy"),
+        _in(
+            "uppertail.policies",
+            "UCB PosteriorSampling Thompson MemberThompson DoubleUCB EpisodicUCB EpsilonGreedy Softmax",
+        ),
     ),
     "learner": Part(
         "uppertail.learners.LearnerBuilder",
         "how return distributions are learned (null: LeastSquares where it can, else GradientDescent)",
         "LeastSquares",
-        _in("uppertail.learners", "LeastSquares GradientDescent"),
+        _in("uppertail.learners", "LeastSquares GradientDescent Imitation"),
         optional=True,
     ),
     "network": Part(
         "uppertail.networks.NetworkBuilder",
-        "the network of GradientDescent",
+        "the network of GradientDescent or Imitation",
         "PerAction",
         _in("uppertail.networks", "PerAction Ensemble") | _in("uppertail.contrib", "Dropout Variational"),
         optional=True,
     ),
     "replay": Part(
         "uppertail.replay.Replay",
-        "the replay buffer of GradientDescent",
+        "the replay buffer of GradientDescent or Imitation",
         "Uniform",
-        _in("uppertail.replay", "Uniform Prioritized"),
+        _in("uppertail.replay", "Uniform Prioritized BestEpisodes"),
         optional=True,
     ),
     "target": Part(
@@ -153,6 +156,17 @@ PRESETS: dict[str, dict[str, Any]] = {
         "EpisodicUCB.c": 0.45,
         "LeastSquares.sweeps": 2,
     },
+    "minigrid_imitation": {
+        "env": "Gym",
+        "distribution": "PointMass",
+        "policy": "Softmax",
+        "learner": "Imitation",
+        "steps": 1_000_000,
+        "episodes": 1_000_000,
+        "Gym.features": "one_hot",
+        "Gym.values": 11,
+        "Gym.returns": [0, 1],
+    },
 }
 """Named sets of options for `uppertail train --preset NAME`; a setting of a class counts where the run has this class.
 
@@ -161,6 +175,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 any time, and c for ways of about 11 steps (docs/minigrid.md).
 `minigrid_layouts`: a new layout in each episode, the partial view, whose objects tell states apart, and visits of the
 episode.
+`minigrid_imitation`: a new layout in each episode, the partial view, and a network that imitates the best episodes.
 """
 
 

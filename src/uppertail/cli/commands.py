@@ -63,7 +63,10 @@ class Command:
 FOLDER = {"folder": Option(str, None, "the run's folder", nargs="?")}
 QUIET = {"quiet": flag("print nothing but errors")}
 TRUST = {"trust": flag("run the code that the folder names, even if you did not make it on this machine")}
-PRESET = "a set of options: paper (as in the paper), minigrid, minigrid_layouts (need --env.id); others override it"
+PRESET = (
+    "a set of options: paper (as in the paper), minigrid, minigrid_layouts, minigrid_imitation (need --env.id); others "
+    "override it"
+)
 CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
 RECORD_OVER = "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two"

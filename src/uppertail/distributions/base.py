@@ -86,6 +86,11 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         """The lowest and highest mean return that the family can represent; infinite by default."""
         return -math.inf, math.inf
 
+    @property
+    def unit(self) -> Float[Array, ""] | float:
+        """Returns per unit of output; 1 where outputs are in units of return."""
+        return 1.0
+
     def fit(self, returns: ReturnRange) -> Self:
         """This family with its open settings filled in; InputError if it cannot represent these returns."""
         return self

@@ -14,7 +14,7 @@ from uppertail.types import PyTree
 
 StateEncoding = Literal["one_hot", "scalar", "thermometer"]  # the names of `--env.encoding`
 Scaling = Literal["auto", "declared", "running"]  # the names of `--env.scaling`
-Features = Literal["auto", "random", "scaled", "hashed"]  # the names of `--env.features`
+Features = Literal["auto", "random", "scaled", "hashed", "one_hot"]  # the names of `--env.features`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,9 +25,10 @@ class VectorSettings:
         scaling: by which bounds other observations are brought to [-1, 1]: auto (those seen so far for a Box, else
             those declared), declared or running (those seen so far).
         features: how numbers enter the network: random (features that only nearby observations share), scaled (as they
-            are; add --bias true), hashed (each different vector is a state of its own) or auto (random where there is a
-            Box; integers that have at most 4,096 values together are one state; with least squares, hashed where those
-            of a random policy repeat).
+            are; add --bias true), hashed (each different vector is a state of its own), one_hot (each whole number is
+            the name of something, such as a kind of tile) or auto (random where there is a Box; integers that have at
+            most 4,096 values together are one state; with least squares, hashed where those of a random policy
+            repeat).
         num_features: how many random features, or states where there is a radius.
         length_scale: distance between observations, as root mean square over the numbers in [-1, 1], beyond which they
             share little.
@@ -36,6 +37,7 @@ class VectorSettings:
         radius: two observations within this distance, as root mean square over their numbers as they are, show one
             state, and others are told apart, so that noise is averaged away; null: they stay numbers.
         hash_size: with hashed, slots of the hash table, one for each different observation; rounded up to a power of 2.
+        values: with one_hot, how many values a number can have, from 0 on; larger ones count as the largest.
         left_out: places, from 0, of numbers that count for nothing; null: none, or with least squares those that told
             nothing of what came next in steps of a random policy.
     """
@@ -47,6 +49,7 @@ class VectorSettings:
     feature_norm: float = 1.0
     radius: float | None = None
     hash_size: int = 4096
+    values: int = 16
     left_out: tuple[int, ...] | None = None
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Real
 from uppertail.encodings.base import Encoding
 from uppertail.encodings.vector import Vector
 from uppertail.errors import InputError
+from uppertail.hashing import hash_of_numbers
 
 Table = Float[Array, "places 2"]
 
@@ -144,17 +145,8 @@ class HashedNumbers(Hashed):
     vector: Vector
 
     def hash(self, observation: Float[Array, " entries"]) -> Int[Array, ""]:
-        bits = jax.lax.bitcast_convert_type(observation.astype(jnp.float32)[self.vector.kept] + 0.0, jnp.uint32)
-        odd = np.random.default_rng(0).integers(2**31, size=(2, bits.shape[0]), dtype=np.uint32) * 2 + 1
-        mixed = _mixed(jnp.sum(_mixed(bits ^ odd[0]) * odd[1], dtype=jnp.uint32))
-        return jnp.maximum(mixed >> 1, 1).astype(jnp.int32)
-
-
-def _mixed(bits: Array) -> Array:
-    """Bits of which each depends on all before (the end of MurmurHash3)."""
-    bits = (bits ^ bits >> 16) * jnp.uint32(0x85EBCA6B)
-    bits = (bits ^ bits >> 13) * jnp.uint32(0xC2B2AE35)
-    return bits ^ bits >> 16
+        hashed = hash_of_numbers(observation.astype(jnp.float32)[self.vector.kept])
+        return jnp.maximum(hashed >> 1, 1).astype(jnp.int32)
 
 
 def _halves(observation: Int[Array, ""]) -> Float[Array, " 2"]:

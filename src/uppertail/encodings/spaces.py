@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from uppertail.encodings.base import Encoding, ObservationSpace, Preferences, Scaling
+from uppertail.encodings.categories import Categories
 from uppertail.encodings.hashed import Hashed, HashedNumbers
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
@@ -53,6 +54,8 @@ class Numbers(ObservationSpace):
         if len(set(left_out)) == count:
             raise InputError("left_out leaves no number of an observation: leave fewer out.")
         vector = self._vector(asked.scaling, left_out)
+        if asked.features == "one_hot":
+            return Categories(Vector(self.low, self.high, left_out), asked.values)
         if asked.features == "hashed":
             return HashedNumbers(1 << (asked.hash_size - 1).bit_length(), vector)
         if asked.features == "random" or (asked.features == "auto" and self.continuous):

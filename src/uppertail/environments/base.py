@@ -18,6 +18,7 @@ from uppertail.errors import InputError
 from uppertail.schema import settle
 from uppertail.types import PyTree, ReturnRange, TimeStep
 
+MOST_VALUES = 2**12  # of a number that is a one-hot
 MOST_PLACES = 2**30  # of a hash table: the largest power of 2 that an integer of 32 bits can be
 EVALUATION = 2**31  # added to the seed of a run, it gives the seed of the environments in which that run is evaluated
 Frame = np.ndarray | str | None  # a picture [rows, columns, red green blue], a text, or None: shown in a window
@@ -178,6 +179,8 @@ class VectorBuilder(EnvironmentBuilder, VectorSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not 2 <= self.values <= MOST_VALUES:
+            raise InputError(f"values is {self.values}: use 2 or more, at most {MOST_VALUES}.")
         if not 2 <= self.hash_size <= MOST_PLACES:
             raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, at most 2^30.")
 

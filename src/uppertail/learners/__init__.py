@@ -2,4 +2,5 @@
 
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder, LearnerState, Metrics
 from uppertail.learners.gradient_descent import GradientDescent
+from uppertail.learners.imitation import Imitation
 from uppertail.learners.least_squares import LeastSquares

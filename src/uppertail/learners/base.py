@@ -89,17 +89,13 @@ class Gradients:
     on_policy: OnPolicy = "fresh"
     replay_start: int = 0
 
-    @property
-    def fresh_count(self) -> int:
-        """How many transitions of a minibatch are fresh once replay has started."""
-        return min(self.rollout_steps, self.batch_size // 2)
-
 
 class LearnerBuilder(abc.ABC):
     """A frozen dataclass of settings, named with `--learner`; it builds the learner of a run.
 
     Attributes:
         uses_gradients: whether the network, replay buffer, target and step sizes of a run mean anything to it.
+        unused: parts and settings of gradient descent that mean nothing to it all the same.
 
     Examples:
         >>> builders: list[ut.LearnerBuilder] = [ut.LeastSquares(), ut.GradientDescent()]
@@ -108,6 +104,7 @@ class LearnerBuilder(abc.ABC):
     """
 
     uses_gradients: ClassVar[bool] = False
+    unused: ClassVar[tuple[str, ...]] = ()
 
     def encoding(self, encoding: Encoding) -> Encoding:
         """How observations enter, by default in the encoding that the environment and the user's settings give."""
@@ -117,6 +114,11 @@ class LearnerBuilder(abc.ABC):
         """Environment steps between updates, where the user leaves them open; a run rounds up to whole environments."""
         del encoding
         return 16
+
+    def usual(self, encoding: Encoding) -> dict[str, Any]:
+        """The parts and settings of gradient descent that it uses where they are left open; none by default."""
+        del encoding
+        return {}
 
     @abc.abstractmethod
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:

@@ -6,14 +6,36 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder, LearnerState, Metrics
-from uppertail.replay import Sample
+from uppertail.networks import Network, PerAction
+from uppertail.replay import Sample, Uniform
+from uppertail.targets import Online, Periodic
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
+
+STEPS = {
+    "updates_per_rollout": 4,
+    "batch_size": 32,
+    "replay_size": 50_000,
+    "learning_rate": 1e-3,
+    "adam_betas": (0.0, 0.9),
+    "adam_epsilon": 1e-4,
+}
+"""The settings of gradient descent that are open until a run begins, with their defaults."""
+
+IMAGE_STEPS = {
+    **STEPS,
+    "updates_per_rollout": 1,
+    "learning_rate": 3e-4,
+    "adam_betas": (0.9, 0.999),
+    "adam_epsilon": 1e-8,
+}
+"""The same for images (docs/decisions/0025), which are learned worse from values that follow themselves at once, so
+that their target is a copy (docs/decisions/0023)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +53,10 @@ class GradientDescent(LearnerBuilder):
 
     def rollout_steps(self, encoding: Encoding) -> int:
         return 16 if encoding.image_shape is None else 4
+
+    def usual(self, encoding: Encoding) -> dict[str, Any]:
+        steps, target = (STEPS, Online()) if encoding.image_shape is None else (IMAGE_STEPS, Periodic(every=250))
+        return {"network": PerAction(), "replay": Uniform(), "target": target, **steps}
 
     def build(self, agent: Agent, gradients: Gradients | None) -> "GradientLearner":
         if gradients is None:
@@ -56,6 +82,17 @@ class GradientLearner(Learner):
     @property
     def updates(self) -> int:
         return self.gradients.updates_per_rollout
+
+    @property
+    def fresh_count(self) -> int:
+        """How many transitions of a minibatch are fresh once replay has started."""
+        return min(self.gradients.rollout_steps, self.gradients.batch_size // 2)
+
+    def loss(
+        self, network: Network, bootstrapping: Network, keys: Key[Array, "2"], transition: Transition
+    ) -> tuple[Float[Array, " members"], Bool[Array, " members"]]:
+        """The loss of a transition by each member, and whether its target is beyond what the family represents."""
+        return self.agent.loss(network, bootstrapping, keys, transition)
 
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
         parts, agent = self.gradients, self.agent
@@ -100,7 +137,7 @@ class GradientLearner(Learner):
 
         def mean_loss(network: Any) -> tuple[Array, tuple[Array, Array]]:
             in_axes = (None, None, 0, 0)
-            by_member, beyond = jax.vmap(self.agent.loss, in_axes)(network, bootstrapping, keys, batch.transitions)
+            by_member, beyond = jax.vmap(self.loss, in_axes)(network, bootstrapping, keys, batch.transitions)
             weights = jax.vmap(network.member_weights, axis_size=size)(batch.transitions.extras)
             losses = jnp.sum(weights * by_member, axis=1)
             return jnp.mean(batch.weights * losses) + network.penalty(), (losses, beyond)
@@ -108,7 +145,7 @@ class GradientLearner(Learner):
         (loss, (losses, beyond)), gradient = jax.value_and_grad(mean_loss, has_aux=True)(learning)
         steps, optimizer = parts.optimizer.update(gradient, optimizer, state.network)
         network: Any = optax.apply_updates(state.network, steps)
-        buffer = parts.replay.update(buffer, batch.indices, losses[parts.fresh_count :])
+        buffer = parts.replay.update(buffer, batch.indices, losses[self.fresh_count :])
         memory = GradientMemory(optimizer, parts.target.after_update(target, network), buffer)
         metrics = Metrics(loss, optax.tree.norm(gradient), jnp.mean(beyond, dtype=jnp.float32))
         return LearnerState(network, memory), metrics
@@ -119,7 +156,7 @@ class GradientLearner(Learner):
         Until replay starts, its half is fresh data, too: it goes on through the same permutation, then around again.
         Indices are those of the replayed half alone.
         """
-        parts, count = self.gradients, self.gradients.fresh_count
+        parts, count = self.gradients, self.fresh_count
         fresh_key, replay_key = jax.random.split(key)
         order = jax.random.permutation(fresh_key, parts.rollout_steps)
         chosen = order[jnp.arange(parts.batch_size) % parts.rollout_steps]

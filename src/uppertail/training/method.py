@@ -12,29 +12,20 @@ from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.encodings import Encoding, Scalar
 from uppertail.errors import InputError
 from uppertail.learners import GradientDescent, Gradients, Learner, LearnerBuilder, LeastSquares
-from uppertail.networks import NetworkBuilder, PerAction
+from uppertail.networks import NetworkBuilder
 from uppertail.parts import PARTS
 from uppertail.policies import UCB, ExplorationPolicy
-from uppertail.replay import Replay, Uniform
+from uppertail.replay import Replay
 from uppertail.schema import TRACED, traced
-from uppertail.targets import Online, Periodic, Target
+from uppertail.targets import Target
 from uppertail.training.settings import Settings
 from uppertail.types import PyTree
 
 OF_EVERY_RUN = ("seeds", "seed", "episodes", "steps", "until", "num_envs", "discount", "rollout_steps")
 """The settings of a run that mean something to every learner; the others belong to gradient descent."""
 
-DEFAULTS = {"network": PerAction, "replay": Uniform, "target": Online}
-"""The parts of gradient descent, with their defaults."""
-
-IMAGES = {**DEFAULTS, "target": lambda: Periodic(every=250)}
-"""The same for images, which are learned worse from values that follow themselves at once (docs/decisions/0023)."""
-
-STEPS = {"updates_per_rollout": 4, "learning_rate": 1e-3, "adam_betas": (0.0, 0.9), "adam_epsilon": 1e-4}
-"""The settings of gradient descent that observations decide, with their defaults."""
-
-IMAGE_STEPS = {"updates_per_rollout": 1, "learning_rate": 3e-4, "adam_betas": (0.9, 0.999), "adam_epsilon": 1e-8}
-"""The same for images (docs/decisions/0025)."""
+PARTS_OF_GRADIENTS = ("network", "replay", "target")
+"""The parts of gradient descent, which `LearnerBuilder.usual` fills in where they are open."""
 
 OF_GRADIENTS = ("rollout_steps", "updates_per_rollout", "batch_size", "replay_size", "on_policy", "replay_start")
 """The settings of a run that `Gradients` takes by the same names."""
@@ -95,7 +86,7 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
     """
     usual = dataclasses.asdict(Settings())
     own = [name for name in usual if name not in OF_EVERY_RUN and getattr(settings, name) != usual[name]]
-    asked = [*(name for name in DEFAULTS if getattr(method, name) is not None), *own]
+    asked = [*(name for name in PARTS_OF_GRADIENTS if getattr(method, name) is not None), *own]
     learner = method.learner
     if learner is None:
         can = method.distribution.is_linear and encoding.has_features and not method.policy.needs_members
@@ -105,13 +96,17 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
     settings = dataclasses.replace(settings, rollout_steps=rollout_steps)
     method = dataclasses.replace(method, learner=learner)
     if learner.uses_gradients:
-        images = encoding.image_shape is not None
-        parts, steps = (IMAGES, IMAGE_STEPS) if images else (DEFAULTS, STEPS)
-        filled: dict[str, Any] = {name: getattr(method, name) or default() for name, default in parts.items()}
-        open_steps = {name: value for name, value in steps.items() if getattr(settings, name) is None}
+        if useless := [name for name in asked if name in learner.unused]:
+            raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")
+        usual_parts = learner.usual(encoding)
+        filled: dict[str, Any] = {name: getattr(method, name) or usual_parts.pop(name) for name in PARTS_OF_GRADIENTS}
+        if filled["replay"].whole_episodes and envs > 1:
+            name = type(filled["replay"]).__name__
+            raise InputError(f"num_envs is {envs}, but {name} needs episodes one after another: use 1.")
+        open_steps = {name: value for name, value in usual_parts.items() if getattr(settings, name, ()) is None}
         filled["network"], settings = with_short_forms(filled["network"], dataclasses.replace(settings, **open_steps))
         method = dataclasses.replace(method, **filled)
-        return (method.for_images() if images else method), settings
+        return (method.for_images() if encoding.image_shape else method), settings
     if asked:
         raise InputError(
             f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does not use: leave "

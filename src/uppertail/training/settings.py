@@ -27,7 +27,7 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         lambda value: value is None or 0 <= min(value) <= max(value) < 1,
         "use two numbers in [0, 1), such as 0.9 and 0.999",
     ),
-    ("batch_size", lambda value: value >= 2, "use 2 or more: fresh data and replay"),
+    ("batch_size", lambda value: value is None or value >= 2, "use 2 or more: fresh data and replay"),
     ("loss_samples", lambda value: value >= 0, "use 0, the closed form, or more"),
 )
 """For each setting, what has to hold, and the remedy if it does not."""
@@ -46,7 +46,7 @@ class Settings:
             of at least NUMBER over 50 episodes in a row (`return=NUMBER`); null: run to the limits.
         num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
         discount: discount per step, in [0, 1].
-        learning_rate: step size of Adam, above 0; null: 3e-4 for images, 1e-3 else.
+        learning_rate: step size of Adam, above 0; null: 5e-4 for Imitation, 3e-4 for images, 1e-3 else.
         learning_rate_end: step size at the end of `steps`, to which it decays linearly; null: it is constant.
         gradient_clip: largest size of any one entry of the gradient, above 0.
         adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). With a first
@@ -57,11 +57,12 @@ class Settings:
         width: units in each hidden layer, short for --network.width; null: as the network has it.
         hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
-        batch_size: transitions per update: at most half are fresh data, the rest are replayed.
-        replay_size: transitions that the replay buffer holds.
+        batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, or 256 for
+            Imitation.
+        replay_size: transitions that the replay buffer holds; null: 50,000, or 10,000 for Imitation.
         rollout_steps: environment steps between updates, taken with a fixed policy; null: 4 for tables and 8 for
-            vectors by least squares, 4 for images, 16 else.
-        updates_per_rollout: updates after each rollout; null: 1 for images, 4 else.
+            vectors by least squares, 128 for Imitation, 4 for images, 16 else.
+        updates_per_rollout: updates after each rollout; null: 5 for Imitation, 1 for images, 4 else.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.
         replay_start: transitions stored before replay is used; until then all data are fresh. The released code: 5,000.
@@ -92,8 +93,8 @@ class Settings:
     width: int | None = None
     hidden_layers: int | None = None
     bias: bool | None = None
-    batch_size: int = 32
-    replay_size: int = 50_000
+    batch_size: int | None = None
+    replay_size: int | None = None
     rollout_steps: int | None = None
     updates_per_rollout: int | None = None
     on_policy: Literal["fresh", "all", "none"] = "none"
@@ -112,14 +113,15 @@ class Settings:
         falls = self.learning_rate_end is not None
         after = "say after how many steps it is reached, with --steps"
         self._require(not falls or self.steps is not None, "learning_rate_end", after)
-        steps, replay = self.rollout_steps or self.num_envs, self.replay_size
+        steps = self.rollout_steps or self.num_envs
         divisor = next(n for n in range(min(self.num_envs, steps), 0, -1) if steps % n == 0)
         remedy = f"use a divisor of rollout_steps ({steps}), such as {divisor}"
         self._require(steps % self.num_envs == 0, "num_envs", remedy)
-        needed = self.rollout_steps or 1
-        self._require(replay >= needed, "replay_size", f"use at least the {needed} steps of a rollout")
-        room = f"use 0 or more, at most the {replay} transitions that the replay buffer holds"
-        self._require(0 <= self.replay_start <= replay, "replay_start", room)
+        self._require(self.replay_start >= 0, "replay_start", "use 0 or more")
+        if self.replay_size is not None:
+            needed, room = self.rollout_steps or 1, f"the {self.replay_size} transitions that the replay buffer holds"
+            self._require(self.replay_size >= needed, "replay_size", f"use at least the {needed} steps of a rollout")
+            self._require(self.replay_start <= self.replay_size, "replay_start", f"use 0 or more, at most {room}")
 
     def _require(self, holds: bool, name: str, remedy: str) -> None:
         if not holds:

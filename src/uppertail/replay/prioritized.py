@@ -1,10 +1,5 @@
-"""Replay buffers: which transitions are kept, and which of them are learned from.
+"""Prioritized replay: what is learned worst is replayed most."""
 
-Inside a compiled loop a buffer is updated in place only if nothing reads the old one afterwards: add before you sample,
-and donate the buffer. tests/test_replay.py checks the compiled program for this.
-"""
-
-import abc
 import dataclasses
 import math
 from typing import NamedTuple
@@ -14,107 +9,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.errors import InputError
+from uppertail.replay.base import Replay, RingBuffer, Sample, Uniform
 from uppertail.schema import settle, traced
-from uppertail.types import PyTree, Transition
+from uppertail.types import Transition
 
 SMALLEST = 1e-6
 """Added to a loss, so that every transition stays possible."""
-
-
-class Sample(NamedTuple):
-    """Transitions drawn from a buffer.
-
-    Args:
-        transitions: the transitions, with a leading axis.
-        indices: where the buffer holds them, for `update`.
-        weights: how much each counts in the loss; 1 unless the buffer prefers some transitions.
-
-    Examples:
-        >>> ut.Sample._fields
-        ('transitions', 'indices', 'weights')
-    """
-
-    transitions: Transition
-    indices: Int[Array, " count"]
-    weights: Float[Array, " count"]
-
-
-class Replay(abc.ABC):
-    """A frozen dataclass of settings; keeps transitions and draws some: pure functions of a state, a tree of arrays.
-
-    Examples:
-        >>> issubclass(ut.Uniform, ut.Replay)
-        True
-    """
-
-    @abc.abstractmethod
-    def init(self, capacity: int, example: Transition) -> PyTree:
-        """An empty buffer for `capacity` transitions of the shapes and types of an example."""
-
-    @abc.abstractmethod
-    def add(self, state: PyTree, transitions: Transition) -> PyTree:
-        """The buffer with a batch of transitions (one leading axis, at most the capacity) in it."""
-
-    @abc.abstractmethod
-    def sample(self, state: PyTree, key: PRNGKeyArray, count: int) -> Sample:
-        """`count` transitions with replacement, from a buffer that holds at least one."""
-
-    def update(self, state: PyTree, indices: Int[Array, " count"], losses: Float[Array, " count"]) -> PyTree:
-        """The buffer after transitions were learned from, by the loss of each; unchanged by default.
-
-        Of the `indices` from `sample`, one beyond the last row is of a transition that was not replayed: ignore it.
-        """
-        del indices, losses
-        return state
-
-
-class RingBuffer(NamedTuple):
-    """The last transitions, and how many were ever added."""
-
-    transitions: Transition
-    added: Int[Array, ""]
-
-    @property
-    def capacity(self) -> int:
-        return self.transitions.action.shape[0]
-
-    @property
-    def stored(self) -> Int[Array, ""]:
-        """How many rows hold a transition."""
-        return jnp.minimum(self.added, self.capacity)
-
-    def following(self, count: int) -> Int[Array, " count"]:
-        """The rows of the next transitions."""
-        return (self.added + jnp.arange(count)) % self.capacity
-
-    def sample(self, rows: Int[Array, " count"], weights: Float[Array, " count"]) -> Sample:
-        return Sample(jax.tree.map(lambda leaf: leaf[rows], self.transitions), rows, weights)
-
-
-@dataclasses.dataclass(frozen=True)
-class Uniform(Replay):
-    """A ring buffer: the newest transitions overwrite the oldest, and every one is drawn with the same probability.
-
-    Examples:
-        >>> from uppertail.types import Transition
-        >>> steps = Transition(*jnp.array([[0, 0, 1], [1, 1, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2], [-1, -1, -1]]))
-        >>> buffer = ut.Uniform().init(1000, jax.tree.map(lambda leaf: leaf[0], steps))
-        >>> drawn = ut.Uniform().sample(ut.Uniform().add(buffer, steps), jax.random.key(0), 300).transitions
-        >>> round(float(jnp.mean(drawn.observation == 0)), 1)  # two of three
-        0.7
-    """
-
-    def init(self, capacity: int, example: Transition) -> RingBuffer:
-        rows = jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype), example)
-        return RingBuffer(rows, jnp.zeros((), jnp.int32))
-
-    def add(self, state: RingBuffer, transitions: Transition) -> RingBuffer:
-        rows = state.following(count := transitions.action.shape[0])
-        stored = jax.tree.map(lambda old, new: old.at[rows].set(new), state.transitions, transitions)
-        return RingBuffer(stored, state.added + count)
-
-    def sample(self, state: RingBuffer, key: PRNGKeyArray, count: int) -> Sample:
-        return state.sample(jax.random.randint(key, (count,), 0, state.stored), jnp.ones(count))
 
 
 class PriorityBuffer(NamedTuple):

@@ -1,0 +1,22 @@
+"""A hash of an observation's numbers, in compiled programs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, UInt32
+
+
+def hash_of_numbers(observation: Array) -> UInt32[Array, ""]:
+    """A hash of 32 bits, each of which depends on all numbers; 0.0 and -0.0 are the same."""
+    numbers = jnp.ravel(observation)
+    wide = numbers.astype(jnp.float32 if jnp.issubdtype(numbers.dtype, jnp.floating) else jnp.int32)
+    bits = jax.lax.bitcast_convert_type(wide + 0, jnp.uint32)  # -0.0 becomes 0.0
+    odd = np.random.default_rng(0).integers(2**31, size=(2, bits.shape[0]), dtype=np.uint32) * 2 + 1
+    return _mixed(jnp.sum(_mixed(bits ^ odd[0]) * odd[1], dtype=jnp.uint32))
+
+
+def _mixed(bits: Array) -> Array:
+    """Bits of which each depends on all before (the end of MurmurHash3)."""
+    bits = (bits ^ bits >> 16) * jnp.uint32(0x85EBCA6B)
+    bits = (bits ^ bits >> 13) * jnp.uint32(0xC2B2AE35)
+    return bits ^ bits >> 16

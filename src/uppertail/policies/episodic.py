@@ -1,0 +1,126 @@
+"""Policies that count the visits of an episode: an upper confidence bound, and a softmax."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.errors import InputError
+from uppertail.hashing import hash_of_numbers
+from uppertail.policies.base import Decision, ExplorationPolicy
+from uppertail.schema import settle, traced
+
+PLACES = 4096
+"""Places for an episode's observations in the hash table of visits: one more of 200 meets another in 5% of cases."""
+
+Visits = Float[Array, "places actions"]
+
+
+class CountsVisits(ExplorationPolicy):
+    """A policy whose memory is how often each action was taken in each place of this episode.
+
+    Observations are told apart by hashes, so they have to repeat exactly. A backup belongs to no episode.
+    """
+
+    def begin(self, key: PRNGKeyArray, decision: Decision) -> Visits:
+        return jnp.zeros((PLACES, decision.num_actions))
+
+    def advance(self, key: PRNGKeyArray, decision: Decision, action: Int[Array, ""]) -> Visits:
+        return decision.memory.at[visit_place(decision.observation), action].add(1.0)
+
+    def visits(self, decision: Decision) -> Float[Array, " actions"]:
+        """The visits to each action of this observation within the episode; 0 in a backup."""
+        if decision.observation is None:
+            return jnp.zeros(decision.num_actions)
+        return decision.memory[visit_place(decision.observation)]
+
+
+@dataclasses.dataclass(frozen=True)
+class EpisodicUCB(CountsVisits):
+    """mean + c * std / (1 + n)^power, with n the visits to (s, a) within the episode.
+
+    The spread is what is not known over the whole run, and it is backed up as ever; visits of an episode count where an
+    action is chosen, not in a backup, which belongs to no episode. Where layouts change, a state that the run knows
+    still has to be left for another one in each episode (Henaff et al. 2023, arXiv 2306.03236, with power 1/2). Visits
+    are told apart by hashes, so observations have to repeat exactly.
+
+    Args:
+        c: how much the spread counts, at least 0.
+        power: how fast it falls with the visits, at least 0; 0 is `UCB`.
+
+    Examples:
+        >>> from uppertail.distributions.gaussian import GaussianReturn
+        >>> z = GaussianReturn(mean=jnp.array([[0.5, 0.0]]), std=jnp.array([[1.0, 1.0]]))  # one member, two actions
+        >>> policy, key = ut.EpisodicUCB(c=2.0), jax.random.key(0)
+        >>> decision = policy.begun(key, ut.Decision(ut.Gaussian(), z, observation=jnp.array(7)))
+        >>> first = policy.select(key, decision)
+        >>> again = decision.with_memory(policy.advance(key, decision, first))
+        >>> int(first), int(policy.select(key, again)), policy.scores(key, again).tolist()
+        (0, 1, [1.5, 2.0])
+    """
+
+    explores_by_spread: ClassVar[bool] = True
+    c: float = traced(2.0)
+    power: float = traced(1.0)
+
+    def __post_init__(self) -> None:
+        settle(self)
+        for name in ("c", "power"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} is {getattr(self, name)}: use 0 or more.")
+
+    @property
+    def optimism(self) -> Float[Array, ""] | float:
+        return self.c
+
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        mean, spread = jnp.mean(decision.mean, axis=0), jnp.mean(decision.std, axis=0)
+        return mean + self.c * spread / (1.0 + self.visits(decision)) ** self.power
+
+
+@dataclasses.dataclass(frozen=True)
+class Softmax(CountsVisits):
+    """Draws an action with a probability proportional to exp(mean / temperature) / (1 + n)^power.
+
+    n is the number of visits to (s, a) within the episode. With power 0 it is Boltzmann exploration; with power 1 an
+    episode leaves what it has already tried, and does not go round in circles.
+
+    Args:
+        temperature: a difference of means that makes one action e times as probable as another, above 0, in units of
+            the range of returns.
+        power: how fast the probability of an action falls with its visits, at least 0.
+
+    Examples:
+        >>> from uppertail.distributions.point_mass import PointMassReturn
+        >>> z = PointMassReturn(mean=jnp.log(jnp.array([[3.0, 1.0]])))  # one member, two actions
+        >>> policy, key = ut.Softmax(), jax.random.key(0)
+        >>> decision = policy.begun(key, ut.Decision(ut.PointMass(), z, observation=jnp.array(7)))
+        >>> once = decision.with_memory(policy.advance(key, decision, jnp.array(0)))
+        >>> [round(float(jnp.exp(policy.log_probabilities(each))[0]), 2) for each in (decision, once)]
+        [0.75, 0.6]
+    """
+
+    temperature: float = traced(1.0)
+    power: float = traced(1.0)
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if self.temperature <= 0:
+            raise InputError(f"temperature is {self.temperature}: use a number above 0.")
+        if self.power < 0:
+            raise InputError(f"power is {self.power}: use 0 or more.")
+
+    def log_probabilities(self, decision: Decision) -> Float[Array, " actions"]:
+        """The logarithm of the probability of each action."""
+        preferences = jnp.mean(decision.mean, axis=0) / (decision.family.unit * self.temperature)
+        return jax.nn.log_softmax(preferences - self.power * jnp.log1p(self.visits(decision)))
+
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        return self.log_probabilities(decision) + jax.random.gumbel(key, (decision.num_actions,))
+
+
+def visit_place(observation: Any) -> Int[Array, ""]:
+    """The place of an observation, below PLACES."""
+    return (hash_of_numbers(observation) >> 20).astype(jnp.int32)  # of 32 bits, the upper 12
