@@ -50,7 +50,7 @@ def learn(name: str, seed: int, seeds: int, steps: int) -> dict[str, Any]:
 def thinned(returns: np.ndarray, lengths: np.ndarray) -> tuple[list[int], list[float]]:
     """Some points of a seed's curve."""
     steps, means = curve(returns.tolist(), lengths.tolist())
-    places = np.unique(np.linspace(0, len(means) - 1, POINTS).astype(int))
+    places = np.unique(np.linspace(0, max(len(means) - 1, 0), min(POINTS, len(means))).astype(int))
     return steps[places].tolist(), np.round(means[places], 3).tolist()
 
 

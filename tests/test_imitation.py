@@ -1,21 +1,27 @@
 """Imitation of the best episodes: which are kept, against a list in Python; the softmax; one-hots; and learning."""
 
 import math
-from collections import Counter
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 import scipy.special
 import scipy.stats
 
 import uppertail as ut
+from uppertail.agent import Agent
 from uppertail.distributions.point_mass import PointMassReturn
+from uppertail.encodings import OneHot
 from uppertail.encodings.categories import Categories
 from uppertail.encodings.vector import Vector
 from uppertail.errors import InputError
+from uppertail.learners import Gradients
+from uppertail.learners.imitation import ImitationLearner
+from uppertail.training.method import Method, resolved
 from uppertail.types import POLICY_CHOICE, Transition
 
 ADD = jax.jit(ut.BestEpisodes.add, static_argnums=0)
@@ -47,37 +53,46 @@ def score(steps: list[tuple[int, int, float]], novelty: float) -> float:
     return sum(reward for _, _, reward in steps) + novelty * len({seen for seen, _, _ in steps}) / len(steps)
 
 
+def weights(scores: list[float], power: float) -> np.ndarray:
+    """How often each of these rows is drawn."""
+    each = np.array(scores)
+    span = np.ptp(each)
+    return ((each - each.min()) / span if span else np.ones(len(each))) ** power
+
+
 @pytest.mark.parametrize("terminates", [True, False])
-@pytest.mark.parametrize(("capacity", "rollout", "novelty"), [(60, 7, 0.1), (60, 16, 0.5), (100, 33, 0.0)])
-def test_the_best_half_of_the_rows_are_those_of_the_best_episodes(
-    capacity: int, rollout: int, novelty: float, terminates: bool
+@pytest.mark.parametrize(
+    ("capacity", "rollout", "novelty", "power"), [(60, 7, 0.1, 2.0), (60, 16, 0.5, 0.0), (100, 33, 0.0, 1.0)]
+)
+def test_rows_are_drawn_by_the_scores_of_their_episodes(
+    capacity: int, rollout: int, novelty: float, power: float, terminates: bool
 ) -> None:
-    """After each rollout the kept transitions are those of a sorted list of all episodes that have ended."""
-    part, episodes = ut.BestEpisodes(novelty), episodes_of(capacity, 60, 12)
+    """After each rollout, the weight of each kept transition against a list of all episodes that have ended."""
+    part, episodes = ut.BestEpisodes(novelty, power), episodes_of(capacity, 60, 12)
     whole = as_transitions(episodes, terminates)
     state: Any = part.init(capacity, jax.tree.map(lambda leaf: leaf[0], whole))
+    number = np.repeat(np.arange(60), [len(steps) for steps in episodes])
     ends = np.cumsum([len(steps) for steps in episodes])
-    for begin in range(0, len(whole.action) - rollout, rollout):
+    for begin in range(0, len(number) - rollout, rollout):
         state = ADD(part, state, jax.tree.map(lambda leaf, b=begin: leaf[b : b + rollout], whole))
-        ended = [steps for steps, end in zip(episodes, ends, strict=True) if end <= begin + rollout]
-        rows = np.asarray(state.score)
-        assert np.isposinf(rows).sum() == begin + rollout - (ends[len(ended) - 1] if ended else 0)
-        expected = sorted((score(steps, novelty) for steps in ended for _ in steps), reverse=True)[: capacity // 2]
-        finished = np.sort(rows[np.isfinite(rows)])[::-1][: capacity // 2]
-        np.testing.assert_allclose(finished, expected, rtol=1e-5)
-        for action, reached in zip(np.asarray(state.transitions.action), rows, strict=True):
-            if np.isfinite(reached):
-                assert reached == pytest.approx(score(episodes[action], novelty), rel=1e-5)
+        made = begin + rollout
+        kept = [step for step in range(max(0, made - capacity), made) if ends[number[step]] <= made]
+        expected = np.zeros(capacity)
+        if kept:
+            expected[np.array(kept) % capacity] = weights([score(episodes[number[s]], novelty) for s in kept], power)
+        np.testing.assert_allclose(np.diff(state.sums, prepend=0.0), expected, atol=1e-4)
 
 
-def test_draws_are_of_the_best_half_and_uniform() -> None:
+def test_draws_follow_the_weights() -> None:
+    """Of scores 0.025, 1.1 and 0.6 the first is never drawn, and the others by the square of the differences."""
     part, episodes = ut.BestEpisodes(), [[(0, 0, 0.0)] * 4, [(0, 1, 1.0), (1, 1, 0.0), (2, 1, 0.0)], [(0, 2, 0.5)]]
     whole = as_transitions(episodes, terminates=True)
-    state = part.add(part.init(8, jax.tree.map(lambda leaf: leaf[0], whole)), whole)
-    drawn = part.sample(state, jax.random.key(0), 4_000)
-    counts = Counter(np.asarray(drawn.transitions.action).tolist())
-    assert set(counts) == {1, 2}  # four rows: the three of the best episode, and the one of the next
-    assert scipy.stats.binomtest(counts[1], 4_000, 0.75).pvalue > 1e-4
+    state = part.add(part.init(9, jax.tree.map(lambda leaf: leaf[0], whole)), whole)
+    drawn = part.sample(state, jax.random.key(0), 20_000)
+    counts = np.bincount(drawn.transitions.action, minlength=3)
+    expected = np.array([0.0, 3.0, (0.575 / 1.075) ** 2])
+    assert counts[0] == 0
+    assert scipy.stats.chisquare(counts[1:], expected[1:] / expected.sum() * 20_000).pvalue > 1e-4
     assert (drawn.weights == 1).all()
     assert np.unique(drawn.transitions.observation[drawn.transitions.action == 1]).tolist() == [0, 1, 2]
 
@@ -89,17 +104,15 @@ def test_nothing_is_learned_before_an_episode_has_ended() -> None:
     assert (part.sample(state, jax.random.key(0), 5).weights == 0).all()
 
 
-def test_an_episode_longer_than_its_room_ends_like_others() -> None:
-    """It loses transitions, and the next episode is scored as ever."""
-    long, short = [(0, 0, 0.25)] * 50, [(1, 1, 1.0)] * 3
-    part, whole = ut.BestEpisodes(), as_transitions([long, short], terminates=True)
-    state: Any = part.init(20, jax.tree.map(lambda leaf: leaf[0], whole))
-    for begin in range(0, 53, 5):
+def test_the_score_of_an_episode_longer_than_the_buffer_counts_what_was_lost() -> None:
+    long, good = [(0, 0, -1.0)] * 50, [(1, 1, 0.5)] * 5
+    part, whole = ut.BestEpisodes(), as_transitions([long, good], terminates=True)
+    state: Any = part.init(15, jax.tree.map(lambda leaf: leaf[0], whole))
+    for begin in range(0, 55, 5):
         state = ADD(part, state, jax.tree.map(lambda leaf, b=begin: leaf[b : b + 5], whole))
-    rows, actions = np.asarray(state.score), np.asarray(state.transitions.action)
-    np.testing.assert_allclose(rows[actions == 1], score(short, 0.1), rtol=1e-6)
-    assert (actions == 1).sum() == 3
-    assert np.isfinite(rows).all()
+    for number, steps in enumerate((long, good)):
+        rows = np.asarray(state.score)[np.asarray(state.ring.transitions.action) == number]
+        np.testing.assert_allclose(rows, score(steps, 0.1), rtol=1e-6)
 
 
 def decision(means: list[float], observation: int = 7) -> ut.Decision:
@@ -127,13 +140,74 @@ def test_whole_numbers_become_one_hots_and_binary_ones_stay() -> None:
     vector = Vector(low=(0.0, 0.0, 0.0, -math.inf), high=(255.0, 1.0, 255.0, math.inf), left_out=(2,))
     encoding = Categories(vector, values=3)
     assert encoding.num_features == 7
-    for observation, first, second in (([2, 1, 5, 0], 2, 0), ([7, 0, 5, -3], 2, 0), ([1, 1, 0, 1], 1, 1)):
+    for observation, first, second in (([2, 1, 5, 0], 2, 0), ([7, 0, 5, 0], 2, 0), ([1, 1, 0, 1], 1, 1)):
         features = encoding.features((), jnp.array(observation, jnp.float32))
         expected = [observation[1], *np.eye(3)[first], *np.eye(3)[second]]
         np.testing.assert_array_equal(features, expected)
 
 
+ENSEMBLE = ut.Ensemble(members=2, width=8)
+
+
+def learner_of(network: ut.NetworkBuilder, members: int | None = None) -> ImitationLearner:
+    """With steps of 0.5 along the gradient, and a buffer of eight rows."""
+    agent = Agent(ut.PointMass(scale=2.0), ut.Softmax(temperature=0.5), OneHot(4), 0.9, members)
+    return ut.Imitation().build(agent, Gradients(network, ut.BestEpisodes(), ut.Online(), optax.sgd(0.5), 4, 1, 16, 8))
+
+
+def test_a_step_follows_the_gradient_of_the_best_episode_alone() -> None:
+    """Against the gradient of - log softmax(2 * outputs), for one observation and action; nothing before an end."""
+    learner = learner_of(ut.PerAction(width=8, bias=True))
+    good, bad = [(0, 1, 1.0)] * 6, [(1, 0, 0.0)] * 2
+    steps, key = as_transitions([good, bad], terminates=True), jax.random.key(0)
+    batches = [jax.tree.map(lambda leaf, b=begin: leaf[b : b + 4], steps) for begin in (0, 4)]
+    state = learner.init(key, jnp.zeros(1, jnp.int32), 3)
+    begun, _ = learner.learn(key, state, batches[0], jnp.array(0))
+    jax.tree.map(np.testing.assert_array_equal, begun.network, state.network)
+
+    def minus_log_probability(network: Any) -> Any:
+        return -jax.nn.log_softmax(2.0 * network.outputs(jnp.array(0))[:, 0])[1]
+
+    gradient = jax.grad(minus_log_probability)(state.network)
+    learned, metrics = learner.learn(key, begun, batches[1], jnp.array(1))
+    expected = jax.tree.map(lambda weight, slope: weight - 0.5 * slope, state.network, gradient)
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, atol=1e-6), learned.network, expected)
+    np.testing.assert_allclose(metrics.loss, [minus_log_probability(state.network)], rtol=1e-5)
+
+
+def test_each_member_imitates_by_itself_and_they_act_by_their_mean() -> None:
+    learner, step = learner_of(ENSEMBLE, members=2), as_transitions([[(3, 1, 1.0)]], terminates=True)
+    step = jax.tree.map(lambda leaf: leaf[0], step)
+    network = learner.init(jax.random.key(1), jnp.zeros(1, jnp.int32), 3).network
+    logits = 2.0 * np.asarray(network.outputs(jnp.array(3)))[..., 0]  # members, actions
+    losses, _ = learner.loss(network, network, jax.random.split(jax.random.key(0)), step)
+    np.testing.assert_allclose(losses, -scipy.special.log_softmax(logits, axis=1)[:, 1], rtol=1e-5)
+    both = ut.Decision(learner.agent.family, learner.agent.returns_by_member(network, jnp.array(3)))
+    policy: Any = learner.agent.policy
+    np.testing.assert_allclose(
+        policy.log_probabilities(both), scipy.special.log_softmax(logits.mean(axis=0)), rtol=1e-5
+    )
+
+
 PARTS: dict[str, Any] = {"distribution": ut.PointMass(), "policy": ut.Softmax(), "learner": ut.Imitation()}
+
+
+@pytest.mark.parametrize(
+    ("given", "settings", "expected"),
+    [
+        (None, {}, (64, "mlp", True)),
+        (None, {"width": 32, "bias": False}, (32, "mlp", False)),
+        (ut.PerAction(width=32), {}, (32, "mlp", True)),
+        (ut.PerAction(torso_widths=(7,), bias=False), {}, (64, "mlp", False)),
+    ],
+)
+def test_what_is_open_is_filled_in(given: Any, settings: dict[str, Any], expected: tuple[int, str, bool]) -> None:
+    method, filled = resolved(Method.of(**PARTS, network=given), ut.Settings(**settings), OneHot(4))
+    network: Any = method.network
+    assert (network.width, network.torso, network.bias) == expected
+    assert (filled.rollout_steps, filled.updates_per_rollout, filled.batch_size) == (128, 10, 256)
+    assert (filled.replay_size, filled.learning_rate, filled.adam_betas) == (10_000, 5e-4, (0.9, 0.999))
+    assert (type(method.replay), method.policy) == (ut.BestEpisodes, ut.Softmax())
 
 
 @pytest.mark.slow
@@ -152,7 +226,12 @@ def test_it_learns_a_chain_of_six_and_keeps_to_it() -> None:
         ({"distribution": ut.Gaussian()}, "Imitation learns one number for each action, no Gaussian"),
         ({"target": ut.Periodic(every=10)}, "target means nothing to Imitation: leave it out"),
         ({"settings": ut.Settings(loss_samples=2)}, "loss_samples means nothing to Imitation: leave it out"),
-        ({"settings": ut.Settings(num_envs=2)}, "num_envs is 2, but BestEpisodes needs episodes one after another"),
+        ({"settings": ut.Settings(replay_start=9)}, "replay_start means nothing to Imitation: leave it out"),
+        ({"replay": ut.Uniform()}, "Imitation learns from whole episodes, not from Uniform: use --replay BestEpisodes"),
+        (
+            {"settings": ut.Settings(num_envs=2)},
+            "There are 2 environments for each seed, but this replay buffer needs whole episodes",
+        ),
     ],
     ids=str,
 )
@@ -161,8 +240,32 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Any], sentence: str) ->
         ut.train(ut.Gym("CartPole-v1"), **{**PARTS, **changes})
 
 
+def test_a_vector_environment_with_several_is_refused() -> None:
+    with pytest.raises(InputError, match="There are 2 environments for each seed"):
+        ut.train(lambda: gymnasium.make_vec("CartPole-v1", num_envs=2), **PARTS)
+
+
+def test_numbers_that_are_no_names_are_refused() -> None:
+    with pytest.raises(InputError, match=r"below 0 or without bounds at \[0, 1, 2, 3\], and features is one_hot"):
+        ut.train(ut.Gym("CartPole-v1", features="one_hot"), **PARTS)
+
+
+def test_an_observation_of_another_shape_is_refused() -> None:
+    encoding = Categories(Vector(low=(0.0,) * 8, high=(255.0,) * 8), values=3)
+    with pytest.raises(InputError, match=r"observation has the shape \(3,\): give one of shape \(8,\)"):
+        encoding.features((), jnp.zeros(3))
+
+
 @pytest.mark.parametrize(
-    "make", [lambda: ut.BestEpisodes(-1.0), lambda: ut.Softmax(temperature=0.0), lambda: ut.Softmax(power=-1.0)]
+    "make",
+    [
+        lambda: ut.BestEpisodes(-1.0),
+        lambda: ut.BestEpisodes(power=-1.0),
+        lambda: ut.Softmax(temperature=0.0),
+        lambda: ut.Softmax(temperature=1e-40),
+        lambda: ut.Softmax(power=-1.0),
+        lambda: ut.Softmax(power=1e38),
+    ],
 )
 def test_settings_out_of_range_are_refused(make: Any) -> None:
     with pytest.raises(InputError, match="use"):

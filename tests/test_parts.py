@@ -13,7 +13,7 @@ from uppertail.cli import main
 from uppertail.cli.train import parse_request
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.parts import PARTS
-from uppertail.training.method import with_short_forms
+from uppertail.training.method import with_short_forms, with_those_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,14 +94,16 @@ def test_however_a_kind_is_named_it_has_its_own_defaults(own, arguments) -> None
     ],
 )
 def test_a_short_form_is_the_networks_setting_and_both_are_recorded_alike(network, short, expected):
-    built, settings = with_short_forms(PerAction(**network), Settings(**short))
+    built = with_short_forms(PerAction(**network), Settings(**short))
+    settings = with_those_of(built, Settings(**short))
     assert isinstance(built, PerAction)
     assert (built.width, built.hidden_layers, built.bias) == expected
     assert (settings.width, settings.hidden_layers, settings.bias) == expected
 
 
 def test_the_short_forms_of_a_network_of_ones_own_are_those_that_it_has():
-    built, settings = with_short_forms(Own(), Settings(bias=True))
+    built = with_short_forms(Own(), Settings(bias=True))
+    settings = with_those_of(built, Settings(bias=True))
     assert built == Own(bias=True)
     assert (settings.width, settings.hidden_layers, settings.bias) == (None, None, True)
 

@@ -117,7 +117,8 @@ def test_an_episodes_observations_rarely_meet_in_its_hash_table() -> None:
         places = np.asarray(jax.vmap(visit_place)(jnp.asarray(observations)))
         assert places.min() >= 0 and places.max() < PLACES
         assert len(set(places.tolist())) >= 180
-    assert visit_place(jnp.array([0.0, 1.0])) == visit_place(jnp.array([-0.0, 1.0]))
+    for place in (visit_place, jax.jit(visit_place)):
+        assert place(jnp.array([0.0, 1.0])) == place(jnp.array([-0.0, 1.0]))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ def hash_of_numbers(observation: Array) -> UInt32[Array, ""]:
     """A hash of 32 bits, each of which depends on all numbers; 0.0 and -0.0 are the same."""
     numbers = jnp.ravel(observation)
     wide = numbers.astype(jnp.float32 if jnp.issubdtype(numbers.dtype, jnp.floating) else jnp.int32)
-    bits = jax.lax.bitcast_convert_type(wide + 0, jnp.uint32)  # -0.0 becomes 0.0
+    bits = jax.lax.bitcast_convert_type(jnp.where(wide == 0, 0, wide), jnp.uint32)
     odd = np.random.default_rng(0).integers(2**31, size=(2, bits.shape[0]), dtype=np.uint32) * 2 + 1
     return _mixed(jnp.sum(_mixed(bits ^ odd[0]) * odd[1], dtype=jnp.uint32))
 

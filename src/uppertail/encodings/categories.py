@@ -10,13 +10,14 @@ from jaxtyping import Array, Float
 
 from uppertail.encodings.base import Encoding
 from uppertail.encodings.vector import Vector
+from uppertail.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
 class Categories(Encoding):
     """Each whole number as a one-hot of its value; numbers that are declared to lie between 0 and 1 stay as they are.
 
-    A value below 0 counts as 0, and one above the highest that has a place as that one.
+    A value above the highest that has a place counts as that one.
 
     Args:
         vector: the numbers and their declared bounds.
@@ -38,6 +39,8 @@ class Categories(Encoding):
         return int(np.where(self.is_name, self.values, 1).sum())
 
     def features(self, encoder: tuple[()], observation: Float[Array, " numbers"]) -> Float[Array, " features"]:
+        if observation.shape != (count := len(self.vector.low),):
+            raise InputError(f"observation has the shape {observation.shape}: give one of shape ({count},).")
         numbers, is_name = observation[self.vector.kept], self.is_name
         names = jnp.clip(jnp.round(numbers[is_name]), 0, self.values - 1).astype(jnp.int32)
         one_hot = jax.nn.one_hot(names, self.values)

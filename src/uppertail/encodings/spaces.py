@@ -53,14 +53,24 @@ class Numbers(ObservationSpace):
             )
         if len(set(left_out)) == count:
             raise InputError("left_out leaves no number of an observation: leave fewer out.")
-        vector = self._vector(asked.scaling, left_out)
         if asked.features == "one_hot":
-            return Categories(Vector(self.low, self.high, left_out), asked.values)
+            return self._categories(asked.values, left_out)
+        vector = self._vector(asked.scaling, left_out)
         if asked.features == "hashed":
             return HashedNumbers(1 << (asked.hash_size - 1).bit_length(), vector)
         if asked.features == "random" or (asked.features == "auto" and self.continuous):
             return RandomFeatures(vector, asked.num_features, asked.length_scale, asked.feature_norm)
         return vector
+
+    def _categories(self, values: int, left_out: tuple[int, ...]) -> Categories:
+        """Numbers that are names; InputError if their bounds say that they are not."""
+        odd = np.setdiff1d(np.flatnonzero((np.array(self.low) < 0) | np.isinf(self.high)), left_out)
+        if odd.size:
+            raise InputError(
+                f"The observations have numbers below 0 or without bounds at {odd.tolist()}, and features is one_hot, "
+                "which is for whole numbers from 0 on: use auto, or wrap the environment."
+            )
+        return Categories(Vector(self.low, self.high, left_out), values)
 
     def _vector(self, scaling: Scaling, left_out: tuple[int, ...]) -> Vector:
         """The vector, with the bounds that this scaling uses."""

@@ -46,6 +46,11 @@ class Learner(abc.ABC):
         """Rows of `Metrics` for each rollout."""
         return 1
 
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether it needs the steps of one environment, in their order."""
+        return False
+
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
         """A learner that knows nothing: its distributions are wide.
@@ -98,9 +103,9 @@ class LearnerBuilder(abc.ABC):
         unused: parts and settings of gradient descent that mean nothing to it all the same.
 
     Examples:
-        >>> builders: list[ut.LearnerBuilder] = [ut.LeastSquares(), ut.GradientDescent()]
+        >>> builders: list[ut.LearnerBuilder] = [ut.LeastSquares(), ut.GradientDescent(), ut.Imitation()]
         >>> [builder.uses_gradients for builder in builders]
-        [False, True]
+        [False, True, True]
     """
 
     uses_gradients: ClassVar[bool] = False
@@ -116,9 +121,13 @@ class LearnerBuilder(abc.ABC):
         return 16
 
     def usual(self, encoding: Encoding) -> dict[str, Any]:
-        """The parts and settings of gradient descent that it uses where they are left open; none by default."""
+        """Parts and settings of gradient descent, where they are left open, that differ from GradientDescent's."""
         del encoding
         return {}
+
+    def network(self, network: NetworkBuilder, encoding: Encoding) -> NetworkBuilder:
+        """The network of a run, with its open settings as this learner needs them."""
+        return network.for_images() if encoding.image_shape else network
 
     @abc.abstractmethod
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:

@@ -84,6 +84,10 @@ class GradientLearner(Learner):
         return self.gradients.updates_per_rollout
 
     @property
+    def whole_episodes(self) -> bool:
+        return self.gradients.replay.whole_episodes
+
+    @property
     def fresh_count(self) -> int:
         """How many transitions of a minibatch are fresh once replay has started."""
         return min(self.gradients.rollout_steps, self.gradients.batch_size // 2)

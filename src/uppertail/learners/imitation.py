@@ -12,14 +12,13 @@ from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners.base import Gradients, LearnerBuilder
 from uppertail.learners.gradient_descent import GradientLearner
-from uppertail.networks import Network, PerAction
+from uppertail.networks import Network, NetworkBuilder
 from uppertail.policies import Decision, Softmax
 from uppertail.replay import BestEpisodes
-from uppertail.targets import Online
 from uppertail.types import Transition
 
 STEPS = {
-    "updates_per_rollout": 5,
+    "updates_per_rollout": 10,
     "batch_size": 256,
     "replay_size": 10_000,
     "learning_rate": 5e-4,
@@ -35,7 +34,8 @@ class Imitation(LearnerBuilder):
 
     The best episodes are the upper tail of the returns of whole episodes, and the softmax policy becomes more and more
     like the one that made them. So a view may look the same in different places, which misleads backups. What
-    it learns are preferences, not returns: its distribution is a PointMass, whose means are logits.
+    it learns are preferences, not returns: its distribution is a PointMass, whose means are logits. The discount does
+    not matter.
 
     Examples:
         >>> settings = ut.Settings(seeds=2, episodes=128)
@@ -45,18 +45,24 @@ class Imitation(LearnerBuilder):
     """
 
     uses_gradients: ClassVar[bool] = True
-    unused: ClassVar[tuple[str, ...]] = ("target", "on_policy", "loss_samples")
+    unused: ClassVar[tuple[str, ...]] = ("target", "on_policy", "loss_samples", "replay_start")
 
     def rollout_steps(self, encoding: Encoding) -> int:
         return 128
 
     def usual(self, encoding: Encoding) -> dict[str, Any]:
-        torso = "auto" if encoding.image_shape else "mlp"
-        return {"network": PerAction(torso=torso, bias=True), "replay": BestEpisodes(), "target": Online(), **STEPS}
+        return {"replay": BestEpisodes(), **STEPS}
+
+    def network(self, network: NetworkBuilder, encoding: Encoding) -> NetworkBuilder:
+        """The network with biases, and with a layer that all actions share, where these are open."""
+        return super().network(network, encoding) if encoding.image_shape else network.with_torso()
 
     def build(self, agent: Agent, gradients: Gradients | None) -> "ImitationLearner":
         if gradients is None:
-            raise InputError("Imitation needs a network and a replay buffer: give them.")
+            raise InputError("Imitation needs a network, a replay buffer and step sizes: give its `gradients`.")
+        if not gradients.replay.whole_episodes:
+            name = type(gradients.replay).__name__
+            raise InputError(f"Imitation learns from whole episodes, not from {name}: use --replay BestEpisodes.")
         if not isinstance(agent.policy, Softmax):
             name = type(agent.policy).__name__
             raise InputError(f"Imitation learns the preferences of a softmax, not of {name}: use --policy Softmax.")

@@ -128,6 +128,10 @@ class NetworkBuilder(abc.ABC):
         """The same builder, with its open settings as images need them."""
         return self
 
+    def with_torso(self) -> Self:
+        """The same builder, with biases and layers that all actions share, where these are open."""
+        return self
+
     @property
     def members(self) -> int | None:
         """How many members its networks have; None for single networks."""

@@ -81,6 +81,10 @@ class Perceptrons(NetworkBuilder):
         bias = True if self.bias is None else self.bias
         return dataclasses.replace(self, bias=bias, activation=self.activation or "relu")
 
+    def with_torso(self) -> Self:
+        bias = True if self.bias is None else self.bias
+        return dataclasses.replace(self, bias=bias, torso="mlp" if self.torso == "auto" else self.torso)
+
     def torso_on(self, encoding: Encoding) -> Encoding:
         """The encoding with the layers of the torso on it; InputError for convolutions of what is no image."""
         image, widths = encoding.image_shape, self.torso_widths

@@ -15,6 +15,9 @@ from uppertail.schema import settle, traced
 PLACES = 4096
 """Places for an episode's observations in the hash table of visits: one more of 200 meets another in 5% of cases."""
 
+LOWEST, HIGHEST = 1e-6, 1e3
+"""The lowest temperature and the highest power of a softmax: beyond them, 32-bit floats overflow."""
+
 Visits = Float[Array, "places actions"]
 
 
@@ -84,12 +87,12 @@ class EpisodicUCB(CountsVisits):
 class Softmax(CountsVisits):
     """Draws an action with a probability proportional to exp(mean / temperature) / (1 + n)^power.
 
-    n is the number of visits to (s, a) within the episode. With power 0 it is Boltzmann exploration; with power 1 an
-    episode leaves what it has already tried, and does not go round in circles.
+    n is the number of visits to (s, a) within the episode, with s the whole observation. With power 0 it is Boltzmann
+    exploration; with power 1 an episode leaves what it has already tried, and does not go round in circles.
 
     Args:
-        temperature: a difference of means that makes one action e times as probable as another, above 0, in units of
-            the range of returns.
+        temperature: a difference of means that makes one action e times as probable as another, above 0; in units of
+            the distribution's `scale` (by default the range of returns), and of return where it has none.
         power: how fast the probability of an action falls with its visits, at least 0.
 
     Examples:
@@ -107,10 +110,10 @@ class Softmax(CountsVisits):
 
     def __post_init__(self) -> None:
         settle(self)
-        if self.temperature <= 0:
-            raise InputError(f"temperature is {self.temperature}: use a number above 0.")
-        if self.power < 0:
-            raise InputError(f"power is {self.power}: use 0 or more.")
+        if not LOWEST <= self.temperature <= 1 / LOWEST:
+            raise InputError(f"temperature is {self.temperature}: use a number from {LOWEST} to {1 / LOWEST:g}.")
+        if not 0 <= self.power <= HIGHEST:
+            raise InputError(f"power is {self.power}: use a number from 0 to {HIGHEST:g}.")
 
     def log_probabilities(self, decision: Decision) -> Float[Array, " actions"]:
         """The logarithm of the probability of each action."""

@@ -1,106 +1,114 @@
-"""Replay of the best episodes: those with the highest returns and the most new observations (Zha et al. 2021)."""
+"""Replay of the best episodes: those with the highest returns and the most new observations (after Zha et al. 2021)."""
 
 import dataclasses
 from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.errors import InputError
 from uppertail.hashing import hash_of_numbers
-from uppertail.replay.base import Replay, Sample
+from uppertail.replay.base import Replay, RingBuffer, Sample, Uniform
 from uppertail.schema import settle, traced
 from uppertail.types import POLICY_CHOICE, Transition
 
+PLACES = 2**16
+"""Places for an episode's observations in a hash table: of 600 different ones, about three meet another."""
+
+
+class Progress(NamedTuple):
+    """The episode in progress."""
+
+    number: Int[Array, ""]  # episodes before it
+    ret: Float[Array, ""]  # its return so far, without discount
+    length: Float[Array, ""]  # its steps so far
+    new: Float[Array, ""]  # how many of its observations it had not shown before
+    seen: Int[Array, " places"]  # for each place, the number of the episode that showed an observation there last
+
 
 class EpisodeBuffer(NamedTuple):
-    """Transitions, and what is known of the episode that each of them belongs to."""
+    """A ring buffer, and for each row the number and the score of its episode; NaN: none, or one in progress."""
 
-    transitions: Transition
-    hashes: UInt32[Array, " rows"]  # of the observations
-    is_new: Bool[Array, " rows"]  # whether the episode showed this observation for the first time
-    episode: Int[Array, " rows"]  # the number of the episode
-    score: Float[Array, " rows"]  # of the episode; -inf: nothing is there, inf: the episode is in progress
-    order: Int[Array, " rows"]  # the rows by their score, the worst first
-    current: Int[Array, ""]  # the number of the episode in progress
-
-    @property
-    def in_progress(self) -> Bool[Array, " rows"]:
-        return self.score == jnp.inf
+    ring: RingBuffer
+    episode: Int[Array, " rows"]
+    score: Float[Array, " rows"]
+    sums: Float[Array, " rows"]  # running sums of the weights with which rows are drawn
+    progress: Progress
 
 
 @dataclasses.dataclass(frozen=True)
 class BestEpisodes(Replay):
-    """Keeps the transitions of the best episodes, and draws from the best half of its rows.
+    """Keeps the last transitions, and draws those of an episode the more often, the higher its score is.
 
-    An episode's score is its return, without discount, plus `novelty` times the share of its observations that it had
-    not shown before (the extrinsic and the local score of Zha et al. 2021, arXiv 2101.08152, with their weight). The
-    other half is room for the episode in progress; an episode that is longer loses some of its transitions.
+    The score of an episode is its return, without discount, plus `novelty` times the share of its observations that it
+    had not shown before (the extrinsic and the local score of Zha et al. 2021, arXiv 2101.08152, with their weight). An
+    observation counts as a whole, also the numbers of it that the network leaves out. A transition is drawn in
+    proportion to ((score - lowest) / (highest - lowest))^power, among those whose episode has ended.
 
     Args:
         novelty: what is added to the return of an episode whose observations all differ, 0 or more, in units of return.
+        power: how much more often better episodes are drawn, 0 (not at all) or more.
 
     Examples:
         >>> from uppertail.types import Transition
-        >>> steps = Transition(
-        ...     *jnp.array([[0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 1], [0] * 4, [1, 2, 0, 3], [1, -1, 0, -1]])
-        ... )
-        >>> buffer = ut.BestEpisodes().init(4, jax.tree.map(lambda leaf: leaf[0], steps))  # draws from two rows
-        >>> drawn = ut.BestEpisodes().sample(ut.BestEpisodes().add(buffer, steps), jax.random.key(0), 10).transitions
-        >>> int(drawn.action.max())  # those of the second episode
-        0
+        >>> steps = [[0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 1], [0] * 4, [1, 2, 0, 3], [1, -1, 0, -1]]  # two episodes
+        >>> steps = Transition(*map(jnp.array, steps))
+        >>> buffer = ut.BestEpisodes().init(8, jax.tree.map(lambda leaf: leaf[0], steps))
+        >>> drawn = ut.BestEpisodes().sample(ut.BestEpisodes().add(buffer, steps), jax.random.key(0), 100).transitions
+        >>> set(drawn.action.tolist())  # those of the second episode
+        {0}
     """
 
     whole_episodes: ClassVar[bool] = True
     novelty: float = traced(0.1)
+    power: float = traced(2.0)
 
     def __post_init__(self) -> None:
         settle(self)
-        if self.novelty < 0:
-            raise InputError(f"novelty is {self.novelty}: use 0 or more, for example 0.1.")
+        for name in ("novelty", "power"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} is {getattr(self, name)}: use 0 or more.")
 
     def init(self, capacity: int, example: Transition) -> EpisodeBuffer:
-        rows = jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype), example)
-        no, zeros = jnp.zeros(capacity, bool), jnp.zeros(capacity, jnp.int32)
-        score, order = jnp.full(capacity, -jnp.inf), jnp.arange(capacity)
-        return EpisodeBuffer(rows, zeros.astype(jnp.uint32), no, zeros, score, order, jnp.zeros((), jnp.int32))
+        zero, none = jnp.zeros(()), jnp.zeros((), jnp.int32)
+        progress = Progress(none, zero, zero, zero, jnp.full(PLACES, -1))
+        numbers, scores = jnp.full(capacity, -1), jnp.full(capacity, jnp.nan)
+        return EpisodeBuffer(Uniform().init(capacity, example), numbers, scores, jnp.zeros(capacity), progress)
 
     def add(self, state: EpisodeBuffer, transitions: Transition) -> EpisodeBuffer:
-        ends = (transitions.next_action == POLICY_CHOICE).astype(jnp.int32)
-        hashes, places = jax.vmap(hash_of_numbers)(transitions.observation), jnp.arange(count := ends.shape[0])
-        episode = state.current + jnp.cumsum(ends) - ends
+        rows = state.ring.following(count := transitions.action.shape[0])
+        progress, (episode, scores) = jax.lax.scan(self._step, state.progress, transitions)
+        numbers, first = state.episode.at[rows].set(episode), state.progress.number
+        ended_at = jnp.where(jnp.isnan(scores), count, episode - first)
+        of_ended = jnp.zeros(count).at[ended_at].set(scores, mode="drop")
+        ended = (numbers >= first) & (numbers < progress.number)  # in this batch
+        score = jnp.where(ended, of_ended[jnp.clip(numbers - first, 0, count - 1)], state.score.at[rows].set(scores))
+        score = jnp.where(numbers < progress.number, score, jnp.nan)
+        return EpisodeBuffer(Uniform().add(state.ring, transitions), numbers, score, self._sums(score), progress)
 
-        def is_first(place: Array, hashed: Array, number: Array) -> Bool[Array, ""]:
-            before = state.in_progress & (state.hashes == hashed) & (state.episode == number)
-            earlier = (places < place) & (hashes == hashed) & (episode == number)
-            return ~(before.any() | earlier.any())
+    def _step(self, before: Progress, transition: Transition) -> tuple[Progress, tuple[Array, Array]]:
+        """The episode in progress after a transition, its number, and its score, or NaN if it goes on."""
+        place = (hash_of_numbers(transition.observation) % PLACES).astype(jnp.int32)
+        is_new, ended = before.seen[place] != before.number, transition.next_action == POLICY_CHOICE
+        ret, length, new = before.ret + transition.reward, before.length + 1, before.new + is_new.astype(jnp.float32)
+        score = jnp.where(ended, ret + self.novelty * new / length, jnp.nan)
+        ret, length, new = (jnp.where(ended, 0.0, each) for each in (ret, length, new))
+        number, seen = before.number + ended.astype(jnp.int32), before.seen.at[place].set(before.number)
+        after = Progress(number, ret, length, new, seen)
+        return after, (before.number, score)
 
-        is_new = jax.vmap(is_first)(places, hashes, episode)
-        new = {"transitions": transitions, "hashes": hashes, "is_new": is_new, "episode": episode}
-        new["score"], rows = jnp.full(count, jnp.inf), state.order[:count]
-        old = {name: getattr(state, name) for name in new}
-        stored = jax.tree.map(lambda before, now: before.at[rows].set(now), old, new)
-        return self._scored(state._replace(**stored), jnp.sum(ends))
-
-    def _scored(self, state: EpisodeBuffer, ended: Int[Array, ""]) -> EpisodeBuffer:
-        """The buffer after so many episodes ended, with their scores."""
-        count = state.score.shape[0]  # more than the episodes that can end at once
-        place = jnp.where(state.in_progress, state.episode - state.current, count)
-
-        def total(numbers: Array) -> Float[Array, " episodes"]:
-            return jax.ops.segment_sum(numbers.astype(jnp.float32), place, num_segments=count)
-
-        share = total(state.is_new) / jnp.maximum(total(state.in_progress), 1.0)
-        scores = total(state.transitions.reward) + self.novelty * share
-        score = jnp.where(place < ended, scores[jnp.minimum(place, count - 1)], state.score)
-        return state._replace(score=score, order=jnp.argsort(score), current=state.current + ended)
+    def _sums(self, score: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        """Running sums of the weights of rows with these scores."""
+        known = ~jnp.isnan(score)
+        low = jnp.min(jnp.where(known, score, jnp.inf))
+        span = jnp.max(jnp.where(known, score, -jnp.inf)) - low
+        share = jnp.where(span > 0, (score - low) / jnp.where(span > 0, span, 1.0), 1.0)
+        return jnp.cumsum(jnp.where(known, share**self.power, 0.0))
 
     def sample(self, state: EpisodeBuffer, key: PRNGKeyArray, count: int) -> Sample:
         """As the contract says; all weights are 0 until an episode has ended."""
-        empty, ended = jnp.sum(state.score == -jnp.inf), jnp.sum(~state.in_progress)
-        drawable = jnp.minimum(ended - empty, state.score.shape[0] // 2)
-        place = jax.random.randint(key, (count,), 0, jnp.maximum(drawable, 1))
-        rows = state.order[ended - 1 - place]
-        drawn = jax.tree.map(lambda leaf: leaf[rows], state.transitions)
-        return Sample(drawn, rows, jnp.broadcast_to(drawable > 0, count).astype(jnp.float32))
+        total = state.sums[-1]
+        rows = jnp.searchsorted(state.sums, total * jax.random.uniform(key, (count,)), side="right")
+        rows = jnp.minimum(rows, state.sums.shape[0] - 1).astype(jnp.int32)
+        return state.ring.sample(rows, jnp.broadcast_to(total > 0, count).astype(jnp.float32))

@@ -61,6 +61,11 @@ class HostDriver(Driver):
 
     def _use(self, loop: Loop) -> None:
         """Takes a loop, whose programs are compiled at their first calls."""
+        if loop.learner.whole_episodes and (envs := self.hosts[0].num_envs) > 1:
+            raise InputError(
+                f"There are {envs} environments for each seed, but this replay buffer needs whole episodes, one after "
+                "another: use --num_envs 1, and no vector environment."
+            )
         self.loop, compiled, actor = loop, self.programs.compiled_later, Actor(loop.agent, loop.agent.policy)
         init = functools.partial(_init, loop, self.num_actions)
         self.template = jax.eval_shape(jax.vmap(init), self.keys.run, self._begun)

@@ -61,11 +61,6 @@ class Method:
             raise InputError("No learner is chosen before a run begins: give one, for example LeastSquares.")
         return self.learner
 
-    def for_images(self) -> Self:
-        """The same parts, with what is open in them as images need it."""
-        network = self.network and self.network.for_images()
-        return dataclasses.replace(self, distribution=self.distribution.for_images(), network=network)
-
     def learns(self, encoding: Encoding, settings: Settings) -> Learner:
         """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns."""
         network, replay, target = self.network, self.replay, self.target
@@ -98,15 +93,13 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
     if learner.uses_gradients:
         if useless := [name for name in asked if name in learner.unused]:
             raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")
-        usual_parts = learner.usual(encoding)
-        filled: dict[str, Any] = {name: getattr(method, name) or usual_parts.pop(name) for name in PARTS_OF_GRADIENTS}
-        if filled["replay"].whole_episodes and envs > 1:
-            name = type(filled["replay"]).__name__
-            raise InputError(f"num_envs is {envs}, but {name} needs episodes one after another: use 1.")
-        open_steps = {name: value for name, value in usual_parts.items() if getattr(settings, name, ()) is None}
-        filled["network"], settings = with_short_forms(filled["network"], dataclasses.replace(settings, **open_steps))
-        method = dataclasses.replace(method, **filled)
-        return (method.for_images() if encoding.image_shape else method), settings
+        ours = {**GradientDescent().usual(encoding), **learner.usual(encoding)}
+        filled: dict[str, Any] = {name: getattr(method, name) or ours[name] for name in PARTS_OF_GRADIENTS}
+        steps = {name: each for name, each in ours.items() if name not in filled and getattr(settings, name) is None}
+        filled["network"] = learner.network(with_short_forms(filled["network"], settings), encoding)
+        settings = with_those_of(filled["network"], dataclasses.replace(settings, **steps))
+        family = method.distribution.for_images() if encoding.image_shape else method.distribution
+        return dataclasses.replace(method, **filled, distribution=family), settings
     if asked:
         raise InputError(
             f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does not use: leave "
@@ -168,8 +161,13 @@ class Adam:
         return optax.chain(optax.clip(self.gradient_clip), adam)
 
 
-def with_short_forms(network: NetworkBuilder, settings: Settings) -> tuple[NetworkBuilder, Settings]:
-    """The network with the settings' width, depth and biases, and the settings with the network's.
+def with_those_of(network: NetworkBuilder, settings: Settings) -> Settings:
+    """The settings with the width, depth and biases of the network."""
+    return dataclasses.replace(settings, **{name: getattr(network, name, None) for name in SHORT_FORMS})
+
+
+def with_short_forms(network: NetworkBuilder, settings: Settings) -> NetworkBuilder:
+    """The network with the settings' width, depth and biases.
 
     A setting that the network does not have, or that is given twice, is refused.
     """
@@ -181,8 +179,7 @@ def with_short_forms(network: NetworkBuilder, settings: Settings) -> tuple[Netwo
             raise InputError(f"{name} is {value}, but the network {kind} has no such setting: leave it out.")
         if (own := getattr(network, name)) not in (fields[name], value):
             raise InputError(f"{name} is {value}, but network.{name} is {own}: give it once.")
-    network = dataclasses.replace(network, **asked)  # pyright: ignore[reportArgumentType]
-    return network, dataclasses.replace(settings, **{name: getattr(network, name, None) for name in SHORT_FORMS})
+    return dataclasses.replace(network, **asked)  # pyright: ignore[reportArgumentType]
 
 
 def optimizer_of(settings: Settings) -> Adam:

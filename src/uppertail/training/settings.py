@@ -51,9 +51,10 @@ class Settings:
         gradient_clip: largest size of any one entry of the gradient, above 0.
         adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). With a first
             rate of 0 a weight stops moving once its data have left the batch (docs/decisions/0011). null: 0.9 and 0.999
-            for images, 0 and 0.9 else.
+            for images and Imitation, 0 and 0.9 else.
         adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it move the weights in
-            proportion to their size, so small errors vanish (docs/decisions/0013). null: 1e-8 for images, 1e-4 else.
+            proportion to their size, so small errors vanish (docs/decisions/0013). null: 1e-8 for images and Imitation,
+            1e-4 else.
         width: units in each hidden layer, short for --network.width; null: as the network has it.
         hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
@@ -62,7 +63,7 @@ class Settings:
         replay_size: transitions that the replay buffer holds; null: 50,000, or 10,000 for Imitation.
         rollout_steps: environment steps between updates, taken with a fixed policy; null: 4 for tables and 8 for
             vectors by least squares, 128 for Imitation, 4 for images, 16 else.
-        updates_per_rollout: updates after each rollout; null: 5 for Imitation, 1 for images, 4 else.
+        updates_per_rollout: updates after each rollout; null: 10 for Imitation, 1 for images, 4 else.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.
         replay_start: transitions stored before replay is used; until then all data are fresh. The released code: 5,000.
