@@ -30,12 +30,12 @@ STEPS = {
 
 @dataclasses.dataclass(frozen=True)
 class Imitation(LearnerBuilder):
-    """A network that learns to take the actions of the best episodes so far; nothing is backed up.
+    """A network that learns to take the actions of the best episodes; nothing is backed up.
 
-    The best episodes are the upper tail of the returns of whole episodes, and the softmax policy becomes more and more
-    like the one that made them. So a view may look the same in different places, which misleads backups. What
-    it learns are preferences, not returns: its distribution is a PointMass, whose means are logits. The discount does
-    not matter.
+    The best episodes are a sample of the upper tail of the returns of whole episodes, and the softmax policy becomes
+    more and more like the one that made them. So a view may look the same in different places, which misleads backups.
+    What is learned are preferences, not returns: the distribution is a PointMass, whose means are logits. The discount
+    does not matter.
 
     Examples:
         >>> settings = ut.Settings(seeds=2, episodes=128)

@@ -52,8 +52,8 @@ class BestEpisodes(Replay):
 
     Examples:
         >>> from uppertail.types import Transition
-        >>> steps = [[0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 1], [0] * 4, [1, 2, 0, 3], [1, -1, 0, -1]]  # two episodes
-        >>> steps = Transition(*map(jnp.array, steps))
+        >>> rows = [[0, 1, 0, 0], [1, 1, 0, 0], [0.0, 0.0, 0.0, 1.0], [0] * 4, [1, 2, 0, 3], [1, -1, 0, -1]]
+        >>> steps = Transition(*map(jnp.array, rows))  # two episodes, of which the second is paid
         >>> buffer = ut.BestEpisodes().init(8, jax.tree.map(lambda leaf: leaf[0], steps))
         >>> drawn = ut.BestEpisodes().sample(ut.BestEpisodes().add(buffer, steps), jax.random.key(0), 100).transitions
         >>> set(drawn.action.tolist())  # those of the second episode
