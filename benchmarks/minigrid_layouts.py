@@ -15,6 +15,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from matplotlib.ticker import EngFormatter
 
 import uppertail as ut
 from common import options, write
@@ -86,6 +87,7 @@ def draw(runs: list[dict[str, Any]], stem: Path) -> None:
         axes.set(title=run["env"], xlabel="environment steps", ylim=(-0.03, 1.03))
         axes.set_xlim(0, run["steps_each"])
         axes.locator_params(axis="x", nbins=4)
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].set_ylabel("mean return of 100 episodes")
     save(figure, stem)
