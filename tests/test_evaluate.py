@@ -68,8 +68,8 @@ def toy_returns(folder, c):
     first, last = (arrays[f"weights/{layer}"].astype(np.float64) for layer in (0, 1))  # [seeds, actions, in, out]
     hidden = np.where(first > 0, first, np.expm1(np.minimum(first, 0)))  # one-hot: state s is row s
     mean, spread = np.moveaxis(hidden @ last, -1, 0)  # [seeds, actions, states]
-    bias = json.loads((folder / "summary.json").read_text())["distribution"]["std_bias"]
-    score = mean + c * np.log1p(np.exp(spread + bias))
+    assert json.loads((folder / "summary.json").read_text())["distribution"]["std_bias"] is None  # 1, but for images
+    score = mean + c * np.log1p(np.exp(spread + 1.0))
     action = score.argmax(axis=1)
     returns = []
     for row in action:
