@@ -1,7 +1,7 @@
 """MiniGrid with a new layout in each episode, by imitation of the best episodes: steps until 100 episodes earn enough.
 
 Usage: python benchmarks/minigrid_imitation.py [--out results/minigrid_imitation] [--seeds 5] [--seed 0]
-[--steps 1000000] [--envs MultiRoom-N4-S5-v0 KeyCorridorS3R3-v0]
+[--steps 1000000] [--envs MultiRoom-N4-S5-v0]
 
 Needs `uppertail[minigrid]`. The settings are those of the preset minigrid_imitation. Files that are there already are
 kept, and curves.png and curves.svg drawn anew.

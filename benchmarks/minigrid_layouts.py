@@ -10,6 +10,7 @@ curves.png and curves.svg drawn anew.
 
 import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,15 @@ WINDOW, GOAL = 100, 0.9
 """Training episodes whose mean return has to reach the goal."""
 
 
+def last_sums(returns: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The sum of each episode's return and those before it in the window, once there are as many."""
+    sums = np.cumsum([0.0, *returns])
+    return sums[WINDOW:] - sums[:-WINDOW]
+
+
 def reached(own: np.ndarray, end_steps: np.ndarray, goal: float = GOAL) -> int | None:
     """The step at which the last episodes reached the goal for the first time, if ever."""
-    sums = np.cumsum(np.concatenate([[0.0], own]))
-    there = np.flatnonzero(sums[WINDOW:] - sums[:-WINDOW] >= goal * WINDOW)
+    there = np.flatnonzero(last_sums(own) >= goal * WINDOW)
     return int(end_steps[there[0] + WINDOW - 1]) if there.size else None
 
 
@@ -72,8 +78,7 @@ def learn(name: str, seed: int, seeds: int, steps: int, view: str, power: float)
 
 def curve(returns: list[float], lengths: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Steps, and the mean return of the last episodes there."""
-    sums = np.cumsum([0.0, *returns])
-    return np.cumsum(lengths)[WINDOW - 1 :], (sums[WINDOW:] - sums[:-WINDOW]) / WINDOW
+    return np.cumsum(lengths)[WINDOW - 1 :], last_sums(returns) / WINDOW
 
 
 @own_style

@@ -83,8 +83,7 @@ class BestEpisodes(Replay):
         ended_at = jnp.where(jnp.isnan(scores), count, episode - first)
         of_ended = jnp.zeros(count).at[ended_at].set(scores, mode="drop")
         ended = (numbers >= first) & (numbers < progress.number)  # in this batch
-        score = jnp.where(ended, of_ended[jnp.clip(numbers - first, 0, count - 1)], state.score.at[rows].set(scores))
-        score = jnp.where(numbers < progress.number, score, jnp.nan)
+        score = jnp.where(ended, of_ended[jnp.clip(numbers - first, 0, count - 1)], state.score.at[rows].set(jnp.nan))
         return EpisodeBuffer(Uniform().add(state.ring, transitions), numbers, score, self._sums(score), progress)
 
     def _step(self, before: Progress, transition: Transition) -> tuple[Progress, tuple[Array, Array]]:
