@@ -65,6 +65,31 @@ def test_random_features_become_two_thirds_as_many_landmarks() -> None:
     assert BOTH.for_least_squares() is BOTH
 
 
+@pytest.mark.parametrize("radius", [1.9, 5.0])
+def test_further_landmarks_add_features_to_the_stored_transitions(radius: float) -> None:
+    random, encoding = np.random.default_rng(6), Landmarks(BOTH, 90, 0.2)
+    points = np.r_[[[-2, -2], [2, 2]], random.uniform(-0.2, 0.2, (40, 2)), random.uniform(-radius, radius, (40, 2))]
+    observe = jax.jit(encoding.observe)
+    before = observe(encoding.init(jax.random.key(0)), jnp.asarray(points[:10], jnp.float32))
+    after = observe(before, jnp.asarray(points, jnp.float32))
+    grew = bool(before.version != after.version)
+    assert grew == (radius > 2)  # beyond the bounds, all features change
+    assert int(before.used) > 2 and (grew or int(before.used) + 3 < int(after.used) < 90)
+    first = encoding.first_changed(before, after)
+    assert int(first) == (0 if grew else int(before.used)) and int(encoding.first_changed(after, after)) >= after.used
+    count = 700  # two blocks
+    here, there = (jnp.asarray(random.uniform(-2, 2, (count, 2)), jnp.float32) for _ in range(2))
+    action, ends = jnp.asarray(random.integers(3, size=count), jnp.int32), jnp.zeros(count, bool)
+    fresh = Transition(here, action, here[:, 0], ends, there, jnp.full(count, POLICY_CHOICE, jnp.int32))
+    stored = Transitions.none(1024, 2, 90, 3).added(encoding, before, fresh)
+    encoded = jax.jit(lambda stored: stored.encoded(encoding, after, first))(stored)
+    of_each = jax.jit(jax.vmap(encoding.features, in_axes=(None, 0)))
+    for found, observations in ((encoded.rows.features, here), (encoded.rows.next_features, there)):
+        np.testing.assert_allclose(found[:count], of_each(after, observations), atol=2e-4)
+    expected = [np.asarray(of_each(after, here[action == each]), float) for each in range(3)]
+    np.testing.assert_allclose(encoded.gram, [each.T @ each for each in expected], atol=1e-2)
+
+
 def stored(count: int) -> Transitions:
     random = np.random.default_rng(3)
     none = Transitions.none(512, 2, 4, 2)

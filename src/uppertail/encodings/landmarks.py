@@ -82,9 +82,7 @@ class Landmarks(Encoding):
         beyond = (bounds.low < encoder.bounds.low) | (bounds.high > encoder.bounds.high)
         grew = jnp.any(beyond & ~self.vector.bounded)
         places = self._chosen_again(encoder._replace(bounds=bounds), grew & (encoder.used > 0))
-        places = jax.lax.fori_loop(
-            0, observations.shape[0], lambda row, places: self._with(places, observations[row]), places
-        )
+        places = self._with_all(places, observations)
         full = places.used == self.most
         coarser = places._replace(length_scale=places.length_scale * jnp.where(full, COARSER, 1.0))
         return self._chosen_again(coarser, full)
@@ -97,6 +95,17 @@ class Landmarks(Encoding):
             jnp.where(exact.low < before.low, jnp.minimum(exact.low, before.low - more), before.low),
             jnp.where(exact.high > before.high, jnp.maximum(exact.high, before.high + more), before.high),
         )
+
+    def _with_all(self, before: Places, observations: Float[Array, "batch entries"]) -> Places:
+        """The landmarks with those of the observations that they do not explain; usually they explain all."""
+
+        def with_next(carry: tuple[Places, Bool[Array, " batch"]]) -> tuple[Places, Bool[Array, " batch"]]:
+            row = jnp.argmax(carry[1])
+            return self._with(carry[0], observations[row]), carry[1].at[row].set(False)
+
+        features = jax.vmap(self.features, in_axes=(None, 0))(before, observations)
+        waiting = 1.0 - jnp.sum(jnp.square(features), axis=1) > UNEXPLAINED
+        return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), with_next, (before, waiting))[0]
 
     def _with(self, places: Places, observation: Float[Array, " entries"]) -> Places:
         """The landmarks with this observation among them, if they do not explain it and there is room."""
@@ -123,11 +132,38 @@ class Landmarks(Encoding):
 
     def features(self, encoder: Places, observation: Float[Array, " entries"]) -> Float[Array, " features"]:
         """The inverse Cholesky factor times the kernel of the observation and each landmark."""
-        scaled = jax.vmap(self.vector.scaled, in_axes=(None, 0))(encoder.bounds, encoder.points)
+        return encoder.inverse @ self._kernel(encoder, encoder.points, observation)
+
+    def project(
+        self, encoder: Places, weight: Float[Array, "features outputs"], observation: Float[Array, " entries"]
+    ) -> Float[Array, " outputs"]:
+        """In this order, the larger product is the same for all observations, so a rollout computes it once."""
+        return self._kernel(encoder, encoder.points, observation) @ (encoder.inverse.T @ weight)
+
+    def _kernel(
+        self, encoder: Places, points: Float[Array, "points entries"], observation: Float[Array, " entries"]
+    ) -> Float[Array, " points"]:
+        """The kernel of the observation and each of these points; the narrow parts are powers of the widest."""
+        scaled = jax.vmap(self.vector.scaled, in_axes=(None, 0))(encoder.bounds, points)
         difference = scaled - self.vector.scaled(encoder.bounds, observation)[None]
         distance = jnp.sum(jnp.square(difference), axis=1) / self.vector.kept.size / jnp.square(encoder.length_scale)
-        kernel = sum((jnp.exp(-distance / (2 * scale**2)) for scale in SCALES), jnp.zeros(self.most)) / len(SCALES)
-        return encoder.inverse @ kernel
+        widest = jnp.exp(-distance / (2 * max(SCALES) ** 2))
+        return jnp.mean(jnp.stack([widest ** round((max(SCALES) / scale) ** 2) for scale in SCALES]), axis=0)
+
+    def first_changed(self, before: Places, after: Places) -> Int[Array, ""]:
+        return jnp.where(before.version == after.version, before.used, 0)
+
+    def feature(
+        self,
+        encoder: Places,
+        place: Int[Array, ""],
+        observations: Float[Array, "rows entries"],
+        features: Float[Array, "rows features"],
+    ) -> Float[Array, " rows"]:
+        """A row of the Cholesky factorization: the kernel of the landmark that those before it leave unexplained."""
+        point = encoder.points[place]
+        earlier = jnp.where(jnp.arange(self.most) < place, self.features(encoder, point), 0.0)
+        return (self._kernel(encoder, observations, point) - features @ earlier) * encoder.inverse[place, place]
 
     def seen_bounds(self, encoder: Places) -> tuple[Array, Array]:
         return self.vector.seen_bounds(encoder.bounds)

@@ -82,10 +82,10 @@ class FeatureLearner(Regression):
         solve_key, thin_key = jax.random.split(key)
         encoding, before, memory = self.agent.encoding, state.network.encoder, state.memory
         network = state.network.observe(fresh.observation).observe(fresh.next_observation)
-        same = jax.tree.map(lambda old, new: jnp.all(old == new), before, network.encoder)
         transitions = self.with_room(thin_key, memory.transitions, fresh.action.shape[0])
-        changed = ~jnp.all(jnp.array(jax.tree.leaves(same))) | (transitions.size < memory.transitions.size)
-        transitions = transitions.added(encoding, network.encoder, fresh).encoded(encoding, network.encoder, changed)
+        is_thinner = transitions.size < memory.transitions.size
+        first = jnp.where(is_thinner, 0, encoding.first_changed(before, network.encoder))
+        transitions = transitions.added(encoding, network.encoder, fresh).encoded(encoding, network.encoder, first)
         total = memory.total + fresh.action.shape[0]
         many = (total - memory.solved).astype(jnp.float32) >= SOLVE_AFTER * total.astype(jnp.float32)
         is_new = encoding.version(before) != encoding.version(network.encoder)

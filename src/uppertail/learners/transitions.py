@@ -78,8 +78,13 @@ class Transitions(NamedTuple):
         gram = self.gram + gram_of(features, new.weight, fresh.action, self.gram.shape[0])
         return Transitions(rows, self.size + new.weight.shape[0], gram)
 
-    def encoded(self, encoding: Encoding, encoder: PyTree, changed: Bool[Array, ""]) -> "Transitions":
-        """The transitions with the features of an encoder that has changed; nothing is computed if it has not."""
+    def encoded(self, encoding: Encoding, encoder: PyTree, first: Int[Array, ""]) -> "Transitions":
+        """The transitions with the features of an encoder that has changed, from the first feature that has."""
+        whole = self._encoded_anew(encoding, encoder, first == 0)
+        return whole._extended(encoding, encoder, jnp.where(first == 0, encoding.num_features, first))
+
+    def _encoded_anew(self, encoding: Encoding, encoder: PyTree, changed: Bool[Array, ""]) -> "Transitions":
+        """All features computed again; nothing is computed if they have not changed."""
         of_each = jax.vmap(encoding.features, in_axes=(None, 0))
 
         def encode(number: Int[Array, ""], carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -93,6 +98,30 @@ class Transitions(NamedTuple):
         carry = (self.rows.features, self.rows.next_features, jnp.where(changed, 0.0, self.gram))
         features, next_features, gram = jax.lax.fori_loop(0, jnp.where(changed, self.blocks, 0), encode, carry)
         return self._replace(rows=self.rows._replace(features=features, next_features=next_features), gram=gram)
+
+    def _extended(self, encoding: Encoding, encoder: PyTree, first: Int[Array, ""]) -> "Transitions":
+        """The features from `first` on computed, one after another; those before it stay."""
+        rows = self.rows
+        weight = jax.nn.one_hot(rows.action, self.gram.shape[0], axis=0) * rows.weight[None]
+
+        def with_feature(place: Int[Array, ""], observations: Array, features: Array) -> Array:
+            def of_block(number: Int[Array, ""], features: Array) -> Array:
+                both = observations, features
+                block = [jax.lax.dynamic_slice_in_dim(each, number * BLOCK, BLOCK) for each in both]
+                column = encoding.feature(encoder, place, *block)
+                return jax.lax.dynamic_update_slice(features, column[:, None], (number * BLOCK, place))
+
+            return jax.lax.fori_loop(0, self.blocks, of_block, features)
+
+        def extend(place: Int[Array, ""], carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            features = with_feature(place, rows.observation, carry[0])
+            next_features = with_feature(place, rows.next_observation, carry[1])
+            products = (weight * features[None, :, place]) @ features
+            return features, next_features, carry[2].at[:, place].set(products).at[:, :, place].set(products)
+
+        carry = (rows.features, rows.next_features, self.gram)
+        features, next_features, gram = jax.lax.fori_loop(first, encoding.used(encoder), extend, carry)
+        return self._replace(rows=rows._replace(features=features, next_features=next_features), gram=gram)
 
     def thinned(self, key: PRNGKeyArray, prior_count: Float[Array, ""]) -> "Transitions":
         """About half of the transitions, drawn by how much each determines; those that are left count for the others.
