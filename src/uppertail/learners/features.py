@@ -36,7 +36,7 @@ class Solution(NamedTuple):
 class Sums(NamedTuple):
     """What the targets of all transitions add up to."""
 
-    features: Float[Array, "features outputs_of_actions"]  # of weight * phi (y - y0), y0 the start
+    features: Float[Array, "outputs_of_actions features"]  # of weight * (y - y0) phi', y0 the start: fastest so
     squares: Float[Array, ""]  # of weight * (y - y0)^2 of the first coordinate
     low: Float[Array, " outputs"]  # as in `Solution`
     high: Float[Array, " outputs"]
@@ -162,7 +162,7 @@ class FeatureLearner(Regression):
 
         def once(before: Solution) -> Solution:
             found = self.sums(key, before, transitions)
-            sums = jnp.moveaxis(found.features.reshape(before.weights.shape[1], len(gram), -1), 1, 0)
+            sums = jnp.moveaxis(found.features.reshape(len(gram), -1, before.weights.shape[1]), 2, 1)
             weights = jax.lax.map(of_action, (factors, sums))
             fit = weights[..., 0]
             explained = 2 * jnp.sum(fit * sums[..., 0]) - jnp.einsum("af,afg,ag->", fit, gram, fit)
@@ -193,11 +193,11 @@ class FeatureLearner(Regression):
             spread = (one_hot[:, :, None] * deviations[:, None, :]).reshape(-1, actions * outputs)
             there = jnp.where(block.weight[:, None] > 0, targets, start[None])
             return Sums(
-                sums.features + block.features.T @ spread,
+                sums.features + spread.T @ block.features,
                 sums.squares + jnp.sum(block.weight * deviations[:, 0] ** 2),
                 jnp.minimum(sums.low, jnp.min(there, axis=0)),
                 jnp.maximum(sums.high, jnp.max(there, axis=0)),
             )
 
-        nothing = Sums(jnp.zeros((count, actions * outputs)), jnp.zeros(()), start, start)
+        nothing = Sums(jnp.zeros((actions * outputs, count)), jnp.zeros(()), start, start)
         return jax.lax.fori_loop(0, transitions.blocks, add, nothing)
