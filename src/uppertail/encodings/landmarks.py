@@ -134,12 +134,6 @@ class Landmarks(Encoding):
         """The inverse Cholesky factor times the kernel of the observation and each landmark."""
         return encoder.inverse @ self._kernel(encoder, encoder.points, observation)
 
-    def project(
-        self, encoder: Places, weight: Float[Array, "features outputs"], observation: Float[Array, " entries"]
-    ) -> Float[Array, " outputs"]:
-        """In this order, the larger product is the same for all observations, so a rollout computes it once."""
-        return self._kernel(encoder, encoder.points, observation) @ (encoder.inverse.T @ weight)
-
     def _kernel(
         self, encoder: Places, points: Float[Array, "points entries"], observation: Float[Array, " entries"]
     ) -> Float[Array, " points"]:

@@ -66,9 +66,8 @@ class FeatureReturns(LinearReturns):
     gram: Float[Array, "actions features features"]
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
-        actions, count, outputs = self.weights.shape
-        flat = jnp.moveaxis(self.weights, 0, 1).reshape(count, actions * outputs)
-        return self.start[None] + self.encoding.project(self.encoder, flat, observation).reshape(actions, outputs)
+        features = self.encoding.features(self.encoder, observation)
+        return self.start[None] + jnp.einsum("f,afo->ao", features, self.weights)
 
     def evidence(self, observation: Array) -> Float[Array, " actions"]:
         features = self.encoding.features(self.encoder, observation)
