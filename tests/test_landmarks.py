@@ -9,7 +9,7 @@ import pytest
 
 import uppertail as ut
 from uppertail.agent import Agent
-from uppertail.encodings import RandomFeatures, Vector
+from uppertail.encodings import Encoding, RandomFeatures, Vector
 from uppertail.encodings.landmarks import GROWTH, SCALES, UNEXPLAINED, Landmarks, Places
 from uppertail.errors import InputError
 from uppertail.learners.transitions import Transitions, gram_of
@@ -65,9 +65,13 @@ def test_random_features_become_two_thirds_as_many_landmarks() -> None:
     assert BOTH.for_least_squares() is BOTH
 
 
-@pytest.mark.parametrize("radius", [1.9, 5.0])
-def test_further_landmarks_add_features_to_the_stored_transitions(radius: float) -> None:
-    random, encoding = np.random.default_rng(6), Landmarks(BOTH, 90, 0.2)
+class ComputedAnew(Landmarks):
+    feature = Encoding.feature
+
+
+@pytest.mark.parametrize(("kind", "radius"), [(Landmarks, 1.9), (Landmarks, 5.0), (ComputedAnew, 1.9)])
+def test_further_landmarks_add_features_to_the_stored_transitions(kind: type[Landmarks], radius: float) -> None:
+    random, encoding = np.random.default_rng(6), kind(BOTH, 90, 0.2)
     points = np.r_[[[-2, -2], [2, 2]], random.uniform(-0.2, 0.2, (40, 2)), random.uniform(-radius, radius, (40, 2))]
     observe = jax.jit(encoding.observe)
     before = observe(encoding.init(jax.random.key(0)), jnp.asarray(points[:10], jnp.float32))
