@@ -89,7 +89,7 @@ def test_further_landmarks_add_features_to_the_stored_transitions(kind: type[Lan
     encoded = jax.jit(lambda stored: stored.encoded(encoding, after, first))(stored)
     of_each = jax.jit(jax.vmap(encoding.features, in_axes=(None, 0)))
     for found, observations in ((encoded.rows.features, here), (encoded.rows.next_features, there)):
-        np.testing.assert_allclose(found[:count], of_each(after, observations), atol=2e-4)
+        np.testing.assert_allclose(found[:count], of_each(after, observations), atol=2e-5)
     expected = [np.asarray(of_each(after, here[action == each]), float) for each in range(3)]
     np.testing.assert_allclose(encoded.gram, [each.T @ each for each in expected], atol=1e-2)
 

@@ -132,32 +132,24 @@ class Landmarks(Encoding):
 
     def features(self, encoder: Places, observation: Float[Array, " entries"]) -> Float[Array, " features"]:
         """The inverse Cholesky factor times the kernel of the observation and each landmark."""
-        return encoder.inverse @ self._kernel(encoder, encoder.points, observation)
+        return encoder.inverse @ self._kernel(encoder, observation)
 
-    def _kernel(
-        self, encoder: Places, points: Float[Array, "points entries"], observation: Float[Array, " entries"]
-    ) -> Float[Array, " points"]:
-        """The kernel of the observation and each of these points; the narrow parts are powers of the widest."""
-        scaled = jax.vmap(self.vector.scaled, in_axes=(None, 0))(encoder.bounds, points)
-        difference = scaled - self.vector.scaled(encoder.bounds, observation)[None]
-        distance = jnp.sum(jnp.square(difference), axis=1) / self.vector.kept.size / jnp.square(encoder.length_scale)
-        widest = jnp.exp(-distance / (2 * max(SCALES) ** 2))
-        return jnp.mean(jnp.stack([widest ** round((max(SCALES) / scale) ** 2) for scale in SCALES]), axis=0)
+    def feature(
+        self, encoder: Places, place: Int[Array, ""], observation: Float[Array, " entries"]
+    ) -> Float[Array, ""]:
+        return encoder.inverse[place] @ self._kernel(encoder, observation)
 
     def first_changed(self, before: Places, after: Places) -> Int[Array, ""]:
         return jnp.where(before.version == after.version, before.used, 0)
 
-    def feature(
-        self,
-        encoder: Places,
-        place: Int[Array, ""],
-        observations: Float[Array, "rows entries"],
-        features: Float[Array, "rows features"],
-    ) -> Float[Array, " rows"]:
-        """A row of the Cholesky factorization: the kernel of the landmark that those before it leave unexplained."""
-        point = encoder.points[place]
-        earlier = jnp.where(jnp.arange(self.most) < place, self.features(encoder, point), 0.0)
-        return (self._kernel(encoder, observations, point) - features @ earlier) * encoder.inverse[place, place]
+    def _kernel(self, encoder: Places, observation: Float[Array, " entries"]) -> Float[Array, " features"]:
+        """Squared distances by a product of matrices: many observations take a fifth of the time."""
+        landmarks = jax.vmap(self.vector.scaled, in_axes=(None, 0))(encoder.bounds, encoder.points)
+        here = self.vector.scaled(encoder.bounds, observation)
+        products = jnp.matmul(landmarks, here, precision="highest")
+        square = jnp.sum(jnp.square(landmarks), axis=1) - 2 * products + jnp.sum(jnp.square(here))
+        distance = jnp.maximum(square, 0.0) / self.vector.kept.size / jnp.square(encoder.length_scale)
+        return sum((jnp.exp(-distance / (2 * scale**2)) for scale in SCALES), jnp.zeros(self.most)) / len(SCALES)
 
     def seen_bounds(self, encoder: Places) -> tuple[Array, Array]:
         return self.vector.seen_bounds(encoder.bounds)

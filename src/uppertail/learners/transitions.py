@@ -79,9 +79,9 @@ class Transitions(NamedTuple):
         return Transitions(rows, self.size + new.weight.shape[0], gram)
 
     def encoded(self, encoding: Encoding, encoder: PyTree, first: Int[Array, ""]) -> "Transitions":
-        """The transitions with the features of an encoder that has changed, from the first feature that has."""
-        whole = self._encoded_anew(encoding, encoder, first == 0)
-        return whole._extended(encoding, encoder, jnp.where(first == 0, encoding.num_features, first))
+        """The transitions by an encoder whose features before `first` are those of the encoder before."""
+        computed_anew = self._encoded_anew(encoding, encoder, first == 0)
+        return computed_anew._extended(encoding, encoder, jnp.where(first == 0, encoding.num_features, first))
 
     def _encoded_anew(self, encoding: Encoding, encoder: PyTree, changed: Bool[Array, ""]) -> "Transitions":
         """All features computed again; nothing is computed if they have not changed."""
@@ -89,47 +89,47 @@ class Transitions(NamedTuple):
 
         def encode(number: Int[Array, ""], carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             features, next_features, gram = carry
-            block, first = self.block(number), number * BLOCK
+            block, row = self.block(number), number * BLOCK
             here, after = of_each(encoder, block.observation), of_each(encoder, block.next_observation)
             gram = gram + gram_of(here, block.weight, block.action, gram.shape[0])
-            features = jax.lax.dynamic_update_slice_in_dim(features, here, first, 0)
-            return features, jax.lax.dynamic_update_slice_in_dim(next_features, after, first, 0), gram
+            features = jax.lax.dynamic_update_slice_in_dim(features, here, row, 0)
+            return features, jax.lax.dynamic_update_slice_in_dim(next_features, after, row, 0), gram
 
         carry = (self.rows.features, self.rows.next_features, jnp.where(changed, 0.0, self.gram))
         features, next_features, gram = jax.lax.fori_loop(0, jnp.where(changed, self.blocks, 0), encode, carry)
         return self._replace(rows=self.rows._replace(features=features, next_features=next_features), gram=gram)
 
     def _extended(self, encoding: Encoding, encoder: PyTree, first: Int[Array, ""]) -> "Transitions":
-        """The features from `first` on computed, one after another; those before it stay."""
-        rows = self.rows
-        weight = jax.nn.one_hot(rows.action, self.gram.shape[0], axis=0) * rows.weight[None]
+        """The features from `first` on computed, one after another, with their rows and columns of `gram`."""
+        of_each, actions = jax.vmap(encoding.feature, in_axes=(None, None, 0)), self.gram.shape[0]
 
-        def with_feature(place: Int[Array, ""], observations: Array, features: Array) -> Array:
-            def of_block(number: Int[Array, ""], features: Array) -> Array:
-                both = observations, features
-                block = [jax.lax.dynamic_slice_in_dim(each, number * BLOCK, BLOCK) for each in both]
-                column = encoding.feature(encoder, place, *block)
-                return jax.lax.dynamic_update_slice(features, column[:, None], (number * BLOCK, place))
+        def extend(place: Int[Array, ""], before: Transitions) -> Transitions:
+            def encode(number: Int[Array, ""], carry: tuple[Transitions, Array]) -> tuple[Transitions, Array]:
+                (rows, size, gram), products = carry
+                block, row = carry[0].block(number), number * BLOCK
+                here = of_each(encoder, place, block.observation)
+                after = of_each(encoder, place, block.next_observation)
+                features = jax.lax.dynamic_update_slice(block.features, here[:, None], (0, place))
+                weight = jax.nn.one_hot(block.action, actions, axis=0) * (block.weight * here)[None]
+                rows = rows._replace(
+                    features=jax.lax.dynamic_update_slice_in_dim(rows.features, features, row, 0),
+                    next_features=jax.lax.dynamic_update_slice(rows.next_features, after[:, None], (row, place)),
+                )
+                return Transitions(rows, size, gram), products + weight @ features
 
-            return jax.lax.fori_loop(0, self.blocks, of_block, features)
+            nothing = jnp.zeros(before.gram.shape[:2])
+            after, products = jax.lax.fori_loop(0, before.blocks, encode, (before, nothing))
+            return after._replace(gram=after.gram.at[:, place].set(products).at[:, :, place].set(products))
 
-        def extend(place: Int[Array, ""], carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            features = with_feature(place, rows.observation, carry[0])
-            next_features = with_feature(place, rows.next_observation, carry[1])
-            products = (weight * features[None, :, place]) @ features
-            return features, next_features, carry[2].at[:, place].set(products).at[:, :, place].set(products)
-
-        carry = (rows.features, rows.next_features, self.gram)
-        features, next_features, gram = jax.lax.fori_loop(first, encoding.used(encoder), extend, carry)
-        return self._replace(rows=rows._replace(features=features, next_features=next_features), gram=gram)
+        return jax.lax.fori_loop(first, encoding.used(encoder), extend, self)
 
     def thinned(self, key: PRNGKeyArray, prior_count: Float[Array, ""]) -> "Transitions":
         """About half of the transitions, drawn by how much each determines; those that are left count for the others.
 
         A transition's leverage, weight * phi' A^-1 phi, is its share in its own prediction. Each is kept with a
         probability in proportion to it, at most 1, and its weight is divided by that probability, so that the
-        statistics of the regression stay the same on average (Cohen, Musco and Pachocki 2016). `encoded` has to compute
-        `gram` again.
+        statistics of the regression stay the same on average (Cohen, Musco and Pachocki 2016). `gram` is 0 until
+        `encoded` computes all features again.
         """
         rows, eye, most = self.rows, jnp.eye(self.gram.shape[1]), self.rows.weight.shape[0]
         known = jax.lax.map(lambda gram: jnp.linalg.inv(gram + prior_count * eye), self.gram)
