@@ -143,7 +143,7 @@ class Landmarks(Encoding):
         return jnp.where(before.version == after.version, before.used, 0)
 
     def _kernel(self, encoder: Places, observation: Float[Array, " entries"]) -> Float[Array, " features"]:
-        """Squared distances by a product of matrices: many observations take a fifth of the time."""
+        """The kernel of the observation and each landmark. With |x - y|^2 = |x|^2 - 2 x y + |y|^2, batches are fast."""
         landmarks = jax.vmap(self.vector.scaled, in_axes=(None, 0))(encoder.bounds, encoder.points)
         here = self.vector.scaled(encoder.bounds, observation)
         products = jnp.matmul(landmarks, here, precision="highest")

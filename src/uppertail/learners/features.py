@@ -34,9 +34,9 @@ class Solution(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the targets of all transitions add up to."""
+    """What the targets of all transitions add up to. XLA multiplies fastest where a product has few rows."""
 
-    features: Float[Array, "outputs_of_actions features"]  # of weight * (y - y0) phi', y0 the start: fastest so
+    features: Float[Array, "outputs_of_actions features"]  # of weight * (y - y0) phi', y0 the start
     squares: Float[Array, ""]  # of weight * (y - y0)^2 of the first coordinate
     low: Float[Array, " outputs"]  # as in `Solution`
     high: Float[Array, " outputs"]
