@@ -41,7 +41,8 @@ def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
     opened.require_finite(slice(None))
     run, header = opened.run, opened.file.header
     played = run.driver.play(opened.networks, opened.policy, episodes)
-    returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, played.lengths))
+    steps = run.builder.repeats * played.lengths
+    returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, steps))
     success = run.builder.success_return if math.isfinite(run.builder.success_return) else None
     rates = None if success is None else (played.returns >= success).mean(axis=1)
     mean, low, high = mean_interval(returns.tolist())
@@ -61,7 +62,7 @@ def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
                 "mean_length": float(lengths[row]),
                 "success_rate": None if rates is None else float(rates[row]),
                 "returns": played.returns[row].tolist(),
-                "lengths": played.lengths[row].tolist(),
+                "lengths": steps[row].tolist(),
             }
             for row in range(len(returns))
         ],

@@ -138,6 +138,8 @@ def train(
     env, label = run.builder.label, f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
     for note in run.notes:
         complain(note)
+    if run.builder.repeats > 1 and not quiet:
+        print(f"Each action is taken for {run.builder.repeats} steps of {env} (--env.action_repeat).", file=sys.stderr)
     if isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on:
         complain(f"{env} declares no time limit: if it never ends an episode by itself, set --env.max_episode_steps N.")
     log = JSONL(folder / records.LOG)

@@ -108,7 +108,7 @@ def watch(
             ret, length = ret + reward, length + 1
             ended = ended or length == EVALUATION_STEPS
             show(environment.frame(), ended)
-        yield ret, length
+        yield ret, length * run.builder.repeats
 
 
 class Animation:

@@ -124,6 +124,16 @@ class EnvironmentBuilder(abc.ABC):
         return None
 
     @property
+    def repeats(self) -> int:
+        """For how many steps of the environment an action is taken, which are one step of a run."""
+        return 1
+
+    @property
+    def can_repeat(self) -> bool:
+        """Whether its actions can be taken several times."""
+        return True
+
+    @property
     def rows(self) -> int:
         """How many rows of equal length a picture of its states has; 1: they lie in a line."""
         return 1
@@ -140,7 +150,7 @@ class EnvironmentBuilder(abc.ABC):
 
     @abc.abstractmethod
     def build(self, key: PRNGKeyArray) -> Environment:
-        """The environment of one seed, its random parts drawn from `key`."""
+        """The environment of one seed, its random parts drawn from `key`; each of its steps takes an action once."""
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> WatchedEnvironment:
         """The environment, to be watched in `pictures`, or else in a window or as texts, by default at its own speed.
@@ -183,10 +193,16 @@ class VectorBuilder(EnvironmentBuilder, VectorSettings):
             raise InputError(f"values is {self.values}: use 2 or more, at most {MOST_VALUES}.")
         if not 2 <= self.hash_size <= MOST_PLACES:
             raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, at most 2^30.")
+        if self.action_repeat is not None and self.action_repeat < 1:
+            raise InputError(f"action_repeat is {self.action_repeat}: use 1 or more, or leave it out.")
 
     @property
     def preferences(self) -> Preferences:
         return Preferences(vectors=self)
+
+    @property
+    def repeats(self) -> int:
+        return self.action_repeat or 1
 
 
 def discounted_steps(steps: float, discount: float) -> float:

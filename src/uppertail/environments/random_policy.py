@@ -1,4 +1,4 @@
-"""What a random policy finds out before a run: the range of returns, and which numbers of a vector count."""
+"""What a random policy finds out before a run: the range of returns, and how the numbers of a vector enter it."""
 
 import dataclasses
 import functools
@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from uppertail.environments.base import Environment, EnvironmentBuilder, VectorBuilder, discounted_steps
 from uppertail.environments.gymnasium.vector import step_host
 from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, begin_host
+from uppertail.environments.repeated import build_repeated
 from uppertail.types import PyTree, ReturnRange
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000  # measuring returns ends after so many episodes or steps
@@ -26,6 +27,8 @@ LEAST_FREE, LARGEST_ERROR = 50, 0.35  # transitions of each action that its regr
 SIGNIFICANT = 3.0  # standard deviations above the mean of a chi-squared sum
 SHOWN = 8  # numbers that a note names
 REPEATED = 0.5  # share of the later observations that must have come before
+
+MOVED, MOST_REPEATED = 0.9, 8  # standard deviations by which an action may change the numbers; its most steps
 
 
 class Steps(NamedTuple):
@@ -63,20 +66,24 @@ def choose_features(
     """The builder of an environment that shows numbers, with what the user left open of how they enter, and a note.
 
     Numbers that tell nothing of what follows are left out. If the others repeat exactly, each vector of them is a
-    state. `before` has the settings of an earlier run of the same environment, which are used again.
+    state; else each action is taken for as many steps as it needs to make a difference. `before` has the settings of
+    an earlier run of the same environment, which are used again.
     EnvironmentFailedError if an environment fails.
     """
     if builder.left_out is not None or builder.radius is not None:
         return builder, None
     if before:
         left_out = before["left_out"] and tuple(before["left_out"])
-        return dataclasses.replace(builder, left_out=left_out, features=before["features"]), None
+        chosen = {"features": before["features"], "action_repeat": before.get("action_repeat")}
+        return dataclasses.replace(builder, left_out=left_out, **chosen), None
     steps = _steps(builder, TRIED_STEPS, "stepped by a random policy (--env.left_out '[]' avoids this),")
     left_out = tuple(irrelevant_numbers(steps).tolist())
-    features = builder.features
+    features, repeats = builder.features, builder.action_repeat
     if features == "auto" and repeat(np.delete(np.asarray(steps.observation), left_out, axis=1)):
         features = "hashed"
-    builder = dataclasses.replace(builder, left_out=left_out or None, features=features)
+    if repeats is None and features in ("auto", "random") and builder.can_repeat:
+        repeats = steps_of_an_action(steps, left_out)
+    builder = dataclasses.replace(builder, left_out=left_out or None, features=features, action_repeat=repeats)
     if not left_out:
         return builder, None
     which = ", ".join(map(str, left_out[:SHOWN])) + ", ..." * (len(left_out) > SHOWN)
@@ -129,6 +136,23 @@ def repeat(observations: Float[np.ndarray, "steps numbers"]) -> bool:
     return bool(np.mean([row.tobytes() in before for row in later]) >= REPEATED)
 
 
+def steps_of_an_action(steps: Steps, left_out: tuple[int, ...]) -> int:
+    """How many steps change the numbers that count by about `MOVED` standard deviations, at most `MOST_REPEATED`.
+
+    If steps change little, the actions of one state differ by less than the error of a fit, and values have to pass
+    through many states. A number's change is its root mean square, and that of the observation the mean of all.
+    """
+    here, after = (
+        np.delete(np.asarray(each, np.float64), left_out, axis=1)
+        for each in (steps.observation, steps.next_observation)
+    )
+    spread = here.std(axis=0)
+    varies = spread > 0
+    change = np.sqrt(np.mean((after - here)[:, varies] ** 2, axis=0)) / spread[varies]
+    share = change.mean() if varies.any() else math.inf
+    return int(np.clip(np.rint(MOVED / max(share, MOVED / MOST_REPEATED)), 1, MOST_REPEATED))
+
+
 def _steps(builder: EnvironmentBuilder, least: int, moment: str) -> Steps:
     """Enough steps to measure returns by, and at least as many as asked for; in compiled environments always 5,000.
 
@@ -170,7 +194,7 @@ def _host_steps(builder: Any, least: int, moment: str) -> Steps:
 def _compiled_steps(builder: EnvironmentBuilder, least: int, moment: str) -> Steps:
     """Steps in a compiled environment."""
     key = jax.random.key(0)
-    walked = _walk(builder.build(key), key, jax.random.split(key, MEASURED_STEPS), bool(least))
+    walked = _walk(build_repeated(builder, key), key, jax.random.split(key, MEASURED_STEPS), bool(least))
     steps = jax.tree.map(np.asarray, walked)
     if not (finite := np.isfinite(steps.reward)).all():
         where = f"The environment, while {moment}"

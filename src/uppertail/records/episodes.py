@@ -44,13 +44,17 @@ class Episodes:
         returns: Float[np.ndarray, " steps"],
         lengths: Int[np.ndarray, " steps"],
         first_step: int,
+        repeats: int = 1,
     ) -> "Episodes":
-        """These episodes and those that ended in a block of steps, whose first was step `first_step` of the run."""
+        """These episodes and those that ended in a block of actions, each of which is taken for `repeats` steps.
+
+        The first action ended with step `first_step` of the run; lengths are in actions.
+        """
         at = np.flatnonzero(ended)
         return Episodes(
             np.concatenate([self.returns, returns[at]]),
-            np.concatenate([self.lengths, lengths[at].astype(np.int64)]),
-            np.concatenate([self.end_steps, at + first_step]),
+            np.concatenate([self.lengths, repeats * lengths[at].astype(np.int64)]),
+            np.concatenate([self.end_steps, first_step + repeats * at]),
         )
 
     def until(self, episodes: int, steps: int | None) -> "Episodes":

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from uppertail.environments import Environment, EnvironmentBuilder, require_tables_fit
+from uppertail.environments import Environment, EnvironmentBuilder, build_repeated, require_tables_fit
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
@@ -211,7 +211,7 @@ class CompiledDriver(Driver):
 
 
 def _build(builder: EnvironmentBuilder, key: PRNGKeyArray) -> Environment:
-    return builder.build(key)
+    return build_repeated(builder, key)
 
 
 def _first_observation(_: None, run_key: PRNGKeyArray, environment: Environment) -> Array:

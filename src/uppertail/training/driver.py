@@ -28,7 +28,7 @@ class Played(NamedTuple):
     """Episodes that were played with learned networks."""
 
     returns: Float[np.ndarray, "seeds episodes"]
-    lengths: Int[np.ndarray, "seeds episodes"]
+    lengths: Int[np.ndarray, "seeds episodes"]  # in actions
 
 
 class Driver(abc.ABC):

@@ -150,7 +150,7 @@ class HostDriver(Driver):
         steps = self.iteration * self.loop.rollout_steps
         self.memory: PyTree = episode.memory
         self.rollouts = [
-            Rollouts(host, seed, _rows(episode, row), int(ended[row]), steps)
+            Rollouts(host, seed, _rows(episode, row), int(ended[row]), steps, self.builder.repeats)
             for row, (host, seed) in enumerate(zip(self.hosts, self.seeds, strict=True))
         ]
         return self.groups.split(state._replace(episode=()))

@@ -101,9 +101,14 @@ class Stop:
 
 
 class Ledger:
-    """The host's account of a run, kept after each compiled chunk."""
+    """The host's account of a run, kept after each compiled chunk, in steps of the environment.
 
-    def __init__(self, settings: Settings, success_return: float, programs: Programs | None = None) -> None:
+    A step of a rollout is an action, which is taken for `repeats` steps; an episode can end before the last of them.
+    """
+
+    def __init__(
+        self, settings: Settings, success_return: float, programs: Programs | None = None, repeats: int = 1
+    ) -> None:
         if settings.until == "solved" and not math.isfinite(success_return):
             raise InputError(
                 "until is solved, but this environment defines no success return: use return=NUMBER, the mean "
@@ -111,7 +116,7 @@ class Ledger:
             )
         self.settings, self.success_return, self.programs = settings, success_return, programs or Programs()
         self.seen = [Episodes.none() for _ in range(settings.seeds)]
-        self.step = 0
+        self.step, self.repeats = 0, repeats
         self.diverged: dict[str, int] | None = None  # seed and environment step of the first loss that is not finite
         self.stopped: str | None = None
         self.failed: str | None = None
@@ -130,7 +135,7 @@ class Ledger:
     @property
     def iteration(self) -> int:
         """Rollouts of each seed until now."""
-        return self.step // self.settings.steps_per_rollout
+        return self.step // (self.repeats * self.settings.steps_per_rollout)
 
     @property
     def finished(self) -> Bool[np.ndarray, " seeds"]:
@@ -158,12 +163,12 @@ class Ledger:
         diverged = ~np.isfinite(np.asarray(metrics.loss)).all(axis=-1) & counted
         if diverged.any():
             iteration, row = np.argwhere(diverged.T)[0]  # the first one
-            at = self.step + int(iteration + 1) * self.settings.steps_per_rollout
+            at = self.step + int(iteration + 1) * self.repeats * self.settings.steps_per_rollout
             self.diverged = {"seed": self.settings.seed + int(row), "step": at}
         for row in np.flatnonzero(running):
             of_seed = ended[row].ravel(), returns[row].ravel(), lengths[row].ravel()
-            self.seen[row] = self.seen[row].extended(*of_seed, first_step=self.step + 1)
-        self.step += ended[0].size
+            self.seen[row] = self.seen[row].extended(*of_seed, self.step + self.repeats, self.repeats)
+        self.step += self.repeats * ended[0].size
         if self.settings.until is not None:
             goal, success = self.settings.until_return, self.success_return
             reached = (each.solved(success) if goal is None else each.reached(goal) for each in self.episodes)
@@ -190,7 +195,7 @@ class Ledger:
         of_each = ended.sum(axis=2)
         here = np.array([[seed.returns.size] for seed in self.episodes])
         before = here + np.cumsum(of_each, axis=1) - of_each
-        steps_before = self.step + steps * np.arange(iterations)
+        steps_before = self.step + self.repeats * steps * np.arange(iterations)
         return (before < settings.episodes) & (settings.steps is None or steps_before < settings.steps)
 
     def _progress(
@@ -219,7 +224,7 @@ class Ledger:
             start_std=_mean(at_start[1], running),
             compilations=self.programs.compilations,
             step=self.step,
-            chunk_steps=exploratory.shape[1] * exploratory.shape[2],
+            chunk_steps=self.repeats * exploratory.shape[1] * exploratory.shape[2],
         )
 
 

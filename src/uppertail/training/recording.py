@@ -146,9 +146,9 @@ class Recorder:
         self._probes = driver.groups.split((driver.environments if self._table else None, driver.first))
         self._due, self._taken = moments(), dict[int, dict[str, np.ndarray]]()
 
-    def use(self, loop: Loop, programs: Programs) -> None:
+    def use(self, loop: Loop, programs: Programs, repeats: int) -> None:
         """Takes the loop whose states are recorded, as many as there is room for; again if it is made anew."""
-        self.rollout_steps, members = loop.rollout_steps, loop.agent.members or 1
+        self.rollout_steps, members = repeats * loop.rollout_steps, loop.agent.members or 1
         most = max(1, NUMBERS // (MOMENTS * self.pairs * (members * loop.agent.family.num_outputs + 4)))
         states = loop.counted[0] if loop.counted else 1
         all_states = loop.counted is not None and states <= most

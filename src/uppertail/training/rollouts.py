@@ -36,11 +36,14 @@ class Rollouts:
     """The episodes in progress of one seed, and the transitions that have not been learned from yet.
 
     A step does as little as possible: transitions, returns and lengths are computed later, for many steps at once.
-    In each episode in progress the next action is already chosen; `episodes` ended and `steps` were made before.
+    In each episode in progress the next action is already chosen; `episodes` ended and `steps` were made before. In the
+    environment, each of these steps is `repeats`.
     """
 
-    def __init__(self, host: HostEnvironments, seed: int, episode: Episode, episodes: int, steps: int) -> None:
-        self.host, self.seed = host, seed
+    def __init__(
+        self, host: HostEnvironments, seed: int, episode: Episode, episodes: int, steps: int, repeats: int = 1
+    ) -> None:
+        self.host, self.seed, self.repeats = host, seed, repeats
         self.waiting = 0
         self._observation, self._action = np.asarray(episode.observation), np.asarray(episode.action)
         self._ret, self._length = np.asarray(episode.ret), np.asarray(episode.length)
@@ -107,7 +110,7 @@ class Rollouts:
 
     def _moment(self) -> str:
         self._settle()
-        episode, step = self._episodes + 1, self._steps + 1
+        episode, step = self._episodes + 1, self.repeats * self._steps + 1
         return f"The environment of seed {self.seed}, in episode {episode}, at environment step {step},"
 
 

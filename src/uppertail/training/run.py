@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -73,27 +74,37 @@ class Run:
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
         self.programs = Programs()
-        self.driver = driver_of(builder, self.keys, self.programs, seeds.tolist(), settings)
+        self.driver = self._opened(builder, settings)
         try:
+            found = self._choose(method, settings, before or {})
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
-            self._prepare(method, settings, before or {})
+            self._prepare(method, settings, before or {}, found)
         except InputError:
             self.driver.close()
             raise
 
-    def _prepare(self, method: Method, settings: Settings, before: Mapping[str, Any]) -> None:
-        """Chooses what is open, fits the distribution, and tells the driver what to do."""
-        driver, builder, found = self.driver, self.builder, None
+    def _choose(self, method: Method, settings: Settings, before: Mapping[str, Any]) -> str | None:
+        """Chooses what is open of how a vector enters, and opens the environments again if actions are repeated."""
+        builder, seen = self.builder, self.driver.observations
+        by_gradients = resolved(method, settings, seen.encoding(builder.preferences))[0].chosen_learner.uses_gradients
+        if not isinstance(builder, VectorBuilder) or not isinstance(seen, Numbers) or by_gradients:
+            return None
+        self.builder, found = choose_features(builder, before.get("environment"))
+        if self.builder.repeats != builder.repeats:
+            self.driver.close()
+            self.driver = self._opened(self.builder, settings)
+        return found
+
+    def _prepare(self, method: Method, settings: Settings, before: Mapping[str, Any], found: str | None) -> None:
+        """Fits the distribution, and tells the driver what to do."""
+        driver, builder = self.driver, self.builder
         encoding = driver.observations.encoding(builder.preferences)
-        by_gradients = resolved(method, settings, encoding)[0].chosen_learner.uses_gradients
-        if isinstance(builder, VectorBuilder) and isinstance(driver.observations, Numbers) and not by_gradients:
-            self.builder, found = choose_features(builder, before.get("environment"))
-            encoding = driver.observations.encoding(self.builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)
-        self.ledger = Ledger(self.settings, builder.success_return, self.programs)
+        self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats)
         measured = before.get("measured_returns")
-        self._fit(ReturnRange(*measured, known=False) if measured else returns_of(builder, driver, settings.discount))
+        discount = settings.discount**builder.repeats
+        self._fit(ReturnRange(*measured, known=False) if measured else returns_of(builder, driver, discount))
         self.notes = [*filter(None, [builder.note, found]), *sanity_warnings(self.method, self._encoding)]
         guessed = not self.returns.known and self.returns.low == self.returns.high
         driver.use(self.loop, self._refit if guessed else None)
@@ -101,14 +112,23 @@ class Run:
 
     def _fit(self, returns: ReturnRange) -> None:
         """Fits the distribution to the range of returns, and makes the loop."""
-        self.returns, settings, seen = returns, self.settings, self.driver.observations
+        self.returns, seen, repeats = returns, self.driver.observations, self.builder.repeats
+        most = None if self.settings.steps is None else math.ceil(self.settings.steps / repeats)
+        settings = dataclasses.replace(
+            self.settings, steps=most, discount=self.settings.discount**repeats
+        )  # of actions
         self.method = dataclasses.replace(self._asked_method, distribution=self._asked_method.distribution.fit(returns))
         learner = self.method.learns(self._encoding, settings)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
         self.loop = Loop(learner, settings.steps_per_rollout, settings.episodes, settings.steps, counted)
         self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
         if self.recorder:
-            self.recorder.use(self.loop, self.programs)
+            self.recorder.use(self.loop, self.programs, repeats)
+
+    def _opened(self, builder: EnvironmentBuilder, settings: Settings) -> Driver:
+        """The driver of the environments of all seeds."""
+        seeds = range(settings.seed, settings.seed + settings.seeds)
+        return driver_of(builder, self.keys, self.programs, [*seeds], settings)
 
     def _refit(self, low: float, high: float) -> Loop:
         """Fits the distribution to the first rewards that are not 0, if a random policy saw none.

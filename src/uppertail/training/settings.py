@@ -45,7 +45,7 @@ class Settings:
         until: end the run early, at the end of a chunk, once every seed is solved (`solved`), or has had a mean return
             of at least NUMBER over 50 episodes in a row (`return=NUMBER`); null: run to the limits.
         num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
-        discount: discount per step, in [0, 1].
+        discount: discount per environment step, in [0, 1].
         learning_rate: step size of Adam, above 0; null: 5e-4 for Imitation, 3e-4 for images, 1e-3 else.
         learning_rate_end: step size at the end of `steps`, to which it decays linearly; null: it is constant.
         gradient_clip: largest size of any one entry of the gradient, above 0.

@@ -78,20 +78,28 @@ class Adapter(Checked):
     environment that works alone might fail, or behave differently, beside others.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], limit: int | None, reading: Reading, example: np.ndarray) -> None:
-        """Adapts an environment, which is truncated after `limit` steps."""
+    def __init__(
+        self, env: gymnasium.Env[Any, Any], limit: int | None, reading: Reading, example: np.ndarray, repeats: int = 1
+    ) -> None:
+        """Adapts an environment, which is truncated after `limit` steps, and takes each action `repeats` times."""
         super().__init__(env if limit is None else TimeLimit(env, limit))
         kind = example.dtype
         bounds = (-np.inf, np.inf) if kind.kind == "f" else (np.iinfo(kind).min, np.iinfo(kind).max)
         self.array, self.observation_space = reading.array, spaces.Box(*bounds, example.shape, kind.type)
+        self.repeats = repeats
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         first, info = super().reset(**kwargs)
         return self.array(first), info
 
     def step(self, action: Any) -> Any:
-        after, reward, terminated, truncated, info = super().step(int(action))
-        return self.array(after), reward, terminated, truncated, info
+        after, total, terminated, truncated, info = super().step(int(action))
+        for _ in range(self.repeats - 1):
+            if terminated or truncated:
+                break
+            after, reward, terminated, truncated, info = super().step(int(action))
+            total += reward
+        return self.array(after), total, terminated, truncated, info
 
 
 def adapt_apart(make: Callable[[], Any], *arguments: Any) -> Adapter:

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -120,6 +121,8 @@ class GymnasiumBuilder(PackageBuilder):
             return "its episodes begin as reset_seed says"
         if seen.table is not None and self.encoding == "hashed":
             return "its observations are hashed"
+        if seen.table is not None and self.repeats > 1:
+            return "its actions are repeated"
         return seen.table_error
 
     @property
@@ -159,13 +162,18 @@ class GymnasiumBuilder(PackageBuilder):
         return self.interface.num_actions
 
     @property
+    def can_repeat(self) -> bool:
+        return self.inspected.is_single
+
+    @property
     def rows(self) -> int:
         return self.inspected.rows
 
     @property
     def time_limit(self) -> int | None:
-        """Steps after which an episode is truncated; None: not known."""
-        return self.inspected.time_limit
+        """Steps of a run after which an episode is truncated; None: not known."""
+        limit = self.inspected.time_limit
+        return None if limit is None else math.ceil(limit / self.repeats)
 
     @property
     def may_go_on(self) -> bool:
@@ -186,8 +194,12 @@ class GymnasiumBuilder(PackageBuilder):
         """
         seen, env, reset_seed = self.inspected, self.make(), self.seed_of_resets(seed)
         if isinstance(env, VectorEnv):
+            if self.repeats > 1:
+                raise InputError(
+                    f"action_repeat is {self.repeats}, but a vector environment is used as it is: repeat actions in it."
+                )
             return HostEnvironments(env, seen.interface, seed, reset_seed)
-        adapted = time_limit if seen.time_limit is None else None, seen.interface.reading, seen.example
+        adapted = time_limit if seen.time_limit is None else None, seen.interface.reading, seen.example, self.repeats
         if self.vectorization == "async" and num_envs > 1:
             close_quietly(env)
             apart = [functools.partial(adapt_apart, self.maker(), *adapted)] * num_envs

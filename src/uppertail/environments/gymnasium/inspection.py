@@ -27,6 +27,7 @@ class Inspected(NamedTuple):
     reward_threshold: float | None
     table: FiniteMDP | None  # what can be compiled in its place
     table_error: str | None  # why its table cannot
+    is_single: bool  # not a vector of several
     rows: int  # of a picture of its states
     left_out: tuple[str, ...]  # the names of constant texts
 
@@ -58,6 +59,7 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         _threshold(env),
         table,
         table_error,
+        alone,
         int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else getattr(bare, "nrow", 1),
         tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
     )

@@ -43,11 +43,13 @@ class Watched(WatchedEnvironment):
         self.mode = _mode(builder.label, modes, pictures)
         in_window = self.mode == WINDOW and WINDOW not in modes  # its pictures, in a window of Gymnasium's
         env: gymnasium.Env[Any, Any] = make(PICTURES if in_window else self.mode)
-        pace = frames_per_second or env.metadata.get("render_fps") or FRAMES_PER_SECOND
+        own_pace = env.metadata.get("render_fps") or FRAMES_PER_SECOND
+        pace = frames_per_second or max(1, round(own_pace / builder.repeats))
         self.frames_per_second = float(pace)
         env.unwrapped.metadata = {**env.metadata, "render_fps": pace}
         seen = builder.inspected
-        self.env = Adapter(HumanRendering(env) if in_window else env, None, seen.interface.reading, seen.example)
+        shown = HumanRendering(env) if in_window else env
+        self.env = Adapter(shown, None, seen.interface.reading, seen.example, builder.repeats)
 
     def reset(self, seed: int, episode: int) -> np.ndarray:
         """Resets as training's evaluation does, for the first episode of the environment of this number."""

@@ -15,6 +15,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from uppertail.encodings import ObservationSpace
 from uppertail.environments.base import EVALUATION, Environment, WatchedEnvironment
 from uppertail.environments.packages import PackageBuilder, call
+from uppertail.environments.repeated import build_repeated
 from uppertail.environments.spaces import Reading, read_space, require_discrete
 from uppertail.errors import InputError
 from uppertail.schema import require_type
@@ -101,9 +102,9 @@ def rules_of(label: str, env: Any, params: Any, images: bool, states: bool) -> R
 class CompiledWatched(WatchedEnvironment):
     """One compiled environment, played to be watched: `picture` draws a state."""
 
-    def __init__(self, build: Callable[..., Environment], picture: Callable[[Any], Any], frames_per_second: int | None):
+    def __init__(self, build: Callable[..., Environment], picture: Callable[[Any], Any], frames_per_second: int):
         self.build, self.picture = build, picture
-        self.frames_per_second = float(frames_per_second or FRAMES_PER_SECOND)
+        self.frames_per_second = float(frames_per_second)
         self.programs: dict[int, Any] = {}
 
     def reset(self, seed: int, episode: int) -> np.ndarray:
@@ -150,7 +151,8 @@ class GymnaxBuilder(PackageBuilder):
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> CompiledWatched:
         if not pictures:
             raise InputError(f"{self.label} opens no window: give --gif FILE.")
-        return CompiledWatched(self.build, self.picture, frames_per_second)
+        pace = frames_per_second or max(1, round(FRAMES_PER_SECOND / self.repeats))
+        return CompiledWatched(functools.partial(build_repeated, self), self.picture, pace)
 
 
 def with_params(label: str, default: Any, changes: Mapping[str, Any]) -> Any:

@@ -1,0 +1,48 @@
+"""Compiled environments in which each action is taken several times."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.encodings import ObservationSpace
+from uppertail.environments.base import Environment, EnvironmentBuilder
+from uppertail.types import PyTree, TimeStep
+
+
+class Repeated(Environment):
+    """An environment in which each action is taken several times, or until the episode ends; their rewards add up."""
+
+    environment: Environment
+    times: int = eqx.field(static=True)
+
+    @property
+    def observations(self) -> ObservationSpace:
+        return self.environment.observations
+
+    @property
+    def num_actions(self) -> int:
+        return self.environment.num_actions
+
+    def reset(self, key: PRNGKeyArray) -> tuple[PyTree, TimeStep]:
+        return self.environment.reset(key)
+
+    def step(self, key: PRNGKeyArray, state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
+        keys = jax.random.split(key, self.times)
+
+        def again(number: Int[Array, ""], before: tuple[PyTree, TimeStep]) -> tuple[PyTree, TimeStep]:
+            state, last = before
+            after, now = self.environment.step(keys[number], state, action)
+            ended, added = last.terminated | last.truncated, now._replace(reward=last.reward + now.reward)
+            return jax.tree.map(lambda old, new: jnp.where(ended, old, new), before, (after, added))
+
+        return jax.lax.fori_loop(1, self.times, again, self.environment.step(keys[0], state, action))
+
+    def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]] | None:
+        return self.environment.return_range(discount ** (1 / self.times))
+
+
+def build_repeated(builder: EnvironmentBuilder, key: PRNGKeyArray) -> Environment:
+    """The environment of one seed as a run steps it: each action is taken as often as the builder says."""
+    environment = builder.build(key)
+    return Repeated(environment, builder.repeats) if builder.repeats > 1 else environment

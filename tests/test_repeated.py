@@ -1,0 +1,180 @@
+"""Actions that are taken several times: against loops by hand, in compiled environments and in Gymnasium's."""
+
+import dataclasses
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+
+import uppertail as ut
+from uppertail.encodings import Numbers
+from uppertail.environments.random_policy import Steps, choose_features, steps_of_an_action
+from uppertail.environments.repeated import build_repeated
+from uppertail.errors import InputError
+from uppertail.types import TimeStep
+
+
+class Track(ut.Environment):
+    """A place on a track of 10, which an action moves by 0 or 1, and noise; each step pays the place.
+
+    It ends at 10, or after 13 steps.
+    """
+
+    length: Any
+
+    @property
+    def observations(self) -> Numbers:
+        return Numbers((0.0, 0.0), (10.0, 13.0))
+
+    @property
+    def num_actions(self) -> int:
+        return 2
+
+    def reset(self, key: Any) -> tuple[Any, TimeStep]:
+        return self._shown(jnp.zeros(()), jnp.zeros(()))
+
+    def step(self, key: Any, state: Any, action: Any) -> tuple[Any, TimeStep]:
+        return self._shown(state[0] + action.astype(jnp.float32) + 0.1 * jax.random.uniform(key), state[1] + 1)
+
+    def return_range(self, discount: float) -> Any:
+        return jnp.zeros(()), jnp.full((), 100.0 * discount)
+
+    def _shown(self, place: Any, steps: Any) -> tuple[Any, TimeStep]:
+        seen, over = jnp.stack([place, steps]), place >= self.length
+        return (place, steps), TimeStep(seen, place, over, (steps >= 13) & ~over)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tracks(ut.VectorBuilder):
+    def build(self, key: Any) -> Track:
+        return Track(jnp.full((), 10.0))
+
+
+@pytest.mark.parametrize("actions", [[1, 1, 1, 1], [0, 1, 0, 1, 0], [0, 0, 0, 0, 0]])
+@pytest.mark.parametrize("repeats", [2, 3, 5])
+def test_rewards_add_up_and_nothing_happens_after_an_end(actions: list[int], repeats: int) -> None:
+    plain, repeated = (
+        Tracks().build(jax.random.key(0)),
+        build_repeated(Tracks(action_repeat=repeats), jax.random.key(0)),
+    )
+    state, seen = repeated.reset(jax.random.key(0))
+    by_hand, _ = plain.reset(jax.random.key(0))
+    for number, action in enumerate(actions):
+        key, rewards, now = jax.random.key(number), list[float](), seen
+        for each in jax.random.split(key, repeats):
+            by_hand, now = plain.step(each, by_hand, jnp.asarray(action))
+            rewards.append(float(now.reward))
+            if now.terminated | now.truncated:
+                break
+        state, seen = repeated.step(key, state, jnp.asarray(action))
+        np.testing.assert_allclose(seen.observation, now.observation, rtol=1e-6)
+        assert float(seen.reward) == pytest.approx(sum(rewards))
+        assert (bool(seen.terminated), bool(seen.truncated)) == (bool(now.terminated), bool(now.truncated))
+        if now.terminated | now.truncated:
+            return
+
+
+def test_the_range_of_returns_is_that_of_the_environments_own_discount() -> None:
+    named = build_repeated(Tracks(action_repeat=4), jax.random.key(0)).return_range(0.5**4)
+    assert named is not None
+    assert float(named[1]) == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_steps_of_gymnasium_are_those_of_a_loop_by_hand(repeats: int, num_envs: int) -> None:
+    """Also where an episode ends in the middle of an action, and after a checkpoint."""
+    builder = ut.Gym("CartPole-v1", action_repeat=repeats)
+    host, again = builder.open(0, num_envs), builder.open(0, num_envs)
+    alone = gymnasium.make("CartPole-v1")
+    random = np.random.default_rng(0)
+    host.reset()
+    here = alone.reset(seed=host._seeds()[0])[0]
+    ended = 0
+    for _ in range(120):
+        action = random.integers(2, size=num_envs).astype(np.int32)
+        now, total = host.step(action), 0.0
+        terminated = truncated = False
+        for _ in range(repeats):
+            here, reward, terminated, truncated, _ = alone.step(int(action[0]))
+            total += float(reward)
+            if terminated or truncated:
+                break
+        np.testing.assert_array_equal(now.next_observation[0], here)
+        assert (now.reward[0], now.terminated[0], now.truncated[0]) == (total, terminated, truncated)
+        if terminated:
+            ended += 1
+            here = alone.reset(seed=host._seeds()[0])[0]
+            np.testing.assert_array_equal(now.observation[0], here)
+    assert ended > 2
+    np.testing.assert_array_equal(again.restore(host.saved())[0], here)
+
+
+def steps_of(observation: np.ndarray) -> Steps:
+    here, after, none = observation[:-1], observation[1:], np.zeros(len(observation) - 1)
+    return Steps(here, none.astype(int), none, none.astype(bool), none.astype(bool), after)
+
+
+def test_an_action_is_taken_until_numbers_have_changed_enough() -> None:
+    """A saw tooth of n steps has a standard deviation of n / sqrt(12) steps, so 0.26 n steps are 0.9 of it."""
+    for length, expected in ((4, 1), (8, 2), (12, 3), (20, 5), (1_000, 8)):
+        there_and_back = np.abs(np.arange(20 * length) % (2 * length) - length).astype(float)
+        assert steps_of_an_action(steps_of(there_and_back[:, None]), ()) == expected
+    fresh = np.random.default_rng(0).normal(size=(2_000, 1))
+    assert steps_of_an_action(steps_of(fresh), ()) == 1
+    slow, constant = np.sin(np.arange(2_000) / 50)[:, None], np.ones((2_000, 1))
+    assert steps_of_an_action(steps_of(np.hstack([slow, fresh])), (1,)) == 8
+    assert steps_of_an_action(steps_of(np.hstack([slow, constant])), ()) == 8
+    assert steps_of_an_action(steps_of(constant), ()) == 1
+
+
+def test_only_what_the_user_left_open_is_chosen() -> None:
+    assert choose_features(ut.Gym("MountainCar-v0"))[0].repeats > 1
+    assert choose_features(ut.Gym("MountainCar-v0", action_repeat=2))[0].action_repeat == 2
+    states = choose_features(ut.RichSea(4, bits=0))[0]
+    assert (states.features, states.repeats) == ("hashed", 1)
+    vector = ut.FromGymnasium(lambda: SyncVectorEnv([lambda: gymnasium.make("MountainCar-v0")]))
+    assert choose_features(vector)[0].repeats == 1
+
+
+@pytest.mark.parametrize("builder", [Tracks(action_repeat=3), ut.Gym("CartPole-v1", action_repeat=3)])
+def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
+    """Its discount is one for each of them, too."""
+    result = ut.train(builder, settings=ut.Settings(seeds=2, steps=300, episodes=10**6, discount=0.9))
+    assert result.record.env_steps == [300, 300]
+    assert float(result.agent.discount) == pytest.approx(0.9**3)
+    assert result.record.asked["environment"]["action_repeat"] == 3
+    assert result.record.asked["settings"]["discount"] == 0.9
+    for seed in result.record.episodes:
+        assert seed.lengths.size > 3
+        np.testing.assert_array_equal(np.cumsum(seed.lengths), seed.end_steps)
+        assert (seed.lengths % 3 == 0).all()
+        if isinstance(builder, ut.Gym):  # CartPole pays 1 for each step
+            assert ((seed.lengths - seed.returns >= 0) & (seed.lengths - seed.returns < 3)).all()
+
+
+def test_a_run_that_goes_on_repeats_actions_as_before(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ut.Settings(seeds=1, steps=2_000, episodes=10**6)
+    whole = ut.train(ut.Gym("MountainCar-v0"), settings=settings)
+    kept = ut.Checkpoints(tmp_path / "run")
+    short = dataclasses.replace(settings, steps=1_000)
+    ut.train(ut.Gym("MountainCar-v0"), settings=short, checkpoints=kept)
+    monkeypatch.setattr("uppertail.environments.random_policy.steps_of_an_action", lambda *_: 1)
+    longer = ut.train(ut.Gym("MountainCar-v0"), settings=settings, checkpoints=kept)
+    assert longer.record.asked["environment"]["action_repeat"] == whole.record.asked["environment"]["action_repeat"] > 1
+    np.testing.assert_array_equal(longer.record.episodes[0].returns, whole.record.episodes[0].returns)
+
+
+def test_bad_requests_get_a_sentence() -> None:
+    with pytest.raises(InputError, match="action_repeat is 0: use 1 or more"):
+        ut.Gym("CartPole-v1", action_repeat=0)
+    vector = ut.FromGymnasium(lambda: SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")]), action_repeat=2)
+    with pytest.raises(InputError, match="a vector environment is used as it is"):
+        vector.open(0, 1)
+    lake = ut.Gym("FrozenLake-v1", action_repeat=2)
+    assert not lake.compiles
+    assert "its actions are repeated" in (lake.note or "")
