@@ -25,7 +25,8 @@ def main(config: Values) -> int:
     seed = run.best_seed if config.seed is None else config.seed
     program = program_of(run.player(seed))
     about = {"made by": "uppertail", "environment": run.record.environment, "method": run.record.method}
-    content, policy = KINDS[to.suffix.lower()](program, {**about, "seed": str(seed)})
+    about |= {"seed": str(seed), "action repeat": str(run.action_repeat)}
+    content, policy = KINDS[to.suffix.lower()](program, about)
     checked = _checked(run, seed, program, policy)
     with records.write_errors(str(to), "give --to another file"):
         records.write_bytes(to, content)

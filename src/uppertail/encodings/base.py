@@ -40,9 +40,9 @@ class VectorSettings:
         values: with one_hot, how many values a number can have, from 0 on; larger ones count as the largest.
         left_out: places, from 0, of numbers that count for nothing; null: none, or with least squares those that told
             nothing of what came next in steps of a random policy.
-        action_repeat: for how many steps of the environment each action is taken, unless the episode ends before; the
-            run counts them as one step, whose reward is their sum. null: 1, or with least squares as many, at most 8,
-            as change numbers that do not repeat by more than half of their standard deviation.
+        action_repeat: for how many steps of the environment each action is taken, unless the episode ends before; their
+            rewards add up. null: 1, or with least squares, if left_out is null, too, as many, at most 8, as change
+            numbers that do not repeat by about 0.9 of their standard deviation.
     """
 
     scaling: Scaling = "auto"

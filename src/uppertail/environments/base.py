@@ -125,7 +125,7 @@ class EnvironmentBuilder(abc.ABC):
 
     @property
     def repeats(self) -> int:
-        """For how many steps of the environment an action is taken, which are one step of a run."""
+        """For how many steps of the environment each action is taken."""
         return 1
 
     @property
@@ -150,7 +150,7 @@ class EnvironmentBuilder(abc.ABC):
 
     @abc.abstractmethod
     def build(self, key: PRNGKeyArray) -> Environment:
-        """The environment of one seed, its random parts drawn from `key`; each of its steps takes an action once."""
+        """The environment of one seed, its random parts drawn from `key`; it takes each action once."""
 
     def watched(self, pictures: bool, frames_per_second: int | None = None) -> WatchedEnvironment:
         """The environment, to be watched in `pictures`, or else in a window or as texts, by default at its own speed.

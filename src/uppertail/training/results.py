@@ -71,6 +71,11 @@ class TrainingResult:
         return self.seeds[0 if np.isnan(returns).all() else int(np.nanargmax(returns))]
 
     @property
+    def action_repeat(self) -> int:
+        """For how many steps of the environment each action was taken."""
+        return self.record.asked["environment"].get("action_repeat") or 1
+
+    @property
     def episodes(self) -> Any:
         """A row for each finished episode: seed, episode (from 1), return, length, step where it ended.
 

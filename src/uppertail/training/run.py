@@ -114,9 +114,8 @@ class Run:
         """Fits the distribution to the range of returns, and makes the loop."""
         self.returns, seen, repeats = returns, self.driver.observations, self.builder.repeats
         most = None if self.settings.steps is None else math.ceil(self.settings.steps / repeats)
-        settings = dataclasses.replace(
-            self.settings, steps=most, discount=self.settings.discount**repeats
-        )  # of actions
+        discount = self.settings.discount**repeats  # of an action, as is the limit
+        settings = dataclasses.replace(self.settings, steps=most, discount=discount)
         self.method = dataclasses.replace(self._asked_method, distribution=self._asked_method.distribution.fit(returns))
         learner = self.method.learns(self._encoding, settings)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None

@@ -171,7 +171,7 @@ class GymnasiumBuilder(PackageBuilder):
 
     @property
     def time_limit(self) -> int | None:
-        """Steps of a run after which an episode is truncated; None: not known."""
+        """Actions after which an episode is truncated; None: not known."""
         limit = self.inspected.time_limit
         return None if limit is None else math.ceil(limit / self.repeats)
 
