@@ -15,6 +15,7 @@ from uppertail.encodings import Numbers
 from uppertail.environments.random_policy import Steps, choose_features, steps_of_an_action
 from uppertail.environments.repeated import build_repeated
 from uppertail.errors import InputError
+from uppertail.reports.groups import environment_label
 from uppertail.types import TimeStep
 
 
@@ -79,9 +80,10 @@ def test_rewards_add_up_and_nothing_happens_after_an_end(actions: list[int], rep
 
 
 def test_the_range_of_returns_is_that_of_the_environments_own_discount() -> None:
+    """Wider by what an action that pays 1 for each of its steps earns more than if these were discounted."""
     named = build_repeated(Tracks(action_repeat=4), jax.random.key(0)).return_range(0.5**4)
     assert named is not None
-    assert float(named[1]) == pytest.approx(50.0)
+    assert float(named[1]) == pytest.approx(50.0 * 4 / (1 + 0.5 + 0.25 + 0.125))
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
@@ -144,8 +146,8 @@ def test_only_what_the_user_left_open_is_chosen() -> None:
 @pytest.mark.parametrize("builder", [Tracks(action_repeat=3), ut.Gym("CartPole-v1", action_repeat=3)])
 def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
     """Its discount is one for each of them, too."""
-    result = ut.train(builder, settings=ut.Settings(seeds=2, steps=300, episodes=10**6, discount=0.9))
-    assert result.record.env_steps == [300, 300]
+    result = ut.train(builder, settings=ut.Settings(seeds=2, steps=301, episodes=10**6, discount=0.9))
+    assert result.record.env_steps == [301, 301]
     assert float(result.agent.discount) == pytest.approx(0.9**3)
     assert result.record.asked["environment"]["action_repeat"] == 3
     assert result.record.asked["settings"]["discount"] == 0.9
@@ -170,11 +172,42 @@ def test_a_run_that_goes_on_repeats_actions_as_before(tmp_path: Any, monkeypatch
 
 
 def test_bad_requests_get_a_sentence() -> None:
-    with pytest.raises(InputError, match="action_repeat is 0: use 1 or more"):
-        ut.Gym("CartPole-v1", action_repeat=0)
+    for given in (0, 10**9):
+        with pytest.raises(InputError, match=f"action_repeat is {given}: use 1 to 1,000"):
+            ut.Gym("CartPole-v1", action_repeat=given)
     vector = ut.FromGymnasium(lambda: SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")]), action_repeat=2)
     with pytest.raises(InputError, match="a vector environment is used as it is"):
         vector.open(0, 1)
     lake = ut.Gym("FrozenLake-v1", action_repeat=2)
     assert not lake.compiles
     assert "its actions are repeated" in (lake.note or "")
+
+
+class Odd(gymnasium.Env[Any, Any]):
+    """It pays 200 for each step, in a number of another type, or always in the same array."""
+
+    observation_space, action_space = gymnasium.spaces.Box(0, 9, (1,)), gymnasium.spaces.Discrete(2)
+
+    def __init__(self, kind: Any) -> None:
+        self.kind, self.array = kind, np.zeros(())
+
+    def reset(self, **kwargs: Any) -> Any:
+        self.array[...] = 0.0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.array[...] = 200.0
+        reward = self.array if self.kind is None else self.kind(200)
+        return np.ones(1, np.float32), reward, False, False, {}
+
+
+@pytest.mark.parametrize("kind", [None, np.uint8, np.float16, int])
+def test_rewards_of_any_type_add_up(kind: Any) -> None:
+    host = ut.FromGymnasium(lambda: Odd(kind), action_repeat=3).open(0, 1)
+    host.reset()
+    assert host.step(np.zeros(1, np.int32)).reward == 600.0
+
+
+def test_runs_that_repeat_actions_differently_are_in_one_section_of_a_report() -> None:
+    described = {"name": "Gym", "id": "MountainCar-v0", "action_repeat": 8}
+    assert environment_label(described) == "MountainCar-v0"

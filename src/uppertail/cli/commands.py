@@ -149,7 +149,7 @@ is needed. An environment that draws only text is printed. Gymnasium draws with 
                 **POLICY,
                 **TRUST,
                 "gif": Option(str, None, "file for an animated GIF, instead of a window"),
-                "fps": Option(int | None, None, "frames per second (default: the environment's)"),
+                "fps": Option(int | None, None, "frames per second (default: the environment's own speed)"),
             },
         ),
         Command(

@@ -106,7 +106,7 @@ def watch(
             observation, reward, ended = environment.step(int(choice.action))
             memory = choice.memory
             ret, length = ret + reward, length + 1
-            ended = ended or length == EVALUATION_STEPS
+            ended = ended or run.builder.repeats * length >= EVALUATION_STEPS
             show(environment.frame(), ended)
         yield ret, length * run.builder.repeats
 

@@ -20,6 +20,7 @@ from uppertail.types import PyTree, ReturnRange, TimeStep
 
 MOST_VALUES = 2**12  # of a number that is a one-hot
 MOST_PLACES = 2**30  # of a hash table: the largest power of 2 that an integer of 32 bits can be
+MOST_REPEATS = 1_000  # of an action
 EVALUATION = 2**31  # added to the seed of a run, it gives the seed of the environments in which that run is evaluated
 Frame = np.ndarray | str | None  # a picture [rows, columns, red green blue], a text, or None: shown in a window
 
@@ -193,8 +194,8 @@ class VectorBuilder(EnvironmentBuilder, VectorSettings):
             raise InputError(f"values is {self.values}: use 2 or more, at most {MOST_VALUES}.")
         if not 2 <= self.hash_size <= MOST_PLACES:
             raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, at most 2^30.")
-        if self.action_repeat is not None and self.action_repeat < 1:
-            raise InputError(f"action_repeat is {self.action_repeat}: use 1 or more, or leave it out.")
+        if self.action_repeat is not None and not 1 <= self.action_repeat <= MOST_REPEATS:
+            raise InputError(f"action_repeat is {self.action_repeat}: use 1 to {MOST_REPEATS:,}, or leave it out.")
 
     @property
     def preferences(self) -> Preferences:

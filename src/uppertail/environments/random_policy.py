@@ -74,8 +74,9 @@ def choose_features(
         return builder, None
     if before:
         left_out = before["left_out"] and tuple(before["left_out"])
-        chosen = {"features": before["features"], "action_repeat": before.get("action_repeat")}
-        return dataclasses.replace(builder, left_out=left_out, **chosen), None
+        features = before["features"] if builder.features == "auto" else builder.features
+        repeats = builder.action_repeat or before.get("action_repeat")
+        return dataclasses.replace(builder, left_out=left_out, features=features, action_repeat=repeats), None
     steps = _steps(builder, TRIED_STEPS, "stepped by a random policy (--env.left_out '[]' avoids this),")
     left_out = tuple(irrelevant_numbers(steps).tolist())
     features, repeats = builder.features, builder.action_repeat

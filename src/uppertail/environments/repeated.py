@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import ObservationSpace
-from uppertail.environments.base import Environment, EnvironmentBuilder
+from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
 from uppertail.types import PyTree, TimeStep
 
 
@@ -14,7 +14,7 @@ class Repeated(Environment):
     """An environment in which each action is taken several times, or until the episode ends; their rewards add up."""
 
     environment: Environment
-    times: int = eqx.field(static=True)
+    repeats: int = eqx.field(static=True)
 
     @property
     def observations(self) -> ObservationSpace:
@@ -28,7 +28,7 @@ class Repeated(Environment):
         return self.environment.reset(key)
 
     def step(self, key: PRNGKeyArray, state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
-        keys = jax.random.split(key, self.times)
+        keys = jax.random.split(key, self.repeats)
 
         def again(number: Int[Array, ""], before: tuple[PyTree, TimeStep]) -> tuple[PyTree, TimeStep]:
             state, last = before
@@ -36,10 +36,14 @@ class Repeated(Environment):
             ended, added = last.terminated | last.truncated, now._replace(reward=last.reward + now.reward)
             return jax.tree.map(lambda old, new: jnp.where(ended, old, new), before, (after, added))
 
-        return jax.lax.fori_loop(1, self.times, again, self.environment.step(keys[0], state, action))
+        return jax.lax.fori_loop(1, self.repeats, again, self.environment.step(keys[0], state, action))
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]] | None:
-        return self.environment.return_range(discount ** (1 / self.times))
+        """The environment's own; wider, because rewards within an action are not discounted."""
+        of_step = discount ** (1 / self.repeats)
+        wider = self.repeats / discounted_steps(self.repeats, of_step)
+        own = self.environment.return_range(of_step)
+        return own and (wider * own[0], wider * own[1])
 
 
 def build_repeated(builder: EnvironmentBuilder, key: PRNGKeyArray) -> Environment:

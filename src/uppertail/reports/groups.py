@@ -22,6 +22,10 @@ POINTS, SEED_POINTS = 150, 80  # how many episodes a curve shows, of a method an
 EVENTS = FIRST, SOLVED, KEPT = "first", "solved", "kept"  # whose times are charts; kept: until it fell
 
 
+OF_METHODS = ("action_repeat",)
+"""Settings of an environment that a learner chooses: runs that differ in them have the same environment."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Group:
     """The runs of one environment: one for each method, with its row of the table, and the charts' data by name."""
@@ -43,7 +47,8 @@ def groups(runs: Sequence[RunFolder], states: list[int]) -> list[Group]:
     """The runs by environment, with the distributions of these states, or of those along the greedy path."""
     by_environment: dict[str, list[RunFolder]] = {}
     for run in runs:
-        by_environment.setdefault(json.dumps(run.summary["env"], sort_keys=True), []).append(run)
+        env = {name: value for name, value in run.summary["env"].items() if name not in OF_METHODS}
+        by_environment.setdefault(json.dumps(env, sort_keys=True), []).append(run)
     return [_group(found, states) for found in by_environment.values()]
 
 
@@ -72,7 +77,7 @@ def environment_label(described: Mapping[str, Any]) -> str:
     changed = [
         f"{name.removesuffix('_name')} {value}"
         for name, value in described.items()
-        if name in usual and name not in ("id", "returns") and (name in ALWAYS or value != usual[name])
+        if name in usual and name not in ("id", "returns", *OF_METHODS) and (name in ALWAYS or value != usual[name])
     ]
     return ", ".join([label, *changed])
 

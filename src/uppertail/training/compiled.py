@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from uppertail.environments import Environment, EnvironmentBuilder, build_repeated, require_tables_fit
+from uppertail.environments import Environment, EnvironmentBuilder, Repeated, build_repeated, require_tables_fit
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
@@ -116,7 +117,8 @@ class CompiledRun:
         self, episodes: int, key: PRNGKeyArray, environment: Environment, network: Network
     ) -> tuple[Float[Array, " episodes"], Int[Array, " episodes"]]:
         """Undiscounted returns and lengths of episodes that are played without further learning."""
-        actor = self._actor
+        actor, repeats = self._actor, environment.repeats if isinstance(environment, Repeated) else 1
+        most = math.ceil(EVALUATION_STEPS / repeats)
 
         def one(key: Key[Array, ""]) -> tuple[Float[Array, ""], Int[Array, ""]]:
             reset_key, play_key = jax.random.split(key)
@@ -130,7 +132,7 @@ class CompiledRun:
                 return state, now, choice.memory, ret + now.reward, steps + 1
 
             def going_on(carry: Carry) -> Bool[Array, ""]:
-                return ~(carry[1].terminated | carry[1].truncated) & (carry[4] < EVALUATION_STEPS)
+                return ~(carry[1].terminated | carry[1].truncated) & (carry[4] < most)
 
             carry = (state, first, actor.blank(network, first.observation), jnp.zeros(()), jnp.zeros((), jnp.int32))
             *_, ret, steps = jax.lax.while_loop(going_on, step, carry)

@@ -62,7 +62,7 @@ class Episode(NamedTuple):
 
 
 class VisitCounts(NamedTuple):
-    """How often each action of each state was taken, and at which environment step last, counted from 1; 0: never."""
+    """How often each action of each state was taken, and as which action of the run last, from 1 on; 0: never."""
 
     visits: Int[Array, "states actions"]
     last: Int[Array, "states actions"]
@@ -190,7 +190,7 @@ class Loop:
     """
 
     learner: Learner
-    rollout_steps: int  # environment steps between updates
+    rollout_steps: int  # actions between updates
     episodes: int | None = traced(None)
     steps: int | None = traced(None)
     counted: tuple[int, int] | None = None  # number of states and of actions whose visits are counted

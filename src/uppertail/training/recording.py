@@ -177,6 +177,8 @@ class Recorder:
             name: np.stack([self._taken[each][name] for each in iterations]) for name in self._taken[iterations[0]]
         }
         ends = size * -(-np.asarray(env_steps) // size)
+        if "last" in arrays:
+            arrays["last"] = builder.repeats * arrays["last"]
         arrays["step"] = np.minimum(size * np.asarray(iterations)[:, None], ends)
         if self.plane:
             arrays[PLANE + "numbers"] = np.array(self.plane.numbers)

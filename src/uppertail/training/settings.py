@@ -61,7 +61,7 @@ class Settings:
         batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, or 256 for
             Imitation.
         replay_size: transitions that the replay buffer holds; null: 50,000, or 10,000 for Imitation.
-        rollout_steps: environment steps between updates, taken with a fixed policy; null: 4 for tables and 8 for
+        rollout_steps: actions between updates, taken with a fixed policy; null: 4 for tables and 8 for
             vectors by least squares, 128 for Imitation, 4 for images, 16 else.
         updates_per_rollout: updates after each rollout; null: 10 for Imitation, 1 for images, 4 else.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
@@ -142,7 +142,7 @@ class Settings:
 
     @property
     def steps_per_rollout(self) -> int:
-        """Environment steps between updates: `rollout_steps`, which the learner has filled in where it was open."""
+        """Actions between updates: `rollout_steps`, which the learner has filled in where it was open."""
         if self.rollout_steps is None:
             raise InputError("rollout_steps depends on the learner, which no run has chosen yet: give it a number.")
         return self.rollout_steps

@@ -28,8 +28,8 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise ValueError("its reset does not return an observation and an info, as Gymnasium's does")
         return returned[0], returned[1]
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step; an end may be an array of one truth value, as some environments have it."""
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step; its reward is a number of any type, and an end may be an array of one truth value."""
         returned: Any = self.env.step(action)
         if not isinstance(returned, tuple | list) or len(returned) != 5:
             count = f"{len(returned)} values" if isinstance(returned, tuple | list) else "one value"
@@ -93,13 +93,14 @@ class Adapter(Checked):
         return self.array(first), info
 
     def step(self, action: Any) -> Any:
-        after, total, terminated, truncated, info = super().step(int(action))
+        after, reward, terminated, truncated, info = super().step(int(action))
         for _ in range(self.repeats - 1):
             if terminated or truncated:
                 break
+            earlier = float(reward)  # an environment may write into its array again
             after, reward, terminated, truncated, info = super().step(int(action))
-            total += reward
-        return self.array(after), total, terminated, truncated, info
+            reward = earlier + float(reward)
+        return self.array(after), reward, terminated, truncated, info
 
 
 def adapt_apart(make: Callable[[], Any], *arguments: Any) -> Adapter:

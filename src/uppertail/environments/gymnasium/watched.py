@@ -44,7 +44,8 @@ class Watched(WatchedEnvironment):
         in_window = self.mode == WINDOW and WINDOW not in modes  # its pictures, in a window of Gymnasium's
         env: gymnasium.Env[Any, Any] = make(PICTURES if in_window else self.mode)
         own_pace = env.metadata.get("render_fps") or FRAMES_PER_SECOND
-        pace = frames_per_second or max(1, round(own_pace / builder.repeats))
+        skipped = 1 if self.mode == WINDOW else builder.repeats  # a window shows every step
+        pace = frames_per_second or max(1, round(own_pace / skipped))
         self.frames_per_second = float(pace)
         env.unwrapped.metadata = {**env.metadata, "render_fps": pace}
         seen = builder.inspected
