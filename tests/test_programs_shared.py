@@ -69,7 +69,7 @@ def test_eight_learning_rates_are_one_compilation(environment: Any, compiles: li
         result = ut.train(environment, ut.Gaussian(std_bias=1 + rate), policy, settings, learner=ut.GradientDescent())
         made.append((result.record.compilations, compiles[0]))
         learned.append(float(np.asarray(jax.tree.leaves(result.networks)[0]).sum()))
-    assert made[0][1] > 5
+    assert made[0][1] > 0  # fewer where another test has compiled some of them
     assert [count for count, _ in made[1:]] == [0] * 7
     assert {count for _, count in made} == {made[0][1]}  # nothing else was compiled, either
     assert len(set(learned)) == 8  # and yet each learned at its own rate
