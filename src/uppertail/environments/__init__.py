@@ -22,7 +22,7 @@ from uppertail.environments.gymnax.gymnax import Gymnax
 from uppertail.environments.gymnax.xminigrid import XMiniGrid
 from uppertail.environments.packages import EnvironmentFailedError, begin_all
 from uppertail.environments.random_policy import choose_features, measure_returns
-from uppertail.environments.repeated import Repeated, build_repeated
+from uppertail.environments.repeated import build_repeated
 from uppertail.environments.rich import RichChain, RichLock, RichMDP, RichSea
 from uppertail.environments.spaces import Interface, Reading
 from uppertail.environments.toy import RiskyArm, Toy

@@ -28,7 +28,7 @@ SIGNIFICANT = 3.0  # standard deviations above the mean of a chi-squared sum
 SHOWN = 8  # numbers that a note names
 REPEATED = 0.5  # share of the later observations that must have come before
 
-MOVED, MOST_REPEATED = 0.9, 8  # standard deviations by which an action may change the numbers; its most steps
+MOVED, LONGEST = 0.9, 8  # standard deviations by which an action may change the numbers; its longest, in steps
 
 
 class Steps(NamedTuple):
@@ -138,7 +138,7 @@ def repeat(observations: Float[np.ndarray, "steps numbers"]) -> bool:
 
 
 def steps_of_an_action(steps: Steps, left_out: tuple[int, ...]) -> int:
-    """How many steps change the numbers that count by about `MOVED` standard deviations, at most `MOST_REPEATED`.
+    """How many steps change the numbers that count by about `MOVED` standard deviations, at most `LONGEST`.
 
     If steps change little, the actions of one state differ by less than the error of a fit, and values have to pass
     through many states. A number's change is its root mean square, and that of the observation the mean of all.
@@ -151,7 +151,7 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...]) -> int:
     varies = spread > 0
     change = np.sqrt(np.mean((after - here)[:, varies] ** 2, axis=0)) / spread[varies]
     share = change.mean() if varies.any() else math.inf
-    return int(np.clip(np.rint(MOVED / max(share, MOVED / MOST_REPEATED)), 1, MOST_REPEATED))
+    return max(1, round(MOVED / max(share, MOVED / LONGEST)))
 
 
 def _steps(builder: EnvironmentBuilder, least: int, moment: str) -> Steps:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from uppertail.environments import Environment, EnvironmentBuilder, Repeated, build_repeated, require_tables_fit
+from uppertail.environments import Environment, EnvironmentBuilder, build_repeated, require_tables_fit
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
@@ -42,6 +42,7 @@ class CompiledRun:
 
     loop: Loop
     policy: ExplorationPolicy | None = None
+    most: int = EVALUATION_STEPS  # actions of an episode that is played
 
     def init(self, run_key: PRNGKeyArray, environment: Environment) -> RunState:
         network_key, reset_key, action_key = start_keys(run_key)
@@ -117,8 +118,7 @@ class CompiledRun:
         self, episodes: int, key: PRNGKeyArray, environment: Environment, network: Network
     ) -> tuple[Float[Array, " episodes"], Int[Array, " episodes"]]:
         """Undiscounted returns and lengths of episodes that are played without further learning."""
-        actor, repeats = self._actor, environment.repeats if isinstance(environment, Repeated) else 1
-        most = math.ceil(EVALUATION_STEPS / repeats)
+        actor = self._actor
 
         def one(key: Key[Array, ""]) -> tuple[Float[Array, ""], Int[Array, ""]]:
             reset_key, play_key = jax.random.split(key)
@@ -132,7 +132,7 @@ class CompiledRun:
                 return state, now, choice.memory, ret + now.reward, steps + 1
 
             def going_on(carry: Carry) -> Bool[Array, ""]:
-                return ~(carry[1].terminated | carry[1].truncated) & (carry[4] < most)
+                return ~(carry[1].terminated | carry[1].truncated) & (carry[4] < self.most)
 
             carry = (state, first, actor.blank(network, first.observation), jnp.zeros(()), jnp.zeros((), jnp.int32))
             *_, ret, steps = jax.lax.while_loop(going_on, step, carry)
@@ -157,6 +157,7 @@ class CompiledDriver(Driver):
         one = jax.tree.map(lambda leaf: leaf[0], self.environments)
         self.observations, self.num_actions = one.observations, one.num_actions
         self._arguments = [*map(self.groups.split, arguments)]
+        self.most = math.ceil(EVALUATION_STEPS / builder.repeats)
 
     def use(self, loop: Loop, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run
@@ -197,7 +198,8 @@ class CompiledDriver(Driver):
         return self.programs.compiled(CompiledRun.chunk, self.run, *arguments, static=static, shared=1, donate=(3,))
 
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
-        run, arguments = CompiledRun(self.run.loop, policy), (self.keys.evaluation, self.environments, networks)
+        run = CompiledRun(self.run.loop, policy, self.most)
+        arguments = (self.keys.evaluation, self.environments, networks)
         play = self.programs.compiled(CompiledRun.play, run, *arguments, static=(episodes,))
         return Played(*map(np.asarray, play(*arguments)))
 

@@ -74,7 +74,10 @@ class Run:
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
         self.programs = Programs()
-        self.driver = self._opened(builder, settings)
+        self._open = functools.partial(
+            driver_of, keys=self.keys, programs=self.programs, seeds=seeds.tolist(), settings=settings
+        )
+        self.driver = self._open(builder)
         try:
             found = self._choose(method, settings, before or {})
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
@@ -92,7 +95,7 @@ class Run:
         self.builder, found = choose_features(builder, before.get("environment"))
         if self.builder.repeats != builder.repeats:
             self.driver.close()
-            self.driver = self._opened(self.builder, settings)
+            self.driver = self._open(self.builder)
         return found
 
     def _prepare(self, method: Method, settings: Settings, before: Mapping[str, Any], found: str | None) -> None:
@@ -123,11 +126,6 @@ class Run:
         self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
         if self.recorder:
             self.recorder.use(self.loop, self.programs, repeats)
-
-    def _opened(self, builder: EnvironmentBuilder, settings: Settings) -> Driver:
-        """The driver of the environments of all seeds."""
-        seeds = range(settings.seed, settings.seed + settings.seeds)
-        return driver_of(builder, self.keys, self.programs, [*seeds], settings)
 
     def _refit(self, low: float, high: float) -> Loop:
         """Fits the distribution to the first rewards that are not 0, if a random policy saw none.
