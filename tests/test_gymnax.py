@@ -14,7 +14,7 @@ import pytest
 
 import uppertail as ut
 from uppertail.encodings import Numbers, Pixels, States
-from uppertail.environments import measure_returns
+from uppertail.environments import choose_features, measure_returns
 from uppertail.environments.packages import import_extra
 from uppertail.errors import InputError
 
@@ -124,6 +124,24 @@ def test_a_time_limit_is_no_termination(kind) -> None:
     longer = play(ut.Gymnax(kind(), {"max_steps_in_episode": 9, "pay": 0.5}), [1] * 5)
     assert longer[-1] == ([5, 5], 0.5, True, False)
     assert play(ut.Gymnax(kind(), Limits(5)), [1] * 5)[-1][2:] == ((True, False) if kind is Line else (False, True))
+
+
+class Drift(Line):
+    """Each step moves a number by little, so an action lasts for several; it has the name of another environment."""
+
+    name = "MountainCar-v0"
+
+    def shown(self, state):
+        return jnp.array([0.02 * state.place, state.time])
+
+
+def test_an_environment_of_ones_own_stays_when_settings_are_chosen_for_it() -> None:
+    """Not the registered one of the same name takes its place; and its code is known, so that a change is noticed."""
+    builder = ut.Gymnax(Drift(), {"max_steps_in_episode": 30})
+    chosen: Any = choose_features(builder)[0]
+    assert chosen.environment is builder.environment
+    assert chosen.code == builder.code != ""
+    assert isinstance(chosen.rules.env, Drift)
 
 
 def test_returns_are_measured_or_given() -> None:

@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import functools
 import math
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -200,6 +201,14 @@ class VectorBuilder(EnvironmentBuilder, VectorSettings):
     @property
     def preferences(self) -> Preferences:
         return Preferences(vectors=self)
+
+    def with_settings(self, **settings: Any) -> Self:
+        """This builder with other settings; what it was made from, such as an environment of the user's, stays."""
+        other = dataclasses.replace(self, **settings)
+        for field in dataclasses.fields(self):
+            if not field.init:
+                object.__setattr__(other, field.name, getattr(self, field.name))
+        return other
 
     @property
     def repeats(self) -> int:

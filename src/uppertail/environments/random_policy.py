@@ -1,6 +1,5 @@
 """What a random policy finds out before a run: the range of returns, and how the numbers of a vector enter it."""
 
-import dataclasses
 import functools
 import itertools
 import math
@@ -76,7 +75,7 @@ def choose_features(
         left_out = before["left_out"] and tuple(before["left_out"])
         features = before["features"] if builder.features == "auto" else builder.features
         repeats = builder.action_repeat or before.get("action_repeat")
-        return dataclasses.replace(builder, left_out=left_out, features=features, action_repeat=repeats), None
+        return builder.with_settings(left_out=left_out, features=features, action_repeat=repeats), None
     steps = _steps(builder, TRIED_STEPS, "stepped by a random policy (--env.left_out '[]' avoids this),")
     left_out = tuple(irrelevant_numbers(steps).tolist())
     features, repeats = builder.features, builder.action_repeat
@@ -84,7 +83,7 @@ def choose_features(
         features = "hashed"
     if repeats is None and features in ("auto", "random") and builder.can_repeat:
         repeats = steps_of_an_action(steps, left_out)
-    builder = dataclasses.replace(builder, left_out=left_out or None, features=features, action_repeat=repeats)
+    builder = builder.with_settings(left_out=left_out or None, features=features, action_repeat=repeats)
     if not left_out:
         return builder, None
     which = ", ".join(map(str, left_out[:SHOWN])) + ", ..." * (len(left_out) > SHOWN)
