@@ -24,21 +24,26 @@ MOST = 1.0
 """The largest lambda of the spread that noise can lead to."""
 
 
-class LinearReturns(EncodedNetwork):
-    """z(s, a) = start + weights_a . features(s), in the family's coordinates.
-
-    The evidence for an action is lambda phi' A^-1 phi / phi'phi, with the lambda of the spread.
-    """
+class AveragedReturns(EncodedNetwork):
+    """Return distributions by averages of the family's coordinates, which are those of the wide start at first."""
 
     start: Float[Array, " outputs"]  # coordinates of the wide start
     encoder: PyTree
-    prior_count: Float[Array, ""]  # lambda of the spread
     encoding: Any = eqx.field(static=True)
     powers: tuple[float, ...] = eqx.field(static=True)  # what each coordinate is raised to
 
     def returns(self, family: Any, observation: Array) -> PyTree:
         of_vector = functools.partial(from_powers, family, self.powers)
         return jax.vmap(jax.vmap(of_vector))(self.outputs(observation)[None])
+
+
+class LinearReturns(AveragedReturns):
+    """z(s, a) = start + weights_a . features(s).
+
+    The evidence for an action is lambda phi' A^-1 phi / phi'phi, with the lambda of the spread.
+    """
+
+    prior_count: Float[Array, ""]  # lambda of the spread
 
 
 class TableReturns(LinearReturns):
@@ -81,21 +86,18 @@ class FeatureReturns(LinearReturns):
 
 
 @dataclasses.dataclass(frozen=True)
-class Regression(Learner):
-    """theta = (sum phi phi' + lambda I)^-1 sum phi (y - y0).
+class Averages(Learner):
+    """Averages backed-up targets, sweep after sweep, until they no longer change.
 
-    Its settings are those of `LeastSquares`, and none of them is open.
+    Its settings are those of `LeastSquares` with the same names, and none of them is open.
     """
 
     agent: Agent
-    spread_prior_count: float = dataclasses.field(metadata=TRACED)
-    mean_prior_count: float = dataclasses.field(metadata=TRACED)
     start_width: float = dataclasses.field(metadata=TRACED)
     greedy_mean: bool
     spread_power: float
     sweeps: int
     tolerance: float = dataclasses.field(metadata=TRACED)
-    outcomes_per_pair: int
     transitions: int
 
     @property
@@ -132,11 +134,10 @@ class Regression(Learner):
         """What each coordinate of the family is raised to."""
         return tuple(np.where(self.is_spread, self.spread_power, 1.0).tolist())
 
-    def linear(self, key: PRNGKeyArray) -> dict[str, Any]:
-        """The fields of `LinearReturns` at the start."""
-        encoding, prior_count = self.agent.encoding, jnp.asarray(self.spread_prior_count)
-        fields = {"start": self.start, "encoder": encoding.init(key), "prior_count": prior_count}
-        return {**fields, "encoding": encoding, "powers": self.powers}
+    def begun(self, key: PRNGKeyArray) -> dict[str, Any]:
+        """The fields of `AveragedReturns` at the start."""
+        encoding = self.agent.encoding
+        return {"start": self.start, "encoder": encoding.init(key), "encoding": encoding, "powers": self.powers}
 
     def coordinates(self, z: PyTree) -> Float[Array, " outputs"]:
         """The coordinates of one distribution that are averaged."""
@@ -146,12 +147,6 @@ class Regression(Learner):
     def distribution(self, coordinates: Float[Array, " outputs"]) -> PyTree:
         """The valid distribution nearest to these coordinates."""
         return from_powers(self.agent.family, self.powers, coordinates)
-
-    def prior_counts(self, noise: Float[Array, "*pairs"]) -> Float[Array, "*pairs outputs"]:
-        """lambda = sigma^2 / tau^2 of each coordinate, by the variance of the targets in units of return squared."""
-        least = self.spread_prior_count
-        spread = jnp.clip(noise / jnp.maximum(self.start_square, TINY), least, jnp.maximum(MOST, least))
-        return jnp.stack([jnp.where(each, self.mean_prior_count, spread) for each in self.is_mean], axis=-1)
 
     def targets(
         self,
@@ -189,6 +184,25 @@ class Regression(Learner):
         lost = lost / jnp.maximum(self.agent.policy.optimism, TINY)
         spread = jnp.maximum(jnp.maximum(targets, 0.0) ** (1 / powers) - lost, 0.0) ** powers
         return jnp.where(is_mean, greedy, spread)
+
+
+@dataclasses.dataclass(frozen=True)
+class Regression(Averages):
+    """theta = (sum phi phi' + lambda I)^-1 sum phi (y - y0)."""
+
+    spread_prior_count: float = dataclasses.field(metadata=TRACED)
+    mean_prior_count: float = dataclasses.field(metadata=TRACED)
+    outcomes_per_pair: int
+
+    def linear(self, key: PRNGKeyArray) -> dict[str, Any]:
+        """The fields of `LinearReturns` at the start."""
+        return {**self.begun(key), "prior_count": jnp.asarray(self.spread_prior_count)}
+
+    def prior_counts(self, noise: Float[Array, "*pairs"]) -> Float[Array, "*pairs outputs"]:
+        """lambda = sigma^2 / tau^2 of each coordinate, by the variance of the targets in units of return squared."""
+        least = self.spread_prior_count
+        spread = jnp.clip(noise / jnp.maximum(self.start_square, TINY), least, jnp.maximum(MOST, least))
+        return jnp.stack([jnp.where(each, self.mean_prior_count, spread) for each in self.is_mean], axis=-1)
 
 
 def roots(powers: tuple[float, ...], vectors: Float[Array, "*batch outputs"]) -> Float[Array, "*batch outputs"]:
