@@ -78,7 +78,7 @@ PARTS = {
         "uppertail.learners.LearnerBuilder",
         "how return distributions are learned (null: LeastSquares where it can, else GradientDescent)",
         "LeastSquares",
-        _in("uppertail.learners", "LeastSquares GradientDescent Imitation"),
+        _in("uppertail.learners", "LeastSquares NearestNeighbors GradientDescent Imitation"),
         optional=True,
     ),
     "network": Part(
