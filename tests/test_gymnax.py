@@ -138,7 +138,7 @@ class Drift(Line):
 def test_an_environment_of_ones_own_stays_when_settings_are_chosen_for_it() -> None:
     """Not the registered one of the same name takes its place; and its code is known, so that a change is noticed."""
     builder = ut.Gymnax(Drift(), {"max_steps_in_episode": 30})
-    chosen: Any = choose_features(builder)[0]
+    chosen: Any = choose_features(builder, 0.99).builder
     assert chosen.environment is builder.environment
     assert chosen.code == builder.code != ""
     assert isinstance(chosen.rules.env, Drift)

@@ -13,8 +13,17 @@ import pytest
 import uppertail as ut
 from uppertail.encodings import HashedNumbers, Vector
 from uppertail.environments import random_policy
-from uppertail.environments.random_policy import Steps, choose_features, irrelevant_numbers, repeat
+from uppertail.environments.random_policy import (
+    Choice,
+    Steps,
+    choose_features,
+    clocks,
+    irrelevant_numbers,
+    is_sparse,
+    repeat,
+)
 from uppertail.errors import InputError
+from uppertail.types import ReturnRange
 
 COUNT = 2_000
 
@@ -79,20 +88,44 @@ def test_observations_repeat_if_the_later_ones_came_before() -> None:
 
 def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
     sea = ut.RichSea(4, bits=3)
-    chosen, note = choose_features(sea)
+    chosen, note, sparse = choose_features(sea, 0.99)
+    assert not sparse, "its range of returns is not given"
     assert chosen == dataclasses.replace(sea, left_out=(8, 9, 10), features="hashed")
     assert note is not None
     assert "The numbers 8, 9, 10 of observations are left out" in note
     for given in (dataclasses.replace(sea, left_out=()), dataclasses.replace(sea, radius=0.1)):
-        assert choose_features(given) == (given, None)
-    random: Any = choose_features(dataclasses.replace(sea, features="random"))[0]
+        assert choose_features(given, 0.99) == Choice(given)
+    random: Any = choose_features(dataclasses.replace(sea, features="random"), 0.99).builder
     assert random.features == "random"
-    assert choose_features(ut.RichSea(4, bits=0))[0] == dataclasses.replace(ut.RichSea(4, bits=0), features="hashed")
+    bare = ut.RichSea(4, bits=0)
+    assert choose_features(bare, 0.99).builder == dataclasses.replace(bare, features="hashed")
     before = {"left_out": [1], "features": "scaled"}
-    assert choose_features(sea, before) == (
-        dataclasses.replace(sea, left_out=(1,), features="scaled"),
-        None,
-    )
+    again = dataclasses.replace(sea, left_out=(1,), features="scaled")
+    assert choose_features(sea, 0.99, before) == Choice(again)
+
+
+def test_reward_is_sparse_if_all_random_episodes_return_nearly_the_same() -> None:
+    """Three episodes of two steps, and one that has not ended: by hand, returns of 1.9, 2.9 and 1.0 at discount 0.9."""
+    ends = np.array([False, True, False, True, False, True, False])
+    reward = np.array([1.0, 1.0, 2.0, 1.0, 1.0, 0.0, 50.0])
+    numbers = np.zeros((7, 1))
+    for terminated, truncated in ((ends, ~ends & False), (~ends & False, ends)):
+        steps = Steps(numbers, np.zeros(7, int), reward, terminated, truncated, numbers)
+        assert is_sparse(steps, ReturnRange(0.0, 19.1), 0.9)
+        assert not is_sparse(steps, ReturnRange(0.0, 18.9), 0.9)
+    one = Steps(numbers, np.zeros(7, int), reward, ends & (np.arange(7) > 4), ~ends & False, numbers)
+    assert not is_sparse(one, ReturnRange(0.0, 1e6), 0.9), "one episode says nothing of others"
+
+
+def test_a_number_that_changes_alike_in_every_step_counts_them() -> None:
+    random = np.random.default_rng(0)
+    ends = random.uniform(size=COUNT) < 0.01
+    step = np.arange(COUNT) - np.concatenate([[0], np.flatnonzero(ends) + 1])[np.cumsum(ends) - ends]
+    shown = np.column_stack([step / 50, 3.0 - step, step % 7, step + random.normal(size=COUNT), np.ones(COUNT)])
+    steps = steps_of(shown, shown, np.zeros(COUNT), random)._replace(terminated=ends)
+    assert clocks(steps).tolist() == [0, 1]
+    assert clocks(steps._replace(observation=shown[:, :2])).size == 0, "a run needs a number"
+    assert clocks(steps._replace(terminated=~ends & False)).size == 0, "it does not begin again with each episode"
 
 
 @pytest.mark.parametrize("builder", [ut.RichSea(3), ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1"))])

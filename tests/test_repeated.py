@@ -135,12 +135,12 @@ def test_an_action_is_taken_until_numbers_have_changed_enough() -> None:
 
 
 def test_only_what_the_user_left_open_is_chosen() -> None:
-    assert choose_features(ut.Gym("MountainCar-v0"))[0].repeats > 1
-    assert choose_features(ut.Gym("MountainCar-v0", action_repeat=2))[0].action_repeat == 2
-    states = choose_features(ut.RichSea(4, bits=0))[0]
+    assert choose_features(ut.Gym("MountainCar-v0"), 0.99).builder.repeats > 1
+    assert choose_features(ut.Gym("MountainCar-v0", action_repeat=2), 0.99).builder.action_repeat == 2
+    states = choose_features(ut.RichSea(4, bits=0), 0.99).builder
     assert (states.features, states.repeats) == ("hashed", 1)
     vector = ut.FromGymnasium(lambda: SyncVectorEnv([lambda: gymnasium.make("MountainCar-v0")]))
-    assert choose_features(vector)[0].repeats == 1
+    assert choose_features(vector, 0.99).builder.repeats == 1
 
 
 @pytest.mark.parametrize("builder", [Tracks(action_repeat=3), ut.Gym("CartPole-v1", action_repeat=3)])

@@ -27,6 +27,10 @@ SIGNIFICANT = 3.0  # standard deviations above the mean of a chi-squared sum
 SHOWN = 8  # numbers that a note names
 REPEATED = 0.5  # share of the later observations that must have come before
 
+SPARSE = 0.1  # share of the range of returns within which all random episodes stay if reward is sparse
+
+SAME = 1e-3  # share of the span of a number by which it may differ from the count of steps
+
 MOVED, LONGEST = 0.9, 8  # standard deviations by which an action may change the numbers; its longest, in steps
 
 
@@ -39,6 +43,20 @@ class Steps(NamedTuple):
     terminated: Bool[Array | np.ndarray, " steps"]
     truncated: Bool[Array | np.ndarray, " steps"]
     next_observation: Array | np.ndarray
+
+
+class Choice(NamedTuple):
+    """What a random policy found out before a run.
+
+    Args:
+        builder: the environment's, with what was left open of how numbers enter.
+        note: a sentence for the user; None: nothing was left out.
+        sparse: whether its episodes earned nearly the same, of all that can be earned.
+    """
+
+    builder: VectorBuilder
+    note: str | None = None
+    sparse: bool = False
 
 
 def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange:
@@ -60,24 +78,34 @@ def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange
 
 
 def choose_features(
-    builder: VectorBuilder, before: Mapping[str, Any] | None = None
-) -> tuple[VectorBuilder, str | None]:
-    """The builder of an environment that shows numbers, with what the user left open of how they enter, and a note.
+    builder: VectorBuilder,
+    discount: float,
+    before: Mapping[str, Any] | None = None,
+    nearest: bool | None = None,
+) -> Choice:
+    """The builder of an environment that shows numbers, with what the user left open of how they enter.
 
     Numbers that tell nothing of what follows are left out. If the others repeat exactly, each vector of them is a
     state; else each action is taken for as many steps as it needs to make a difference. `before` has the settings of
-    an earlier run of the same environment, which are used again.
-    EnvironmentFailedError if an environment fails.
+    an earlier run of the same environment, which are used again. `nearest` says whether neighbors will be averaged;
+    None: they will if reward is sparse. Then numbers that count steps are left out, too, because observations of
+    different steps would never be near. EnvironmentFailedError if an environment fails.
     """
     if builder.left_out is not None or builder.radius is not None:
-        return builder, None
+        return Choice(builder, sparse=bool(nearest))
     if before:
         left_out = before["left_out"] and tuple(before["left_out"])
         features = before["features"] if builder.features == "auto" else builder.features
         repeats = builder.action_repeat or before.get("action_repeat")
-        return builder.with_settings(left_out=left_out, features=features, action_repeat=repeats), None
+        builder = builder.with_settings(left_out=left_out, features=features, action_repeat=repeats)
+        return Choice(builder, sparse=bool(nearest))
     steps = _steps(builder, TRIED_STEPS, "stepped by a random policy (--env.left_out '[]' avoids this),")
-    left_out = tuple(irrelevant_numbers(steps).tolist())
+    known = builder.known_returns
+    if nearest is None:
+        nearest = known is not None and is_sparse(steps, known, discount)
+    idle = irrelevant_numbers(steps)
+    counted = np.union1d(idle, clocks(steps)) if nearest else idle
+    left_out = tuple((counted if len(counted) < steps.observation.shape[1] else idle).tolist())
     features, repeats = builder.features, builder.action_repeat
     if features == "auto" and repeat(np.delete(np.asarray(steps.observation), left_out, axis=1)):
         features = "hashed"
@@ -85,12 +113,21 @@ def choose_features(
         repeats = steps_of_an_action(steps, left_out)
     builder = builder.with_settings(left_out=left_out or None, features=features, action_repeat=repeats)
     if not left_out:
-        return builder, None
+        return Choice(builder, sparse=nearest)
     which = ", ".join(map(str, left_out[:SHOWN])) + ", ..." * (len(left_out) > SHOWN)
-    return builder, (
-        f"The numbers {which} of observations are left out: they told nothing of what came next in steps of a random "
-        "policy (--env.left_out '[]' keeps them)."
+    note = (
+        f"The numbers {which} of observations are left out: in steps of a random policy they told nothing of what came "
+        f"next{', or counted the steps' * nearest} (--env.left_out '[]' keeps them)."
     )
+    return Choice(builder, note, nearest)
+
+
+def is_sparse(steps: Steps, returns: ReturnRange, discount: float) -> bool:
+    """Whether the discounted returns of whole random episodes lie within a small share of the range of returns."""
+    ends = np.flatnonzero(steps.terminated | steps.truncated)
+    episodes = np.split(np.asarray(steps.reward, np.float64), ends + 1)[: len(ends)]
+    found = [float(_discounted(rewards, discount)[-1]) for rewards in episodes]
+    return len(found) > 1 and bool(np.ptp(found) < SPARSE * (returns.high - returns.low))
 
 
 def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
@@ -127,6 +164,22 @@ def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
     terms = len(actions) * goals.shape[1]
     irrelevant = ~unclear & (effect < terms + SIGNIFICANT * math.sqrt(2 * terms))
     return np.flatnonzero(irrelevant & ~irrelevant.all())
+
+
+def clocks(steps: Steps) -> Int[np.ndarray, " clocks"]:
+    """The places of numbers that count the steps of an episode, which change by the same number from step to step.
+
+    None if these are all numbers.
+    """
+    shown = np.asarray(steps.observation, np.float64)
+    ends = np.flatnonzero(steps.terminated | steps.truncated)
+    number = np.arange(len(shown))
+    number = number - np.concatenate([[0], ends + 1])[np.searchsorted(ends, number)]
+    inputs = np.column_stack([number, np.ones(len(shown))])
+    errors = np.abs(shown - inputs @ np.linalg.lstsq(inputs, shown)[0]).max(axis=0)
+    spread = np.ptp(shown, axis=0)
+    counts = (spread > 0) & (errors < SAME * spread)
+    return np.flatnonzero(counts & ~counts.all())
 
 
 def repeat(observations: Float[np.ndarray, "steps numbers"]) -> bool:

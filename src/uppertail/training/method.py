@@ -9,9 +9,9 @@ import optax
 
 from uppertail.agent import Agent
 from uppertail.distributions import Gaussian, ReturnDistribution
-from uppertail.encodings import Encoding, Scalar
+from uppertail.encodings import Encoding, RandomFeatures, Scalar
 from uppertail.errors import InputError
-from uppertail.learners import GradientDescent, Gradients, Learner, LearnerBuilder, LeastSquares
+from uppertail.learners import GradientDescent, Gradients, Learner, LearnerBuilder, LeastSquares, NearestNeighbors
 from uppertail.networks import NetworkBuilder
 from uppertail.parts import PARTS
 from uppertail.policies import UCB, ExplorationPolicy
@@ -73,11 +73,12 @@ class Method:
         return self.chosen_learner.build(agent, gradients)
 
 
-def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Method, Settings]:
+def resolved(method: Method, settings: Settings, encoding: Encoding, sparse: bool = False) -> tuple[Method, Settings]:
     """The method and settings of a run, with its learner chosen and what belongs to it filled in.
 
-    Least squares learns wherever it can: from states and vectors, with a family whose parameters can be averaged. A
-    part or setting of gradient descent that is given asks for gradient descent.
+    Least squares learns wherever it can: from states and vectors, with a family whose parameters can be averaged. Where
+    a random policy found reward to be `sparse`, nearest neighbors learn from vectors. A part or setting of gradient
+    descent that is given asks for gradient descent.
     """
     usual = dataclasses.asdict(Settings())
     own = [name for name in usual if name not in OF_EVERY_RUN and getattr(settings, name) != usual[name]]
@@ -85,7 +86,8 @@ def resolved(method: Method, settings: Settings, encoding: Encoding) -> tuple[Me
     learner = method.learner
     if learner is None:
         can = method.distribution.is_linear and encoding.has_features and not method.policy.needs_members
-        learner = LeastSquares() if can and not asked else GradientDescent()
+        averages = NearestNeighbors() if sparse and isinstance(encoding, RandomFeatures) else LeastSquares()
+        learner = averages if can and not asked else GradientDescent()
     envs = settings.num_envs
     rollout_steps = settings.rollout_steps or math.ceil(learner.rollout_steps(encoding) / envs) * envs
     settings = dataclasses.replace(settings, rollout_steps=rollout_steps)

@@ -14,6 +14,7 @@ from jaxtyping import Array
 from uppertail.capacity import require_memory, size_of
 from uppertail.encodings import Numbers, States
 from uppertail.environments import (
+    Choice,
     EnvironmentBuilder,
     GymnasiumBuilder,
     Interface,
@@ -24,7 +25,7 @@ from uppertail.environments import (
     widest_range,
 )
 from uppertail.errors import InputError
-from uppertail.learners import Metrics
+from uppertail.learners import Metrics, NearestNeighbors
 from uppertail.networks import Network
 from uppertail.records import Distributions, RunRecord, describe
 from uppertail.training.compiled import CompiledDriver
@@ -79,36 +80,42 @@ class Run:
         )
         self.driver = self._open(builder)
         try:
-            found = self._choose(method, settings, before or {})
+            choice = self._choose(method, settings, before or {})
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
-            self._prepare(method, settings, before or {}, found)
+            self._prepare(method, settings, before or {}, choice)
         except InputError:
             self.driver.close()
             raise
 
-    def _choose(self, method: Method, settings: Settings, before: Mapping[str, Any]) -> str | None:
+    def _choose(self, method: Method, settings: Settings, before: Mapping[str, Any]) -> Choice | None:
         """Chooses what is open of how a vector enters, and opens the environments again if actions are repeated."""
         builder, seen = self.builder, self.driver.observations
         by_gradients = resolved(method, settings, seen.encoding(builder.preferences))[0].chosen_learner.uses_gradients
         if not isinstance(builder, VectorBuilder) or not isinstance(seen, Numbers) or by_gradients:
             return None
-        self.builder, found = choose_features(builder, before.get("environment"))
+        name = type(method.learner).__name__ if method.learner else before.get("learner", {}).get("name")
+        nearest = name and name == NearestNeighbors.__name__
+        choice = choose_features(builder, settings.discount, before.get("environment"), nearest)
+        self.builder = choice.builder
         if self.builder.repeats != builder.repeats:
             self.driver.close()
             self.driver = self._open(self.builder)
-        return found
+        return choice
 
-    def _prepare(self, method: Method, settings: Settings, before: Mapping[str, Any], found: str | None) -> None:
+    def _prepare(self, method: Method, settings: Settings, before: Mapping[str, Any], choice: Choice | None) -> None:
         """Fits the distribution, and tells the driver what to do."""
         driver, builder = self.driver, self.builder
         encoding = driver.observations.encoding(builder.preferences)
-        self._asked_method, self.settings = resolved(method, settings, encoding)
+        self._asked_method, self.settings = resolved(method, settings, encoding, choice is not None and choice.sparse)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)
         self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats)
         measured = before.get("measured_returns")
         discount = settings.discount**builder.repeats
         self._fit(ReturnRange(*measured, known=False) if measured else returns_of(builder, driver, discount))
-        self.notes = [*filter(None, [builder.note, found]), *sanity_warnings(self.method, self._encoding)]
+        self.notes = [
+            *filter(None, [builder.note, choice and choice.note]),
+            *sanity_warnings(self.method, self._encoding),
+        ]
         guessed = not self.returns.known and self.returns.low == self.returns.high
         driver.use(self.loop, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
