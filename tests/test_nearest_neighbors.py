@@ -14,6 +14,7 @@ from uppertail.agent import Agent
 from uppertail.cli import main
 from uppertail.encodings import Image, Vector
 from uppertail.encodings.standardized import Standardized
+from uppertail.environments import random_policy
 from uppertail.errors import InputError
 from uppertail.learners import neighborhoods
 from uppertail.learners.neighbors import NeighborReturns
@@ -108,6 +109,17 @@ def test_a_repeated_transition_joins_the_first_and_rewards_are_averaged() -> Non
     assert state.memory.hoods.rows.reward[0] == pytest.approx((0.0 + 1.0 + 2.0 + 6.0) / 4)
 
 
+def test_chance_ends_stay_two_transitions_of_one_place() -> None:
+    """Whatever their order, also when coarser entries make room: else one of them would be kept again and again."""
+    ended = np.random.default_rng(0).uniform(size=900) < 0.3
+    here = jnp.zeros((900, 2))
+    chance = Transition(here, jnp.zeros(900, int), jnp.ones(900), jnp.asarray(ended), here, jnp.zeros(900, int))
+    parts = [jax.tree.map(lambda leaf, first=first: leaf[first : first + 300], chance) for first in (0, 300, 600)]
+    state = learned(learner_of(transitions=1024), corners(), *parts)
+    assert int(state.network.places.size) == 6 and float(state.memory.resolution) == pytest.approx(0.035)
+    assert state.memory.hoods.rows.weight[4:6].sum() == 900
+
+
 def test_a_new_scale_and_a_full_memory_enter_all_transitions_again() -> None:
     learner = learner_of(transitions=1024)
     state = learned(learner, *(walk(200, seed) for seed in range(8)))
@@ -127,7 +139,7 @@ def test_a_new_scale_and_a_full_memory_enter_all_transitions_again() -> None:
 
 @pytest.mark.parametrize("family", [ut.PointMass(scale=1.0, start=5.0), ut.Gaussian(scale=1.0)])
 def test_sweeps_reach_the_values_of_exact_dynamic_programming(family: Any) -> None:
-    """On a line of eleven places where every action was tried, each query meets its own transition."""
+    """On 60 lines of eleven places where every action was tried: more than one block. Each finds its own transition."""
     places = np.linspace(-1, 1, 11)
     after = np.stack([np.maximum(np.arange(11) - 1, 0), np.minimum(np.arange(11) + 1, 10)], axis=1)
     reward, ended = np.zeros((11, 2)), np.zeros((11, 2), bool)
@@ -135,40 +147,44 @@ def test_sweeps_reach_the_values_of_exact_dynamic_programming(family: Any) -> No
     q = np.zeros((11, 2))
     for _ in range(500):
         q = reward + 0.9 * np.where(ended, 0.0, q.max(axis=1)[after])
-    pairs = [(place, action) for place in range(10) for action in range(2)]
-
-    def plane(x: Any) -> Any:
-        return jnp.stack([jnp.asarray(x, jnp.float32), jnp.zeros(len(x))], axis=1)
-
+    line, place, action = (each.ravel() for each in np.mgrid[:60, :10, :2])
     batch = Transition(
-        plane([places[place] for place, _ in pairs]),
-        jnp.array([action for _, action in pairs]),
-        jnp.array([reward[pair] for pair in pairs], jnp.float32),
-        jnp.array([ended[pair] for pair in pairs]),
-        plane([places[after[pair]] for pair in pairs]),
-        jnp.zeros(20, jnp.int32),
+        jnp.asarray(np.column_stack([places[place], line]), jnp.float32),
+        jnp.asarray(action),
+        jnp.asarray(reward[place, action], jnp.float32),
+        jnp.asarray(ended[place, action]),
+        jnp.asarray(np.column_stack([places[after[place, action]], line]), jnp.float32),
+        jnp.zeros(len(line), jnp.int32),
     )
-    learner = learner_of(family, neighbors=1, sweeps=300, tolerance=1e-6, reach=1e-3)
+    learner = learner_of(family, neighbors=1, sweeps=300, tolerance=1e-6, reach=1e-3, resolution=1e-4, transitions=4096)
     network = learned(learner, batch, num_actions=2).network
-    for place in range(10):
-        z = network.returns(family, plane(places[place : place + 1])[0])
-        np.testing.assert_allclose(jax.vmap(jax.vmap(family.mean))(z)[0], q[place], atol=1e-3)
-        np.testing.assert_allclose(jax.vmap(jax.vmap(family.std))(z)[0], 0.0, atol=2e-3)
+    for number in (0, 31, 59):
+        z = jax.vmap(lambda point: network.returns(family, point))(batch.observation[20 * number :: 2][:10])
+        mean, std = (jax.vmap(jax.vmap(jax.vmap(each)))(z)[:, 0] for each in (family.mean, family.std))
+        np.testing.assert_allclose(mean, q[:10], atol=1e-3)
+        np.testing.assert_allclose(std, 0.0, atol=2e-3)
 
 
 def test_an_end_at_the_latest_time_is_a_time_limit_if_the_clock_is_left_out() -> None:
-    """Two episodes of two steps, and one that ends after its first: only the end of the latter is one."""
-    encoding = Standardized(Vector((-np.inf,) * 2, (np.inf,) * 2, left_out=(1,)))
+    """Two episodes of two steps, and one that ends after its first: only the end of the latter is one.
+
+    A third number is left out, too. It is the highest at that end, but it does not change in every step.
+    """
+    encoding = Standardized(Vector((-np.inf,) * 3, (np.inf,) * 3, left_out=(1, 2)))
     for sign in (1.0, -1.0):
         here = jnp.array([[-1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [-1.0, 0.0], [1.0, 1.0]]) * jnp.array([[1.0, sign]])
         step = jnp.array([[2.0, 1.0], [-2.0, 1.0], [0.5, 1.0], [2.0, 1.0], [-2.0, 1.0]]) * jnp.array([[1.0, sign]])
         ended = jnp.array([False, True, True, False, True])
         numbers = jnp.zeros(5, jnp.int32)
-        batch = Transition(here, numbers, jnp.ones(5), ended, here + step, numbers)
-        learner = learner_of(ut.PointMass(scale=1.0), encoding, neighbors=1, sweeps=500, tolerance=1e-7, reach=1e-3)
+        bits = jnp.array([[0.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+        shown, following = (jnp.column_stack([each, bits[:, i]]) for i, each in enumerate((here, here + step)))
+        batch = Transition(shown, numbers, jnp.ones(5), ended, following, numbers)
+        learner = learner_of(
+            ut.PointMass(scale=1.0, start=5.0), encoding, neighbors=1, sweeps=500, tolerance=1e-7, reach=1e-3
+        )
         network = learned(learner, batch, num_actions=1).network
-        assert network.outputs(jnp.array([1.0, 0.0]))[0, 0] == pytest.approx(10.0, abs=1e-3), "1 / (1 - 0.9)"
-        assert network.outputs(jnp.array([0.0, 0.0]))[0, 0] == pytest.approx(1.0, abs=1e-3)
+        assert network.outputs(jnp.array([1.0, 0.0, 0.0]))[0, 0] == pytest.approx(10.0, abs=1e-3), "1 / (1 - 0.9)"
+        assert network.outputs(jnp.array([0.0, 0.0, 0.0]))[0, 0] == pytest.approx(1.0, abs=1e-3)
 
 
 class Ramp(gymnasium.Env[Any, Any]):
@@ -196,13 +212,15 @@ def ramp(**settings: Any) -> Any:
 
 
 def test_sparse_reward_asks_for_it_and_leaves_out_the_clock() -> None:
-    with pytest.warns(UserWarning, match="The numbers 2 of observations are left out"):
+    with pytest.warns(UserWarning, match="nearest neighbors learn|count the steps") as notes:
         result = ut.train(ramp(), settings=ut.Settings(seeds=1, episodes=2))
-    assert "NearestNeighbors" in str(result.record.asked["learner"])
+    assert result.record.asked["learner"]["name"] == "NearestNeighbors"
+    assert "nearest neighbors learn" in str(notes[0].message)
+    assert "The numbers 2 of observations are left out: they count the steps" in str(notes[1].message)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The numbers 2")
+@pytest.mark.filterwarnings("ignore:The numbers 2", "ignore:All episodes")
 def test_it_finds_and_keeps_a_sparse_reward() -> None:
     result = ut.train(ramp(), settings=ut.Settings(seeds=3, seed=100, episodes=80))
     for each in result.record.episodes:
@@ -221,13 +239,16 @@ def test_the_reach_shrinks_where_nothing_new_is_seen() -> None:
 
 
 @pytest.mark.usefixtures("own_folder")
-def test_a_run_that_chose_it_is_evaluated_and_resumed_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_chose_it_is_evaluated_and_resumed_with_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """config.yaml leaves the learner open, and the second run does not ask a random policy again."""
     car = ["--env", "Gym", "--env.id", "MountainCar-v0", "--env.returns", "[-200, 0]", "--seeds", "1"]
     assert main(["train", *car, "--steps", "1200", "--episodes", "100", "--out", "whole"]) == 0
     assert (
         main(["train", *car, "--steps", "800", "--episodes", "100", "--checkpoint_every", "400", "--out", "run"]) == 0
     )
+    monkeypatch.setattr(random_policy, "_steps", None)
     assert main(["resume", "run", "--steps", "1200"]) == 0
     files = [np.load(Path(folder) / "episodes.npz") for folder in ("whole", "run")]
     for name in files[0].files:
@@ -247,7 +268,7 @@ def test_what_it_cannot_learn_is_refused() -> None:
         learner_of(encoding=Image(12, 12, 1))
     for name, value in (("reach", 0.0), ("resolution", -1.0), ("neighbors", 0), ("transitions", 5)):
         with pytest.raises(InputError, match=f"{name} is {value}"):
-            ut.NearestNeighbors(**{name: value})
+            ut.NearestNeighbors(**{name: value})  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match=r"use --learner.transitions 1600 or more"):
         learned(learner_of(transitions=1024), walk(800))
 

@@ -88,11 +88,10 @@ def test_observations_repeat_if_the_later_ones_came_before() -> None:
 
 def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
     sea = ut.RichSea(4, bits=3)
-    chosen, note, sparse = choose_features(sea, 0.99)
-    assert not sparse, "its range of returns is not given"
+    chosen, nearest, notes = choose_features(sea, 0.99)
+    assert not nearest, "its numbers repeat"
     assert chosen == dataclasses.replace(sea, left_out=(8, 9, 10), features="hashed")
-    assert note is not None
-    assert "The numbers 8, 9, 10 of observations are left out" in note
+    assert len(notes) == 1 and "The numbers 8, 9, 10 of observations are left out: they told nothing" in notes[0]
     for given in (dataclasses.replace(sea, left_out=()), dataclasses.replace(sea, radius=0.1)):
         assert choose_features(given, 0.99) == Choice(given)
     random: Any = choose_features(dataclasses.replace(sea, features="random"), 0.99).builder
@@ -105,16 +104,56 @@ def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
 
 
 def test_reward_is_sparse_if_all_random_episodes_return_nearly_the_same() -> None:
-    """Three episodes of two steps, and one that has not ended: by hand, returns of 1.9, 2.9 and 1.0 at discount 0.9."""
+    """Three episodes of two steps, and one that has not ended: by hand, returns of 1.9, 2.9 and 1.0."""
     ends = np.array([False, True, False, True, False, True, False])
     reward = np.array([1.0, 1.0, 2.0, 1.0, 1.0, 0.0, 50.0])
     numbers = np.zeros((7, 1))
     for terminated, truncated in ((ends, ~ends & False), (~ends & False, ends)):
         steps = Steps(numbers, np.zeros(7, int), reward, terminated, truncated, numbers)
-        assert is_sparse(steps, ReturnRange(0.0, 19.1), 0.9)
-        assert not is_sparse(steps, ReturnRange(0.0, 18.9), 0.9)
+        assert is_sparse(steps, ReturnRange(0.0, 38.1), 0.9)
+        assert not is_sparse(steps, ReturnRange(0.0, 37.9), 0.9)
     one = Steps(numbers, np.zeros(7, int), reward, ends & (np.arange(7) > 4), ~ends & False, numbers)
     assert not is_sparse(one, ReturnRange(0.0, 1e6), 0.9), "one episode says nothing of others"
+
+
+def shown(name: str, **settings: Any) -> Any:
+    return choose_features(ut.Gym(name, **settings), 0.995)
+
+
+def test_neighbors_learn_where_reward_is_sparse_and_numbers_do_not_repeat() -> None:
+    sparse = shown("MountainCar-v0", returns=(-200.0, 0.0))
+    assert sparse.nearest and "nearest neighbors learn" in sparse.notes[0]
+    assert not shown("MountainCar-v0").nearest, "the range of returns is only measured"
+    assert not shown("CartPole-v1", returns=(0.0, 100.0)).nearest
+    assert not shown("CartPole-v1", returns=(0.0, 500.0)).nearest, "also if the range is much too wide"
+    assert not choose_features(ut.Gym("MountainCar-v0", returns=(-200.0, 0.0)), 0.995, nearest=False).nearest
+
+
+class Falling(gymnasium.Env[Any, Any]):
+    """A ball falls through 12 rows, and a known column of the last one pays: the row is no clock to be left out."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 20.0, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.row = self.column = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.row, self.column = self.row + 1, self.column + int(action)
+        won = self.row == 12 and self.column == 12
+        return np.array([self.row, self.column], np.float32), float(won), self.row == 12, False, {}
+
+
+def test_a_clock_stays_where_observations_repeat_and_neighbors_are_only_used_if_asked_for() -> None:
+    builder = ut.FromGymnasium(Falling, id="Falling", returns=(0.0, 1.0))
+    chosen = choose_features(builder, 0.99)
+    assert not chosen.nearest
+    assert (chosen.builder.features, chosen.builder.left_out) == ("hashed", None)
+    asked = choose_features(builder, 0.99, nearest=True)
+    assert (asked.builder.features, asked.builder.left_out) == ("auto", (0,))
+    assert asked.nearest and "The numbers 0 of observations are left out: they count the steps" in asked.notes[0]
 
 
 def test_a_number_that_changes_alike_in_every_step_counts_them() -> None:

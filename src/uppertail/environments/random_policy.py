@@ -27,7 +27,12 @@ SIGNIFICANT = 3.0  # standard deviations above the mean of a chi-squared sum
 SHOWN = 8  # numbers that a note names
 REPEATED = 0.5  # share of the later observations that must have come before
 
-SPARSE = 0.1  # share of the range of returns within which all random episodes stay if reward is sparse
+SPARSE = 0.05  # share of the range of returns within which all random episodes stay if reward is sparse
+SPARSE_NOTE = (
+    "All episodes of a random policy returned nearly the same, so nearest neighbors learn (--learner LeastSquares "
+    "fits all data instead)."
+)
+KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '[]' keeps them)."
 
 SAME = 1e-3  # share of the span of a number by which it may differ from the count of steps
 
@@ -50,13 +55,13 @@ class Choice(NamedTuple):
 
     Args:
         builder: the environment's, with what was left open of how numbers enter.
-        note: a sentence for the user; None: nothing was left out.
-        sparse: whether its episodes earned nearly the same, of all that can be earned.
+        nearest: whether nearest neighbors learn, because the user asked for them or reward is sparse.
+        notes: sentences for the user.
     """
 
     builder: VectorBuilder
-    note: str | None = None
-    sparse: bool = False
+    nearest: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange:
@@ -87,39 +92,42 @@ def choose_features(
 
     Numbers that tell nothing of what follows are left out. If the others repeat exactly, each vector of them is a
     state; else each action is taken for as many steps as it needs to make a difference. `before` has the settings of
-    an earlier run of the same environment, which are used again. `nearest` says whether neighbors will be averaged;
-    None: they will if reward is sparse. Then numbers that count steps are left out, too, because observations of
-    different steps would never be near. EnvironmentFailedError if an environment fails.
+    an earlier run of the same environment, which are used again. `nearest` says whether nearest neighbors learn; None:
+    they do if the others do not repeat and reward is sparse. They leave out numbers that count steps, too, because
+    observations of different steps would never be near. EnvironmentFailedError if an environment fails.
     """
     if builder.left_out is not None or builder.radius is not None:
-        return Choice(builder, sparse=bool(nearest))
+        return Choice(builder, bool(nearest))
     if before:
         left_out = before["left_out"] and tuple(before["left_out"])
         features = before["features"] if builder.features == "auto" else builder.features
         repeats = builder.action_repeat or before.get("action_repeat")
         builder = builder.with_settings(left_out=left_out, features=features, action_repeat=repeats)
-        return Choice(builder, sparse=bool(nearest))
+        return Choice(builder, bool(nearest))
     steps = _steps(builder, TRIED_STEPS, "stepped by a random policy (--env.left_out '[]' avoids this),")
-    known = builder.known_returns
-    if nearest is None:
-        nearest = known is not None and is_sparse(steps, known, discount)
-    idle = irrelevant_numbers(steps)
-    counted = np.union1d(idle, clocks(steps)) if nearest else idle
-    left_out = tuple((counted if len(counted) < steps.observation.shape[1] else idle).tolist())
+    left_out, notes = tuple(irrelevant_numbers(steps).tolist()), []
+    if left_out:
+        notes.append(KEPT.format(_listed(left_out), "told nothing of what came next in steps of a random policy"))
     features, repeats = builder.features, builder.action_repeat
-    if features == "auto" and repeat(np.delete(np.asarray(steps.observation), left_out, axis=1)):
+    if features == "auto" and not nearest and repeat(np.delete(np.asarray(steps.observation), left_out, axis=1)):
         features = "hashed"
-    if repeats is None and features in ("auto", "random") and builder.can_repeat:
+    is_open = features in ("auto", "random")
+    if nearest is None and is_open and builder.known_returns is not None:
+        nearest = is_sparse(steps, builder.known_returns, discount**builder.repeats)
+        notes += [SPARSE_NOTE] * nearest
+    if nearest:
+        counted = np.union1d(left_out, counts := clocks(steps)).astype(int)
+        if counts.size and len(counted) < steps.observation.shape[1]:
+            left_out = tuple(counted.tolist())
+            notes.append(KEPT.format(_listed(tuple(counts.tolist())), "count the steps of an episode"))
+    if repeats is None and is_open and builder.can_repeat:
         repeats = steps_of_an_action(steps, left_out)
     builder = builder.with_settings(left_out=left_out or None, features=features, action_repeat=repeats)
-    if not left_out:
-        return Choice(builder, sparse=nearest)
-    which = ", ".join(map(str, left_out[:SHOWN])) + ", ..." * (len(left_out) > SHOWN)
-    note = (
-        f"The numbers {which} of observations are left out: in steps of a random policy they told nothing of what came "
-        f"next{', or counted the steps' * nearest} (--env.left_out '[]' keeps them)."
-    )
-    return Choice(builder, note, nearest)
+    return Choice(builder, bool(nearest), tuple(notes))
+
+
+def _listed(places: tuple[int, ...]) -> str:
+    return ", ".join(map(str, places[:SHOWN])) + ", ..." * (len(places) > SHOWN)
 
 
 def is_sparse(steps: Steps, returns: ReturnRange, discount: float) -> bool:

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from uppertail.encodings.vector import Bounds
 from uppertail.errors import InputError
 from uppertail.learners.base import LearnerState, Metrics
+from uppertail.learners.clocks import Clocks
 from uppertail.learners.neighborhoods import BLOCK, Neighborhoods, Neighbors, Places, Row
 from uppertail.learners.regression import AveragedReturns, Averages, roots
 from uppertail.schema import TRACED
@@ -56,23 +56,6 @@ class NeighborReturns(AveragedReturns):
 
     def evidence(self, observation: Array) -> Float[Array, " actions"]:
         return self.nearest(observation).unknown(self.reach)
-
-
-class Clocks(NamedTuple):
-    """The numbers that are left out and that rise, or fall, in every step: they count the steps of an episode."""
-
-    rising: Bool[Array, " entries"]
-    falling: Bool[Array, " entries"]
-
-    def after(self, fresh: Transition) -> "Clocks":
-        """Those that still are, after some transitions."""
-        step = fresh.next_observation - fresh.observation
-        return Clocks(self.rising & jnp.all(step > 0, axis=0), self.falling & jnp.all(step < 0, axis=0))
-
-    def are_over(self, bounds: Bounds, next_observation: Float[Array, "rows entries"]) -> Bool[Array, " rows"]:
-        """Whether one shows the latest time that was ever seen: an episode that terminates there met its time limit."""
-        last = self.rising[None] & (next_observation >= bounds.high[None])
-        return jnp.any(last | (self.falling[None] & (next_observation <= bounds.low[None])), axis=1)
 
 
 class NeighborMemory(NamedTuple):
@@ -175,9 +158,9 @@ class NeighborLearner(Averages):
         """
         places, rows = network.places, hoods.rows
         place, next_place = network.place(row.observation), network.place(row.next_observation)
-        nearest = places.nearest(place, network.num_actions, 1)
+        nearest = places.nearest(place, network.num_actions, 1, rows.terminated == row.terminated)
         twin, square = nearest.row[row.action, 0], nearest.square[row.action, 0]
-        joins = (square <= jnp.square(resolution)) & (rows.terminated[twin] == row.terminated)
+        joins = (square <= jnp.square(resolution)) & jnp.isfinite(square)
         weight = rows.weight[twin] + row.weight
         reward = rows.reward[twin] + (row.reward - rows.reward[twin]) * row.weight / weight
         old, new = jnp.where(joins, twin, self.room), jnp.where(joins, self.room, places.size)  # beyond the last: none

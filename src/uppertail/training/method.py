@@ -73,11 +73,11 @@ class Method:
         return self.chosen_learner.build(agent, gradients)
 
 
-def resolved(method: Method, settings: Settings, encoding: Encoding, sparse: bool = False) -> tuple[Method, Settings]:
+def resolved(method: Method, settings: Settings, encoding: Encoding, nearest: bool = False) -> tuple[Method, Settings]:
     """The method and settings of a run, with its learner chosen and what belongs to it filled in.
 
-    Least squares learns wherever it can: from states and vectors, with a family whose parameters can be averaged. Where
-    a random policy found reward to be `sparse`, nearest neighbors learn from vectors. A part or setting of gradient
+    Least squares learns wherever it can: from states and vectors, with a family whose parameters can be averaged. With
+    `nearest`, nearest neighbors learn from vectors in its place. A part or setting of gradient
     descent that is given asks for gradient descent.
     """
     usual = dataclasses.asdict(Settings())
@@ -86,7 +86,7 @@ def resolved(method: Method, settings: Settings, encoding: Encoding, sparse: boo
     learner = method.learner
     if learner is None:
         can = method.distribution.is_linear and encoding.has_features and not method.policy.needs_members
-        averages = NearestNeighbors() if sparse and isinstance(encoding, RandomFeatures) else LeastSquares()
+        averages = NearestNeighbors() if nearest and isinstance(encoding, RandomFeatures) else LeastSquares()
         learner = averages if can and not asked else GradientDescent()
     envs = settings.num_envs
     rollout_steps = settings.rollout_steps or math.ceil(learner.rollout_steps(encoding) / envs) * envs

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.encodings import Numbers, States
+from uppertail.encodings import Numbers, RandomFeatures, States
 from uppertail.environments import (
     Choice,
     EnvironmentBuilder,
@@ -90,11 +90,12 @@ class Run:
     def _choose(self, method: Method, settings: Settings, before: Mapping[str, Any]) -> Choice | None:
         """Chooses what is open of how a vector enters, and opens the environments again if actions are repeated."""
         builder, seen = self.builder, self.driver.observations
-        by_gradients = resolved(method, settings, seen.encoding(builder.preferences))[0].chosen_learner.uses_gradients
+        encoding = seen.encoding(builder.preferences)
+        by_gradients = resolved(method, settings, encoding)[0].chosen_learner.uses_gradients
         if not isinstance(builder, VectorBuilder) or not isinstance(seen, Numbers) or by_gradients:
             return None
         name = type(method.learner).__name__ if method.learner else before.get("learner", {}).get("name")
-        nearest = name and name == NearestNeighbors.__name__
+        nearest = name == NearestNeighbors.__name__ if name or not isinstance(encoding, RandomFeatures) else None
         choice = choose_features(builder, settings.discount, before.get("environment"), nearest)
         self.builder = choice.builder
         if self.builder.repeats != builder.repeats:
@@ -106,14 +107,14 @@ class Run:
         """Fits the distribution, and tells the driver what to do."""
         driver, builder = self.driver, self.builder
         encoding = driver.observations.encoding(builder.preferences)
-        self._asked_method, self.settings = resolved(method, settings, encoding, choice is not None and choice.sparse)
+        self._asked_method, self.settings = resolved(method, settings, encoding, choice is not None and choice.nearest)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)
         self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats)
         measured = before.get("measured_returns")
         discount = settings.discount**builder.repeats
         self._fit(ReturnRange(*measured, known=False) if measured else returns_of(builder, driver, discount))
         self.notes = [
-            *filter(None, [builder.note, choice and choice.note]),
+            *filter(None, [builder.note, *(choice.notes if choice else ())]),
             *sanity_warnings(self.method, self._encoding),
         ]
         guessed = not self.returns.known and self.returns.low == self.returns.high
