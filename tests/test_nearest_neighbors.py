@@ -109,15 +109,16 @@ def test_a_repeated_transition_joins_the_first_and_rewards_are_averaged() -> Non
     assert state.memory.hoods.rows.reward[0] == pytest.approx((0.0 + 1.0 + 2.0 + 6.0) / 4)
 
 
-def test_chance_ends_stay_two_transitions_of_one_place() -> None:
-    """Whatever their order, also when coarser entries make room: else one of them would be kept again and again."""
-    ended = np.random.default_rng(0).uniform(size=900) < 0.3
-    here = jnp.zeros((900, 2))
-    chance = Transition(here, jnp.zeros(900, int), jnp.ones(900), jnp.asarray(ended), here, jnp.zeros(900, int))
-    parts = [jax.tree.map(lambda leaf, first=first: leaf[first : first + 300], chance) for first in (0, 300, 600)]
+def test_a_memory_full_of_chance_ends_keeps_what_it_has() -> None:
+    """Transitions of one place that ended and others that did not never make room: entries stop getting coarser."""
+    ended = (np.random.default_rng(0).uniform(size=2400) < 0.7) & (np.arange(2400) > 0)
+    here = jnp.zeros((2400, 2))
+    chance = Transition(here, jnp.zeros(2400, int), jnp.ones(2400), jnp.asarray(ended), here, jnp.zeros(2400, int))
+    parts = [jax.tree.map(lambda leaf, first=first: leaf[first : first + 400], chance) for first in range(0, 2400, 400)]
     state = learned(learner_of(transitions=1024), corners(), *parts)
-    assert int(state.network.places.size) == 6 and float(state.memory.resolution) == pytest.approx(0.035)
-    assert state.memory.hoods.rows.weight[4:6].sum() == 900
+    assert 100 < int(state.network.places.size) <= 1024
+    assert 1.0 <= float(state.memory.resolution) < 1.25
+    assert bool(jnp.isfinite(state.network.values).all())
 
 
 def test_a_new_scale_and_a_full_memory_enter_all_transitions_again() -> None:

@@ -27,9 +27,9 @@ class NearestNeighbors(LearnerBuilder):
         neighbors: how many transitions of an action are averaged.
         reach: the distance at which 63% of the wide start are left, at first. It shrinks by a fifth, to no less than an
             eighth, after 100 transitions in a row that were all known.
-        resolution: a transition nearer than this to an earlier one of the same action, if both or neither terminated,
-            joins it: their rewards are averaged, and where the first one led counts. It grows when there is no room for
-            more transitions.
+        resolution: a transition nearer than this to the nearest earlier one of the same action, if both or neither
+            terminated, joins it: their rewards are averaged, and where the first one led counts. It grows when there is
+            no room for more transitions.
         start_width: what the initial spread of the family is multiplied by, above 0, where a spread stands beside a
             mean; 0.22 makes a Gaussian start with the standard deviation of a uniform distribution over the range of
             returns.

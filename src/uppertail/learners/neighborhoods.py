@@ -59,16 +59,13 @@ class Places(NamedTuple):
         """How many blocks have transitions."""
         return -(-self.size // BLOCK)
 
-    def nearest(
-        self, place: Float[Array, " entries"], actions: int, count: int, among: Bool[Array, " rows"] | None = None
-    ) -> Neighbors:
-        """The nearest transitions of each action; `among`: which may be taken, by default all."""
-        kinds = self.action if among is None else jnp.where(among, self.action, -1)
+    def nearest(self, place: Float[Array, " entries"], actions: int, count: int) -> Neighbors:
+        """The nearest transitions of each action."""
 
         def merge(number: Int[Array, ""], best: Neighbors) -> Neighbors:
             first = number * BLOCK
             there = jax.lax.dynamic_slice_in_dim(self.place, first, BLOCK)
-            action = jax.lax.dynamic_slice_in_dim(kinds, first, BLOCK)
+            action = jax.lax.dynamic_slice_in_dim(self.action, first, BLOCK)
             rows = first + jnp.arange(BLOCK, dtype=jnp.int32)
             square = jnp.sum(jnp.square(there - place[None]), axis=1)
             own = (action[None] == jnp.arange(actions)[:, None]) & (rows < self.size)[None]

@@ -25,8 +25,9 @@ IDLE = 100
 SHORTER, SHORTEST = 0.8, 1 / 8
 """What the reach is multiplied by then, and its least, as a share of the reach at first."""
 
-COARSER = 1.25
-"""What the resolution is multiplied by when there is no room for another transition."""
+COARSER, COARSEST = 1.25, 1.0
+"""What the resolution is multiplied by when there is no room for another transition. From the coarsest one on, new
+transitions that do not join are not kept: where ends are chance, ever coarser entries would make no room."""
 
 
 class NeighborReturns(AveragedReturns):
@@ -158,9 +159,9 @@ class NeighborLearner(Averages):
         """
         places, rows = network.places, hoods.rows
         place, next_place = network.place(row.observation), network.place(row.next_observation)
-        nearest = places.nearest(place, network.num_actions, 1, rows.terminated == row.terminated)
+        nearest = places.nearest(place, network.num_actions, 1)
         twin, square = nearest.row[row.action, 0], nearest.square[row.action, 0]
-        joins = (square <= jnp.square(resolution)) & jnp.isfinite(square)
+        joins = (square <= jnp.square(resolution)) & (rows.terminated[twin] == row.terminated)
         weight = rows.weight[twin] + row.weight
         reward = rows.reward[twin] + (row.reward - rows.reward[twin]) * row.weight / weight
         old, new = jnp.where(joins, twin, self.room), jnp.where(joins, self.room, places.size)  # beyond the last: none
@@ -171,7 +172,7 @@ class NeighborLearner(Averages):
         places = Places(
             places.place.at[new].set(place, mode="drop"),
             places.action.at[new].set(row.action, mode="drop"),
-            places.size + (~joins).astype(jnp.int32),
+            places.size + (~joins & (new < self.room)).astype(jnp.int32),
         )
         near = jax.tree.map(lambda leaf, one: leaf.at[new].set(one, mode="drop"), hoods.near, near)
         hoods = Neighborhoods(rows, hoods.next_place.at[new].set(next_place, mode="drop"), near)
@@ -185,7 +186,7 @@ class NeighborLearner(Averages):
         """All transitions entered again if the scale has changed, and more coarsely while there is no room for more."""
 
         def is_due(carry: tuple[Array, NeighborReturns, Neighborhoods, Array]) -> Bool[Array, ""]:
-            return carry[0] | (carry[1].places.size + count > self.room)
+            return carry[0] | ((carry[1].places.size + count > self.room) & (carry[3] < COARSEST))
 
         def renewed(carry: tuple[Array, NeighborReturns, Neighborhoods, Array]) -> tuple:
             again, network, hoods, resolution = carry
