@@ -10,8 +10,7 @@ import pytest
 import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding, RandomFeatures, Vector
-from uppertail.encodings.landmarks import SCALES, UNEXPLAINED, Landmarks, Places
-from uppertail.encodings.vector import GROWTH
+from uppertail.encodings.landmarks import GROWTH, SCALES, UNEXPLAINED, Landmarks, Places
 from uppertail.errors import InputError
 from uppertail.learners.transitions import Transitions, gram_of
 from uppertail.types import POLICY_CHOICE, Transition

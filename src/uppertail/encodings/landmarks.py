@@ -16,6 +16,9 @@ SCALES = (1.0, 2.0, 4.0, 8.0)
 UNEXPLAINED = 0.005
 """An observation becomes a landmark if the landmarks so far leave more than this share of its kernel unexplained."""
 
+GROWTH = 0.15
+"""Bounds that are exceeded grow by this share of their span: landmarks are seldom chosen again for small steps."""
+
 COARSER = 1.2
 """What the length scale is multiplied by when there is no room for another landmark."""
 
@@ -75,7 +78,7 @@ class Landmarks(Encoding):
         )
 
     def observe(self, encoder: Places, observations: Float[Array, "batch entries"]) -> Places:
-        bounds = self.vector.wider(encoder.bounds, observations)
+        bounds = self._wider(encoder.bounds, observations)
         beyond = (bounds.low < encoder.bounds.low) | (bounds.high > encoder.bounds.high)
         grew = jnp.any(beyond & ~self.vector.bounded)
         places = self._chosen_again(encoder._replace(bounds=bounds), grew & (encoder.used > 0))
@@ -83,6 +86,15 @@ class Landmarks(Encoding):
         full = places.used == self.most
         coarser = places._replace(length_scale=places.length_scale * jnp.where(full, COARSER, 1.0))
         return self._chosen_again(coarser, full)
+
+    def _wider(self, before: Bounds, observations: Float[Array, "batch entries"]) -> Bounds:
+        """Bounds that hold these observations."""
+        exact = self.vector.observe(before, observations)
+        more = jnp.where(jnp.isfinite(before.low), GROWTH * (before.high - before.low), 0.0)
+        return Bounds(
+            jnp.where(exact.low < before.low, jnp.minimum(exact.low, before.low - more), before.low),
+            jnp.where(exact.high > before.high, jnp.maximum(exact.high, before.high + more), before.high),
+        )
 
     def _with_all(self, before: Places, observations: Float[Array, "batch entries"]) -> Places:
         """The landmarks with those of the observations that they do not explain; usually they explain all."""

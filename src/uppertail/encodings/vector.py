@@ -11,9 +11,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
 
-GROWTH = 0.15
-"""`Vector.wider` lets bounds that are exceeded grow by this share of their span, so that they seldom do."""
-
 
 class Bounds(NamedTuple):
     """The lowest and highest number observed so far at each place of the vector."""
@@ -54,15 +51,6 @@ class Vector(Encoding):
     def observe(self, encoder: Bounds, observations: Float[Array, "batch features"]) -> Bounds:
         low, high = jnp.min(observations, axis=0), jnp.max(observations, axis=0)
         return Bounds(jnp.minimum(encoder.low, low), jnp.maximum(encoder.high, high))
-
-    def wider(self, before: Bounds, observations: Float[Array, "batch features"]) -> Bounds:
-        """Bounds that hold these observations, too, and change seldom."""
-        exact = self.observe(before, observations)
-        more = jnp.where(jnp.isfinite(before.low), GROWTH * (before.high - before.low), 0.0)
-        return Bounds(
-            jnp.where(exact.low < before.low, jnp.minimum(exact.low, before.low - more), before.low),
-            jnp.where(exact.high > before.high, jnp.maximum(exact.high, before.high + more), before.high),
-        )
 
     def seen_bounds(self, encoder: Bounds) -> Bounds:
         return encoder
