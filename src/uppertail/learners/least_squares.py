@@ -7,6 +7,7 @@ from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder
 from uppertail.learners.features import FeatureLearner
+from uppertail.learners.regression import require_linear, require_numbers
 from uppertail.learners.table import TableLearner
 from uppertail.learners.transitions import BLOCK
 from uppertail.schema import settle
@@ -54,14 +55,8 @@ class LeastSquares(LearnerBuilder):
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("spread_prior_count", "mean_prior_count", "start_width", "spread_power", "tolerance"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
-        for name, least in (("sweeps", 1), ("outcomes_per_pair", 1), ("transitions", BLOCK)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InputError(f"{name} is {value}: use a whole number, {least} or more.")
+        positive = ("spread_prior_count", "mean_prior_count", "start_width", "spread_power", "tolerance")
+        require_numbers(self, positive, {"sweeps": 1, "outcomes_per_pair": 1, "transitions": BLOCK})
 
     def encoding(self, encoding: Encoding) -> Encoding:
         return encoding.for_least_squares()
@@ -71,12 +66,7 @@ class LeastSquares(LearnerBuilder):
 
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:
         del gradients
-        if not agent.family.is_linear:
-            name = type(agent.family).__name__
-            raise InputError(
-                f"{name} has no parameters whose weighted means are a {name} again, which least squares needs: use "
-                "Gaussian, Categorical or PointMass, or --learner GradientDescent."
-            )
+        require_linear(agent.family, "least squares needs")
         if not agent.encoding.has_features:
             raise InputError(
                 f"The observations enter as {type(agent.encoding).__name__}, whose features are learned, but least "

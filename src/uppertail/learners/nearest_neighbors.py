@@ -11,6 +11,7 @@ from uppertail.errors import InputError
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder
 from uppertail.learners.neighborhoods import BLOCK
 from uppertail.learners.neighbors import NeighborLearner
+from uppertail.learners.regression import require_linear, require_numbers
 from uppertail.schema import settle
 
 
@@ -52,12 +53,8 @@ class NearestNeighbors(LearnerBuilder):
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("reach", "resolution", "start_width", "tolerance"):
-            if (value := getattr(self, name)) <= 0:
-                raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
-        for name, least in (("neighbors", 1), ("sweeps", 1), ("transitions", BLOCK)):
-            if (value := getattr(self, name)) < least:
-                raise InputError(f"{name} is {value}: use a whole number, {least} or more.")
+        positive = ("reach", "resolution", "start_width", "tolerance")
+        require_numbers(self, positive, {"neighbors": 1, "sweeps": 1, "transitions": BLOCK})
 
     def encoding(self, encoding: Encoding) -> Encoding:
         vector = encoding.vector if isinstance(encoding, RandomFeatures) else encoding
@@ -68,12 +65,7 @@ class NearestNeighbors(LearnerBuilder):
 
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:
         del gradients
-        if not agent.family.is_linear:
-            name = type(agent.family).__name__
-            raise InputError(
-                f"{name} has no parameters whose weighted means are a {name} again, which nearest neighbors need: use "
-                "Gaussian, Categorical, PointMass or Quantile, or --learner GradientDescent."
-            )
+        require_linear(agent.family, "nearest neighbors need")
         if not isinstance(agent.encoding, Standardized):
             raise InputError(
                 f"The observations enter as {type(agent.encoding).__name__}, which has no distances: nearest neighbors "

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from uppertail.agent import Agent, where
+from uppertail.errors import InputError
 from uppertail.learners.base import Learner
 from uppertail.networks import EncodedNetwork
 from uppertail.policies import ExplorationPolicy, Greedy
@@ -216,3 +217,25 @@ def roots(powers: tuple[float, ...], vectors: Float[Array, "*batch outputs"]) ->
 def from_powers(family: Any, powers: tuple[float, ...], vector: Float[Array, " outputs"]) -> PyTree:
     """The valid distribution nearest to these powers of a family's coordinates."""
     return family.from_coordinates(roots(powers, vector))
+
+
+def require_linear(family: Any, who: str) -> None:
+    """Refuses a family whose coordinates cannot be averaged; `who` is the learner that needs this, with its verb."""
+    if not family.is_linear:
+        name = type(family).__name__
+        raise InputError(
+            f"{name} has no parameters whose weighted means are a {name} again, which {who}: use Gaussian, "
+            "Categorical, PointMass or Quantile, or --learner GradientDescent."
+        )
+
+
+def require_numbers(settings: Any, positive: tuple[str, ...], least: dict[str, int]) -> None:
+    """Refuses settings that are not above 0, or below the least whole number for them; None is open."""
+    for name in positive:
+        value = getattr(settings, name)
+        if value is not None and value <= 0:
+            raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
+    for name, bound in least.items():
+        value = getattr(settings, name)
+        if value is not None and value < bound:
+            raise InputError(f"{name} is {value}: use a whole number, {bound} or more.")

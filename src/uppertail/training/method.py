@@ -77,8 +77,8 @@ def resolved(method: Method, settings: Settings, encoding: Encoding, nearest: bo
     """The method and settings of a run, with its learner chosen and what belongs to it filled in.
 
     Least squares learns wherever it can: from states and vectors, with a family whose parameters can be averaged. With
-    `nearest`, nearest neighbors learn from vectors in its place. A part or setting of gradient
-    descent that is given asks for gradient descent.
+    `nearest`, nearest neighbors learn from vectors in its place. A part or setting of gradient descent that is given
+    asks for gradient descent.
     """
     usual = dataclasses.asdict(Settings())
     own = [name for name in usual if name not in OF_EVERY_RUN and getattr(settings, name) != usual[name]]
