@@ -74,9 +74,12 @@ class Agent:
 
     def bootstrap(self, key: PRNGKeyArray, z_next: PyTree, transition: Transition) -> PyTree:
         """Z(s', a') of one member, of Z(s', .); where a' is not known, it is the policy's choice from these alone."""
-        alone = Decision(self.family, jax.tree.map(lambda leaf: leaf[None], z_next))
-        chosen = self.policy.first_action(key, alone)
+        chosen = self.choice(key, z_next)
         return take(z_next, jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action))
+
+    def choice(self, key: PRNGKeyArray, z: PyTree) -> Int[Array, ""]:
+        """The policy's choice in a state, from the return distributions of one member alone."""
+        return self.policy.first_action(key, Decision(self.family, jax.tree.map(lambda leaf: leaf[None], z)))
 
     def back_up(self, bootstrap: PyTree, transition: Transition) -> PyTree:
         """q(Z | s, a) = r + discount * Z(s', a') of one member (Eq. 2)."""

@@ -51,6 +51,21 @@ class Learner(abc.ABC):
         """Whether it needs the steps of one environment, in their order."""
         return False
 
+    @property
+    def can_refit(self) -> bool:
+        """Whether `refitted` keeps what was learned when the range of returns is found to be another one."""
+        return False
+
+    def refitted(self, before: "Learner", state: LearnerState) -> LearnerState:
+        """The state of a learner whose family was fitted to another range of returns; unchanged by default.
+
+        Args:
+            before: the same learner with the family as it was fitted before.
+            state: what it learned.
+        """
+        del before
+        return state
+
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
         """A learner that knows nothing: its distributions are wide.

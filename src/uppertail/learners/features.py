@@ -10,7 +10,7 @@ from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.errors import InputError
-from uppertail.learners.base import LearnerState, Metrics
+from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.regression import FeatureReturns, Regression, roots
 from uppertail.learners.transitions import BLOCK, Transitions, factors_of
 from uppertail.types import Transition
@@ -74,6 +74,12 @@ class FeatureLearner(Regression):
         zero, none = jnp.zeros(()), jnp.zeros((), jnp.int32)
         memory = FeatureMemory(transitions, zero, zero, start, start, none, none)
         return LearnerState(network.observe(observations), memory)
+
+    def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
+        network, memory = state
+        network = dataclasses.replace(network, start=self.start, weights=jnp.zeros_like(network.weights))
+        low, high, never = self.start, self.start, jnp.zeros((), jnp.int32)
+        return LearnerState(network, memory._replace(low=low, high=high, noise=jnp.zeros(()), solved=never))
 
     def learn(
         self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]

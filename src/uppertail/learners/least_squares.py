@@ -7,7 +7,7 @@ from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder
 from uppertail.learners.features import FeatureLearner
-from uppertail.learners.regression import require_linear, require_numbers
+from uppertail.learners.regression import discounted, require_linear, require_numbers
 from uppertail.learners.table import TableLearner
 from uppertail.learners.transitions import BLOCK
 from uppertail.schema import settle
@@ -21,9 +21,9 @@ class LeastSquares(LearnerBuilder):
 
     Args:
         spread_prior_count: lambda of the spread, above 0: how many transitions the wide start counts as. In a table it
-            is the least, and the noise of a pair's own targets raises it. null: 1e-6 for tables, 0.1
-            for vectors.
-        mean_prior_count: lambda of the mean, above 0.
+            is the least, and the noise of a pair's own targets raises it. null: 1e-16 for tables,
+            0.1 for vectors.
+        mean_prior_count: lambda of the mean, above 0; null: 1e-6 for tables, 1e-3 for vectors.
         start_width: what the initial spread of the family is multiplied by, above 0, where a spread stands beside a
             mean. null: 1 for tables. 0.22 for vectors, which makes a Gaussian start with the standard deviation of a
             uniform distribution over the range of returns: a space that cannot be searched needs less optimism.
@@ -34,7 +34,10 @@ class LeastSquares(LearnerBuilder):
         sweeps: the most sweeps over all data after each rollout; null: 200 for tables, 40 for vectors.
         tolerance: sweeps end when no coordinate changes by more than this share of the start; null: 1e-4 for
             tables, 1e-3 for vectors.
-        outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average.
+        outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average; null: all that
+            there can be, up to 16,384 in all, or 4.
+        stochastic: for tables: whether equal states and actions may lead to different outcomes, so that a few equal
+            ones are no proof; null: whether they did in steps of a random policy.
         transitions: for vectors: room for them, rounded up to a multiple of 512; when it is full, half of them are
             drawn to stand for all.
 
@@ -44,13 +47,14 @@ class LeastSquares(LearnerBuilder):
     """
 
     spread_prior_count: float | None = None
-    mean_prior_count: float = 1e-3
+    mean_prior_count: float | None = None
     start_width: float | None = None
     greedy_mean: bool | None = None
     spread_power: float | None = None
     sweeps: int | None = None
     tolerance: float | None = None
-    outcomes_per_pair: int = 4
+    outcomes_per_pair: int | None = None
+    stochastic: bool | None = None
     transitions: int = 16_384
 
     def __post_init__(self) -> None:
@@ -75,8 +79,8 @@ class LeastSquares(LearnerBuilder):
             )
         usual, kind = (TABLE, TableLearner) if agent.encoding.is_one_hot else (VECTORS, FeatureLearner)
         values = {name: getattr(usual, name) if value is None else value for name, value in vars(self).items()}
-        return kind(agent, **values)
+        return kind(discounted(agent), **values)
 
 
-TABLE = LeastSquares(1e-6, start_width=1.0, greedy_mean=False, spread_power=2.0, sweeps=200, tolerance=1e-4)
-VECTORS = LeastSquares(0.1, start_width=0.22, greedy_mean=True, spread_power=1.0, sweeps=40, tolerance=1e-3)
+TABLE = LeastSquares(1e-16, 1e-6, 1.0, False, spread_power=2.0, sweeps=200, tolerance=1e-4, stochastic=False)
+VECTORS = LeastSquares(0.1, 1e-3, 0.22, True, spread_power=1.0, sweeps=40, tolerance=1e-3, stochastic=False)

@@ -11,7 +11,7 @@ from uppertail.errors import InputError
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder
 from uppertail.learners.neighborhoods import BLOCK
 from uppertail.learners.neighbors import NeighborLearner
-from uppertail.learners.regression import require_linear, require_numbers
+from uppertail.learners.regression import discounted, require_linear, require_numbers
 from uppertail.schema import settle
 
 
@@ -71,4 +71,4 @@ class NearestNeighbors(LearnerBuilder):
                 f"The observations enter as {type(agent.encoding).__name__}, which has no distances: nearest neighbors "
                 "need vectors of numbers. Leave out --learner."
             )
-        return NeighborLearner(agent, greedy_mean=True, spread_power=1.0, **vars(self))
+        return NeighborLearner(discounted(agent), greedy_mean=True, spread_power=1.0, **vars(self))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.errors import InputError
-from uppertail.learners.base import LearnerState, Metrics
+from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.clocks import Clocks
 from uppertail.learners.neighborhoods import BLOCK, Neighborhoods, Neighbors, Places, Row
 from uppertail.learners.regression import AveragedReturns, Averages, roots
@@ -99,6 +99,13 @@ class NeighborLearner(Averages):
         clocks = Clocks(is_left_out, is_left_out)
         memory = NeighborMemory(hoods, jnp.asarray(self.resolution), jnp.zeros(()), none, none, none, clocks)
         return LearnerState(network.observe(observations), memory)
+
+    def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
+        assert isinstance(before, NeighborLearner)
+        network, memory = state
+        values = self.in_this_unit(before, network.values)
+        network = dataclasses.replace(network, start=self.start, values=values)
+        return LearnerState(network, memory._replace(swept=jnp.zeros((), jnp.int32)))
 
     def learn(
         self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]

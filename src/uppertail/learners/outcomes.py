@@ -14,8 +14,8 @@ class Outcomes(NamedTuple):
     """Linked lists: each pair points to its newest outcome, and each outcome to an earlier one of its pair.
 
     Two transitions have the same outcome if they lead to the same state, and both or neither terminated there. Rewards
-    are averaged: backups of means are linear in them, those of Categorical only nearly. Where no slot is left, an
-    outcome counts as the newest of its pair.
+    are averaged: backups of means are linear in them, those of Categorical only nearly. Each pair that was never seen
+    has a slot kept for it. Where no other slot is left, a new outcome takes the place of its pair's rarest one.
     """
 
     newest: Int[Array, " pairs"]  # each pair's newest outcome; NONE: the pair was never seen
@@ -26,6 +26,7 @@ class Outcomes(NamedTuple):
     terminated: Bool[Array, " outcomes"]  # whether the episode terminated there
     seen: Float[Array, "outcomes 3"]  # how often, mean reward on the way there, sum of squared deviations from it
     size: Int[Array, ""]  # how many outcomes there are
+    replaced: Int[Array, ""]  # how many were given up for want of room
 
     @classmethod
     def none(cls, pairs: int, most: int) -> "Outcomes":
@@ -39,6 +40,7 @@ class Outcomes(NamedTuple):
             terminated=jnp.zeros(most, bool),
             seen=jnp.zeros((most, 3)),
             size=jnp.zeros((), jnp.int32),
+            replaced=jnp.zeros((), jnp.int32),
         )
 
     def add(
@@ -46,26 +48,33 @@ class Outcomes(NamedTuple):
     ) -> "Outcomes":
         """The outcomes after one more transition. Each array is written once, where it was read: no copies."""
 
-        def differs(slot: Int[Array, ""]) -> Bool[Array, ""]:
+        def differs(walk: tuple[Int[Array, ""], Int[Array, ""]]) -> Bool[Array, ""]:
+            slot, _ = walk
             same = (self.next_state[slot] == next_state) & (self.terminated[slot] == terminated)
             return (slot != NONE) & ~same
 
+        def further(walk: tuple[Int[Array, ""], Int[Array, ""]]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+            slot, rarest = walk
+            return self.earlier[slot], jnp.where(self.seen[slot, 0] <= self.seen[rarest, 0], slot, rarest)
+
         head, most = self.newest[pair], self.seen.shape[0]
-        found = jax.lax.while_loop(differs, lambda slot: self.earlier[slot], head)
-        joins = (found != NONE) | ((self.size == most) & (head != NONE))
-        slot = jnp.where(found != NONE, found, jnp.where(joins, head, self.size))  # beyond the last: dropped
+        found, rarest = jax.lax.while_loop(differs, further, (head, head))
+        first, joins = head == NONE, found != NONE
+        kept = self.newest.shape[0] - self.pairs  # slots for pairs that were never seen
+        replaces = ~first & ~joins & (most - self.size <= kept)
+        is_new = ~joins & ~replaces
+        slot = jnp.where(joins, found, jnp.where(replaces, rarest, self.size))
         visits, mean, squares = jnp.where(joins, self.seen[slot], jnp.stack([jnp.zeros(()), reward, jnp.zeros(())]))
         share = visits / (visits + 1.0)
         after = jnp.stack([visits + 1.0, reward - (reward - mean) * share, squares + (reward - mean) ** 2 * share])
-        first = head == NONE
-        fits = slot < most
         return Outcomes(
-            newest=self.newest.at[pair].set(jnp.where(joins | ~fits, head, slot)),
-            order=self.order.at[jnp.where(first & fits, self.pairs, self.order.shape[0])].set(pair, mode="drop"),
-            pairs=self.pairs + (first & fits).astype(jnp.int32),
-            earlier=self.earlier.at[slot].set(jnp.where(joins, self.earlier[slot], head), mode="drop"),
-            next_state=self.next_state.at[slot].set(next_state, mode="drop"),
-            terminated=self.terminated.at[slot].set(terminated, mode="drop"),
-            seen=self.seen.at[slot].set(after, mode="drop"),
-            size=self.size + (~joins & fits).astype(jnp.int32),
+            newest=self.newest.at[pair].set(jnp.where(is_new, slot, head)),
+            order=self.order.at[jnp.where(first, self.pairs, self.order.shape[0])].set(pair, mode="drop"),
+            pairs=self.pairs + first.astype(jnp.int32),
+            earlier=self.earlier.at[slot].set(jnp.where(is_new, head, self.earlier[slot])),
+            next_state=self.next_state.at[slot].set(next_state),
+            terminated=self.terminated.at[slot].set(terminated),
+            seen=self.seen.at[slot].set(after),
+            size=self.size + is_new.astype(jnp.int32),
+            replaced=self.replaced + replaces.astype(jnp.int32),
         )

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent, where
 from uppertail.errors import InputError
@@ -20,6 +20,9 @@ from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 TINY = 1e-12
 """The least number that is divided by: the square of a start, or the c of a policy."""
+
+MOST_DISCOUNT = 0.9999
+"""The discount in place of 1."""
 
 MOST = 1.0
 """The largest lambda of the spread that noise can lead to."""
@@ -52,14 +55,24 @@ class TableReturns(LinearReturns):
 
     values: Float[Array, "states actions outputs"]
     counts: Float[Array, "states actions"]  # how often each action was taken in each state
+    priors: Float[Array, "states actions"]  # lambda of the spread of each pair
     plans: Float[Array, "states actions draws"]  # values, in each draw from their posterior
+    replaced: Int[Array, ""]  # outcomes that were given up for want of room
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         return self.values[self.encoding.index(self.encoder, observation)]
 
     def evidence(self, observation: Array) -> Float[Array, " actions"]:
-        counts = self.counts[self.encoding.index(self.encoder, observation)]
-        return self.prior_count / (self.prior_count + counts)
+        index = self.encoding.index(self.encoder, observation)
+        return self.priors[index] / (self.priors[index] + self.counts[index])
+
+    def remark(self) -> str | None:
+        if not (lost := int(np.sum(self.replaced))):
+            return EncodedNetwork.remark(self)
+        return (
+            f"The table gave up {lost:,} rare outcomes of states and actions for want of room, so averages over them "
+            "may be wrong: use a larger --learner.outcomes_per_pair."
+        )
 
     def drawn(self, observation: Array) -> Float[Array, "draws actions"] | None:
         return self.plans[self.encoding.index(self.encoder, observation)].T if self.plans.shape[-1] else None
@@ -135,6 +148,20 @@ class Averages(Learner):
         """What each coordinate of the family is raised to."""
         return tuple(np.where(self.is_spread, self.spread_power, 1.0).tolist())
 
+    @property
+    def can_refit(self) -> bool:
+        return True
+
+    def in_this_unit(
+        self, before: "Averages", values: Float[Array, "*pairs outputs"]
+    ) -> Float[Array, "*pairs outputs"]:
+        """What was learned in another unit: certain of its means, or the start, where a family has a mean alone."""
+
+        def of_one(value: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
+            return self.certain(before.agent.family.mean(before.distribution(value)), self.start)
+
+        return jnp.vectorize(of_one, signature="(o)->(o)")(values)
+
     def begun(self, key: PRNGKeyArray) -> dict[str, Any]:
         """The fields of `AveragedReturns` at the start."""
         encoding = self.agent.encoding
@@ -148,6 +175,15 @@ class Averages(Learner):
     def distribution(self, coordinates: Float[Array, " outputs"]) -> PyTree:
         """The valid distribution nearest to these coordinates."""
         return from_powers(self.agent.family, self.powers, coordinates)
+
+    def certain(self, mean: Float[Array, ""], before: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
+        """The coordinates of a return that is certain; a family whose only coordinate is a value keeps it."""
+        family = self.agent.family
+        if not family.has_spread:
+            return before
+        point = family.backup(family.terminal(), mean, jnp.zeros(()))
+        narrowest = family.backup(self.distribution(jnp.zeros_like(before)), mean, jnp.asarray(self.agent.discount))
+        return jnp.where(self.is_spread, self.coordinates(narrowest), self.coordinates(point))
 
     def targets(
         self,
@@ -193,7 +229,8 @@ class Regression(Averages):
 
     spread_prior_count: float = dataclasses.field(metadata=TRACED)
     mean_prior_count: float = dataclasses.field(metadata=TRACED)
-    outcomes_per_pair: int
+    outcomes_per_pair: int | None
+    stochastic: bool
 
     def linear(self, key: PRNGKeyArray) -> dict[str, Any]:
         """The fields of `LinearReturns` at the start."""
@@ -217,6 +254,12 @@ def roots(powers: tuple[float, ...], vectors: Float[Array, "*batch outputs"]) ->
 def from_powers(family: Any, powers: tuple[float, ...], vector: Float[Array, " outputs"]) -> PyTree:
     """The valid distribution nearest to these powers of a family's coordinates."""
     return family.from_coordinates(roots(powers, vector))
+
+
+def discounted(agent: Agent) -> Agent:
+    """The agent with a discount below 1: at 1, to walk in circles costs nothing, and loops are as good as any way."""
+    below = isinstance(agent.discount, float) and agent.discount < 1
+    return agent if below else dataclasses.replace(agent, discount=MOST_DISCOUNT)
 
 
 def require_linear(family: Any, who: str) -> None:

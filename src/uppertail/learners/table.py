@@ -8,23 +8,33 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from uppertail.learners.base import LearnerState, Metrics
+from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.regression import Regression, TableReturns, roots
 from uppertail.policies.base import Posterior
-from uppertail.types import Transition
+from uppertail.types import PyTree, Transition
 
 LANES = 128
 """Pairs that are backed up at once in a sweep: the newest first, each with the values of those that ended before."""
 
-NOISE_COUNT = 0.1
-"""How many transitions of a pair the noisiest pair counts as, in the estimate of the pair's noise."""
+NOISE_COUNT = 0.3
+"""How many transitions of a pair its prior counts as, in the estimate of the pair's noise: the noise of the noisiest
+pair or, where chance is known to be at work and none was seen so far, the mean square of the start."""
 
 SOLVE_AFTER = 0.002
 """All pairs are swept when there is a new outcome, or when this share of all transitions is new."""
 
 RENEW_AFTER = 0.01
 """A draw from the posterior is renewed when this share of all transitions is new."""
+
+USUAL, SMALL = 4, 2**14
+"""Room for outcomes of each pair, and the least of a table that has as many."""
+
+EXACT = 1e-3
+"""What the tolerance of sweeps is multiplied by in a table without chance."""
+
+CERTAIN = 1e-9
+"""The largest lambda at which one visit leaves nothing of the wide start."""
 
 RENEW = 2  # folded into the key of a learning step to renew a draw
 
@@ -34,7 +44,7 @@ class TableMemory(NamedTuple):
 
     outcomes: Outcomes
     noise: Float[Array, ""]
-    change: Float[Array, ""]
+    change: Float[Array, ""]  # above 1: sweeps have to go on
     errors: Float[Array, "draws pairs"]  # how far each draw from the posterior is from its mean, in standard errors
     oldest: Int[Array, ""]  # the draw that is renewed next
 
@@ -44,16 +54,22 @@ class Sweep(NamedTuple):
 
     values: Float[Array, "states actions outputs"]  # coordinates of each state and action
     plans: Float[Array, "states actions draws"]  # their values in each draw from the posterior
+    priors: Float[Array, "states actions"]  # lambda of the spread of each
     noise: Float[Array, ""]  # variance of the targets of the noisiest pair, in squared units of return
     change: Float[Array, ""]  # the largest of a coordinate in the last sweep, over its tolerance; above 1, sweeps go on
     number: Int[Array, ""]  # sweeps so far
+
+    @property
+    def tables(self) -> dict[str, Array]:
+        """The fields of `TableReturns` that a sweep renews."""
+        return {"values": self.values, "plans": self.plans, "priors": self.priors}
 
 
 class Sums(NamedTuple):
     """The targets of all transitions of each pair."""
 
     visits: Float[Array, " lanes"]  # how many transitions there are
-    deviations: Float[Array, "lanes outputs"]  # their coordinates less the start's, summed
+    targets: Float[Array, "lanes outputs"]  # their coordinates, summed
     mean: Float[Array, " lanes"]  # mean over transitions of the mean return
     squares: Float[Array, " lanes"]  # summed squared deviations from it
     plans: Float[Array, "lanes draws"]  # summed targets in each draw
@@ -74,6 +90,15 @@ class TableLearner(Regression):
         return self.agent.policy.posterior or Posterior(0, 0.0, 0.0)
 
     @property
+    def exactness(self) -> float:
+        """What the tolerance is multiplied by where nothing is left to chance: sweeps come to an end there.
+
+        The range of returns may be far larger than the reward that matters. A value without a spread is another case:
+        it keeps the optimism of its loops, which a sweep lowers by the discount only.
+        """
+        return EXACT if self.agent.family.has_spread and not self.stochastic else 1.0
+
+    @property
     def bound(self) -> Float[Array, ""]:
         """The value in each draw of a pair that was never seen: mean + c * std of the start."""
         family, start = self.agent.family, self.distribution(self.start)
@@ -85,12 +110,25 @@ class TableLearner(Regression):
         network = TableReturns(
             values=jnp.broadcast_to(start, (states, num_actions, start.shape[0])),
             counts=jnp.zeros((states, num_actions)),
+            priors=jnp.full((states, num_actions), self.spread_prior_count),
             plans=jnp.broadcast_to(self.bound, (states, num_actions, draws)),
+            replaced=jnp.zeros((), jnp.int32),
             **self.linear(key),
         )
-        none, errors = Outcomes.none(pairs, self.outcomes_per_pair * pairs), jnp.zeros((draws, pairs))
-        memory = TableMemory(none, jnp.zeros(()), jnp.zeros(()), errors, jnp.zeros((), jnp.int32))
+        most = min(2 * states, self.outcomes_per_pair) * pairs if self.outcomes_per_pair else room_for(states, pairs)
+        error_key = jax.random.fold_in(key, RENEW)
+        errors = jax.random.normal(error_key, (draws, pairs)) if self.stochastic else jnp.zeros((draws, pairs))
+        memory = TableMemory(Outcomes.none(pairs, most), jnp.zeros(()), jnp.zeros(()), errors, jnp.zeros((), jnp.int32))
         return LearnerState(network.observe(observations), memory)
+
+    def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
+        assert isinstance(before, TableLearner)
+        network, memory = state
+        seen, start = (network.counts > 0)[:, :, None], self.start
+        values = jnp.where(seen, self.in_this_unit(before, network.values), start)
+        plans = jnp.where(seen, network.plans, self.bound)
+        network = dataclasses.replace(network, start=start, values=values, plans=plans)
+        return LearnerState(network, memory._replace(change=jnp.full((), jnp.inf)))
 
     def learn(
         self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]
@@ -104,22 +142,44 @@ class TableLearner(Regression):
         outcomes, _ = jax.lax.scan(lambda seen, row: (seen.add(*row), None), memory.outcomes, rows)
         counts = network.counts.at[states, fresh.action].add(1.0)
         total, earlier = jnp.sum(counts), jnp.sum(counts) - pairs.shape[0]
-        again = (memory.noise > 0) & passes_power(RENEW_AFTER, earlier, total) & bool(self.asked.draws)
+        is_noisy = (memory.noise > 0) | self.stochastic
+        again = is_noisy & passes_power(RENEW_AFTER, earlier, total) & bool(self.asked.draws)
         due = (outcomes.size > memory.outcomes.size) | passes_power(SOLVE_AFTER, earlier, total) | again
+        is_exact = (memory.noise == 0) & (self.exactness < 1)
+        due |= (memory.change > 1) & (is_exact | jnp.isinf(memory.change))
+        lost = outcomes.pairs > memory.outcomes.pairs  # a pair that was seen first has lost its wide start
         memory = renewed(jax.random.fold_in(key, RENEW), memory._replace(outcomes=outcomes), again)
-        before = Sweep(network.values, network.plans, memory.noise, memory.change, jnp.zeros((), jnp.int32))
-        swept = self.solve(key, before, memory, pairs, due)
-        network = dataclasses.replace(network, values=swept.values, plans=swept.plans, counts=counts)
+        tables = network.values, network.plans, network.priors
+        before = Sweep(*tables, memory.noise, memory.change, jnp.zeros((), jnp.int32))
+        swept = self.solve(key, before, memory, pairs, due, lost)
+        network = dataclasses.replace(network, counts=counts, replaced=outcomes.replaced, **swept.tables)
         memory, report = memory._replace(noise=swept.noise, change=swept.change), swept.change[None]
         return LearnerState(network, memory), Metrics(report, swept.number[None].astype(jnp.float32), 0.0 * report)
 
     def solve(
-        self, key: PRNGKeyArray, before: Sweep, memory: TableMemory, fresh: Int[Array, " fresh"], due: Bool[Array, ""]
+        self,
+        key: PRNGKeyArray,
+        before: Sweep,
+        memory: TableMemory,
+        fresh: Int[Array, " fresh"],
+        due: Bool[Array, ""],
+        lost: Bool[Array, ""],
     ) -> Sweep:
-        """Backs up the fresh pairs and, if it is due and one changes, sweeps over all pairs until none does."""
+        """Backs up the fresh pairs and, if it is due and one changes, sweeps over all pairs until none does.
+
+        Args:
+            key: randomness of the policy's next actions.
+            before: the values before.
+            memory: all outcomes that were seen.
+            fresh: the pairs of the rollout.
+            due: whether to sweep.
+            lost: whether a pair lost its wide start, which loops may still live on.
+        """
         outcomes = memory.outcomes
+        is_certain = (memory.noise == 0) & (not self.stochastic) & (self.spread_prior_count <= CERTAIN)
 
         def sweep(before: Sweep) -> Sweep:
+            before = self.without_idle_loops(key, before, outcomes, lost & is_certain)
             nothing = before._replace(noise=jnp.zeros(()), change=jnp.zeros(()), number=before.number + 1)
             return self.back_up(key, nothing, before.noise, memory, outcomes.order, outcomes.pairs)
 
@@ -127,7 +187,40 @@ class TableLearner(Regression):
             return due & (sweep.change > 1) & (sweep.number < self.sweeps)
 
         now = self.back_up(key, before, before.noise, memory, fresh, jnp.asarray(fresh.shape[0], jnp.int32))
+        now = now._replace(change=jnp.where(lost, jnp.inf, now.change))
         return jax.lax.while_loop(goes_on, sweep, now)
+
+    def without_idle_loops(self, key: PRNGKeyArray, sweep: Sweep, outcomes: Outcomes, due: Bool[Array, ""]) -> Sweep:
+        """The values, if it is due, with no spread at pairs from which the policy walks in circles.
+
+        The states of a loop hold up each other's optimism, and a sweep lowers it by the discount only. So if all that
+        follows from a pair is certain and leads neither to something unknown nor to an end, its return is its mean.
+        """
+        states, actions = sweep.priors.shape
+        pairs = jnp.arange(states * actions, dtype=jnp.int32).reshape(states, actions)
+
+        def cut(carry: tuple[Array, Sweep]) -> tuple[Array, Sweep]:
+            sweep, newest = carry[1], outcomes.newest[pairs]
+            alone = (newest != NONE) & (outcomes.earlier[newest] == NONE) & ~outcomes.terminated[newest]
+            following = jnp.where(alone, outcomes.next_state[newest], states)  # beyond the last: not followed
+
+            def idle(chosen: Int[Array, " states"]) -> Bool[Array, "states actions"]:
+                """The pairs from which these choices never lead beyond the last state."""
+                after = jnp.append(jnp.take_along_axis(following, chosen[:, None], axis=1)[:, 0], states)
+                for _ in range(math.ceil(math.log2(states + 1))):
+                    after = after[after]
+                return after[following] != states
+
+            z: PyTree = jax.vmap(jax.vmap(self.distribution))(sweep.values)
+            chosen = jax.vmap(lambda z: self.agent.choice(key, z))(z)
+            mean = jax.vmap(jax.vmap(self.agent.family.mean))(z)
+            certain = jax.vmap(jax.vmap(self.certain))(mean, sweep.values)
+            values = jnp.where(idle(chosen)[:, :, None], certain, sweep.values)
+            of_draws = jax.vmap(idle, in_axes=1, out_axes=2)(jnp.argmax(sweep.plans, axis=1))
+            plans = jnp.where(of_draws, mean[:, :, None], sweep.plans)
+            return jnp.zeros((), bool), sweep._replace(values=values, plans=plans)
+
+        return jax.lax.while_loop(lambda carry: carry[0], cut, (due, sweep))[1]
 
     def back_up(
         self,
@@ -192,7 +285,7 @@ class TableLearner(Regression):
         share = visits / jnp.maximum(both, 1.0)
         return Sums(
             visits=both,
-            deviations=sums.deviations + visits[:, None] * (targets - self.start[None]),
+            targets=sums.targets + visits[:, None] * targets,
             mean=sums.mean + share * error,
             squares=sums.squares + reward_squares + error**2 * sums.visits * share,
             plans=sums.plans + visits[:, None] * plans,
@@ -203,26 +296,36 @@ class TableLearner(Regression):
     ) -> Sweep:
         """The values after these pairs, all at once, took the mean of their start and of these targets."""
         there, here, visits = pairs != NONE, jnp.divmod(jnp.maximum(pairs, 0), sweep.values.shape[1]), sums.visits
+        unseen = self.start_square if self.stochastic else 0.0
+        noise = jnp.where(noise > 0, noise, unseen)
         variance = (sums.squares + NOISE_COUNT * noise) / (jnp.maximum(visits - 1.0, 0.0) + NOISE_COUNT)
-        values = self.start[None] + sums.deviations / (visits[:, None] + self.prior_counts(variance))
+        priors = self.prior_counts(variance)
+        # what is left of the start is a sum of its own: 32 bits would lose a small target beside it
+        values = (sums.targets + priors * self.start[None]) / (visits[:, None] + priors)
         least, errors = self.spread_prior_count, memory.errors[:, jnp.maximum(pairs, 0)].T
         count = (visits + least)[:, None]
         error = self.asked.scale * jnp.sqrt(jnp.minimum(variance, self.start_square)[:, None] / count)
         plans = jnp.minimum((sums.plans + least * self.bound) / count + errors * error, self.bound)
         moved = roots(self.powers, values) - roots(self.powers, sweep.values[here]), plans - sweep.plans[here]
-        change = sweep.change
+        change, still = sweep.change, self.largest_change * jnp.where(noise > 0, 1.0, self.exactness)
         for each in moved:
-            largest = jnp.where(there[:, None], jnp.abs(each) / self.largest_change, 0.0)
+            largest = jnp.where(there[:, None], jnp.abs(each) / still, 0.0)
             change = jnp.maximum(change, jnp.max(largest, initial=0.0))
         noisiest = jnp.max(jnp.where(there, sums.squares / jnp.maximum(visits, 1.0), 0.0))
         rows = jnp.where(there, here[0], sweep.values.shape[0]), here[1]
         return Sweep(
             sweep.values.at[rows].set(values, mode="drop"),
             sweep.plans.at[rows].set(plans, mode="drop"),
+            sweep.priors.at[rows].set(priors[:, -1], mode="drop"),
             jnp.maximum(sweep.noise, noisiest),
             change,
             sweep.number,
         )
+
+
+def room_for(states: int, pairs: int) -> int:
+    """Room for outcomes: a few of each pair or, in a small table, of all that there can be."""
+    return min(2 * states * pairs, max(USUAL * pairs, SMALL))
 
 
 def renewed(key: PRNGKeyArray, memory: TableMemory, due: Bool[Array, ""]) -> TableMemory:

@@ -15,7 +15,7 @@ from uppertail.environments import Environment, EnvironmentBuilder, build_repeat
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Refit, State
+from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Refit, State, refitted
 from uppertail.training.loop import (
     Actor,
     Episode,
@@ -164,6 +164,11 @@ class CompiledDriver(Driver):
         self.run, self.iterations = CompiledRun(loop), loop.iterations_per_chunk(CHUNK_STEPS)
         self.template = jax.eval_shape(jax.vmap(self.run.init), self.keys.run, self.environments)
         self._chunks: list[Callable[..., Any]] = []
+
+    def refit(self, state: State, loop: Loop) -> State:
+        program = self.programs.compiled_later(refitted, (self.run.loop.learner, loop.learner))
+        self.use(loop, None)
+        return [run._replace(learned=program(run.learned)) for run in state]
 
     def start(self) -> State:
         arguments = (self.keys.run, self.environments)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from uppertail.encodings import ObservationSpace
-from uppertail.learners import Metrics
+from uppertail.learners import Learner, LearnerState, Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.loop import Loop, RunState, StepRecord
@@ -52,6 +52,10 @@ class Driver(abc.ABC):
         """
 
     @abc.abstractmethod
+    def refit(self, state: State, loop: Loop) -> State:
+        """The state to go on from with a loop whose distribution is fitted to another range of returns."""
+
+    @abc.abstractmethod
     def start(self) -> State:
         """The state of all seeds before the first step."""
 
@@ -84,3 +88,9 @@ class Driver(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Ends threads, and frees the resources of the environments."""
+
+
+def refitted(learners: tuple[Learner, Learner], learned: LearnerState) -> LearnerState:
+    """What was learned, after the first learner's family was fitted to another range of returns."""
+    before, now = learners
+    return now.refitted(before, learned)

@@ -15,7 +15,7 @@ from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import arrays_below
-from uppertail.training.driver import Driver, Played, Refit, State
+from uppertail.training.driver import Driver, Played, Refit, State, refitted
 from uppertail.training.loop import Actor, Episode, Loop, RunState, SeedKeys, StepRecord, iteration_keys, start_keys
 from uppertail.training.programs import Groups, Programs
 from uppertail.training.rollouts import (
@@ -56,7 +56,7 @@ class HostDriver(Driver):
         self.identity = {"first": np.where(first == again, first, 0)}  # where the same seed gives the same ones again
 
     def use(self, loop: Loop, refit: Refit | None) -> None:
-        self.refit, self.iterations = refit, loop.iterations_per_chunk(CHUNK_STEPS)
+        self._first_reward, self.iterations = refit, loop.iterations_per_chunk(CHUNK_STEPS)
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
@@ -74,6 +74,11 @@ class HostDriver(Driver):
         self._view = compiled(view_all, actor, static=(structure,))
         self._choose = compiled(choose_all, actor)
         self._learning: list[Callable[..., tuple[RunState, Metrics]]] = []
+
+    def refit(self, state: State, loop: Loop) -> State:
+        program = self.programs.compiled_later(refitted, (self.loop.learner, loop.learner))
+        self._use(loop)
+        return [run._replace(learned=program(run.learned)) for run in state]
 
     def start(self) -> State:
         arguments = (self.keys.run, self._begun)
@@ -95,7 +100,7 @@ class HostDriver(Driver):
             try:
                 for _ in range(iterations or self.iterations):
                     fresh, record = self._roll_out(self.groups.join([run.learned.network for run in state]))
-                    self._refit(np.asarray(fresh.reward))
+                    state = self._refit_first(state, np.asarray(fresh.reward))
                     state, metrics = self._learn(state, fresh, record)
                     done.append((record, metrics))
                     self.iteration += 1
@@ -177,11 +182,13 @@ class HostDriver(Driver):
             self.memory = memory
         return _stack([rollouts.take(count) for rollouts in self.rollouts])
 
-    def _refit(self, rewards: np.ndarray) -> None:
+    def _refit_first(self, state: State, rewards: np.ndarray) -> State:
         """Changes the scale of returns at the first reward that is not 0, if the scale was a guess until then."""
-        if self.refit is not None and rewards.any():
-            self._use(self.refit(min(0.0, float(rewards.min())), max(0.0, float(rewards.max()))))
-            self.refit = None
+        if self._first_reward is None or not rewards.any():
+            return state
+        loop = self._first_reward(min(0.0, float(rewards.min())), max(0.0, float(rewards.max())))
+        self._first_reward = None
+        return self.refit(state, loop)
 
     def _learn(self, state: State, fresh: Transition, record: StepRecord) -> tuple[State, Metrics]:
         """Updates each group's state by learning from its rollouts."""

@@ -136,12 +136,21 @@ class Run:
             self.recorder.use(self.loop, self.programs, repeats)
 
     def _refit(self, low: float, high: float) -> Loop:
-        """Fits the distribution to the first rewards that are not 0, if a random policy saw none.
-
-        The range was guessed to be 1. Only zeros were learned until then, and they are the same in every unit.
-        """
+        """Fits the distribution to the first rewards that are not 0, if a random policy saw none."""
         self._fit(ReturnRange(low, high, known=False))
         return self.loop
+
+    def _widened(self, state: State, records: StepRecord) -> State:
+        """The state with the distribution fitted to a wider range, if a return was beyond the measured one."""
+        learner, (low, high, known) = self.loop.learner, self.returns
+        if known or not learner.can_refit or self.settings.num_envs > 1 or self.ledger.finished.any():
+            return state
+        least, most = seen_returns(records, self.loop.agent.discount)
+        if low <= least and most <= high:
+            return state
+        span = max(high, most) - min(low, least)
+        self._fit(ReturnRange(least - span if least < low else low, most + span if most > high else high, known=False))
+        return self.driver.refit(state, self.loop)
 
     def result(self, record: RunRecord, networks: Network, distributions: Distributions | None) -> TrainingResult:
         """What a user gets of the run."""
@@ -165,7 +174,8 @@ class Run:
         """A chunk, which is recorded at the moments in it; it ends early where an environment fails."""
         driver, ledger, done = self.driver, self.ledger, list[tuple[StepRecord, Metrics]]()
         if self.recorder is None:
-            return driver.advance(state, ledger.finished)
+            state, records, metrics = driver.advance(state, ledger.finished)
+            return self._widened(state, records), records, metrics
         iteration = ledger.iteration
         for count in self.recorder.pieces(iteration, driver.iterations):
             state, records, metrics = driver.advance(state, ledger.finished, count)
@@ -174,7 +184,8 @@ class Run:
                 break
             iteration += count
             self.recorder.take(state, iteration)
-        return state, *jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
+        records, metrics = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *zip(*done, strict=True))
+        return self._widened(state, records), records, metrics
 
     def record(self, state: State) -> None:
         """Records the beginning or the end of the run, if anything is recorded."""
@@ -207,6 +218,21 @@ def returns_of(builder: EnvironmentBuilder, driver: Driver, discount: float) -> 
         return known
     named = None if driver.environments is None else widest_range(driver.environments, discount)
     return named or measure_returns(builder, discount)
+
+
+def seen_returns(records: StepRecord, discount: Any) -> tuple[float, float]:
+    """The least and the most that a discounted sum of rewards came to in a chunk, the latest reward undiscounted.
+
+    Such a sum, which 0 is among, is known while an episode goes on, and its range is that of returns.
+    """
+    seeds = len(records.ret)
+    ret, length = (np.asarray(each, np.float64).reshape(seeds, -1) for each in (records.ret, records.length))
+    reward = np.where(length > 1, np.diff(ret, axis=1, prepend=ret[:, :1]), ret)
+    total, sums = np.zeros(seeds), np.zeros(ret.shape)
+    for step, begins in enumerate((length == 1).T):
+        total = np.where(begins, 0.0, float(discount) * total) + reward[:, step]
+        sums[:, step] = total
+    return float(sums.min(initial=0.0)), float(sums.max(initial=0.0))
 
 
 def driver_of(
