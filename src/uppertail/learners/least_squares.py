@@ -37,6 +37,8 @@ class LeastSquares(LearnerBuilder):
         outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average.
         transitions: for vectors: room for them, rounded up to a multiple of 512; when it is full, half of them are
             drawn to stand for all.
+        stochastic: whether equal states and actions may lead to different outcomes; null: whether they did in steps of
+            a random policy.
 
     Examples:
         >>> ut.LeastSquares(spread_prior_count=0.01).spread_prior_count
@@ -52,6 +54,7 @@ class LeastSquares(LearnerBuilder):
     tolerance: float | None = None
     outcomes_per_pair: int = 4
     transitions: int = 16_384
+    stochastic: bool | None = None
 
     def __post_init__(self) -> None:
         settle(self)
@@ -60,6 +63,10 @@ class LeastSquares(LearnerBuilder):
 
     def encoding(self, encoding: Encoding) -> Encoding:
         return encoding.for_least_squares()
+
+    def filled(self, encoding: Encoding) -> "LeastSquares":
+        usual = vars(TABLE if encoding.is_one_hot else VECTORS)
+        return dataclasses.replace(self, **{name: usual[name] for name, value in vars(self).items() if value is None})
 
     def rollout_steps(self, encoding: Encoding) -> int:
         return 4 if encoding.is_one_hot else 8
@@ -73,9 +80,9 @@ class LeastSquares(LearnerBuilder):
                 "squares needs fixed ones: use --learner GradientDescent, or wrap the environment so that it shows "
                 "numbers."
             )
-        usual, kind = (TABLE, TableLearner) if agent.encoding.is_one_hot else (VECTORS, FeatureLearner)
-        values = {name: getattr(usual, name) if value is None else value for name, value in vars(self).items()}
-        return kind(agent, **values)
+        values = vars(self.filled(agent.encoding)).copy()
+        del values["stochastic"]
+        return (TableLearner if agent.encoding.is_one_hot else FeatureLearner)(agent, **values)
 
 
 TABLE = LeastSquares(1e-6, start_width=1.0, greedy_mean=False, spread_power=2.0, sweeps=200, tolerance=1e-4)
