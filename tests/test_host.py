@@ -928,7 +928,9 @@ def test_one_that_fails_only_in_the_evaluation_is_named_too(fault: str, monkeypa
     ("fault", "reason"), [("raises", r"raised RuntimeError: the wheel"), ("nan", "gave the reward nan: .* finite")]
 )
 def test_one_that_fails_while_its_returns_are_measured_is_named(fault: str, reason: str) -> None:
-    with pytest.raises(InputError, match=rf"^The environment, while its returns were measured by a .*, {reason}.*\.$"):
+    with pytest.raises(
+        InputError, match=rf"^The environment, stepped by a random policy before the run, {reason}.*\.$"
+    ):
         measure_returns(failing(fault, step=3), 0.9)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -14,6 +15,8 @@ from gymnasium.vector import SyncVectorEnv
 import uppertail as ut
 from choosing import chosen
 from uppertail.defaults import Entry, Plan
+from uppertail.defaults.page import page
+from uppertail.defaults.rules import RULES
 from uppertail.encodings import HashedNumbers, Vector
 from uppertail.errors import InputError
 
@@ -169,3 +172,10 @@ def test_places_of_numbers_that_there_are_not_are_refused() -> None:
         ut.train(ut.RichSea(4, bits=0, left_out=(8,)), settings=ut.Settings(seeds=1, episodes=2))
     with pytest.raises(InputError, match="left_out leaves no number"):
         ut.train(ut.RichSea(1, bits=0, left_out=(0, 1)), settings=ut.Settings(seeds=1, episodes=2))
+
+
+def test_the_page_of_defaults_is_made_from_the_rules() -> None:
+    written = (Path(__file__).parents[1] / "docs" / "defaults.md").read_text()
+    assert written == page(), "run `python -m uppertail.defaults.page > docs/defaults.md`"
+    for rule in RULES:
+        assert f"`--{rule.setting}`" in written and rule.looks_at in written

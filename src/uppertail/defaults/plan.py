@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Self
 
 from uppertail.defaults.facts import Facts
@@ -75,16 +75,21 @@ class Plan:
         low, high = entry.value
         return ReturnRange(float(low), float(high), known=False)
 
-    def part(self, name: str) -> Any:
-        """A part that was chosen; None: none was. Only what is built in is ever chosen."""
+    def part(self, name: str, without: Collection[str] = ()) -> Any:
+        """A part that was chosen, `without` some of its settings, which is built in; None: none was."""
         kind = PARTS[name].classes.get(self[name]) if name in self and self.entries[name].source != "given" else None
-        own = {setting: self[f"{name}.{setting}"] for setting in _settings(kind) if f"{name}.{setting}" in self}
-        return kind and kind(**own)
+        names = [setting for setting in _settings(kind) if setting not in without and f"{name}.{setting}" in self]
+        return kind and kind(**{setting: _settled(self[f"{name}.{setting}"]) for setting in names})
 
     def filled(self, part: Any, prefix: str) -> Any:
         """A part of a run with each of its open settings as it was chosen."""
         names = [name for name in _settings(type(part)) if getattr(part, name) is None and f"{prefix}{name}" in self]
-        return dataclasses.replace(part, **{name: self[f"{prefix}{name}"] for name in names})
+        return dataclasses.replace(part, **{name: _settled(self[f"{prefix}{name}"]) for name in names})
+
+
+def _settled(value: Any) -> Any:
+    """A value from a file, which has lists in place of tuples."""
+    return tuple(map(_settled, value)) if isinstance(value, list) else value
 
 
 def _settings(kind: Any) -> list[str]:
@@ -99,9 +104,7 @@ def decide(facts: Facts, draft: Draft, before: Plan | None) -> tuple[Draft, dict
             continue
         if before is not None and rule.setting in before:
             entry = before.entries[rule.setting]
-            value = before.part("learner") if rule.setting == "learner" else entry.value
-            if isinstance(value, list):
-                value = tuple(value)
+            value = before.part("learner") if rule.setting == "learner" else _settled(entry.value)
         elif choice := rule.decide(facts, draft):
             value, source = choice.value, "measured" if choice.is_measured else "default"
             entry = Entry(value, source, choice.reason)

@@ -286,7 +286,7 @@ RULES = (
         "pairs of observation and action that came again (for a table, in 2,000 steps in NumPy)",
         "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
         "otherwise",
-        tested_on="Chain and FrozenLake with and without slips, RiskyArm",
+        tested_on="Chain and FrozenLake with and without slips or noise",
     ),
 )
 """The rules in the order in which they are asked; a later one for the same setting may change it."""

@@ -90,7 +90,7 @@ def resolved(
     if plan is not None:
         learner, settings = plan.filled(learner, "learner."), plan.filled(settings, "")
         method = dataclasses.replace(
-            method, **{name: getattr(method, name) or plan.part(name) for name in PARTS_OF_GRADIENTS}
+            method, **{name: getattr(method, name) or plan.part(name, asked) for name in PARTS_OF_GRADIENTS}
         )
     envs = settings.num_envs
     rollout_steps = settings.rollout_steps or math.ceil(learner.rollout_steps(encoding) / envs) * envs
