@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import uppertail as ut
+from choosing import chosen
 from uppertail.environments import EVALUATION
 from uppertail.environments.gymnasium.bsuite import RETURNS, DmEnvironment
 from uppertail.environments.gymnasium.vector import episode_seed
-from uppertail.environments.random_policy import choose_features
 from uppertail.environments.spaces import require_discrete
 from uppertail.errors import InputError
 from uppertail.yaml_files import read_yaml
@@ -194,11 +194,11 @@ def test_observations_that_repeat_are_states_and_random_bits_are_left_out(bsuite
     for name in ("bandit/0", "catch/0", "deep_sea/20", "discounting_chain/0", "cartpole/0", "mountain_car/0",
                  "umbrella_length/9", "umbrella_distract/9", "cartpole_swingup/0"):  # fmt: skip
         builder: Any = ut.Bsuite(name)
-        chosen: Any = choose_features(builder, 0.995).builder
-        assert (chosen.features == "hashed") == name.startswith(REPEATING), name
+        found: Any = chosen(builder).builder
+        assert (found.features == "hashed") == name.startswith(REPEATING), name
         numbers = len(builder.observations.low)
         clock = {"mountain_car/0": (2,), "cartpole_swingup/0": (5,)}.get(name)  # left out where reward is sparse
-        assert chosen.left_out == (tuple(range(3, numbers)) if name.startswith("umbrella") else clock), name
+        assert found.left_out == (tuple(range(3, numbers)) if name.startswith("umbrella") else clock), name
 
 
 # Bad requests

@@ -493,7 +493,9 @@ def test_a_reward_that_is_not_finite_is_found_as_returns_are_measured() -> None:
         def build(self, key: Any) -> Corridor:
             return Corridor(jnp.float32(math.nan), self.may_end)
 
-    with pytest.raises(InputError, match=r"^The environment, while its returns were .* gave the reward nan: "):
+    with pytest.raises(
+        InputError, match=r"^The environment, stepped by a random policy before the run, gave the reward nan: "
+    ):
         measure_returns(Broken(), 0.9)
 
 

@@ -16,10 +16,10 @@ import safetensors.numpy
 import uppertail as ut
 from uppertail.cli import main
 from uppertail.cli import train as command
+from uppertail.defaults import facts
 from uppertail.errors import InputError
 from uppertail.records import digest
 from uppertail.training import checkpoint
-from uppertail.training import run as run_module
 from uppertail.training.train import drive
 from uppertail.types import ReturnRange
 
@@ -152,7 +152,7 @@ def test_load_gives_what_training_gave():
 
 
 def test_what_was_measured_of_returns_is_not_measured_again(cart, monkeypatch):
-    monkeypatch.setattr(run_module, "measure_returns", lambda *_: ReturnRange(0.0, 12345.0, known=False))
+    monkeypatch.setattr(facts, "measured_range", lambda *_: ReturnRange(0.0, 12345.0, known=False))
     scale = json.loads((cart / "summary.json").read_text())["distribution"]["scale"]
     family = ut.load(cart).agent.family
     assert isinstance(family, ut.Gaussian)

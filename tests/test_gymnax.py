@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import uppertail as ut
+from choosing import chosen
 from uppertail.encodings import Numbers, Pixels, States
-from uppertail.environments import choose_features, measure_returns
+from uppertail.environments import measure_returns
 from uppertail.environments.packages import import_extra
 from uppertail.errors import InputError
 
@@ -138,10 +139,10 @@ class Drift(Line):
 def test_an_environment_of_ones_own_stays_when_settings_are_chosen_for_it() -> None:
     """Not the registered one of the same name takes its place; and its code is known, so that a change is noticed."""
     builder = ut.Gymnax(Drift(), {"max_steps_in_episode": 30})
-    chosen: Any = choose_features(builder, 0.99).builder
-    assert chosen.environment is builder.environment
-    assert chosen.code == builder.code != ""
-    assert isinstance(chosen.rules.env, Drift)
+    found: Any = chosen(builder).builder
+    assert found.environment is builder.environment
+    assert found.code == builder.code != ""
+    assert isinstance(found.rules.env, Drift)
 
 
 def test_returns_are_measured_or_given() -> None:

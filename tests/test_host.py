@@ -613,8 +613,7 @@ def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
     assert measure_returns(moody, 1.0) != measure_returns(moody, 1.0)
     with pytest.raises(Killed):
         train(moody, Gaussian(), UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
-    before = Checkpoints(tmp_path).asked()
-    assert before is not None
+    before = checkpoint.read(Checkpoints(tmp_path).files()[0])[0].asked
     with pytest.warns(UserWarning, match="another one begins"):
         record = train(moody, Gaussian(), UCB(), settings, checkpoints=Checkpoints(tmp_path)).record
     assert record.summary()["measured_returns"] == before["measured_returns"] == record.asked["measured_returns"]
@@ -780,7 +779,7 @@ def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> FromGymnasium:
         (
             None,
             5,
-            r"^The environment, while its returns were measured by a .*\(--env.returns avoids this\), raised Run",
+            r"^The environment, stepped by a random policy before the run, raised RuntimeError: not today\.$",
         ),
     ],
 )
@@ -929,7 +928,9 @@ def test_one_that_fails_only_in_the_evaluation_is_named_too(fault: str, monkeypa
     ("fault", "reason"), [("raises", r"raised RuntimeError: the wheel"), ("nan", "gave the reward nan: .* finite")]
 )
 def test_one_that_fails_while_its_returns_are_measured_is_named(fault: str, reason: str) -> None:
-    with pytest.raises(InputError, match=rf"^The environment, while its returns were measured by a .*, {reason}.*\.$"):
+    with pytest.raises(
+        InputError, match=rf"^The environment, stepped by a random policy before the run, {reason}.*\.$"
+    ):
         measure_returns(failing(fault, step=3), 0.9)
 
 

@@ -477,7 +477,8 @@ UNITS = [(GAUSSIAN, ut.Gaussian(scale=300.0)), (CATEGORICAL, ut.Categorical(bins
 
 @pytest.mark.parametrize(("family", "other"), UNITS, ids=["Gaussian", "Categorical"])
 def test_what_was_never_seen_starts_in_the_unit_of_the_first_reward(family: Any, other: Any) -> None:
-    before, now = (ut.LeastSquares().build(agent_of(each, OneHot(2)), None) for each in (family, other))
+    learners: list[Any] = [ut.LeastSquares().build(agent_of(each, OneHot(2)), None) for each in (family, other)]
+    before, now = learners
     seen = rollout([(0, 0, 0.0, False, 0), (0, 1, 0.0, True, 0)])
     state = now.refitted(before, learned(before, seen, rollouts=1))
     after, metrics = jax.jit(now.learn)(jax.random.key(0), state, seen, jnp.asarray(1))

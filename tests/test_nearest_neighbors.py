@@ -12,9 +12,9 @@ import pytest
 import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.cli import main
+from uppertail.defaults import facts
 from uppertail.encodings import Image, Vector
 from uppertail.encodings.standardized import Standardized
-from uppertail.environments import random_policy
 from uppertail.errors import InputError
 from uppertail.learners import neighborhoods
 from uppertail.learners.neighbors import NeighborReturns
@@ -249,7 +249,7 @@ def test_a_run_that_chose_it_is_evaluated_and_resumed_with_it(
     assert (
         main(["train", *car, "--steps", "800", "--episodes", "100", "--checkpoint_every", "400", "--out", "run"]) == 0
     )
-    monkeypatch.setattr(random_policy, "_steps", None)
+    monkeypatch.setattr(facts, "random_steps", None)
     assert main(["resume", "run", "--steps", "1200"]) == 0
     files = [np.load(Path(folder) / "episodes.npz") for folder in ("whole", "run")]
     for name in files[0].files:

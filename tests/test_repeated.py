@@ -12,7 +12,6 @@ from gymnasium.vector import SyncVectorEnv
 
 import uppertail as ut
 from uppertail.encodings import Numbers
-from uppertail.environments.random_policy import Steps, choose_features, steps_of_an_action
 from uppertail.environments.repeated import build_repeated
 from uppertail.errors import InputError
 from uppertail.reports.groups import environment_label
@@ -116,33 +115,6 @@ def test_steps_of_gymnasium_are_those_of_a_loop_by_hand(repeats: int, num_envs: 
     np.testing.assert_array_equal(again.restore(host.saved())[0], here)
 
 
-def steps_of(observation: np.ndarray) -> Steps:
-    here, after, none = observation[:-1], observation[1:], np.zeros(len(observation) - 1)
-    return Steps(here, none.astype(int), none, none.astype(bool), none.astype(bool), after)
-
-
-def test_an_action_is_taken_until_numbers_have_changed_enough() -> None:
-    """A saw tooth of n steps has a standard deviation of n / sqrt(12) steps, so 0.26 n steps are 0.9 of it."""
-    for length, expected in ((4, 1), (8, 2), (12, 3), (20, 5), (1_000, 8)):
-        there_and_back = np.abs(np.arange(20 * length) % (2 * length) - length).astype(float)
-        assert steps_of_an_action(steps_of(there_and_back[:, None]), ()) == expected
-    fresh = np.random.default_rng(0).normal(size=(2_000, 1))
-    assert steps_of_an_action(steps_of(fresh), ()) == 1
-    slow, constant = np.sin(np.arange(2_000) / 50)[:, None], np.ones((2_000, 1))
-    assert steps_of_an_action(steps_of(np.hstack([slow, fresh])), (1,)) == 8
-    assert steps_of_an_action(steps_of(np.hstack([slow, constant])), ()) == 8
-    assert steps_of_an_action(steps_of(constant), ()) == 1
-
-
-def test_only_what_the_user_left_open_is_chosen() -> None:
-    assert choose_features(ut.Gym("MountainCar-v0"), 0.99).builder.repeats > 1
-    assert choose_features(ut.Gym("MountainCar-v0", action_repeat=2), 0.99).builder.action_repeat == 2
-    states = choose_features(ut.RichSea(4, bits=0), 0.99).builder
-    assert (states.features, states.repeats) == ("hashed", 1)
-    vector = ut.FromGymnasium(lambda: SyncVectorEnv([lambda: gymnasium.make("MountainCar-v0")]))
-    assert choose_features(vector, 0.99).builder.repeats == 1
-
-
 @pytest.mark.parametrize("builder", [Tracks(action_repeat=3), ut.Gym("CartPole-v1", action_repeat=3)])
 def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
     """Its discount is one for each of them, too."""
@@ -165,7 +137,7 @@ def test_a_run_that_goes_on_repeats_actions_as_before(tmp_path: Any, monkeypatch
     kept = ut.Checkpoints(tmp_path / "run")
     short = dataclasses.replace(settings, steps=1_000)
     ut.train(ut.Gym("MountainCar-v0"), settings=short, checkpoints=kept)
-    monkeypatch.setattr("uppertail.environments.random_policy.steps_of_an_action", lambda *_: 1)
+    monkeypatch.setattr("uppertail.defaults.facts.steps_of_an_action", lambda *_: 1)
     longer = ut.train(ut.Gym("MountainCar-v0"), settings=settings, checkpoints=kept)
     assert longer.record.asked["environment"]["action_repeat"] == whole.record.asked["environment"]["action_repeat"] > 1
     np.testing.assert_array_equal(longer.record.episodes[0].returns, whole.record.episodes[0].returns)

@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from uppertail.cli.options import Option, Values, flag, options_of, parse
 from uppertail.errors import InputError
@@ -67,6 +67,7 @@ PRESET = (
     "a set of options: paper (as in the paper), minigrid, minigrid_layouts, minigrid_imitation (need --env.id); others "
     "override it"
 )
+PLAN = "what an earlier run chose, as its config.yaml has it, and this one repeats; null: it is chosen anew"
 CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
 RECORD_OVER = "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two"
@@ -106,6 +107,7 @@ COMMANDS = {
 episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
             {
                 "config": Option(str, None, "YAML file with any of these options"),
+                "plan": Option(dict[str, Any] | None, None, PLAN),
                 "preset": Option(str | None, None, PRESET),
                 "checkpoint_every": Option(int | None, None, CHECKPOINT_EVERY),
                 "record": Option(Literal["distributions"] | None, None, RECORD),
@@ -113,6 +115,7 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
                 "logger": Option(list[str] | str, [], LOGGER),
                 "out": Option(str, None, "folder for the results (default: runs/NAME)"),
                 "overwrite": flag("replace the results in that folder"),
+                "dry-run": flag("only print the plan: every setting, where it came from, and why"),
                 **QUIET,
             },
             parts=tuple(PARTS),

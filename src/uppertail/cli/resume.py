@@ -57,11 +57,11 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: S
         raise InputError(f"The run in {folder} has no checkpoints: `uppertail train --checkpoint_every N` makes them.")
     if not quiet:
         print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
-    run = request.run(checkpoints.asked())
+    run = request.run(checkpoints.plan() or request.plan)
     if steps is not None:
         Saver(checkpoints, run).newest()  # refuses what cannot be used
         with records.output_errors(folder):
-            records.write_config(folder / records.NEXT_CONFIG, request.config)
+            records.write_config(folder / records.NEXT_CONFIG, request.config_with(run.plan))
     return train(run, folder, checkpoints, loggers, quiet, beside)
 
 

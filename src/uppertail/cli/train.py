@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import math
 import re
 import sys
@@ -19,11 +20,13 @@ from uppertail import records
 from uppertail.cli import complain, picture, print_table
 from uppertail.cli.commands import COMMANDS
 from uppertail.cli.options import PartChoice, Values
+from uppertail.defaults import Plan
 from uppertail.environments import GymnasiumBuilder
 from uppertail.errors import InputError
 from uppertail.loggers import JSONL, Logger, named
 from uppertail.parts import PARTS
-from uppertail.records import RunRecord, episode_text, median_episode
+from uppertail.records import RunRecord, digest, episode_text, median_episode
+from uppertail.records.run_folder import PLAN
 from uppertail.training import process
 from uppertail.training.checkpoint import save_networks
 from uppertail.training.checkpoints import Checkpoints
@@ -34,8 +37,12 @@ from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 from uppertail.training.train import OnChunk, drive
+from uppertail.yaml_files import read_options
 
 RUNS = Path("runs")  # the folder of runs without --out
+OF = "of"  # the entry of a plan with the checksum of what it was made for
+BESIDE = {"seeds", "seed", "episodes", "steps", "until", "checkpoint_every", "record", "record_over", "logger"}
+"""Options that no choice depends on."""
 SAVED = (*PARTS, *Settings.__dataclass_fields__, "checkpoint_every", "record", "record_over", "logger")  # in the file
 
 
@@ -44,7 +51,20 @@ class Request:
     """What was asked for, with its classes built."""
 
     built: Values  # all options
-    config: str  # config.yaml of the run
+    saved: dict[str, Any]  # those that config.yaml of the run has, beside the plan
+    plan: Plan | None  # of the run that it repeats, plays or goes on with
+
+    @property
+    def config(self) -> str:
+        """The text of config.yaml before anything is chosen."""
+        return _yaml(self.saved)
+
+    def config_with(self, plan: Plan) -> str:
+        """The text of config.yaml: what was asked for, and what was chosen."""
+        made = {PLAN: {OF: _fingerprint(self.saved), **plan.chosen()}}
+        return self.config + yaml.safe_dump(
+            made, allow_unicode=True, sort_keys=False, default_flow_style=None, width=999
+        )
 
     @property
     def settings(self) -> Settings:
@@ -57,10 +77,11 @@ class Request:
         if self.built.checkpoint_every is not None:
             self.checkpoints(folder)
 
-    def run(self, before: Mapping[str, Any] | None = None) -> Run:
-        """The run before its first step; `before` has the settings of the earlier run that it continues or plays."""
+    def run(self, before: Plan | None = None) -> Run:
+        """The run before its first step; `before` is the plan of the earlier run that it continues or plays."""
         method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
-        return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over)
+        before = before or self.plan
+        return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over, complain)
 
     def checkpoints(self, folder: Path) -> Checkpoints:
         """Where the states of a run in this folder are saved, and how often."""
@@ -93,7 +114,26 @@ def request_of(values: Values) -> Request:
         if isinstance(choice, PartChoice):
             built[name] = choice.build()
         saved |= choice.options(name) if isinstance(choice, PartChoice) else {name: choice}
-    return Request(built, yaml.safe_dump(saved, allow_unicode=True, sort_keys=False))
+    saved = yaml.safe_load(_yaml(saved))  # lists in place of tuples, as in a file
+    return Request(built, saved, _plan(values, saved))
+
+
+def _yaml(options: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(options, allow_unicode=True, sort_keys=False, width=120)
+
+
+def _plan(values: Values, saved: Mapping[str, Any]) -> Plan | None:
+    """The plan in the file that is asked for, unless options beside it, or a hand, made another run of it."""
+    if not isinstance(values.plan, dict) or not values.config:
+        return None
+    entries, file = {name: each for name, each in values.plan.items() if name != OF}, read_options(Path(values.config))
+    there = {name: value for name, value in saved.items() if name in file}  # a later version may have more of them
+    return Plan.read(entries) if values.plan.get(OF) == _fingerprint(there) else None
+
+
+def _fingerprint(saved: Mapping[str, Any]) -> str:
+    """A checksum of what decides the plan of a run."""
+    return digest({}, json.dumps({name: saved[name] for name in sorted(saved.keys() - BESIDE)}))[:16]
 
 
 def parse_request(arguments: Sequence[str]) -> Request:
@@ -119,10 +159,14 @@ def begin(request: Request, beside: Sequence[OnChunk] = ()) -> int:
     process.limit_threads(request.settings.seeds)
     request.check(Path(request.built.out or RUNS / request.name))  # an error here or in the next line leaves no file
     run = request.run()
+    if request.built["dry-run"]:
+        run.close()
+        show_plan(run)
+        return 0
     folder = request.claim()
     checkpoints = None if request.built.checkpoint_every is None else request.checkpoints(folder)
     with records.locked(folder):
-        records.write_config(folder / records.CONFIG, request.config)
+        records.write_config(folder / records.CONFIG, request.config_with(run.plan))
         return train(run, folder, checkpoints, request.loggers(folder), request.built.quiet, beside)
 
 
@@ -138,8 +182,8 @@ def train(
     env, label = run.builder.label, f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
     for note in run.notes:
         complain(note)
-    if run.builder.repeats > 1 and not quiet:
-        print(f"Each action is taken for {run.builder.repeats} steps of {env} (--env.action_repeat).", file=sys.stderr)
+    if not quiet:
+        print(f"{env}: {run.opening}", file=sys.stderr)
     if isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on:
         complain(f"{env} declares no time limit: if it never ends an episode by itself, set --env.max_episode_steps N.")
     log = JSONL(folder / records.LOG)
@@ -198,6 +242,15 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[Progress], None]
             bar.update(task, completed=now.fraction, status=now.text)
 
         yield show
+
+
+def show_plan(run: Run) -> None:
+    """Prints every setting of a run, where it came from, and why."""
+    rows = [
+        {"setting": name, "value": json.dumps(value), "from": source, "because": reason}
+        for name, (value, source, reason) in run.plan.entries.items()
+    ]
+    print_table(rows, f"{run.builder.label}: {run.opening}", texts=("value", "because"))
 
 
 def print_results(title: str, label: str, record: RunRecord) -> None:

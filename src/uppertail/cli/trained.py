@@ -48,7 +48,7 @@ def open_run(folder: Path, trust: bool | None, policy: str = "trained") -> Itera
     require_trust(folder, trust)
     request = read_request(config)
     file = LearnedFile.read(folder)
-    run = request.run(file.header.asked)
+    run = request.run(file.header.plan)
     own = run.method.policy
     try:
         yield TrainedRun(run, file, file.networks(run), own if isinstance(own, kind) else PartChoice(kind, {}).build())

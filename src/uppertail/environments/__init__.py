@@ -22,7 +22,15 @@ from uppertail.environments.gymnasium.vector import HostEnvironments, HostStep, 
 from uppertail.environments.gymnax.gymnax import Gymnax
 from uppertail.environments.gymnax.xminigrid import XMiniGrid
 from uppertail.environments.packages import EnvironmentFailedError, begin_all
-from uppertail.environments.random_policy import Choice, choose_features, measure_returns
+from uppertail.environments.random_policy import (
+    Say,
+    Steps,
+    discounted_returns,
+    measure_returns,
+    measured_range,
+    random_steps,
+    table_steps,
+)
 from uppertail.environments.repeated import build_repeated
 from uppertail.environments.rich import RichChain, RichLock, RichMDP, RichSea
 from uppertail.environments.spaces import Interface, Reading

@@ -130,6 +130,11 @@ class LearnerBuilder(abc.ABC):
         """How observations enter, by default in the encoding that the environment and the user's settings give."""
         return encoding
 
+    def filled(self, encoding: Encoding) -> "LearnerBuilder":
+        """This builder with its open settings as it has them for such observations; by default none is open."""
+        del encoding
+        return self
+
     def rollout_steps(self, encoding: Encoding) -> int:
         """Environment steps between updates, where the user leaves them open; a run rounds up to whole environments."""
         del encoding

@@ -36,10 +36,10 @@ class LeastSquares(LearnerBuilder):
             tables, 1e-3 for vectors.
         outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average; null: all that
             there can be, up to 16,384 in all, or 4.
-        stochastic: for tables: whether equal states and actions may lead to different outcomes, so that a few equal
-            ones are no proof; null: whether they did in steps of a random policy.
         transitions: for vectors: room for them, rounded up to a multiple of 512; when it is full, half of them are
             drawn to stand for all.
+        stochastic: for tables: whether equal states and actions may lead to different outcomes, so that a few equal
+            ones are no proof; null: whether they did in steps of a random policy.
 
     Examples:
         >>> ut.LeastSquares(spread_prior_count=0.01).spread_prior_count
@@ -54,8 +54,8 @@ class LeastSquares(LearnerBuilder):
     sweeps: int | None = None
     tolerance: float | None = None
     outcomes_per_pair: int | None = None
-    stochastic: bool | None = None
     transitions: int = 16_384
+    stochastic: bool | None = None
 
     def __post_init__(self) -> None:
         settle(self)
@@ -64,6 +64,10 @@ class LeastSquares(LearnerBuilder):
 
     def encoding(self, encoding: Encoding) -> Encoding:
         return encoding.for_least_squares()
+
+    def filled(self, encoding: Encoding) -> "LeastSquares":
+        usual = vars(TABLE if encoding.is_one_hot else VECTORS)
+        return dataclasses.replace(self, **{name: usual[name] for name, value in vars(self).items() if value is None})
 
     def rollout_steps(self, encoding: Encoding) -> int:
         return 4 if encoding.is_one_hot else 8
@@ -77,9 +81,8 @@ class LeastSquares(LearnerBuilder):
                 "squares needs fixed ones: use --learner GradientDescent, or wrap the environment so that it shows "
                 "numbers."
             )
-        usual, kind = (TABLE, TableLearner) if agent.encoding.is_one_hot else (VECTORS, FeatureLearner)
-        values = {name: getattr(usual, name) if value is None else value for name, value in vars(self).items()}
-        return kind(discounted(agent), **values)
+        kind = TableLearner if agent.encoding.is_one_hot else FeatureLearner
+        return kind(discounted(agent), **vars(self.filled(agent.encoding)))
 
 
 TABLE = LeastSquares(1e-16, 1e-6, 1.0, False, spread_power=2.0, sweeps=200, tolerance=1e-4, stochastic=False)

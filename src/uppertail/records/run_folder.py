@@ -20,6 +20,7 @@ from uppertail.records.folder import CONFIG, CURVE, DISTRIBUTIONS, EPISODES, LOG
 from uppertail.records.record import Distributions, read_summary
 from uppertail.yaml_files import read_options
 
+PLAN = "plan"  # the entry of config.yaml with what was chosen for the run
 CELLS = "cells"  # the folder of a study's runs, within its own
 
 REMEDY = "train again, or leave its folder out"
@@ -78,9 +79,10 @@ class RunFolder:
 
     @functools.cached_property
     def config(self) -> dict[str, Any] | None:
-        """The options in its config.yaml; None if there is none."""
+        """The options in its config.yaml, without the plan; None if there is none."""
         path = self.path / CONFIG
-        return read_options(path) if path.is_file() else None
+        options = read_options(path) if path.is_file() else None
+        return options and {name: value for name, value in options.items() if name != PLAN}
 
     @functools.cached_property
     def log(self) -> list[dict[str, Any]]:

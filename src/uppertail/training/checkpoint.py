@@ -13,6 +13,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from uppertail.defaults import Plan
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records import NETWORKS, RunFolder, RunRecord, digest, write_bytes
@@ -44,9 +45,15 @@ class Header:
     seconds: dict[str, float]  # times of the run until then
     hardware: dict[str, Any]
 
+    @property
+    def plan(self) -> Plan | None:
+        """What was chosen for the run; None: it was made before there were plans."""
+        return Plan.read(self.asked.get("plan"))
+
     def require_run(self, asked: dict[str, Any], environments: str) -> None:
         """Refuses the checkpoint of a run with other parts, settings or environments."""
-        if different := next(_differences(self.asked, json.loads(json.dumps(asked))), None):
+        was, now = ({name: each for name, each in of.items() if name != "plan"} for of in (self.asked, asked))
+        if different := next(_differences(was, json.loads(json.dumps(now))), None):
             raise UnusableCheckpointError(f"was made with {different}")
         if self.environments != environments:
             raise UnusableCheckpointError("was made in environments that are built differently here")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from uppertail.defaults import Plan
 from uppertail.errors import InputError
 from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS, arrays_below, digest
 from uppertail.schema import settle
@@ -64,11 +65,11 @@ class Checkpoints:
         files = [path for path in self.place.glob(CHECKPOINT_PATTERN) if path.stem.partition("-")[2].isdecimal()]
         return sorted(files, key=_step, reverse=True)
 
-    def asked(self) -> dict[str, Any] | None:
-        """The parts and settings of the run that made the last good checkpoint; None if there is none."""
+    def plan(self) -> Plan | None:
+        """The plan of the run that made the last good checkpoint; None if there is none."""
         for path in self.files():
             with contextlib.suppress(UnusableCheckpointError):
-                return checkpoint.read(path)[0].asked
+                return checkpoint.read(path)[0].plan
         return None
 
     def save(self, header: Header, arrays: Mapping[str, np.ndarray]) -> None:

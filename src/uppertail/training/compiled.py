@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from uppertail.environments import Environment, EnvironmentBuilder, build_repeated, require_tables_fit
+from uppertail.environments import Environment, EnvironmentBuilder, FiniteMDP, build_repeated, require_tables_fit
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
@@ -150,6 +150,7 @@ class CompiledDriver(Driver):
 
     def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, programs: Programs) -> None:
         require_tables_fit(builder, keys.environment)
+        self._builder = builder
         self.keys, self.programs, self.groups = keys, programs, Groups(keys.run.shape[0])
         self.environments = programs.compiled(_build, builder, keys.environment)(keys.environment)
         self.identity, arguments = self.environments, (keys.run, self.environments)
@@ -158,6 +159,13 @@ class CompiledDriver(Driver):
         self.observations, self.num_actions = one.observations, one.num_actions
         self._arguments = [*map(self.groups.split, arguments)]
         self.most = math.ceil(EVALUATION_STEPS / builder.repeats)
+
+    def table(self) -> FiniteMDP | None:
+        if not isinstance(self.environments, FiniteMDP):
+            return None
+        keys = jnp.broadcast_to(jax.random.key(0), self.keys.environment.shape)  # so many that the program is there
+        built = self.programs.compiled(_build, self._builder, keys)(keys)
+        return jax.tree.map(lambda leaf: leaf[0], built)
 
     def use(self, loop: Loop, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from uppertail.encodings import ObservationSpace
+from uppertail.environments import FiniteMDP
 from uppertail.learners import Learner, LearnerState, Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
@@ -43,6 +44,10 @@ class Driver(abc.ABC):
     failure: str | None = None  # why an environment could not go on
     iterations: int  # of a chunk, after `use`
     template: RunState  # shapes and types of the state of all seeds, after `use`
+
+    def table(self) -> FiniteMDP | None:
+        """The table of an environment such as theirs, the same whatever the seeds; by default there is none."""
+        return None
 
     @abc.abstractmethod
     def use(self, loop: Loop, refit: Refit | None) -> None:

@@ -8,10 +8,11 @@ from typing import Any, Self
 import optax
 
 from uppertail.agent import Agent
+from uppertail.defaults import Plan, usual_learner
 from uppertail.distributions import Gaussian, ReturnDistribution
-from uppertail.encodings import Encoding, RandomFeatures, Scalar
+from uppertail.encodings import Encoding, Scalar
 from uppertail.errors import InputError
-from uppertail.learners import GradientDescent, Gradients, Learner, LearnerBuilder, LeastSquares, NearestNeighbors
+from uppertail.learners import MOST_DISCOUNT, GradientDescent, Gradients, Learner, LearnerBuilder
 from uppertail.networks import NetworkBuilder
 from uppertail.parts import PARTS
 from uppertail.policies import UCB, ExplorationPolicy
@@ -39,7 +40,7 @@ class Method:
 
     distribution: ReturnDistribution[Any] = dataclasses.field(default_factory=Gaussian)
     policy: ExplorationPolicy = dataclasses.field(default_factory=UCB)
-    learner: LearnerBuilder | None = None  # None: `resolved` chooses
+    learner: LearnerBuilder | None = None  # None: a rule chooses
     # the parts of gradient descent; None with all other learners
     network: NetworkBuilder | None = None
     replay: Replay | None = None
@@ -56,7 +57,7 @@ class Method:
 
     @property
     def chosen_learner(self) -> LearnerBuilder:
-        """The learner, which `resolved` has chosen where it was open."""
+        """The learner, which a rule has chosen where it was open."""
         if self.learner is None:
             raise InputError("No learner is chosen before a run begins: give one, for example LeastSquares.")
         return self.learner
@@ -73,25 +74,28 @@ class Method:
         return self.chosen_learner.build(agent, gradients)
 
 
-def resolved(method: Method, settings: Settings, encoding: Encoding, nearest: bool = False) -> tuple[Method, Settings]:
-    """The method and settings of a run, with its learner chosen and what belongs to it filled in.
-
-    Least squares learns wherever it can: from states and vectors, with a family whose parameters can be averaged. With
-    `nearest`, nearest neighbors learn from vectors in its place. A part or setting of gradient descent that is given
-    asks for gradient descent.
-    """
+def asked_of_gradients(method: Method, settings: Settings) -> list[str]:
+    """The parts and settings of gradient descent that are given."""
     usual = dataclasses.asdict(Settings())
     own = [name for name in usual if name not in OF_EVERY_RUN and getattr(settings, name) != usual[name]]
-    asked = [*(name for name in PARTS_OF_GRADIENTS if getattr(method, name) is not None), *own]
-    learner = method.learner
-    if learner is None:
-        can = method.distribution.is_linear and encoding.has_features and not method.policy.needs_members
-        averages = NearestNeighbors() if nearest and isinstance(encoding, RandomFeatures) else LeastSquares()
-        learner = averages if can and not asked else GradientDescent()
+    return [*(name for name in PARTS_OF_GRADIENTS if getattr(method, name) is not None), *own]
+
+
+def resolved(
+    method: Method, settings: Settings, encoding: Encoding, plan: Plan | None = None
+) -> tuple[Method, Settings]:
+    """The method and settings of a run, with all filled in that is open: as an earlier plan has it, or by defaults."""
+    asked = asked_of_gradients(method, settings)
+    learner = method.learner or usual_learner(method.distribution, method.policy, encoding, asked).value
+    if plan is not None:
+        learner, settings = plan.filled(learner, "learner."), plan.filled(settings, "")
+        method = dataclasses.replace(
+            method, **{name: getattr(method, name) or plan.part(name, asked) for name in PARTS_OF_GRADIENTS}
+        )
     envs = settings.num_envs
     rollout_steps = settings.rollout_steps or math.ceil(learner.rollout_steps(encoding) / envs) * envs
     settings = dataclasses.replace(settings, rollout_steps=rollout_steps)
-    method = dataclasses.replace(method, learner=learner)
+    method = dataclasses.replace(method, learner=learner.filled(encoding))
     if learner.uses_gradients:
         if useless := [name for name in asked if name in learner.unused]:
             raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")
@@ -110,8 +114,13 @@ def resolved(method: Method, settings: Settings, encoding: Encoding, nearest: bo
     return method, settings
 
 
-def sanity_warnings(method: Method, encoding: Encoding) -> Iterator[str]:
+def sanity_warnings(method: Method, encoding: Encoding, discount: float = 0.0) -> Iterator[str]:
     """A sentence for each thing that keeps a method from learning or exploring, given its network's encoding."""
+    if discount >= 1 and not method.chosen_learner.uses_gradients:
+        yield (
+            f"The discount is {discount:g}, at which walking in circles costs nothing, so {MOST_DISCOUNT} is used to "
+            "learn (--discount 0.999, for example, says what delay costs)."
+        )
     family, policy = type(method.distribution).__name__, type(method.policy).__name__
     if method.policy.explores_by_spread and not method.distribution.has_spread:
         yield (

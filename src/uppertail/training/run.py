@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+import warnings
 from typing import Any
 
 import jax
@@ -12,20 +12,11 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.encodings import Numbers, RandomFeatures, States
-from uppertail.environments import (
-    Choice,
-    EnvironmentBuilder,
-    GymnasiumBuilder,
-    Interface,
-    Reading,
-    VectorBuilder,
-    choose_features,
-    measure_returns,
-    widest_range,
-)
+from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of, usual_learner
+from uppertail.encodings import States
+from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading, Say, widest_range
 from uppertail.errors import InputError
-from uppertail.learners import Metrics, NearestNeighbors
+from uppertail.learners import LearnerBuilder, Metrics
 from uppertail.networks import Network
 from uppertail.records import Distributions, RunRecord, describe
 from uppertail.training.compiled import CompiledDriver
@@ -33,7 +24,7 @@ from uppertail.training.driver import Driver, State
 from uppertail.training.host import HostDriver
 from uppertail.training.ledger import Ledger, Moments
 from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
-from uppertail.training.method import Method, resolved, sanity_warnings
+from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
 from uppertail.training.process import SMALLER, require_device
 from uppertail.training.programs import Programs
 from uppertail.training.recording import Capture, Recorder, fits_table, with_environment
@@ -47,9 +38,9 @@ DISTRIBUTIONS = "distributions"  # the name of the only recording
 class Run:
     """What one call of `train` needs; `drive` drives it. The caller locks the checkpoints' folder.
 
-    The arguments are those of `train`; the distribution is fitted to the environments' returns here. `before` has the
-    settings of the earlier run that this one continues or plays: what it measured is used again. `notes` are
-    sentences for the user.
+    The arguments are those of `train`; the distribution is fitted to the environments' returns here. `before` is the
+    plan of the earlier run that this one continues, plays or repeats: nothing is chosen again. `notes` are sentences
+    for the user; `say` is called with a line if something takes long.
     """
 
     def __init__(
@@ -57,9 +48,10 @@ class Run:
         builder: EnvironmentBuilder,
         method: Method,
         settings: Settings,
-        before: Mapping[str, Any] | None = None,
+        before: Plan | None = None,
         record: str | None = None,
         record_over: tuple[int, int] | None = None,
+        say: Say = warnings.warn,
     ) -> None:
         if not builder.compiles:
             # many programs of microseconds run in the thread that calls them; too late once JAX has started
@@ -80,42 +72,53 @@ class Run:
         )
         self.driver = self._open(builder)
         try:
-            choice = self._choose(method, settings, before or {})
+            self._asked = {"env": builder, **vars(method), "settings": settings}
+            facts, learner = self._choose(method, settings, before, say)
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
-            self._prepare(method, settings, before or {}, choice)
+            self._prepare(dataclasses.replace(method, learner=learner), settings, before, facts)
         except InputError:
             self.driver.close()
             raise
 
-    def _choose(self, method: Method, settings: Settings, before: Mapping[str, Any]) -> Choice | None:
-        """Chooses what is open of how a vector enters, and opens the environments again if actions are repeated."""
-        builder, seen = self.builder, self.driver.observations
-        encoding = seen.encoding(builder.preferences)
-        by_gradients = resolved(method, settings, encoding)[0].chosen_learner.uses_gradients
-        if not isinstance(builder, VectorBuilder) or not isinstance(seen, Numbers) or by_gradients:
-            return None
-        name = type(method.learner).__name__ if method.learner else before.get("learner", {}).get("name")
-        nearest = name == NearestNeighbors.__name__ if name or not isinstance(encoding, RandomFeatures) else None
-        choice = choose_features(builder, settings.discount, before.get("environment"), nearest)
-        self.builder = choice.builder
+    def _choose(
+        self, method: Method, settings: Settings, before: Plan | None, say: Say
+    ) -> tuple[Facts, LearnerBuilder | None]:
+        """Chooses what the user left open, and opens the environments again if actions are repeated."""
+        builder, asked = self.builder, tuple(asked_of_gradients(method, settings))
+        draft = Draft(builder, self.driver.observations, method.distribution, method.policy, method.learner, asked)
+        learner = method.learner or usual_learner(draft.family, draft.policy, draft.encoding, asked).value
+        observed = draft.encoding.has_features and not learner.uses_gradients
+        facts = Facts(builder, settings.discount, observed, self._known_returns, self.driver.table, say)
+        draft, self._chosen, self.notes = decide(facts, draft, before)
+        self.builder = draft.builder
         if self.builder.repeats != builder.repeats:
             self.driver.close()
             self.driver = self._open(self.builder)
-        return choice
+        return facts.of(self.builder), draft.learner
 
-    def _prepare(self, method: Method, settings: Settings, before: Mapping[str, Any], choice: Choice | None) -> None:
+    def _known_returns(self) -> ReturnRange | None:
+        """The range of returns over all seeds, if the user gives it or the environments name it."""
+        if (known := self.builder.known_returns) or self.driver.environments is None:
+            return known
+        return widest_range(self.driver.environments, self._asked["settings"].discount ** self.builder.repeats)
+
+    def _prepare(self, method: Method, settings: Settings, before: Plan | None, facts: Facts) -> None:
         """Fits the distribution, and tells the driver what to do."""
         driver, builder = self.driver, self.builder
         encoding = driver.observations.encoding(builder.preferences)
-        self._asked_method, self.settings = resolved(method, settings, encoding, choice is not None and choice.nearest)
+        self._asked_method, self.settings = resolved(method, settings, encoding, before)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)
         self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats)
-        measured = before.get("measured_returns")
-        discount = settings.discount**builder.repeats
-        self._fit(ReturnRange(*measured, known=False) if measured else returns_of(builder, driver, discount))
+        if before is not None and before.returns is not None:
+            self._chosen["returns"] = before.entries["returns"]
+            self._fit(before.returns)
+        else:
+            returns = known_or_measured(facts)
+            self._chosen["returns"] = Entry(None, "measured" if returns.is_measured else "default", returns.reason)
+            self._fit(returns.value)
         self.notes = [
-            *filter(None, [builder.note, *(choice.notes if choice else ())]),
-            *sanity_warnings(self.method, self._encoding),
+            *filter(None, [builder.note, *self.notes]),
+            *sanity_warnings(self.method, self._encoding, self.settings.discount),
         ]
         guessed = not self.returns.known and self.returns.low == self.returns.high
         driver.use(self.loop, self._refit if guessed else None)
@@ -168,7 +171,20 @@ class Run:
         parts = {"environment": self.builder, **vars(self.method), "settings": self.settings}
         described = {name: part and describe(part) for name, part in parts.items()}
         described["settings"].pop("name")
-        return {**described, "measured_returns": None if self.returns.known else [self.returns.low, self.returns.high]}
+        measured = None if self.returns.known else [self.returns.low, self.returns.high]
+        return {**described, "measured_returns": measured, "plan": self.plan.chosen()}
+
+    @property
+    def plan(self) -> Plan:
+        """Every setting of the run, where it came from, and why."""
+        filled = {"env": self.builder, **vars(self.method), "settings": self.settings}
+        returns = self._chosen["returns"]._replace(value=[self.returns.low, self.returns.high])
+        return plan_of(self._asked, filled, {**self._chosen, "returns": returns})
+
+    @property
+    def opening(self) -> str:
+        """What was chosen, in a line."""
+        return in_words(self.plan, self.driver.observations, self.driver.num_actions, self.builder.success_return)
 
     def advance(self, state: State) -> tuple[State, StepRecord, Metrics]:
         """A chunk, which is recorded at the moments in it; it ends early where an environment fails."""
@@ -210,14 +226,6 @@ class Run:
 
     def close(self) -> None:
         self.driver.close()
-
-
-def returns_of(builder: EnvironmentBuilder, driver: Driver, discount: float) -> ReturnRange:
-    """The range of returns over all seeds: given by the user, named by the environments, or measured."""
-    if known := builder.known_returns:
-        return known
-    named = None if driver.environments is None else widest_range(driver.environments, discount)
-    return named or measure_returns(builder, discount)
 
 
 def seen_returns(records: StepRecord, discount: Any) -> tuple[float, float]:

@@ -91,7 +91,7 @@ def train(
     builder = builder_of(environment)
     # numbers have 32 bits, as in all results of this project, also where a program has asked JAX for 64
     with jax.enable_x64(False), updating_line() as show, contextlib.ExitStack() as lock, interruptible() as asked:
-        before = checkpoints.asked() if checkpoints else None
+        before = checkpoints.plan() if checkpoints else None
         run = Run(builder, method, settings or Settings(), before, record, record_over)
         for note in run.notes:
             warnings.warn(note, stacklevel=2)

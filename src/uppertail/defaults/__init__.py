@@ -1,0 +1,5 @@
+"""How what a user leaves open is chosen: facts of the environment, a rule for each open setting, the plan of a run."""
+
+from uppertail.defaults.facts import Chance, Facts
+from uppertail.defaults.plan import Entry, Plan, decide, in_words, plan_of
+from uppertail.defaults.rules import Choice, Draft, known_or_measured, usual_learner

@@ -1,0 +1,248 @@
+"""Facts: what steps of a random policy show of an environment, measured once."""
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from uppertail.environments import (
+    EnvironmentBuilder,
+    FiniteMDP,
+    Say,
+    Steps,
+    discounted_returns,
+    measured_range,
+    random_steps,
+    table_steps,
+)
+from uppertail.types import ReturnRange
+
+RIDGE, FLOOR = 0.1, 1e-4  # of the regression on numbers from 0 to 1, and of its variance, in units of each goal
+LEAST_FREE, LARGEST_ERROR = 50, 0.35  # transitions of each action that its regression leaves free; standard error
+SIGNIFICANT = 3.0  # standard deviations above the mean of a chi-squared sum
+
+SAME = 1e-3  # share of the span of a number by which it may differ from the count of steps
+
+MOVED, LONGEST = 0.95, 8  # standard deviations by which an action may change what it controls; its longest, in steps
+FORESEEN = 200  # steps, at most, over which the effect of an action is followed
+CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
+
+KnownRange = Callable[[], ReturnRange | None]
+
+
+class Chance(NamedTuple):
+    """What followed where the same action was taken in the same observation again."""
+
+    repeated: int  # pairs of an observation and an action that came at least twice
+    different: int  # of them, those that led elsewhere, paid otherwise, or ended otherwise
+
+
+class Facts:
+    """What steps of a random policy show. Nothing is measured before a rule asks for it, and nothing twice.
+
+    Args:
+        builder: the environment's.
+        discount: per step of the environment.
+        observed: whether rules may ask for observations; else none are kept.
+        known: the range of returns that the user gives or the environments name; None: they do not.
+        table: the environment's table; None: it has none.
+        say: called with a line if the steps take long.
+    """
+
+    def __init__(
+        self,
+        builder: EnvironmentBuilder,
+        discount: float,
+        observed: bool = True,
+        known: KnownRange = lambda: None,
+        table: Callable[[], FiniteMDP | None] = lambda: None,
+        say: Say = warnings.warn,
+    ) -> None:
+        self.builder, self.discount, self.observed = builder, discount, observed
+        self.known, self._table, self._say = known, table, say
+
+    def of(self, builder: EnvironmentBuilder) -> "Facts":
+        """The facts of the same environment with other settings; measured again if its actions last longer."""
+        if builder.repeats == self.builder.repeats:
+            return self
+        return Facts(builder, self.discount, False, self.known, say=self._say)
+
+    @functools.cached_property
+    def steps(self) -> Steps:
+        """Steps of a random policy."""
+        return random_steps(self.builder, self.observed, self._say)
+
+    @functools.cached_property
+    def range(self) -> ReturnRange:
+        """The range of discounted returns: known, or else measured."""
+        return self.known() or measured_range(self.builder, self.steps, self.discount**self.builder.repeats)
+
+    @functools.cached_property
+    def irrelevant(self) -> Int[np.ndarray, " numbers"]:
+        """The numbers that tell nothing of what comes next."""
+        return irrelevant_numbers(self.steps)
+
+    @functools.cached_property
+    def clocks(self) -> Int[np.ndarray, " numbers"]:
+        """The numbers that count the steps of an episode."""
+        return clocks(self.steps)
+
+    @functools.cached_property
+    def spread(self) -> float:
+        """By how much the discounted returns of whole random episodes differ; infinite if there were fewer than two."""
+        steps, discount = self.steps, self.discount**self.builder.repeats
+        whole = [np.asarray(rewards, np.float64) for rewards in steps.episodes[: len(steps.ends)]]
+        found = [float(discounted_returns(rewards, discount)[-1]) for rewards in whole]
+        return float(np.ptp(found)) if len(found) > 1 else math.inf
+
+    def repeating(self, left_out: tuple[int, ...] = ()) -> float:
+        """The share of the distinct observations that come again, without the numbers that are left out."""
+        return repeating(np.delete(np.asarray(self.steps.observation), left_out, axis=1))
+
+    def steps_of_an_action(self, left_out: tuple[int, ...] = ()) -> int:
+        """How many steps an action needs to make a difference."""
+        return steps_of_an_action(self.steps, left_out)
+
+    def chance(self, left_out: tuple[int, ...] = ()) -> Chance:
+        """What followed where the same action was taken in the same observation again."""
+        table = self._table()
+        return chance(self.steps if table is None else table_steps(table), left_out)
+
+
+def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
+    """The places of numbers that tell nothing of the next observation, the reward, or whether the episode terminates.
+
+    For each action, ridge regression predicts all of these from the observation. A number is irrelevant if its
+    weights, divided by their standard errors, are no larger than chance makes them, and if none of these errors is so
+    large that an effect would have been missed. A number that keeps its value predicts itself, so it is relevant.
+    There are none if all numbers would be irrelevant, since a run needs at least one.
+    """
+    here, after = np.asarray(steps.observation, np.float64), np.asarray(steps.next_observation, np.float64)
+    low, high = np.minimum(here.min(axis=0), after.min(axis=0)), np.maximum(here.max(axis=0), after.max(axis=0))
+    inputs = (here - low) / np.where(high > low, high - low, 1.0)
+    goals = np.column_stack([after, steps.reward, steps.terminated]).astype(np.float64)
+    spread = goals.std(axis=0)
+    goals = goals[:, spread > 0] / spread[spread > 0]
+    effect, unclear = np.zeros(inputs.shape[1]), np.zeros(inputs.shape[1], bool)
+    actions = np.unique(steps.action)
+    for action in actions:
+        own = np.asarray(steps.action) == action
+        x, y = (each[own] - each[own].mean(axis=0) for each in (inputs, goals))
+        varies = np.ptp(x, axis=0) > 0
+        unclear |= ~varies
+        x = x[:, varies]
+        if len(x) - x.shape[1] < LEAST_FREE:
+            return np.zeros(0, np.int64)
+        gram = x.T @ x
+        inverse = np.linalg.inv(gram + RIDGE * np.eye(x.shape[1]))
+        weights = inverse @ x.T @ y
+        noise = np.sum((y - x @ weights) ** 2, axis=0) / (len(x) - 1 - np.sum(inverse * gram)) + FLOOR
+        variance = np.diag(inverse @ gram @ inverse)[:, None] * noise
+        effect[varies] += np.sum(weights**2 / variance, axis=1)
+        unclear[varies] |= np.sqrt(variance.max(axis=1, initial=0.0)) > LARGEST_ERROR
+    terms = len(actions) * goals.shape[1]
+    irrelevant = ~unclear & (effect < terms + SIGNIFICANT * math.sqrt(2 * terms))
+    return np.flatnonzero(irrelevant & ~irrelevant.all())
+
+
+def clocks(steps: Steps) -> Int[np.ndarray, " clocks"]:
+    """The places of numbers that count the steps of an episode, which change by the same number from step to step.
+
+    None if these are all numbers.
+    """
+    shown = np.asarray(steps.observation, np.float64)
+    ends = steps.ends
+    number = np.arange(len(shown))
+    number = number - np.concatenate([[0], ends + 1])[np.searchsorted(ends, number)]
+    inputs = np.column_stack([number, np.ones(len(shown))])
+    errors = np.abs(shown - inputs @ np.linalg.lstsq(inputs, shown)[0]).max(axis=0)
+    spread = np.ptp(shown, axis=0)
+    counts = (spread > 0) & (errors < SAME * spread)
+    return np.flatnonzero(counts & ~counts.all())
+
+
+def repeating(observations: Float[np.ndarray, "steps numbers"]) -> float:
+    """The share of the distinct observations of the first half that come again in the second.
+
+    Distinct ones, because one that begins each episode comes often, and says nothing of all others.
+    """
+    first, later = ({row.tobytes() for row in half} for half in np.array_split(observations, 2))
+    return len(first & later) / max(len(first), 1)
+
+
+def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
+    """How many pairs of observation and action came again, and how many of them led to different outcomes.
+
+    An outcome is the reward, whether the episode terminates and, if not, the next observation. Steps that a time limit
+    cut short are not compared.
+    """
+    here, after = (_without(each, left_out) for each in (steps.observation, steps.next_observation))
+    outcomes: dict[tuple[bytes, int], list[tuple[float, bytes]]] = {}
+    for number in np.flatnonzero(~np.asarray(steps.truncated)):
+        following = b"" if steps.terminated[number] else b"." + after[number].tobytes()
+        pair = here[number].tobytes(), int(steps.action[number])
+        outcomes.setdefault(pair, []).append((float(steps.reward[number]), following))
+    again = [found for found in outcomes.values() if len(found) > 1]
+    return Chance(len(again), sum(len(set(found)) > 1 for found in again))
+
+
+def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
+    """How many steps move what actions control by about `MOVED` standard deviations, at most `LONGEST`.
+
+    If steps change little, the actions of one state differ by less than the error of a fit, and values have to pass
+    through many states. What no action changes, such as noise, clocks and constants of an episode, does not count: the
+    numbers are whitened, so that their units and directions do not matter, and the next ones are regressed on them, for
+    each action. What is left of the difference between actions gives V, the covariance of all effects within an episode
+    (the Gramian of controllability); the root mean square change in each principal direction of V is weighted by its
+    variance. 1 if actions make no difference that can be seen.
+    """
+    numbers, change, action = _whitened(steps, left_out)
+    inputs, actions = np.column_stack([np.ones(len(numbers)), numbers]), np.unique(action)
+    count = len(actions) * inputs.shape[1]
+    least = min((np.sum(action == each) for each in actions), default=0)
+    if numbers.shape[1] == 0 or len(actions) < 2 or least - inputs.shape[1] < LEAST_FREE:
+        return 1
+    weights = np.array([np.linalg.lstsq(inputs[action == each], change[action == each])[0] for each in actions])
+    errors = np.concatenate(
+        [change[action == a] - inputs[action == a] @ w for a, w in zip(actions, weights, strict=True)]
+    )
+    noise, axes = np.linalg.eigh(errors.T @ errors / (len(errors) - count))
+    weights, change = weights @ axes, change @ axes  # errors are independent there: noise is a number of its own
+    shares = np.array([np.mean(action == each) for each in actions])
+    mean = np.tensordot(shares, weights, 1)
+    effect = np.einsum("a,aij,aik->jk", shares, weights - mean, weights - mean)
+    terms = count - inputs.shape[1]
+    by_chance = np.maximum(noise, np.finfo(np.float32).eps ** 2) * terms / len(errors)
+    is_clear = np.diag(effect) > by_chance * (1 + SIGNIFICANT * math.sqrt(2 / terms))
+    effect = effect * np.outer(is_clear, is_clear) - np.diag(by_chance * is_clear)
+    dynamics, total = np.eye(len(noise)) + (axes.T @ mean[1:]).T, np.zeros_like(effect)
+    for _ in range(min(FORESEEN, len(numbers) // max(len(steps.ends), 1))):
+        total, effect = total + effect, dynamics @ effect @ dynamics.T
+    variance, directions = np.linalg.eigh(total)
+    variance = np.clip(variance, 0.0, 1.0)  # no more than there is
+    moved = np.sqrt(np.mean((change @ directions) ** 2, axis=0))
+    if not variance.any():
+        return 1
+    return max(1, round(MOVED / max(float(variance @ moved / variance.sum()), MOVED / LONGEST)))
+
+
+def _whitened(steps: Steps, left_out: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of mean 0, variance 1 and no correlation in place of the observations, their changes, and the actions."""
+    here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
+    spread = here.std(axis=0)
+    varies = spread > 0
+    numbers, change = (each[:, varies] / spread[varies] for each in (here - here.mean(axis=0), after - here))
+    if not varies.any():
+        return numbers, change, np.asarray(steps.action)
+    variance, directions = np.linalg.eigh(numbers.T @ numbers / len(numbers))
+    white = (directions / np.sqrt(np.maximum(variance, CONSTANT)))[:, variance > CONSTANT * variance[-1]]
+    return numbers @ white, change @ white, np.asarray(steps.action)
+
+
+def _without(observations: Array | np.ndarray, left_out: tuple[int, ...]) -> np.ndarray:
+    """Observations without the numbers that are left out."""
+    return np.delete(np.asarray(observations), left_out, axis=1) if left_out else np.asarray(observations)

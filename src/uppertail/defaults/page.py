@@ -1,0 +1,103 @@
+"""docs/defaults.md, made from the table of rules: `python -m uppertail.defaults.page > docs/defaults.md`."""
+
+import dataclasses
+import sys
+from collections.abc import Iterator
+
+from uppertail.defaults.rules import RULES
+from uppertail.encodings import Encoding, Image, OneHot, Vector
+from uppertail.learners import LearnerBuilder
+from uppertail.parts import PARTS
+
+HEAD = """<!-- Made by `python -m uppertail.defaults.page > docs/defaults.md`; a test compares it with the rules. -->
+
+# What is chosen if you leave it open
+
+Before a run, a random policy takes steps in the environment: 20 episodes or at least 5,000 steps, and at least
+2,000 if observations are looked at; in a table 2,000, in NumPy. These *facts* are measured once, only if a rule
+asks for them, and are the same for every seed. If they take more than five seconds, a line says so. Each *rule*
+chooses one setting, and looks at facts, at the kind of observations and at what earlier rules chose. A setting
+that you give is taken as it is, and turns off no other choice.
+
+The *plan* is every setting with where it came from (given, default or measured) and why:
+
+```sh
+uppertail train --env Gym --env.id CartPole-v1 --dry-run   # prints the plan and ends
+```
+
+The first line of a run says it in words, and `config.yaml` and checkpoints hold it beside what you asked for.
+`resume`, `evaluate`, `watch`, `uppertail.load` and `uppertail train --config runs/NAME/config.yaml` use it and
+choose nothing again, also in a later version. With another option beside `--config`, or after a change by hand,
+a plan no longer holds and all is chosen anew; only limits, seeds and logs may differ.
+
+## The rules
+
+They are asked in this order; a later one for the same setting may change it. Constants are in
+`src/uppertail/defaults/`.
+"""
+
+RETURNS = """
+## The range of returns
+
+`--env.returns` if it is given, else the range that a table or bsuite's names imply, else measured: it reaches
+to the returns of the lowest and of the highest reward at every step of the time limit, but at most two widths
+beyond the measured returns, 0 included. If the random policy saw no reward, the range is a guess, and the first
+reward sets the scale. If actions last several steps, it is measured again with such actions.
+"""
+
+LEARNERS = """
+## What belongs to a learner
+
+Settings that are null get these values, by the kind of observations. A learner of your own has its own
+(`LearnerBuilder.filled`, `rollout_steps`, `usual`).
+
+| learner | setting | states | vectors | images |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def page() -> str:
+    """The text of docs/defaults.md."""
+    return "\n".join([HEAD, *_rules(), RETURNS, f"{LEARNERS.strip()}", *_rows(), ""])
+
+
+def _rules() -> Iterator[str]:
+    for number, rule in enumerate(RULES, 1):
+        yield f"### {number}. `--{rule.setting}`\n"
+        facts = {
+            "looks at": rule.looks_at,
+            "chooses": rule.chooses,
+            "constants": rule.constants,
+            "chosen on": rule.chosen_on,
+            "tested on": rule.tested_on,
+        }
+        yield from (f"- *{name}*: {text}" for name, text in facts.items() if text != "-")
+        yield ""
+
+
+def _rows() -> Iterator[str]:
+    """A row for each setting of a learner."""
+    kinds = OneHot(2), Vector((0.0,), (1.0,)), Image(12, 12, 1)
+    for kind in PARTS["learner"].classes.values():
+        of_kinds = [_settings(kind(), encoding) for encoding in kinds]
+        for name in of_kinds[0]:
+            shown = [str(each[name]) if each["has"] else "-" for each in of_kinds]
+            if name != "has":
+                yield f"| {' | '.join([kind.__name__, f'`{name}`', *shown])} |"
+
+
+def _settings(learner: LearnerBuilder, encoding: Encoding) -> dict[str, object]:
+    """What is open with a learner, as it has it for such observations."""
+    filled = vars(learner.filled(encoding))
+    own = {f"learner.{name}": filled[name] for name, value in vars(learner).items() if value is None}
+    own.pop("learner.stochastic", None)
+    usual = {
+        name: type(each).__name__ if dataclasses.is_dataclass(each) else each
+        for name, each in learner.usual(encoding).items()
+    }
+    has = encoding.has_features or learner.uses_gradients
+    return {"has": has, **own, "rollout_steps": learner.rollout_steps(encoding), **usual}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

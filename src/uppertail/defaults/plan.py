@@ -1,0 +1,201 @@
+"""The plan of a run: every setting, where it came from, and why."""
+
+import dataclasses
+import math
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, Self
+
+from uppertail.defaults.facts import Facts
+from uppertail.defaults.rules import RULES, Draft
+from uppertail.encodings import HashedStates, Numbers, ObservationSpace, States
+from uppertail.errors import InputError
+from uppertail.learners import LearnerBuilder
+from uppertail.parts import PARTS
+from uppertail.records import describe, plain
+from uppertail.types import ReturnRange
+
+Source = Literal["given", "default", "measured"]
+
+
+class Entry(NamedTuple):
+    """One setting of a plan."""
+
+    value: Any
+    source: Source
+    reason: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Settings by the names that `uppertail train` gives them."""
+
+    entries: Mapping[str, Entry]
+
+    def __contains__(self, setting: object) -> bool:
+        return setting in self.entries
+
+    def __getitem__(self, setting: str) -> Any:
+        return self.entries[setting].value
+
+    def get(self, setting: str) -> Any:
+        """The value of a setting; None also if there is no such setting."""
+        entry = self.entries.get(setting)
+        return None if entry is None else entry.value
+
+    def is_measured(self, setting: str) -> bool:
+        """Whether steps of a random policy decided."""
+        return setting in self and self.entries[setting].source == "measured"
+
+    @classmethod
+    def read(cls, written: Any) -> Self | None:
+        """The plan that `chosen` wrote; None: there is none."""
+        if not isinstance(written, Mapping):
+            return None
+        try:
+            return cls(
+                {
+                    str(name): Entry(each["value"], each["source"], each.get("reason", ""))
+                    for name, each in written.items()
+                }
+            )
+        except (TypeError, KeyError, AttributeError) as error:
+            raise InputError("plan is no plan of a run: leave it out.") from error
+
+    def chosen(self) -> dict[str, dict[str, Any]]:
+        """All settings that the user left open, for a file."""
+        found = {name: each._asdict() for name, each in self.entries.items() if each.source != "given"}
+        return {name: {key: value for key, value in each.items() if value != ""} for name, each in found.items()}
+
+    @property
+    def returns(self) -> ReturnRange | None:
+        """The range of returns, if it was measured; what is given or named is known anyway."""
+        entry = self.entries.get("returns")
+        if entry is None or entry.source != "measured":
+            return None
+        low, high = entry.value
+        return ReturnRange(float(low), float(high), known=False)
+
+    def part(self, name: str, without: Collection[str] = ()) -> Any:
+        """A part that was chosen, `without` some of its settings, which is built in; None: none was."""
+        kind = PARTS[name].classes.get(self[name]) if name in self and self.entries[name].source != "given" else None
+        names = [setting for setting in _settings(kind) if setting not in without and f"{name}.{setting}" in self]
+        return kind and kind(**{setting: _settled(self[f"{name}.{setting}"]) for setting in names})
+
+    def filled(self, part: Any, prefix: str) -> Any:
+        """A part of a run with each of its open settings as it was chosen."""
+        names = [name for name in _settings(type(part)) if getattr(part, name) is None and f"{prefix}{name}" in self]
+        return dataclasses.replace(part, **{name: _settled(self[f"{prefix}{name}"]) for name in names})
+
+
+def _settled(value: Any) -> Any:
+    """A value from a file, which has lists in place of tuples."""
+    return tuple(map(_settled, value)) if isinstance(value, list) else value
+
+
+def _settings(kind: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind) if field.init] if kind else []
+
+
+def decide(facts: Facts, draft: Draft, before: Plan | None) -> tuple[Draft, dict[str, Entry], list[str]]:
+    """Chooses what a draft leaves open, as an earlier plan has it or else by the rules; what was chosen, and notes."""
+    given, chosen, notes = draft.given, dict[str, Entry](), list[str]()
+    for rule in RULES:
+        if rule.setting in given:
+            continue
+        if before is not None and rule.setting in before:
+            entry = before.entries[rule.setting]
+            value = before.part("learner") if rule.setting == "learner" else _settled(entry.value)
+        elif choice := rule.decide(facts, draft):
+            value, source = choice.value, "measured" if choice.is_measured else "default"
+            entry = Entry(value, source, choice.reason)
+            notes += [choice.note] if choice.note else []
+        else:
+            continue
+        draft = draft.with_value(rule.setting, value)
+        named = type(value).__name__ if isinstance(value, LearnerBuilder) else plain(value)
+        chosen[rule.setting] = entry._replace(value=named)
+    return draft, chosen, notes
+
+
+def flat(parts: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
+    """Each setting of these parts and of `settings` by its name, its value, and whether it is its class's default."""
+    for name, part in parts.items():
+        if part is None:
+            continue
+        described = describe(part)
+        kind, prefix = described.pop("name"), "" if name == "settings" else f"{name}."
+        if prefix:
+            yield name, kind, kind == PARTS[name].default and not PARTS[name].optional
+        usual = {field.name: field.default for field in dataclasses.fields(part)}
+        for setting, value in described.items():
+            if setting != "name" or prefix:
+                yield prefix + setting, value, value == plain(usual[setting])
+
+
+def plan_of(asked: Mapping[str, Any], filled: Mapping[str, Any], chosen: Mapping[str, Entry]) -> Plan:
+    """The plan of a run.
+
+    Args:
+        asked: its parts and settings as the user gave them.
+        filled: the same without anything open.
+        chosen: what rules chose.
+    """
+    before = {name: (value, is_usual) for name, value, is_usual in flat(asked)}
+    entries = dict[str, Entry]()
+    for name, value, is_usual in flat(filled):
+        was, was_usual = before.get(name, (None, True))
+        if name in chosen:
+            entries[name] = chosen[name]
+        elif was == value and not was_usual:
+            entries[name] = Entry(value, "given")
+        elif was == value or (was is None and is_usual):
+            entries[name] = Entry(value, "default")
+        else:
+            is_fitted = name.startswith("distribution.")
+            entries[name] = Entry(value, "default", "fitted to the returns" if is_fitted else "usual for the learner")
+    return Plan({**entries, **{name: each for name, each in chosen.items() if name not in entries}})
+
+
+def in_words(plan: Plan, space: ObservationSpace, num_actions: int, success: float) -> str:
+    """What was chosen for a run, in a line.
+
+    Args:
+        plan: of the run.
+        space: of the observations.
+        num_actions: how many there are.
+        success: the return from which an episode is a success; infinite: not defined.
+    """
+    parts = [f"{num_actions} actions", *_of_observations(plan, space), _learns(plan["learner"])]
+    low, high = plan["returns"]
+    parts.append(f"returns {low:.4g} to {high:.4g}, {plan.entries['returns'].reason}")
+    if math.isfinite(success):
+        parts.append(f"an episode succeeds from {success:g} on")
+    else:
+        counts = f": --env.success {high:.4g} counts it" if "env.success" in plan else ""
+        parts.append(f"success is not defined{counts}")
+    return f"{'; '.join(parts)}."
+
+
+def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
+    """What the plan makes of the observations."""
+    if isinstance(space, States):
+        yield f"{space.count:,} states"
+    elif isinstance(space, HashedStates) or plan.get("env.features") == "hashed":
+        yield "observations repeat, so each is a state"
+    elif isinstance(space, Numbers) and plan.get("env.radius") is not None:
+        yield "near observations are one state"
+    elif isinstance(space, Numbers):
+        repeats = ", which do not repeat" if plan.is_measured("env.features") else ""
+        yield f"{len(space.low):,} numbers{repeats}"
+    else:
+        yield "images"
+    if (steps := plan.get("env.action_repeat") or 1) > 1:
+        yield f"each action is taken for {steps} steps (--env.action_repeat)"
+    if plan.get("learner.stochastic"):
+        stack = ", or what one observation does not show (--env.stack 2 shows two)" if "env.stack" in plan else ""
+        yield f"the same action led from equal observations to different outcomes: chance{stack}"
+
+
+def _learns(learner: str) -> str:
+    known = {"LeastSquares": "least squares learns", "NearestNeighbors": "nearest neighbors learn"}
+    return known.get(learner, f"{learner} learns")

@@ -1,0 +1,292 @@
+"""Rules: one for each setting that a user may leave open. docs/defaults.md is made from the table at the end."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from uppertail.defaults.facts import LONGEST, MOVED, SAME, SIGNIFICANT, Facts
+from uppertail.distributions import ReturnDistribution
+from uppertail.encodings import Encoding, Numbers, ObservationSpace, RandomFeatures
+from uppertail.environments import EnvironmentBuilder, VectorBuilder
+from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares, NearestNeighbors
+from uppertail.policies import ExplorationPolicy
+
+REPEATED = 0.4  # share of the distinct observations that must come again
+SPARSE = 0.05  # share of the range of returns within which all random episodes stay if reward is sparse
+SHOWN = 8  # numbers that a note names
+
+KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '[]' keeps them)."
+
+
+class Choice(NamedTuple):
+    """What a rule chose.
+
+    Args:
+        value: of the setting.
+        reason: why, without a period.
+        is_measured: whether steps of a random policy decided.
+        note: a sentence for the user; None: there is none.
+    """
+
+    value: Any
+    reason: str
+    is_measured: bool = False
+    note: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Draft:
+    """A run whose open settings are being chosen.
+
+    Args:
+        builder: the environment's.
+        space: of its observations.
+        family: the return distributions.
+        policy: explores.
+        learner: None until it is chosen.
+        of_gradients: parts and settings of gradient descent that are given.
+    """
+
+    builder: EnvironmentBuilder
+    space: ObservationSpace
+    family: ReturnDistribution[Any]
+    policy: ExplorationPolicy
+    learner: LearnerBuilder | None = None
+    of_gradients: tuple[str, ...] = ()
+
+    @property
+    def encoding(self) -> Encoding:
+        """How observations enter, by what is chosen so far."""
+        return self.space.encoding(self.builder.preferences)
+
+    @property
+    def vectors(self) -> VectorBuilder | None:
+        """The builder, if its observations are numbers, and a learner that averages takes them as they are."""
+        by_gradients = self.learner is None or self.learner.uses_gradients
+        if not isinstance(self.builder, VectorBuilder) or not isinstance(self.space, Numbers) or by_gradients:
+            return None
+        return self.builder if self.builder.radius is None else None
+
+    @property
+    def left_out(self) -> tuple[int, ...]:
+        """The numbers that count for nothing."""
+        return self.builder.left_out or () if isinstance(self.builder, VectorBuilder) else ()
+
+    @property
+    def given(self) -> set[str]:
+        """The settings with a rule that are not open."""
+        given = {"learner"} if self.learner else set[str]()
+        if isinstance(self.learner, LeastSquares) and self.learner.stochastic is not None:
+            given.add("learner.stochastic")
+        if isinstance(self.builder, VectorBuilder):
+            usual = {"left_out": None, "features": "auto", "action_repeat": None}
+            given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name) != value}
+        return given
+
+    def with_value(self, setting: str, value: Any) -> Self:
+        """The draft with a setting."""
+        part, _, name = setting.partition(".")
+        if not name:
+            return dataclasses.replace(self, learner=value)
+        if part == "learner":
+            return dataclasses.replace(self, learner=dataclasses.replace(self.learner, **{name: value}))  # pyright: ignore
+        builder: Any = self.builder
+        same = value == getattr(builder, name) or (name == "action_repeat" and value == builder.repeats)
+        return self if same else dataclasses.replace(self, builder=builder.with_settings(**{name: value}))
+
+
+def usual_learner(
+    family: ReturnDistribution[Any], policy: ExplorationPolicy, encoding: Encoding, of_gradients: Sequence[str] = ()
+) -> Choice:
+    """Least squares wherever it can; a part or setting of gradient descent that is given asks for gradient descent."""
+    by_gradients = GradientDescent()
+    if of_gradients:
+        return Choice(by_gradients, f"{of_gradients[0]} is given, which only gradient descent uses")
+    if not family.is_linear:
+        return Choice(by_gradients, f"the parameters of {type(family).__name__} cannot be averaged")
+    if policy.needs_members:
+        return Choice(by_gradients, f"{type(policy).__name__} needs a network with members")
+    if not encoding.has_features:
+        return Choice(by_gradients, "the features of these observations have to be learned")
+    return Choice(LeastSquares(), "it learns from states and numbers at once, without step sizes")
+
+
+def _learner(facts: Facts, draft: Draft) -> Choice:
+    return usual_learner(draft.family, draft.policy, draft.encoding, draft.of_gradients)
+
+
+def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
+    if not draft.vectors:
+        return None
+    numbers = tuple(facts.irrelevant.tolist())
+    if not numbers:
+        return Choice(None, "each number tells something of what comes next", True)
+    why = "told nothing of what came next in steps of a random policy"
+    return Choice(numbers, f"they {why}", True, KEPT.format(_listed(numbers), why))
+
+
+def _features(facts: Facts, draft: Draft) -> Choice | None:
+    if not draft.vectors or isinstance(draft.learner, NearestNeighbors):
+        return None
+    share = facts.repeating(draft.left_out)
+    seen = f"{share:.0%} of the distinct observations came again"
+    if share >= REPEATED:
+        return Choice("hashed", f"{seen}, so each is a state", True)
+    return Choice("auto", f"{seen}, so they stay numbers", True)
+
+
+def _neighbors(facts: Facts, draft: Draft) -> Choice | None:
+    known = draft.builder.known_returns
+    if not draft.vectors or known is None or not isinstance(draft.encoding, RandomFeatures):
+        return None
+    if not isinstance(draft.learner, LeastSquares) or facts.spread >= SPARSE * (known.high - known.low):
+        return None
+    why = "All episodes of a random policy returned nearly the same, so nearest neighbors learn"
+    note = f"{why} (--learner LeastSquares fits all data instead)."
+    return Choice(NearestNeighbors(), "reward is sparse: random episodes returned nearly the same", True, note)
+
+
+def _clocks(facts: Facts, draft: Draft) -> Choice | None:
+    if not draft.vectors or not isinstance(draft.learner, NearestNeighbors) or not facts.clocks.size:
+        return None
+    numbers = np.union1d(draft.left_out, facts.clocks).astype(int)
+    if len(numbers) == facts.steps.observation.shape[1]:
+        return None
+    why = "count the steps of an episode"
+    note = KEPT.format(_listed(tuple(facts.clocks.tolist())), why)
+    return Choice(tuple(numbers.tolist()), f"they {why}, or tell nothing of what comes next", True, note)
+
+
+def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
+    if not isinstance(draft.builder, VectorBuilder):
+        return None
+    if not draft.vectors or draft.vectors.features not in ("auto", "random"):
+        return Choice(1, "observations are no numbers that are averaged over, so each step is a decision")
+    if not draft.builder.can_repeat:
+        return Choice(1, "a vector environment is used as it is")
+    steps = facts.steps_of_an_action(draft.left_out)
+    return Choice(steps, f"so many steps move what actions control by {MOVED} of its standard deviation", True)
+
+
+def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
+    cells = isinstance(draft.builder, VectorBuilder) and draft.builder.radius is not None
+    if not isinstance(draft.learner, LeastSquares) or not draft.encoding.is_one_hot or cells:
+        return None
+    repeated, different = facts.chance(draft.left_out)
+    if not repeated:
+        return Choice(None, "no pair of observation and action came again", True)
+    reason = f"{different:,} of {repeated:,} pairs of observation and action that came again led to different outcomes"
+    return Choice(different > 0, reason, True)
+
+
+def known_or_measured(facts: Facts) -> Choice:
+    """The range of returns: given by the user, named by the environment, or else measured."""
+    found = facts.range
+    if found.known:
+        return Choice(found, "given" if facts.builder.known_returns else "named by the environment")
+    if found.low == found.high:
+        return Choice(found, "a guess, since a random policy saw no reward: the first reward sets the scale", True)
+    return Choice(found, "measured by a random policy", True)
+
+
+def _listed(places: tuple[int, ...]) -> str:
+    return ", ".join(map(str, places[:SHOWN])) + ", ..." * (len(places) > SHOWN)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """How a setting is chosen where it is open, and what docs/defaults.md says of it.
+
+    Args:
+        setting: as `uppertail train` names it.
+        decide: chooses it; None: it stays as it is.
+        looks_at: all that the rule looks at.
+        chooses: what follows from it.
+        constants: its numbers.
+        chosen_on: where these were chosen.
+        tested_on: what else they were tried on.
+    """
+
+    setting: str
+    decide: Callable[[Facts, Draft], Choice | None]
+    looks_at: str
+    chooses: str
+    constants: str = "-"
+    chosen_on: str = "-"
+    tested_on: str = "-"
+
+
+RULES = (
+    Rule(
+        "learner",
+        _learner,
+        "the distribution, the policy, the kind of observations, and whether anything of gradient descent is given",
+        "`LeastSquares` if the distribution's parameters can be averaged, observations are states or numbers, the "
+        "policy needs no members, and nothing of gradient descent is given; else `GradientDescent`",
+        chosen_on="[decision 15](decisions/0015-least-squares.md)",
+    ),
+    Rule(
+        "env.left_out",
+        _irrelevant,
+        "the weights of a regression of what follows (next numbers, reward, end) on the numbers, for each action",
+        "numbers whose weights are no larger than chance makes them",
+        f"{SIGNIFICANT:g} standard deviations",
+        "[decision 22](decisions/0022-numbers-that-tell-nothing.md)",
+        "numbers whose structure is known; bsuite's umbrellas; RichSea",
+    ),
+    Rule(
+        "env.features",
+        _features,
+        "of the distinct observations of the first half, without what is left out, the share that comes again in the "
+        "second",
+        f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `auto`: they stay numbers",
+        f"{REPEATED:g}",
+        "bsuite (`deep_sea/20`: 0.78; `catch`, `memory_size`: 0.99), RichSea 50 (0.86), random walks in rooms with a "
+        "key",
+        "CartPole, MountainCar, Acrobot, RichChain, RichLock (0); a fixed first observation before new ones (0)",
+    ),
+    Rule(
+        "learner",
+        _neighbors,
+        "if numbers stay numbers: the range of returns, if it is given or bsuite's, and the discounted returns of "
+        "whole random episodes. A measured range comes from the same episodes, so it cannot tell",
+        f"`NearestNeighbors` in place of `LeastSquares`, if all lie within {SPARSE:.0%} of the range",
+        f"{SPARSE:g}",
+        "[decision 28](decisions/0028-neighbors-where-reward-is-sparse.md)",
+        "MountainCar and Acrobot without a given range, where neighbors found reward later",
+    ),
+    Rule(
+        "env.left_out",
+        _clocks,
+        "with nearest neighbors, which numbers change by the same amount in every step",
+        "these, too, since observations of different steps would never be near",
+        f"{SAME:g} of their span",
+        "[decision 28](decisions/0028-neighbors-where-reward-is-sparse.md)",
+        "bsuite's swing-up",
+    ),
+    Rule(
+        "env.action_repeat",
+        _action_repeat,
+        "if numbers stay numbers: the change per step in what actions control, in standard deviations. Numbers are "
+        "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
+        "within an episode",
+        f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, by "
+        "gradient descent, and where actions make no difference that can be seen",
+        f"{MOVED:g}; {LONGEST}",
+        "[decision 27](decisions/0027-actions-that-last.md); CartPole 3, MountainCar 8, Acrobot 2, Pendulum by five "
+        "torques 5",
+        "these four and MountainCarContinuous (8) with six constants of an episode, two fresh and two slow noises, a "
+        "clock, rotated, 1,000 times as large, and with all of it: the same number each time",
+    ),
+    Rule(
+        "learner.stochastic",
+        _stochastic,
+        "pairs of observation and action that came again (for a table, in 2,000 steps in NumPy)",
+        "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
+        "otherwise",
+        tested_on="Chain and FrozenLake with and without slips or noise",
+    ),
+)
+"""The rules in the order in which they are asked; a later one for the same setting may change it."""

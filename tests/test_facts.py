@@ -1,0 +1,271 @@
+"""Facts: what steps of a random policy show, against data whose structure is known."""
+
+import itertools
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import uppertail as ut
+from uppertail.defaults import Chance, Facts
+from uppertail.defaults.facts import chance, clocks, irrelevant_numbers, repeating, steps_of_an_action
+from uppertail.environments import Steps, random_steps, table_steps
+
+COUNT, KEY = 2_000, jax.random.key(0)
+
+
+def steps_of(observation: Any, next_observation: Any, reward: Any, random: np.random.Generator) -> Steps:
+    never = np.zeros(COUNT, bool)
+    return Steps(observation, random.integers(2, size=COUNT), reward, never, never, next_observation)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_number_is_irrelevant_if_it_tells_nothing(seed: int) -> None:
+    """Fresh noise tells nothing; what stays, what moves another number, and what is paid for tell something."""
+    random = np.random.default_rng(seed)
+    place, lever, paid, noise, bit = random.normal(size=(5, COUNT))
+    bit = (bit > 0).astype(float)
+    here = np.column_stack([place, lever, paid, noise, bit, np.ones(COUNT)])
+    fresh = random.normal(size=(COUNT, 6))
+    fresh[:, 0] = 0.9 * place + 0.5 * lever  # 0 keeps its value, 1 moves it; 2 is paid for; 5 never changes
+    fresh[:, 4], fresh[:, 5] = fresh[:, 4] > 0, 1.0
+    assert irrelevant_numbers(steps_of(here, fresh, 0.3 * paid, random)).tolist() == [3, 4]
+
+
+def test_an_effect_that_two_actions_have_in_opposite_directions_counts() -> None:
+    random = np.random.default_rng(0)
+    cue, noise = random.normal(size=(2, COUNT))
+    steps = steps_of(np.column_stack([cue, noise]), random.normal(size=(COUNT, 2)), np.zeros(COUNT), random)
+    steps = steps._replace(reward=np.where(steps.action == 1, cue, -cue))
+    assert irrelevant_numbers(steps).tolist() == [1]
+
+
+def test_one_hot_numbers_are_relevant_although_each_follows_from_the_others() -> None:
+    random = np.random.default_rng(0)
+    state = np.cumsum(random.integers(1, 3, size=COUNT + 1)) % 5
+    shown = np.column_stack([np.eye(5)[state], random.integers(2, size=COUNT + 1)])
+    assert irrelevant_numbers(steps_of(shown[:-1], shown[1:], np.zeros(COUNT), random)).tolist() == [5]
+
+
+def test_too_few_steps_leave_nothing_out() -> None:
+    """A number that varied once, and numbers that are as many as the steps of an action."""
+    random = np.random.default_rng(0)
+    rare = np.zeros((COUNT, 1))
+    rare[7] = 1.0
+    assert irrelevant_numbers(steps_of(rare, random.normal(size=(COUNT, 1)), np.zeros(COUNT), random)).size == 0
+    here, after = random.normal(size=(2, COUNT, COUNT // 2))
+    assert irrelevant_numbers(steps_of(here, after, np.zeros(COUNT), random)).size == 0
+
+
+def test_all_numbers_stay_if_none_tells_anything() -> None:
+    """Noise alone is kept, since a run needs a number; so is all if nothing that follows ever varies."""
+    random = np.random.default_rng(0)
+    here, after = random.normal(size=(2, COUNT, 3))
+    for following, reward in ((after, after[:, 0]), (np.zeros((COUNT, 3)), np.zeros(COUNT))):
+        assert irrelevant_numbers(steps_of(here, following, reward, random)).size == 0
+
+
+def test_observations_repeat_if_many_distinct_ones_come_again() -> None:
+    grid = np.array([*itertools.product(range(5), repeat=2)], float)
+    assert repeating(np.tile(grid, (4, 1))) == 1
+    assert repeating(np.random.default_rng(0).normal(size=(100, 2))) == 0
+    assert repeating(np.concatenate([np.tile(grid, (2, 1)), np.tile(grid[:10] + 5.0, (5, 1))])) == 0
+    assert repeating(np.concatenate([grid, grid[:10], grid[:10] + 5.0, grid[:5]])) == 10 / 25
+
+
+def test_a_first_observation_that_never_changes_is_one_of_many() -> None:
+    """Episodes of two steps: half of all observations came before, but no other one ever comes again."""
+    contexts = np.random.default_rng(0).uniform(size=(500, 1))
+    shown = np.stack([np.zeros((500, 2)), np.hstack([contexts, np.ones((500, 1))])], axis=1).reshape(1_000, 2)
+    assert repeating(shown) == 1 / 251
+
+
+def test_a_number_that_changes_alike_in_every_step_counts_them() -> None:
+    random = np.random.default_rng(0)
+    ends = random.uniform(size=COUNT) < 0.01
+    step = np.arange(COUNT) - np.concatenate([[0], np.flatnonzero(ends) + 1])[np.cumsum(ends) - ends]
+    shown = np.column_stack([step / 50, 3.0 - step, step % 7, step + random.normal(size=COUNT), np.ones(COUNT)])
+    steps = steps_of(shown, shown, np.zeros(COUNT), random)._replace(terminated=ends)
+    assert clocks(steps).tolist() == [0, 1]
+    assert clocks(steps._replace(observation=shown[:, :2])).size == 0, "a run needs a number"
+    assert clocks(steps._replace(terminated=~ends & False)).size == 0, "it does not begin again with each episode"
+
+
+def follows(episode: list[tuple[int, int, float, bool]]) -> Steps:
+    """Steps from (state, action, reward, whether it terminates); the next state is that of the next row."""
+    state, action, reward, terminated = map(np.array, zip(*episode, strict=True))
+    return Steps(state, action, reward, terminated, np.zeros(len(state), bool), np.append(state[1:], 9))
+
+
+def test_chance_counts_pairs_that_led_to_different_outcomes() -> None:
+    """By hand: (0, 0) leads to 1, then to 2; (1, 1) pays 0, then 1; (2, 0) is the same twice; (3, 0) came once."""
+    seen = [(0, 0, 0.0, False), (1, 1, 0.0, False), (2, 0, 0.0, False), (3, 0, 0.0, False)]
+    again = [(0, 0, 0.0, False), (2, 0, 0.0, False), (3, 1, 0.0, False), (1, 1, 1.0, False), (2, 1, 0.0, False)]
+    assert chance(follows(seen + again)) == Chance(3, 2)
+    assert chance(follows(seen)) == Chance(0, 0)
+
+
+def test_an_end_is_an_outcome_where_it_leads_is_none_and_a_time_limit_does_not_count() -> None:
+    ends = follows([(0, 0, 0.0, True), (1, 0, 0.0, False), (0, 0, 0.0, True), (2, 0, 0.0, False)])
+    assert chance(ends) == Chance(1, 0), "after an end, the next row is of another episode"
+    once = ends._replace(terminated=np.array([True, False, False, False]))
+    assert chance(once) == Chance(1, 1)
+    assert chance(once._replace(truncated=np.array([False, False, True, False]))) == Chance(0, 0)
+
+
+def test_numbers_that_are_left_out_are_no_part_of_an_observation() -> None:
+    noise = np.random.default_rng(0).normal(size=6)
+    shown = np.column_stack([np.arange(6) % 2, noise])
+    nothing = np.zeros(6)
+    steps = Steps(shown, nothing.astype(int), nothing, nothing > 0, nothing > 0, np.roll(shown, -1, axis=0))
+    assert chance(steps) == Chance(0, 0)
+    assert chance(steps, (1,)) == Chance(2, 0)
+
+
+@pytest.mark.parametrize(
+    ("builder", "expected"),
+    [
+        (ut.Chain(5), False),
+        (ut.Chain(5, slip=0.2), True),
+        (ut.Chain(5, reward_std=0.1), True),
+        (ut.FrozenLake(), False),
+        (ut.FrozenLake(is_slippery=True), True),
+    ],
+)
+def test_a_table_is_tried_in_numpy(builder: Any, expected: bool) -> None:
+    table = builder.build(KEY)
+    steps = table_steps(table)
+    assert (chance(steps).different > 0) == expected
+    assert chance(steps).repeated > 5
+    longest = max(map(len, steps.episodes))
+    assert longest <= table.time_limit and len(steps.reward) == 2_000
+    state, goes_on = np.asarray(steps.observation), ~(steps.terminated | steps.truncated)[:-1]
+    np.testing.assert_array_equal(state[1:][goes_on], np.asarray(steps.next_observation)[:-1][goes_on])
+
+
+class Shown(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment that shows other numbers beside its own, and all of them turned and in other units."""
+
+    def __init__(self, env: Any, constants: int, noises: int, scale: float, turned: bool) -> None:
+        super().__init__(env)
+        self.random, self.counts, count = np.random.default_rng(0), (constants, noises), constants + noises + 5
+        turn = np.linalg.qr(self.random.normal(size=(count, count)))[0]
+        self.turn = scale * (turn if turned else np.eye(count))
+        self.observation_space = spaces.Box(-np.inf, np.inf, (count,), np.float32)
+
+    def shown(self, seen: Any) -> Any:
+        """Its own, those of the episode, fresh ones, and the time."""
+        self.time += 1
+        fresh = self.random.normal(size=self.counts[1])
+        return (self.turn @ np.concatenate([seen, self.own, fresh, [self.time / 100]])).astype(np.float32)
+
+    def reset(self, **options: Any) -> Any:
+        self.own, self.time = self.random.uniform(-1, 1, self.counts[0]), 0
+        seen, info = self.env.reset(**options)
+        return self.shown(seen), info
+
+    def step(self, action: Any) -> Any:
+        seen, *rest = self.env.step(action)
+        return self.shown(seen), *rest
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [(0, 0, 1.0, False), (6, 0, 1.0, False), (0, 3, 1.0, False), (0, 0, 1_000.0, True), (6, 3, 1e-3, True)],
+    ids=["clock", "constants", "noise", "turned", "all"],
+)
+def test_how_long_an_action_lasts_is_not_moved_by_numbers_that_no_action_changes(settings: Any) -> None:
+    """CartPole's is 3; with six constants of an episode it was 8, and with noise 1."""
+    steps = random_steps(ut.FromGymnasium(lambda: Shown(gymnasium.make("CartPole-v1"), *settings)), observed=True)
+    assert steps_of_an_action(steps) == 3
+
+
+@pytest.mark.parametrize(("name", "expected"), [("CartPole-v1", 3), ("MountainCar-v0", 8), ("Acrobot-v1", 2)])
+def test_an_action_lasts_as_long_as_it_needs_to_make_a_difference(name: str, expected: int) -> None:
+    assert steps_of_an_action(random_steps(ut.Gym(name), observed=True)) == expected
+
+
+def pushed(drift: float, strength: float, kept: float = 1.0) -> Steps:
+    """Episodes of 20 steps of a number that actions push to and fro, and that drifts and decays by itself."""
+    random, rows = np.random.default_rng(0), []
+    for _ in range(100):
+        here = random.normal()
+        for step in range(20):
+            action = int(random.integers(2))
+            after = kept * here + drift + strength * (2 * action - 1)
+            rows.append(([here], action, 0.0, False, step == 19, [after]))
+            here = after
+    return Steps(*map(np.array, zip(*rows, strict=True)))
+
+
+def test_the_change_per_step_is_counted_in_standard_deviations() -> None:
+    """By a push of 0.1, a number of variance 1 + 9.5 * 0.1^2 moves by 0.095 of its deviation, and by 1 by 0.3 of it."""
+    assert steps_of_an_action(pushed(0.0, 0.1)) == 8
+    assert steps_of_an_action(pushed(0.0, 1.0)) == 3
+    assert steps_of_an_action(pushed(0.0, 1.0, kept=0.0)) == 1
+
+
+def test_an_action_that_changes_nothing_is_a_decision_at_each_step() -> None:
+    """Contexts that come and go by themselves, one action, constants, and too few steps of each action to tell."""
+    assert steps_of_an_action(pushed(0.1, 0.0)) == 1
+    steps = pushed(0.0, 0.1)
+    assert steps_of_an_action(steps._replace(action=np.zeros_like(steps.action))) == 1
+    assert (
+        steps_of_an_action(steps._replace(observation=np.ones((2_000, 1)), next_observation=np.ones((2_000, 1)))) == 1
+    )
+    assert steps_of_an_action(Steps(*(each[:80] for each in steps))) == 1
+    assert steps_of_an_action(steps, (0,)) == 1
+
+
+@pytest.mark.parametrize("builder", [ut.RichSea(3), ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1"))])
+def test_steps_hold_observations_only_if_they_are_asked_for(builder: Any) -> None:
+    """Those of images may not fit into memory; all else is the same."""
+    bare, full = (random_steps(builder, observed) for observed in (False, True))
+    assert bare.observation.shape == bare.next_observation.shape == (len(bare.reward), 0)
+    assert full.observation.shape == full.next_observation.shape == (len(full.reward), len(full.observation[0]))
+    for one, other in zip(bare[1:5], full[1:5], strict=True):
+        np.testing.assert_array_equal(one, other[: len(one)])
+
+
+def test_returns_of_whole_random_episodes_are_compared() -> None:
+    """Three episodes of two steps, and one that has not ended: by hand, returns of 1.9, 2.9 and 1.0."""
+    ends = np.array([False, True, False, True, False, True, False])
+    reward = np.array([1.0, 1.0, 2.0, 1.0, 1.0, 0.0, 50.0])
+    numbers = np.zeros((7, 1))
+    for terminated, truncated in ((ends, ~ends & False), (~ends & False, ends)):
+        facts = Facts(ut.Toy(), 0.9)
+        facts.steps = Steps(numbers, np.zeros(7, int), reward, terminated, truncated, numbers)
+        assert facts.spread == pytest.approx(1.9)
+    one = Facts(ut.Toy(), 0.9)
+    one.steps = Steps(numbers, np.zeros(7, int), reward, ends & (np.arange(7) > 4), ~ends & False, numbers)
+    assert one.spread == np.inf, "one episode says nothing of others"
+
+
+def test_nothing_is_measured_twice_unless_actions_last_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def counted(builder: Any, observed: bool, say: Any) -> Steps:
+        asked.append(observed)
+        return random_steps(builder, observed, say)
+
+    monkeypatch.setattr("uppertail.defaults.facts.random_steps", counted)
+    facts = Facts(builder := ut.Gym("CartPole-v1"), 0.99)
+    assert facts.range == facts.of(builder).range and facts.spread > 0 and facts.chance() == Chance(0, 0)
+    assert asked == [True]
+    assert facts.of(builder.with_settings(action_repeat=2)).range.high > facts.range.high
+    assert asked == [True, False]
+
+
+def test_a_slow_environment_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(range(10**6))
+    monkeypatch.setattr("uppertail.environments.random_policy.time.monotonic", lambda: float(next(times)))
+    lines: list[str] = []
+    random_steps(ut.Gym("CartPole-v1"), say=lines.append)
+    assert lines[0] == (
+        "Before the run a random policy tries the environment: 6 steps in 6 s; it takes 20 episodes, or at least 5,000 "
+        "steps."
+    )
+    assert [int(line.split()[9]) for line in lines[:4]] == [6, 11, 21, 41]

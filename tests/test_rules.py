@@ -1,0 +1,181 @@
+"""Rules: what is chosen where a user leaves it open, and that a setting that is given turns off no other choice."""
+
+import dataclasses
+import itertools
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+
+import uppertail as ut
+from choosing import chosen
+from uppertail.defaults import Entry, Plan
+from uppertail.defaults.page import page
+from uppertail.defaults.rules import RULES
+from uppertail.encodings import HashedNumbers, Vector
+from uppertail.errors import InputError
+
+CAR = {"returns": (-87.0, 0.0)}
+
+
+def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
+    sea = ut.RichSea(4, bits=3)
+    found = chosen(sea)
+    assert found.builder == dataclasses.replace(sea, left_out=(8, 9, 10), features="hashed")
+    assert found.learner == ut.LeastSquares(stochastic=False)
+    assert len(found.notes) == 1 and "The numbers 8, 9, 10 of observations are left out: they told" in found.notes[0]
+    assert found.entries["env.features"].source == found.entries["learner.stochastic"].source == "measured"
+    bits = chosen(dataclasses.replace(sea, left_out=()))
+    assert (bits.builder.left_out, bits.builder.features, bits.notes) == ((), "hashed", [])
+    assert bits.learner.stochastic, "random bits are no part of what an action leads to"
+    assert chosen(dataclasses.replace(sea, features="random")).builder.features == "random"
+    cells = chosen(near := dataclasses.replace(sea, radius=0.1))
+    assert cells.builder == near, "cells are states"
+
+
+@pytest.mark.parametrize("given", [{"left_out": ()}, {"features": "random", "action_repeat": 8}])
+def test_a_given_setting_turns_off_no_other_choice(given: Any) -> None:
+    """`--env.left_out '[]'`, which keeps what is kept anyway, changed the learner and the length of an action."""
+    found = chosen(ut.Gym("MountainCar-v0", **CAR, **given))
+    assert (type(found.learner), found.builder.repeats) == (ut.NearestNeighbors, 8)
+    for name, value in given.items():
+        assert getattr(found.builder, name) == value
+        assert f"env.{name}" not in found.entries
+    assert type(chosen(ut.Gym("MountainCar-v0", **CAR), ut.LeastSquares()).learner) is ut.LeastSquares
+
+
+def test_what_an_earlier_run_chose_is_chosen_again_without_a_look() -> None:
+    sea = ut.RichSea(4, bits=3)
+    found = chosen(sea)
+    written = Plan({name: entry._replace(reason="") for name, entry in found.entries.items()})
+    again = chosen(sea, before=Plan.read(written.chosen()))
+    assert (again.builder, again.learner, again.notes) == (found.builder, ut.LeastSquares(stochastic=False), [])
+    entries = {"env.left_out": [1], "env.features": "auto", "learner": "NearestNeighbors", "learner.reach": 2.0}
+    other = chosen(sea, before=Plan({name: Entry(value, "measured") for name, value in entries.items()}))
+    assert (other.builder.left_out, other.builder.features) == ((1,), "auto")
+    assert other.learner == ut.NearestNeighbors(reach=2.0)
+    assert chosen(dataclasses.replace(sea, left_out=(2,)), before=written).builder.left_out == (2,), "given"
+    with pytest.raises(InputError, match="plan is no plan of a run"):
+        Plan.read({"learner": 3})
+
+
+def test_neighbors_learn_where_reward_is_sparse_and_numbers_do_not_repeat() -> None:
+    sparse = chosen(ut.Gym("MountainCar-v0", returns=(-200.0, 0.0)))
+    assert isinstance(sparse.learner, ut.NearestNeighbors) and "nearest neighbors learn" in sparse.notes[0]
+    for learner in (
+        chosen(ut.Gym("MountainCar-v0")).learner,  # the range of returns is only measured
+        chosen(ut.Gym("CartPole-v1", returns=(0.0, 100.0))).learner,
+        chosen(ut.Gym("CartPole-v1", returns=(0.0, 500.0))).learner,  # also if the range is much too wide
+    ):
+        assert isinstance(learner, ut.LeastSquares)
+
+
+class Falling(gymnasium.Env[Any, Any]):
+    """A ball falls through 12 rows, and a known column of the last one pays: the row is no clock to be left out."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 20.0, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.row = self.column = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.row, self.column = self.row + 1, self.column + int(action)
+        won = self.row == 12 and self.column == 12
+        return np.array([self.row, self.column], np.float32), float(won), self.row == 12, False, {}
+
+
+def test_a_clock_stays_where_observations_repeat_and_neighbors_are_only_used_if_asked_for() -> None:
+    builder = ut.FromGymnasium(Falling, id="Falling", returns=(0.0, 1.0))
+    found = chosen(builder)
+    assert isinstance(found.learner, ut.LeastSquares)
+    assert (found.builder.features, found.builder.left_out) == ("hashed", None)
+    asked = chosen(builder, ut.NearestNeighbors())
+    assert (asked.builder.features, asked.builder.left_out) == ("auto", (0,))
+    assert "The numbers 0 of observations are left out: they count the steps" in asked.notes[0]
+
+
+def test_actions_last_only_where_numbers_stay_numbers_and_can_be_repeated() -> None:
+    assert chosen(ut.Gym("MountainCar-v0", action_repeat=2)).builder.action_repeat == 2
+    states = chosen(ut.RichSea(4, bits=0))
+    assert (states.builder.features, states.builder.repeats) == ("hashed", 1)
+    vector = ut.FromGymnasium(lambda: SyncVectorEnv([lambda: gymnasium.make("MountainCar-v0")]))
+    assert chosen(vector).builder.repeats == 1
+    scaled = chosen(ut.Gym("MountainCar-v0", features="scaled"))
+    assert scaled.builder.repeats == scaled.entries["env.action_repeat"].value == 1
+    networks = chosen(ut.Gym("MountainCar-v0"), ut.GradientDescent())
+    assert networks.builder.repeats == 1 and set(networks.entries) == {"env.action_repeat"}
+
+
+class Cue(gymnasium.Env[Any, Any]):
+    """First (0, 0), then (x, 1) with a new x: a bandit with a context, whose first observation is always the same."""
+
+    observation_space, action_space = gymnasium.spaces.Box(-2, 2, (2,), np.float32), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.begins = True
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        over, self.begins = not self.begins, False
+        self.x = self.x if over else self.np_random.uniform(-1, 1)
+        return np.array([self.x, 1], np.float32), float(over and (self.x > 0) == (action == 1)), over, False, {}
+
+
+def test_contexts_after_a_fixed_first_observation_stay_numbers() -> None:
+    """A hash table cannot generalize from one to another."""
+    found = chosen(ut.FromGymnasium(Cue))
+    assert (found.builder.features, found.builder.repeats) == ("auto", 1)
+
+
+@pytest.mark.slow
+def test_they_are_learned() -> None:
+    """As states of a table they earned 0.5, which is chance."""
+    result = ut.train(ut.FromGymnasium(Cue), settings=ut.Settings(seeds=1, seed=7919, episodes=400))
+    assert result.record.episodes[0].returns[-100:].mean() >= 0.9
+
+
+def test_a_hash_tells_vectors_apart_by_the_numbers_that_count() -> None:
+    """All 4,096 vectors of twelve bits, beside one that is left out: places are those of the twelve alone."""
+    encoding = HashedNumbers(2**16, Vector((0.0,) * 13, (1.0,) * 13, left_out=(5,)))
+    bits = np.array([*itertools.product((0.0, 1.0), repeat=12)], np.float32)
+    shown = np.insert(bits, 5, 0.0, axis=1)
+    hashes = jax.vmap(encoding.hash)(jnp.array(shown))
+    assert np.unique(hashes).size == len(bits)
+    assert int(hashes.min()) >= 1
+    shown[:, 5] = 1.0
+    np.testing.assert_array_equal(jax.vmap(encoding.hash)(jnp.array(shown)), hashes)
+    table = encoding.observe(encoding.init(jax.random.key(0)), jnp.array(shown[:500]))
+    places = jax.vmap(encoding.index, in_axes=(None, 0))(table, jnp.array(shown[:500]))
+    assert np.unique(places).size == 500
+
+
+def test_random_bits_are_left_out_and_the_sea_is_solved() -> None:
+    """The record has the settings that were chosen."""
+    with pytest.warns(UserWarning, match="The numbers 8, 9, 10, 11 of observations are left out"):
+        result = ut.train(ut.RichSea(4, bits=4), settings=ut.Settings(seeds=1, episodes=40))
+    chosen = result.record.asked["environment"]
+    assert (chosen["features"], chosen["left_out"]) == ("hashed", [8, 9, 10, 11])
+    assert result.record.greedy_returns == [pytest.approx(0.99, abs=0.01)]
+
+
+def test_places_of_numbers_that_there_are_not_are_refused() -> None:
+    with pytest.raises(InputError, match=r"left_out is \[8\]: an observation has 8 numbers, so use 0 to 7."):
+        ut.train(ut.RichSea(4, bits=0, left_out=(8,)), settings=ut.Settings(seeds=1, episodes=2))
+    with pytest.raises(InputError, match="left_out leaves no number"):
+        ut.train(ut.RichSea(1, bits=0, left_out=(0, 1)), settings=ut.Settings(seeds=1, episodes=2))
+
+
+def test_the_page_of_defaults_is_made_from_the_rules() -> None:
+    written = (Path(__file__).parents[1] / "docs" / "defaults.md").read_text()
+    assert written == page(), "run `python -m uppertail.defaults.page > docs/defaults.md`"
+    for rule in RULES:
+        assert f"`--{rule.setting}`" in written and rule.looks_at in written
