@@ -20,7 +20,7 @@ from uppertail.defaults.rules import RULES
 from uppertail.encodings import HashedNumbers, Vector
 from uppertail.errors import InputError
 
-CAR = {"returns": (-87.0, 0.0)}
+CAR: dict[str, Any] = {"returns": (-87.0, 0.0)}
 
 
 def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:

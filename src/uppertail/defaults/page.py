@@ -26,9 +26,9 @@ uppertail train --env Gym --env.id CartPole-v1 --dry-run   # prints the plan and
 ```
 
 The first line of a run says it in words, and `config.yaml` and checkpoints hold it beside what you asked for.
-`resume`, `evaluate`, `watch`, `uppertail.load` and `uppertail train --config runs/NAME/config.yaml` use it and
-choose nothing again, also in a later version. With another option beside `--config`, or after a change by hand,
-a plan no longer holds and all is chosen anew; only limits, seeds and logs may differ.
+`resume`, `evaluate`, `watch`, `uppertail.load` and `--config` with the file of a run use it and choose nothing
+again, also in a later version. With another option beside `--config`, or after a change by hand, a plan no longer
+holds and all is chosen anew; only limits, seeds and logs may differ.
 
 ## The rules
 
