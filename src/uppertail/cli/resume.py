@@ -6,7 +6,7 @@ from pathlib import Path
 from uppertail import records
 from uppertail.cli.options import Values
 from uppertail.cli.train import read_request, train
-from uppertail.cli.trained import require_trust
+from uppertail.cli.trust import require_trust
 from uppertail.errors import InputError
 from uppertail.training import process
 from uppertail.training.checkpoints import Saver

@@ -38,6 +38,7 @@ CONTENTS = (
 )
 """What a run may leave in its folder; a killed process may leave each with a dot before its name."""
 PATIENCE = 0.2  # seconds until a folder counts as in use: a process that has just ended may be removing its lock
+KEY_BYTES = 32
 SEAL = "# made here: "
 """The beginning of the last line of config.yaml; the rest is the HMAC of all lines before, with the user's own key."""
 
@@ -212,10 +213,10 @@ def write_config(path: Path, options: str) -> None:
     write_text(path, options if seal is None else f"{options}{SEAL}{seal}\n")
 
 
-def made_here(folder: Path) -> bool:
-    """Whether this user made the run in a folder on this machine, and nobody has changed its config.yaml since."""
+def made_here(config: Path) -> bool:
+    """Whether this user made the run with this config.yaml on this machine, and nobody has changed the file since."""
     with contextlib.suppress(OSError, ValueError):
-        options, mark, seal = (folder / CONFIG).read_text(encoding="utf-8").rpartition(SEAL)
+        options, mark, seal = config.read_text(encoding="utf-8").rpartition(SEAL)
         expected = _seal(options)
         return bool(mark) and expected is not None and hmac.compare_digest(expected.encode(), seal.strip().encode())
     return False
@@ -234,11 +235,12 @@ def _key() -> bytes:
     named = Path(os.environ.get("XDG_STATE_HOME", ""))
     folder = (named if named.is_absolute() else Path.home() / ".local" / "state") / "uppertail"
     path = folder / "key"
-    if not path.is_file():
+    if not path.is_file() or path.stat().st_size < KEY_BYTES:  # an emptied file is no secret
+        path.unlink(missing_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / f".key-{os.getpid()}"
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(32))
+            file.write(secrets.token_bytes(KEY_BYTES))
         with contextlib.suppress(FileExistsError):  # another process was faster
             os.link(partial, path)
         partial.unlink()

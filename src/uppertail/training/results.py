@@ -156,7 +156,7 @@ class TrainingResult:
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM ended `ut.train`; `result` holds what was learned until then.
+    """Ctrl-C, SIGTERM or SIGHUP ended `ut.train`; `result` holds what was learned until then.
 
     Examples:
         >>> import os, signal
