@@ -16,7 +16,7 @@ from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.spaces import Reading, require_discrete
 
-LAST_SECONDS = 60  # for which an environment's process outlives SIGTERM, so that its parent can save what was learned
+LAST_SECONDS = 60  # for which an environment's process outlives a signal, so that its parent can save what was learned
 
 
 class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -106,11 +106,13 @@ class Adapter(Checked):
 def adapt_apart(make: Callable[[], Any], *arguments: Any) -> Adapter:
     """Makes and adapts an environment in a process of its own.
 
-    The process leaves Ctrl-C to its parent. After SIGTERM, which may be sent to all processes at once, it lives on for
+    The process leaves Ctrl-C to its parent. After SIGTERM or SIGHUP, which may be sent to all processes at once, it lives on for
     as long as the parent may need to save what was learned.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_later)
+    if os.name == "posix" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, _end_later)
     return Adapter(make(), *arguments)
 
 
