@@ -112,7 +112,9 @@ def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent() -> None:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
     try:
-        adapt_apart(Reusing, None, seen.interface.reading, seen.example)
+        adapt_apart(os.getpid(), Reusing, None, seen.interface.reading, seen.example)
+        assert [signal.getsignal(number) for number in numbers] == before
+        adapt_apart(0, Reusing, None, seen.interface.reading, seen.example)
         assert [signal.getsignal(number) for number in numbers] == [signal.SIG_IGN, _end_later, _end_later]
         for number in numbers[1:]:
             signal.raise_signal(number)
@@ -142,10 +144,10 @@ def test_a_closed_terminal_ends_a_run_unless_that_is_ignored() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="no groups of processes")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_to_all_processes_keeps_what_was_learned(number: int, code: int, tmp_path: Any) -> None:
-    """As a terminal sends Ctrl-C, and at its end SIGHUP, and `timeout` SIGTERM: to the run and to the processes of its environments."""
-    asynchronous = ["--num_envs", "2", "--env.vectorization", "async"] if number != signal.SIGTERM else []
+    """As a terminal sends Ctrl-C, and SIGHUP when it is closed: to the run and to the processes of its environments."""
     arguments = [
-        "train", "--env", "Gym", "--env.id", "CartPole-v1", *asynchronous, "--env.returns", "[0, 50]", "--seeds", "1",
+        "train", "--env", "Gym", "--env.id", "CartPole-v1", "--num_envs", "2", "--env.vectorization", "async",
+        "--env.returns", "[0, 50]", "--seeds", "1",
         "--episodes", "1000000", "--width", "8", "--hidden_layers", "1", "--env.num_features", "8", "--out", "run",
         "--replay_size", "100", "--batch_size", "8", "--replay", "Uniform", "--target", "Online", "--quiet",
     ]  # fmt: skip

@@ -99,7 +99,7 @@ def test_options_of_ours_are_known(options: dict[str, Any]) -> None:
 PARTS = [
     "a.B", '"a\\u002eB"', "x-uppertail.Evil", "uppertail-x.Evil", "uppertailx.Evil", "x.uppertail.Evil",
     "uppertail/x.Evil", "uppertail.x-y.Evil", "uppertail. evil.Evil", " uppertail.Evil", ".uppertail.Evil",
-    "uppertail..E",     "uppertail.Evil.", "uppertail.__main__.Evil", "gymnasium.\u00e9:a.B", "\u00e9vil.E", "1.E", "_.E",
+    "uppertail..E", "uppertail.Evil.", "uppertail.__main__.Evil", "gymnasium.\u00e9:a.B", "\u00e9vil.E", "1.E", "_.E",
     "gymnasium\n.E",
 ]  # fmt: skip
 IDS = [

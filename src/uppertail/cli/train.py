@@ -18,12 +18,13 @@ from rich.table import Column
 from uppertail import records
 from uppertail.cli import complain, picture, print_table
 from uppertail.cli.commands import COMMANDS
-from uppertail.cli.options import PartChoice, Values
+from uppertail.cli.options import PartChoice, Values, options_of
 from uppertail.environments import GymnasiumBuilder
 from uppertail.errors import InputError
 from uppertail.loggers import JSONL, Logger, named
 from uppertail.parts import PARTS
 from uppertail.records import RunRecord, episode_text, median_episode
+from uppertail.schema import require_type
 from uppertail.training import process
 from uppertail.training.checkpoint import save_networks
 from uppertail.training.checkpoints import Checkpoints
@@ -58,9 +59,26 @@ class Request:
             self.checkpoints(folder)
 
     def run(self, before: Mapping[str, Any] | None = None) -> Run:
-        """The run before its first step; `before` has the settings of the earlier run that it continues or plays."""
+        """The run before its first step; `before` has the settings of the earlier run that it continues or plays.
+
+        InputError if that run was in another environment.
+        """
+        if before:
+            self._require_environment(before["environment"])
         method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
         return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over)
+
+    def _require_environment(self, before: Mapping[str, Any]) -> None:
+        env = self.built.env
+        if before["name"] != type(env).__name__ or records.describe(env).keys() - before.keys():
+            raise InputError(
+                f"{records.CONFIG} asks for {type(env).__name__}, but the run was in {before['name']}, with other "
+                "settings: correct the file, or train again."
+            )
+        chosen = {name: options_of(type(env)).get(name) for name in ("left_out", "features", "action_repeat")}
+        for name, option in chosen.items():
+            if option is not None:
+                require_type(f"{name}, which the run chose,", before[name], option.kind)
 
     def checkpoints(self, folder: Path) -> Checkpoints:
         """Where the states of a run in this folder are saved, and how often."""
@@ -171,8 +189,8 @@ def _write(folder: Path, result: TrainingResult, label: str) -> None:
         for name in (records.CURVE, records.REPORT, records.DISTRIBUTIONS, records.EVALUATION):
             for path in folder.glob(name):  # left by earlier networks
                 path.unlink()
+        save_networks(folder, result)  # first: they took longest to make
         records.write_run(folder, result.record, result.distributions)
-        save_networks(folder, result)
         if (later := folder / records.NEXT_CONFIG).is_file():
             later.replace(folder / records.CONFIG)
         with picture(folder / records.CURVE):

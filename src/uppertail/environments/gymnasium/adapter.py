@@ -103,16 +103,18 @@ class Adapter(Checked):
         return self.array(after), reward, terminated, truncated, info
 
 
-def adapt_apart(make: Callable[[], Any], *arguments: Any) -> Adapter:
+def adapt_apart(parent: int, make: Callable[[], Any], *arguments: Any) -> Adapter:
     """Makes and adapts an environment in a process of its own.
 
-    The process leaves Ctrl-C to its parent. After SIGTERM or SIGHUP, which may be sent to all processes at once, it lives on for
-    as long as the parent may need to save what was learned.
+    The process leaves Ctrl-C to its parent. After SIGTERM or SIGHUP, which may be sent to all processes at once, it
+    lives on for as long as the parent may need to save what was learned. In the process `parent`, where Gymnasium
+    makes one more to look at, signals stay as they are.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _end_later)
-    if os.name == "posix" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
-        signal.signal(signal.SIGHUP, _end_later)
+    if os.getpid() != parent:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, _end_later)
+        if os.name == "posix" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+            signal.signal(signal.SIGHUP, _end_later)
     return Adapter(make(), *arguments)
 
 
