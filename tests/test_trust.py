@@ -12,7 +12,7 @@ import yaml
 
 import reported
 import uppertail as ut
-from uppertail.cli import main, trust
+from uppertail.cli import imports, main, trust
 from uppertail.errors import InputError
 from uppertail.records import made_here, write_config
 from uppertail.records.folder import SEAL
@@ -93,7 +93,7 @@ OURS = [
 
 @pytest.mark.parametrize("options", OURS, ids=str)
 def test_options_of_ours_are_known(options: dict[str, Any]) -> None:
-    assert not [*trust.foreign_names(options)]
+    assert not [*imports.foreign_names(options)]
 
 
 PARTS = [
@@ -128,7 +128,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize("options", FOREIGN, ids=str)
 def test_what_a_stranger_names_is_found_however_it_is_written(options: dict[str, Any]) -> None:
-    assert [*trust.foreign_names(options)]
+    assert [*imports.foreign_names(options)]
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "config-next.yaml"])
@@ -156,7 +156,7 @@ def test_python_looks_here_only_for_what_is_nowhere_else(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for options in ({"env": "Chain"}, {"policy": "ucb"}, {"env": "numpy.random.X"}, {"env": "x-y.Z"}, *OURS):
-        trust.find_here(options)
+        imports.find_here(options)
         assert str(tmp_path) not in sys.path
-    trust.find_here({"env": "only_here.Chain"})
+    imports.find_here({"env": "only_here.Chain"})
     assert sys.path[-1] == str(tmp_path)

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import docstring_parser
 
-from uppertail.cli.trust import find_here
+from uppertail.cli.imports import find_here
 from uppertail.errors import InputError, nearest, printable, short_text
 from uppertail.parts import PARTS, PRESETS, class_named, name_of
 from uppertail.schema import MismatchError, convert

@@ -93,7 +93,7 @@ class Request:
     def name(self) -> str:
         """The name of its folder without --out."""
         names = (self.built.env.label, *(type(self.built[part]).__name__ for part in ("distribution", "policy")))
-        return re.sub(r"[^\w.-]+", "-", "-".join(names))
+        return re.sub(r"[^\w.-]+", "-", "-".join(names))[:100]
 
     def claim(self) -> Path:
         """Makes the folder of its results."""

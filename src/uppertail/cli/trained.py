@@ -9,9 +9,10 @@ import jax
 import numpy as np
 
 from uppertail import records
+from uppertail.cli.imports import find_here
 from uppertail.cli.options import PartChoice
 from uppertail.cli.train import read_request
-from uppertail.cli.trust import find_here, require_trust
+from uppertail.cli.trust import require_trust
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.parts import PARTS, class_named

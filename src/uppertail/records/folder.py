@@ -8,7 +8,9 @@ import io
 import itertools
 import json
 import os
+import re
 import secrets
+import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,7 +38,8 @@ CONTENTS = (
     *(CONFIG, NEXT_CONFIG, EPISODES, SUMMARY, CURVE, NETWORKS, DISTRIBUTIONS, REPORT, LOG, WANDB_ID),
     *(EVALUATION, f"{CHECKPOINTS}/{CHECKPOINT_PATTERN}", f"{TENSORBOARD}/events.out.tfevents.*"),
 )
-"""What a run may leave in its folder; a killed process may leave each with a dot before its name."""
+"""What a run may leave in its folder; a killed process may leave each with `PARTIAL` before its name."""
+PARTIAL = re.compile(r"^\.(\d+-)?")  # what stands before the name of a file that is being written
 PATIENCE = 0.2  # seconds until a folder counts as in use: a process that has just ended may be removing its lock
 KEY_BYTES = 32
 SEAL = "# made here: "
@@ -53,8 +56,11 @@ def write_errors(what: str, remedy: str) -> Iterator[None]:
 
 
 def write_bytes(path: Path, content: bytes, durable: bool = False) -> None:
-    """Writes a file, whole or not at all; a durable one, and its name, are on the disk when this returns."""
-    partial = path.with_name(f".{path.name}")
+    """Writes a file, whole or not at all; a durable one, and its name, are on the disk when this returns.
+
+    Two processes can write the same file, unless it is a durable one, whose folder they lock.
+    """
+    partial = path.with_name(f".{path.name}" if durable else f".{threading.get_native_id()}-{path.name}")
     try:
         with partial.open("wb") as file:
             file.write(content)
@@ -198,7 +204,7 @@ def _contents(folder: Path) -> tuple[list[Path], list[Path]]:
     files = [path for path in files if path not in (*places, folder / LOCK)]
 
     def is_of_a_run(path: Path) -> bool:
-        name = path.relative_to(folder).with_name(path.name.removeprefix(".")).as_posix()
+        name = path.relative_to(folder).with_name(PARTIAL.sub("", path.name)).as_posix()
         is_folder = path.is_dir() and not path.is_symlink()
         return not is_folder and any(fnmatch.fnmatchcase(name, pattern) for pattern in CONTENTS)
 

@@ -95,7 +95,7 @@ class RunFolder:
         lines = list[dict[str, Any]]()
         with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
             for line in (self.path / LOG).read_text(encoding="utf-8").splitlines():
-                lines.append(dict(json.loads(line)))
+                lines.append(dict(json.loads(line, parse_int=float)))  # which no digits overflow
         return lines
 
     @property
