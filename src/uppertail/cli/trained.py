@@ -19,7 +19,7 @@ from uppertail.parts import PARTS, class_named
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.schema import require_type
 from uppertail.training.checkpoint import LearnedFile, record_of
-from uppertail.training.results import TrainingResult
+from uppertail.training.results import TrainingResult, remedy
 from uppertail.training.run import Run
 
 
@@ -36,8 +36,10 @@ class TrainedRun:
         """Refuses networks of these seeds that hold NaN or infinite numbers."""
         for row in range(*rows.indices(self.run.settings.seeds)):
             if not all(np.isfinite(weight[row]).all() for weight in map(np.asarray, jax.tree.leaves(self.networks))):
-                seed, remedy = self.run.settings.seed + row, "train again with a lower learning_rate or gradient_clip"
-                raise InputError(f"The network of seed {seed} holds NaN or infinite numbers: {remedy}.")
+                raise InputError(
+                    f"The network of seed {self.run.settings.seed + row} holds NaN or infinite numbers: train again "
+                    f"{remedy(self.file.header.asked)}."
+                )
 
 
 @contextlib.contextmanager

@@ -25,7 +25,8 @@ OF_SEEDS: dict[str, Any] = {
 ENTRIES: dict[str, Any] = {
     **dict.fromkeys(("env", "distribution", "policy", "settings", "hardware"), dict[str, Any]),
     "seeds": int,
-    **dict.fromkeys(("env_steps", "wall_seconds", "compile_seconds", "compilations", "targets_outside_support"), float),
+    **dict.fromkeys(("env_steps", "wall_seconds", "compile_seconds", "compilations"), float),
+    "targets_outside_support": float | None,
     "interrupted": bool,
     **dict.fromkeys(("stopped", "failed"), str | None),
     **dict.fromkeys(("diverged", "success"), dict[str, Any] | None),

@@ -164,7 +164,7 @@ def record_of(folder: RunFolder, header: Header) -> RunRecord:
         greedy_returns=[math.nan if ret is None else ret for ret in summary["final_greedy_return"]],
         **{f"{name}_seconds": seconds for name, seconds in header.seconds.items()},
         **{name: summary[name] for name in ("interrupted", "diverged", "stopped", "failed", "hardware")},
-        outside_share=summary["targets_outside_support"],
+        outside_share=math.nan if (share := summary["targets_outside_support"]) is None else share,
         compilations=summary["compilations"],
     )
 
