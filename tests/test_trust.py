@@ -155,7 +155,14 @@ def test_an_empty_key_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_python_looks_here_only_for_what_is_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    for options in ({"env": "Chain"}, {"policy": "ucb"}, {"env": "numpy.random.X"}, {"env": "x-y.Z"}, *OURS):
+    for options in (
+        {"env": "Chain"},
+        {"policy": "ucb"},
+        {"env": "numpy.random.X"},
+        {"env": "x-y.Z"},
+        {"config": "run"},
+        *OURS,
+    ):
         imports.find_here(options)
         assert str(tmp_path) not in sys.path
     imports.find_here({"env": "only_here.Chain"})

@@ -47,7 +47,7 @@ def find_here(options: Mapping[str, Any]) -> None:
 
     JAX and Gymnasium are imported before: they look for optional packages and plugins of any origin.
     """
-    tops = {re.split(r"[.:]", name)[0] for name in foreign_names(options)}
+    tops = {found[1] for name in foreign_names(options) if (found := re.match(r"(\w+)[.:]", name))}
     here = str(Path.cwd())
     if here not in sys.path and any(top.isidentifier() and importlib.util.find_spec(top) is None for top in tops):
         importlib.import_module("jax")

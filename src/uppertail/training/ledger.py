@@ -123,7 +123,8 @@ class Milestone:
     """The episode at which the mean return of the last 50 of a seed is first at least this; looks at each once."""
 
     def __init__(self, seeds: int, mean_return: float) -> None:
-        self.mean_return, self.at = mean_return, [None] * seeds
+        self.mean_return = mean_return
+        self.at: list[int | None] = [None] * seeds
         self._seen = [0] * seeds
 
     def look(self, episodes: list[Episodes]) -> None:
