@@ -175,9 +175,12 @@ def test_yaml_that_grows_without_end_is_refused(text: str, tmp_path: Path) -> No
 
 
 def test_another_environment_than_that_of_the_networks_is_refused(run: Path, refused: Any) -> None:
-    options = {name: each for name, each in (RunFolder(run).config or {}).items() if not name.startswith("env.")}
+    whole = RunFolder(run).config or {}
+    options = {name: each for name, each in whole.items() if not name.startswith("env.")}
     write_config(run / "config.yaml", json.dumps({**options, "env": "DeepSea"}) + "\n")
     assert "asks for DeepSea, but the run was in Chain" in refused(["evaluate", str(run)])
+    write_config(run / "config.yaml", json.dumps({**whole, "seeds": 60_000}) + "\n")
+    assert "asks for 60000 seeds, but the run had 2" in refused(["evaluate", str(run)])
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "nul\0", "\udcff"])
