@@ -67,8 +67,8 @@ class Request:
             self._require_environment(before["environment"])
             if (seeds := before["settings"].get("seeds")) != self.settings.seeds:  # before memory is taken for them
                 raise InputError(
-                    f"{records.CONFIG} asks for {self.settings.seeds} seeds, but the run had {seeds}: correct the file, "
-                    "or train again."
+                    f"{records.CONFIG} asks for {self.settings.seeds} seeds, but the run had {seeds}: correct the "
+                    "file, or train again."
                 )
         method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
         return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over)
