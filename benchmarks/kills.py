@@ -33,10 +33,10 @@ NETWORK = "--width 32 --hidden_layers 1"
 RUNS = {
     "networks": (f"{CHAIN} {NETWORK}", 98_304, 1_024),
     "least_squares": (f"{CHAIN} --learner LeastSquares", 98_304, 1_024),
-    "imitation": (f"{CHAIN} {NETWORK} --learner Imitation --distribution PointMass --policy Softmax", 49_152, 1_024),
-    "neighbors": (f"{CAR} --learner NearestNeighbors --env.action_repeat 4", 8_192, 1_024),
-    "landmarks": (f"{CAR} --learner LeastSquares --env.action_repeat 4", 8_192, 1_024),
-    "environments": (f"{CAR} {NETWORK} --learner GradientDescent --num_envs 4 --rollout_steps 16", 8_192, 1_024),
+    "imitation": (f"{CHAIN} {NETWORK} --learner Imitation --distribution PointMass --policy Softmax", 16_384, 1_024),
+    "neighbors": (f"{CAR} --learner NearestNeighbors --env.action_repeat 4", 4_096, 1_024),
+    "landmarks": (f"{CAR} --learner LeastSquares --env.action_repeat 4", 4_096, 1_024),
+    "environments": (f"{CAR} {NETWORK} --learner GradientDescent --num_envs 4 --rollout_steps 16", 4_096, 1_024),
 }
 """The options of each run, its steps, and the steps between checkpoints."""
 ANYWHEN = 0.25
