@@ -1,13 +1,14 @@
 """Kills a run at random moments, resumes it, and holds its end against a run that nobody killed.
 
-Usage: python benchmarks/kills.py [--kills 100] [--out results/kills.json]
+Usage: python benchmarks/kills.py [--kills 100] [--run networks] [--out results/kills.json]
 
 One run of `uppertail train`, with a checkpoint after each compiled chunk, is killed by SIGKILL, resumed, killed again,
 and so on until it comes to its end; then the next run begins, until there were so many kills. A quarter of the moments
 is drawn uniformly over the time that the whole run takes, start and compilation included; the others over two seconds
 from the process's first checkpoint. After every kill each checkpoint must be whole; at each end the episodes,
 summary.json without its times, and every array of the last checkpoint must be those of the run without kills, to the
-bit. Takes five to ten seconds a kill on two CPU cores.
+bit. Takes five to ten seconds a kill on two CPU cores. `--run` names one of `RUNS`: each learner, actions that last,
+and several environments for each seed. benchmarks/study_kills.py kills the processes of a study.
 """
 
 import random
@@ -26,17 +27,28 @@ from uppertail.training.checkpoint import UnusableCheckpointError
 from uppertail.training.process import hardware
 
 COMMAND = [sys.executable, "-m", "uppertail"]
-SETTINGS = "--env Chain --env.length 20 --seeds 4 --width 32 --hidden_layers 1 --episodes 1000000"
-STEPS, EVERY = 98_304, 1_024
+CHAIN = "--env Chain --env.length 20 --seeds 4"
+CAR = "--env Gym --env.id MountainCar-v0 --env.returns [-200,0] --seeds 2"
+NETWORK = "--width 32 --hidden_layers 1"
+RUNS = {
+    "networks": (f"{CHAIN} {NETWORK}", 98_304, 1_024),
+    "least_squares": (f"{CHAIN} --learner LeastSquares", 98_304, 1_024),
+    "imitation": (f"{CHAIN} {NETWORK} --learner Imitation --distribution PointMass --policy Softmax", 16_384, 1_024),
+    "neighbors": (f"{CAR} --learner NearestNeighbors --env.action_repeat 4", 4_096, 1_024),
+    "landmarks": (f"{CAR} --learner LeastSquares --env.action_repeat 4", 4_096, 1_024),
+    "environments": (f"{CAR} {NETWORK} --learner GradientDescent --num_envs 4 --rollout_steps 16", 4_096, 1_024),
+}
+"""The options of each run, its steps, and the steps between checkpoints."""
 ANYWHEN = 0.25
 TRAINING_SECONDS = 2.0
 TIMES = ("wall_seconds", "compile_seconds", "compilations", "steps_per_second")
 
 
-def train(folder: Path) -> list[str]:
-    """The command of the run."""
-    limits = ["--steps", str(STEPS), "--checkpoint_every", str(EVERY)]
-    return [*COMMAND, "train", *SETTINGS.split(), *limits, "--quiet", "--overwrite", "--out", str(folder)]
+def train(run: str, folder: Path) -> list[str]:
+    """The command of a run."""
+    settings, steps, every = RUNS[run]
+    limits = ["--episodes", "1000000", "--steps", str(steps), "--checkpoint_every", str(every)]
+    return [*COMMAND, "train", *settings.split(), *limits, "--quiet", "--overwrite", "--out", str(folder)]
 
 
 def killed(command: list[str], folder: Path, delay: float, training: bool) -> bool:
@@ -82,23 +94,22 @@ def found(folder: Path) -> dict[str, Any]:
 def outcome(folder: Path) -> tuple[bytes, dict[str, Any], str]:
     """All of a finished run that must not depend on kills."""
     summary = records.RunFolder(folder).summary
-    last = folder / records.CHECKPOINTS / records.CHECKPOINT_PATTERN.replace("*", f"{STEPS:09d}")
-    arrays = records.digest(checkpoint.read(last)[1])
+    arrays = records.digest(checkpoint.read(max(files(folder)))[1])
     left = {name: value for name, value in summary.items() if name not in TIMES}
     return (folder / records.EPISODES).read_bytes(), left, arrays
 
 
-def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
+def measure(name: str, kills: int, seed: int, folder: Path) -> dict[str, Any]:
     """Kills and resumes until there were enough kills and the run of the last one has come to its end."""
     whole, run, draw = folder / "whole", folder / "run", random.Random(seed)
     began = time.perf_counter()
-    killed(train(whole), whole, 3600, training=False)
+    killed(train(name, whole), whole, 3600, training=False)
     seconds = time.perf_counter() - began
     rows: list[dict[str, Any]] = []
     lives: list[dict[str, Any]] = []
     exact, ends = 0, 0
     while len(rows) < kills or lives:
-        command = [*COMMAND, "resume", str(run), "--quiet"] if (run / records.CONFIG).exists() else train(run)
+        command = [*COMMAND, "resume", str(run), "--quiet"] if (run / records.CONFIG).exists() else train(name, run)
         training = draw.random() >= ANYWHEN
         delay = draw.uniform(0, TRAINING_SECONDS if training else seconds) if len(rows) < kills else 3600.0
         if killed(command, run, delay, training):
@@ -114,7 +125,7 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
         shutil.rmtree(run)
     return {
         "setting": {
-            "command": " ".join(["uppertail", *train(Path("DIR"))[3:]]),
+            "command": " ".join(["uppertail", *train(name, Path("DIR"))[3:]]),
             "seed": seed,
             "seconds": round(seconds, 1),
         },
@@ -130,9 +141,9 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    given = options(__doc__, "results/kills.json", kills=100, seed=0)  # the seed is that of the delays
+    given = options(__doc__, "results/kills.json", kills=100, seed=0, run="networks")  # the seed is that of the delays
     with tempfile.TemporaryDirectory() as temporary:
-        results = measure(given.kills, given.seed, Path(temporary))
+        results = measure(given.run, given.kills, given.seed, Path(temporary))
     write(given.out, results)
     print({name: value for name, value in results.items() if name not in ("all", "hardware", "setting")})
     sys.exit(results["exact_resumes"] != given.kills or results["damaged_checkpoints"] > 0)

@@ -2,59 +2,100 @@
 
 Usage: python benchmarks/mutations.py [--mutations 1000] [--out results/mutations.json]
 
-Of a small run that recorded distributions, summary.json, episodes.npz, distributions.npz, config.yaml and
-networks.safetensors are changed, one at a time: bits flip, bytes go or come, the file is cut, or values and arrays are
-replaced by others and the file is written whole again, without its checksum. What
-`report`, `inspect` and `evaluate` do with a file is done with each; every fiftieth that is read goes through the whole
-report. A change that takes longer than twenty seconds counts as a hang.
+Of a small run that recorded distributions, summary.json, episodes.npz, distributions.npz, config.yaml,
+networks.safetensors and log.jsonl are changed, one at a time: bits flip, bytes go or come, the file is cut, or (eight
+of ten) values and arrays are replaced by others and the file is written whole again, with its right checksum, which
+needs no secret. What `report`, `inspect`, `study --compare` and `evaluate` do with a file before they build a run is
+done with each; every tenth that can be read goes through a whole command, one after the other. A change that takes
+longer than twenty seconds, or with a whole command 120, counts as a hang.
 """
 
 import argparse
 import collections
 import contextlib
 import io
+import itertools
 import json
 import random
 import shutil
 import signal
 import tempfile
 import traceback
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors.numpy
 import yaml
 
 from uppertail.cli import inspect, main, train
 from uppertail.errors import InputError
-from uppertail.records import RunFolder, find_runs, write_text
+from uppertail.records import RunFolder, digest, find_runs, write_text
 from uppertail.reports import groups
 from uppertail.reports.seeds import Seed
-from uppertail.training.checkpoint import LearnedFile
+from uppertail.studies import comparison
+from uppertail.training import checkpoint
 from uppertail.training.process import hardware
 
 RUN = "--env.length 4 --seeds 2 --width 4 --hidden_layers 1 --replay_size 256 --batch_size 16 --episodes 80"
-FILES = ("summary.json", "episodes.npz", "distributions.npz", "config.yaml", "networks.safetensors")
-LONGEST, WHOLE, COMPILING = 20, 50, 120
-"""Seconds after which a change hangs; each such one goes through a whole report, with so many seconds."""
+FILES = ("summary.json", "episodes.npz", "distributions.npz", "config.yaml", "networks.safetensors", "log.jsonl")
+COMMANDS = ("inspect", "report", "evaluate --episodes 1 --quiet", "inspect --json", "study --compare")
+LONGEST, WHOLE, COMPILING = 20, 10, 120
+"""Seconds after which a change hangs; each such one goes through a whole command, with so many seconds."""
+BYTES = 0.2  # share of the changes that are of bytes
 
 HOSTILE: list[Any] = [
-    None, True, False, 0, -1, 1, 2**31, 2**63, 10**400, -0.5, 1e300, float("nan"), float("inf"), "", "x", "\0", "nan",
-    [], [[]], {}, {"name": []}, [None], [1, "a"], "2001-01-01", "*a", "[" * 2000,
+    None, True, False, 0, -1, 1, 10**6, 2**31 - 1, 2**31, 2**63, 10**400, -0.5, 1e300, float("nan"), float("inf"), "",
+    "x", "\0", "nan", "\ud800", [], [[]], {}, {"name": []}, [None], [1, "a"], "2001-01-01", "*a", "[" * 2000,
 ]  # fmt: skip
 
 
 def mutated(name: str, content: bytes, draw: random.Random) -> bytes:
     """The content of a file with one change."""
-    if draw.random() < 0.4 or name.endswith(".safetensors"):
+    if draw.random() < BYTES:
         return _bytes(content, draw)
+    if name == "summary.json":
+        summary = json.loads(content)
+        del summary["sha256"]
+        _replace(summary, draw)
+        text = json.dumps(summary)
+        return json.dumps({**summary, "sha256": digest({}, text)}).encode()
+    if name == "networks.safetensors":
+        return _networks(content, draw)
     if name.endswith(".npz"):
-        return _arrays(content, draw)
+        return _packed(_arrays(dict(np.load(io.BytesIO(content))), draw))
+    if name == "log.jsonl":
+        lines = [json.loads(line) for line in content.splitlines()]
+        _replace(lines, draw)
+        return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
     tree = yaml.safe_load(content)
     _replace(tree, draw)
-    text = json.dumps(tree) if name.endswith(".json") else yaml.safe_dump(tree)
-    return text.encode()
+    return yaml.safe_dump(tree).encode()
+
+
+def _packed(arrays: dict[str, np.ndarray]) -> bytes:
+    """An .npz file with its checksum."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.comment = digest(arrays).encode()
+    return file.getvalue()
+
+
+def _networks(content: bytes, draw: random.Random) -> bytes:
+    """Networks with another header or array, and the checksum of both."""
+    length = int.from_bytes(content[:8], "little")
+    text = json.loads(content[8 : 8 + length])["__metadata__"][checkpoint.HEADER]
+    arrays = safetensors.numpy.load(content)
+    if draw.random() < 0.3:
+        arrays = {name: array for name, array in _arrays(arrays, draw).items() if array.dtype.kind in "fiub"}
+    else:
+        header = [json.loads(text)]
+        _replace(header, draw)
+        text = json.dumps(header[0] if header else None)
+    return safetensors.numpy.save(arrays, {checkpoint.HEADER: text, checkpoint.DIGEST: digest(arrays, text)})
 
 
 def _bytes(content: bytes, draw: random.Random) -> bytes:
@@ -93,11 +134,11 @@ def _nodes(tree: Any) -> Iterator[Any]:
             yield from _nodes(each)
 
 
-def _arrays(content: bytes, draw: random.Random) -> bytes:
-    arrays = dict(np.load(io.BytesIO(content)))
+def _arrays(arrays: dict[str, np.ndarray], draw: random.Random) -> dict[str, np.ndarray]:
+    """Arrays of which one is another."""
     name = draw.choice(sorted(arrays))
     array = arrays.pop(name)
-    flat = array.astype(float).reshape(-1)
+    flat = (array if array.dtype.kind in "fiub" else np.zeros(array.shape)).astype(float).reshape(-1)
     flat[draw.randrange(flat.size)] = draw.choice([np.nan, np.inf, -np.inf, -1, 1e300, 2**40, 7, 0])
     changes: list[Callable[[], Any]] = [
         lambda: None,
@@ -120,44 +161,47 @@ def _arrays(content: bytes, draw: random.Random) -> bytes:
         new = draw.choice(changes)()
     if new is not None:
         arrays[draw.choice([name, name, name, f"{name}x"])] = new
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
+    return arrays
 
 
-def read(folder: Path, name: str, whole: bool) -> None:
-    """Reads what a command would.
+def read(folder: Path, name: str, command: str | None) -> None:
+    """Reads what a command would, or runs a whole one.
 
     Raises:
         InputError: the file is damaged.
     """
-    if name == "config.yaml":
+    if command is not None:
+        words = [*command.split(), str(folder)] + [str(folder)] * ("--compare" in command)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+            code = main(words)
+        if code:
+            raise InputError(said.getvalue().rstrip("\n"))
+    elif name == "config.yaml":
         RunFolder(folder).config  # noqa: B018
         train.read_request(folder / name)
-        return
-    if name == "networks.safetensors":
-        LearnedFile.read(folder)
-        return
-    (run,) = find_runs([folder])
-    recorded = run.distributions
-    groups.table_row("run", run, groups.times(run))
-    groups.curve(0, run.episodes)
-    if recorded is not None:
-        json.dumps(inspect.document(run, Seed.of(run, recorded, 0), len(recorded.step) - 1, None), allow_nan=False)
-    if whole:
-        json.dumps([[each.data, each.details, each.table] for each in groups.groups([run], [])], allow_nan=False)
+    elif name == "networks.safetensors":
+        checkpoint.record_of(RunFolder(folder), checkpoint.LearnedFile.read(folder).header)
+    else:
+        (run,) = find_runs([folder])
+        recorded = run.distributions
+        groups.table_row("run", run, groups.times(run))
+        groups.curve(0, run.episodes)
+        groups.exploration(0, run.log)
+        comparison.SeedResults.of([run])
+        if recorded is not None:
+            json.dumps(inspect.document(run, Seed.of(run, recorded, 0), len(recorded.step) - 1, None), allow_nan=False)
 
 
-def outcome(folder: Path, name: str, whole: bool) -> str:
+def outcome(folder: Path, name: str, command: str | None) -> str:
     """What becomes of a damaged file: sentence, read, or the traceback's last line."""
 
     def late(*_: Any) -> None:
         raise TimeoutError("hangs")
 
     signal.signal(signal.SIGALRM, late)
-    signal.alarm(COMPILING if whole else LONGEST)
+    signal.alarm(LONGEST if command is None else COMPILING)
     try:
-        read(folder, name, whole)
+        read(folder, name, command)
     except InputError as error:
         return "sentence" if str(error).count("\n") == 0 and str(error).isprintable() else f"ugly: {error!r}"
     except BaseException as error:
@@ -171,11 +215,12 @@ def outcome(folder: Path, name: str, whole: bool) -> str:
 def damage(run: Path, name: str, mutations: int, seed: int) -> collections.Counter[str]:
     """How often each outcome came of so many changes of one file of a run."""
     draw, content, found = random.Random(f"{name} {seed}"), (run / name).read_bytes(), collections.Counter[str]()
+    commands = itertools.cycle(COMMANDS)
     with tempfile.TemporaryDirectory() as place, contextlib.redirect_stderr(io.StringIO()):
         folder = Path(shutil.copytree(run, f"{place}/run"))
         for _ in range(mutations):
             (folder / name).write_bytes(mutated(name, content, draw))
-            found[outcome(folder, name, found["read"] % WHOLE == WHOLE - 1)] += 1
+            found[outcome(folder, name, next(commands) if found["read"] % WHOLE == WHOLE - 1 else None)] += 1
     return found
 
 

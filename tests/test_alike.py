@@ -15,6 +15,7 @@ from gymnasium import spaces
 from uppertail.environments import EnvironmentFailedError, FromGymnasium
 from uppertail.environments.gymnasium.adapter import _end_later, adapt_apart
 from uppertail.training import rollouts
+from uppertail.training.process import interruptible
 
 SIZES = {"vector": (3,), "image": (10, 10)}
 
@@ -108,26 +109,45 @@ def test_other_observations_in_evaluation_are_known_before_training() -> None:
 
 def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent() -> None:
     seen = FromGymnasium(Reusing).inspected
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
     try:
-        adapt_apart(Reusing, None, seen.interface.reading, seen.example)
-        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == [signal.SIG_IGN, _end_later]
-        signal.raise_signal(signal.SIGTERM)
-        assert 0 < signal.alarm(0) <= 60
+        adapt_apart(os.getpid(), Reusing, None, seen.interface.reading, seen.example)
+        assert [signal.getsignal(number) for number in numbers] == before
+        adapt_apart(0, Reusing, None, seen.interface.reading, seen.example)
+        assert [signal.getsignal(number) for number in numbers] == [signal.SIG_IGN, _end_later, _end_later]
+        for number in numbers[1:]:
+            signal.raise_signal(number)
+            assert 0 < signal.alarm(0) <= 60
     finally:
         signal.alarm(0)
-        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+        for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no SIGHUP")
+def test_a_closed_terminal_ends_a_run_unless_that_is_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with interruptible() as asked:
+            signal.raise_signal(signal.SIGHUP)
+        assert asked.is_set() and asked.exit_code == 129
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        with interruptible() as asked:
+            signal.raise_signal(signal.SIGHUP)
+        assert not asked.is_set()
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="no groups of processes")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_to_all_processes_keeps_what_was_learned(number: int, code: int, tmp_path: Any) -> None:
-    """As a terminal sends Ctrl-C and `timeout` SIGTERM: to the run and to the processes of its environments."""
-    asynchronous = ["--num_envs", "2", "--env.vectorization", "async"] if number == signal.SIGINT else []
+    """As a terminal sends Ctrl-C, and SIGHUP when it is closed: to the run and to the processes of its environments."""
     arguments = [
-        "train", "--env", "Gym", "--env.id", "CartPole-v1", *asynchronous, "--env.returns", "[0, 50]", "--seeds", "1",
+        "train", "--env", "Gym", "--env.id", "CartPole-v1", "--num_envs", "2", "--env.vectorization", "async",
+        "--env.returns", "[0, 50]", "--seeds", "1",
         "--episodes", "1000000", "--width", "8", "--hidden_layers", "1", "--env.num_features", "8", "--out", "run",
         "--replay_size", "100", "--batch_size", "8", "--replay", "Uniform", "--target", "Online", "--quiet",
     ]  # fmt: skip

@@ -25,6 +25,7 @@ from uppertail.environments import (
     FrozenLake,
     Gym,
     Toy,
+    finite,
     measure_returns,
     widest_range,
 )
@@ -292,6 +293,20 @@ def test_return_range_ignores_outcomes_of_probability_zero() -> None:
         time_limit=5,
     )
     assert environment.return_range(0.9) == (0.0, 1.0)
+
+
+def test_the_range_of_returns_takes_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a loop that pays 1, each sweep adds one; 12 outcomes are six sweeps of a table of two."""
+    loop = FiniteMDP(
+        next_state=jnp.zeros((1, 2, 1), jnp.int32),
+        reward=jnp.array([[[1.0], [0.0]]]),
+        terminated=jnp.zeros((1, 2, 1), bool),
+        probability=jnp.ones((1, 2, 1)),
+        time_limit=100,
+    )
+    assert loop.return_range(1.0) == (0.0, 100.0)
+    monkeypatch.setattr(finite, "MOST_OUTCOMES", 12)
+    assert loop.return_range(1.0) == (0.0, 6.0)
 
 
 @pytest.mark.parametrize(("draw", "outcome"), [(0.0, 1), (0.49, 1), (0.5, 2), (np.nextafter(np.float32(1), 0), 2)])

@@ -172,9 +172,13 @@ def test_a_file_that_differs_from_the_run_is_not_written(folder, tmp_path, monke
         (["--to", "policy.pt"], "ends in .npz or .onnx"),
         (["--to", "nowhere/policy.npz"], "no folder nowhere"),
         (["--to", "policy.npz"], "run"),
+        (["--to", "episodes.npz"], "episodes.npz' exists already, and no `uppertail` made it"),
+        (["--to", "other.onnx"], "other.onnx' exists already"),
     ],
 )
 def test_a_request_that_cannot_be_met_is_one_sentence(options, sentence, own_folder, refused):
+    np.savez("episodes.npz", returns=np.zeros(3))
+    Path("other.onnx").write_bytes(b"years of work")
     assert sentence in refused(["export", "no-run", *options])
 
 

@@ -666,6 +666,7 @@ FAULTS = {
     "nan": "gave the reward nan: rewards must be finite numbers",
     "inf": "gave the reward inf: rewards must be finite numbers",
     "-1e39": "gave the reward -inf: rewards must be finite numbers",
+    "2e18": r"gave the reward 2e\+18: scale its rewards by a wrapper",
 }
 
 
@@ -861,6 +862,7 @@ def test_a_reward_that_is_an_array_is_named(num_envs: int, monkeypatch: pytest.M
         ((0, 1.0, False, {}), "its step gives 4 values; Gymnasium's gives observation, reward, terminated, truncated"),
         (0, "its step gives one value; Gymnasium's gives"),
         ((0, None, False, False, {}), "the reward None is no number"),
+        ((0, "1", False, False, {}), "the reward '1' is no number"),
     ],
 )
 def test_a_step_of_another_form_is_named(

@@ -1,5 +1,6 @@
 """What a seed does beyond its own limit, while its chunk goes on, counts for nothing."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 from uppertail import Settings
 from uppertail.learners import Metrics
-from uppertail.training.ledger import Ledger, Progress
+from uppertail.records import Episodes
+from uppertail.training.ledger import History, Ledger, Milestone, Progress
 from uppertail.training.loop import StepRecord
 
 NAN = math.nan
@@ -53,6 +55,22 @@ def test_a_loss_at_the_limit_itself_still_counts():
     ledger = Ledger(Settings(seeds=1, rollout_steps=2, updates_per_rollout=1, replay_size=2, episodes=1, seed=7), 1.0)
     extended(ledger, [[[0, 0], [0, 1], [0, 0]]], [[[0.0], [NAN], [NAN]]])
     assert ledger.diverged == {"seed": 7, "step": 4}
+
+
+def test_episodes_are_added_and_judged_as_if_at_once():
+    """Chunks of several lengths; solved at 0.9: the window of 50 episodes may lie in two chunks."""
+    returns = np.random.default_rng(0).uniform(0.5, 1.2, 300).astype(np.float32)
+    whole = Episodes(returns, np.arange(300), 2 * np.arange(300))
+    goals = (0.8, 0.88, whole.returns[120:170].mean(dtype=float), 2.0)
+    for length in (1, 7, 49, 50, 51, 300):
+        history, found = History(Episodes.none()), [Milestone(1, goal) for goal in goals]
+        for first in range(0, 300, length):
+            history.add(Episodes(*(column[first : first + length] for column in dataclasses.astuple(whole))))
+            for milestone in found:
+                milestone.look([history.episodes])
+        assert [milestone.at[0] for milestone in found] == [whole.reached(goal) for goal in goals]
+        np.testing.assert_array_equal(dataclasses.astuple(history.episodes), dataclasses.astuple(whole))
+    assert whole.reached(goals[2]) is not None and whole.reached(2.0) is None
 
 
 def test_a_seed_at_its_limit_is_not_reported():

@@ -1,6 +1,7 @@
 """Records: what counts as solved, what the files hold, which folders may be written."""
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -132,6 +133,28 @@ def test_summary_has_every_promised_key_and_is_json():
     json.dumps(summary, allow_nan=False)
 
 
+def test_numbers_that_are_not_finite_are_none():
+    summary = record_of([3e38, 3e38, np.inf], greedy_returns=[np.inf], outside_share=np.nan).summary()
+    json.dumps(summary, allow_nan=False)
+    assert (summary["final_return"], summary["final_greedy_return"]) == ([None], [None])
+
+
+def test_processes_that_write_one_file_do_not_share_another(tmp_path, monkeypatch):
+    """Another process begins and ends between two steps of this one."""
+    replace, path = type(tmp_path).replace, tmp_path / "evaluation-greedy.json"
+
+    def another(partial, target):
+        monkeypatch.setattr(type(tmp_path), "replace", replace)
+        monkeypatch.setattr(threading, "get_native_id", lambda: 7)
+        records.write_text(path, "theirs")
+        return replace(partial, target)
+
+    monkeypatch.setattr(type(tmp_path), "replace", another)
+    records.write_text(path, "ours")
+    assert path.read_text() == "ours"
+    assert [*tmp_path.iterdir()] == [path]
+
+
 def test_multiple_of_the_floor_is_the_median_over_seeds():
     seeds = [[0.0] * 11 + [1.0], [0.0] * 5 + [1.0], [0.0] * 17 + [1.0]]
     assert record_of(*seeds).summary()["first_success_over_floor"] == 12 / 6
@@ -170,7 +193,7 @@ LEFT = [
     "config.yaml", ".config.yaml", "config-next.yaml", "episodes.npz", "summary.json", "curve.png", "report.html",
     "networks.safetensors", "distributions.npz", "evaluation-greedy.json", "log.jsonl",
     "wandb-id.txt", "tensorboard/events.out.tfevents.1", "checkpoints/step-000001024.safetensors",
-    "checkpoints/.step-000002048.safetensors",
+    "checkpoints/.step-000002048.safetensors", ".123-summary.json", ".7-evaluation-greedy.json",
 ]  # fmt: skip
 """What a run may leave, a dot before it where its process was killed."""
 

@@ -10,8 +10,10 @@ import pytest
 from PIL import Image, ImageSequence
 
 import uppertail as ut
-from uppertail.cli import main, watch
+from uppertail.cli import main, output_file, watch
+from uppertail.cli.watch import MARK, Animation
 from uppertail.environments.gymnasium import watched
+from uppertail.errors import InputError
 
 pytestmark = pytest.mark.slow
 
@@ -236,6 +238,17 @@ def test_so_does_the_chain():
 def test_a_bad_request_gets_a_sentence(arguments, sentence, cart, tmp_path, refused):
     assert sentence in refused(["watch", str(cart), *arguments])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_gifs_of_ours_are_replaced(tmp_path):
+    animation = Animation(50)
+    animation.add(np.zeros((2, 2, 3), np.uint8), last=True)
+    path = tmp_path / "run.gif"
+    for _ in range(2):
+        animation.write(output_file(str(path), {".gif": MARK}, "a GIF"))
+    path.write_bytes(path.read_bytes().replace(MARK, b"taken on holiday"[: len(MARK)]))
+    with pytest.raises(InputError, match=r"run.gif' exists already, and no `uppertail` made it"):
+        output_file(str(path), {".gif": MARK}, "a GIF")
 
 
 def test_a_gif_that_cannot_be_written_gets_a_sentence(cart, pygame, tmp_path, refused):

@@ -399,3 +399,23 @@ def test_a_threshold_may_be_a_number_of_numpy(declared: Any, mark: float) -> Non
         return env
 
     assert FromGymnasium(make).success_return == mark
+
+
+@pytest.mark.parametrize("shape", [("a", "b"), (0, 3), (2.5, 1), (4, 3)], ids=str)
+def test_rows_are_those_of_a_shape_only_if_they_can_be(shape: Any) -> None:
+    def make() -> Any:
+        env: Any = Told()
+        env.shape = shape
+        return env
+
+    assert FromGymnasium(make).rows == (4 if shape == (4, 3) else 1)
+
+
+@pytest.mark.parametrize("name", ["reward_threshold", "max_steps", "shape", "nrow"])
+def test_an_attribute_that_raises_gets_a_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_it(self: Any) -> None:
+        raise OSError("no disk")
+
+    monkeypatch.setattr(Told, name, property(raise_it), raising=False)
+    with pytest.raises(InputError, match=r"asked for what it declares, raised OSError: no disk\.$"):
+        _ = FromGymnasium(Told).success_return

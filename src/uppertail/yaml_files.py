@@ -1,5 +1,6 @@
-"""Reads YAML files of users as data; what cannot be read is an InputError."""
+"""Reads YAML of users as data; what cannot be read is an InputError."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -7,16 +8,54 @@ import yaml
 
 from uppertail.errors import InputError, message_of
 
+MOST_BYTES, MOST_VALUES = 1_000_000, 200_000  # of a file: a study of 10,000 cells fits
+LONGEST_TEXT = 50_000  # characters of an option that may be YAML
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader, which refuses what would grow without end: aliases of aliases, and aliases of themselves."""
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        counts = dict[yaml.Node, int]()
+
+        def count(node: yaml.Node) -> int:
+            """The values in a node, with those of its aliases each time that they are named."""
+            if node not in counts:
+                counts[node] = MOST_VALUES + 1  # what it is if it holds itself
+                counts[node] = 1 + sum(map(count, _parts(node)))
+            return counts[node]
+
+        if count(node) > MOST_VALUES:
+            raise yaml.YAMLError(f"it holds more than {MOST_VALUES:,} values, aliases included")
+        return super().construct_document(node)
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    """The nodes that are directly in a node."""
+    if isinstance(node, yaml.MappingNode):
+        return [each for pair in node.value for each in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
+
+
+def content_of(value: Any) -> Any:
+    """A value; of a text that is YAML, its content."""
+    if isinstance(value, str) and len(value) <= LONGEST_TEXT:
+        with contextlib.suppress(yaml.YAMLError, RecursionError, ValueError):
+            return yaml.load(value, _Loader)
+    return value
+
 
 def read_yaml(path: Path, what: str) -> Any:
     """Reads a file; a sentence that says why one cannot be used begins with what it is."""
     name = f"{what} {str(path)!r}"
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"{name} has more than {MOST_BYTES:,} bytes: give the path of a smaller YAML file.")
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark else ""
-        raise InputError(f"{name} is not valid YAML{where}: correct it there.") from error
+        where = f" at line {mark.line + 1}" if mark else f" ({message_of(error)})"
+        raise InputError(f"{name} is not valid YAML{where}: correct it.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{name} cannot be read: give the path of a YAML file.") from error
     except RecursionError as error:

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0, 1 where some cells of a study failed, 2 for a request that cannot be met, 130 after Ctrl-C,
-        143 after SIGTERM.
+        143 after SIGTERM, 129 after SIGHUP.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # letters that its encoding lacks are escaped
@@ -120,13 +120,19 @@ def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, tex
     Console().print(table)
 
 
-def output_file(name: str, endings: Sequence[str], what: str) -> Path:
-    """A file that a command is to write, if its name has one of these endings and there is a folder for it."""
-    path = Path(name)
+def output_file(name: str, marks: Mapping[str, bytes], what: str) -> Path:
+    """A file that a command is to write, if its name has a known ending and there is a folder for it.
+
+    An existing file is replaced only if it has the mark of those that the command writes, which are known by ending.
+    """
+    path, endings = Path(name), [*marks]
     if path.suffix.lower() not in endings:
         raise InputError(f"The file {name!r} is {what}: give it a name that ends in {join_names(endings)}.")
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent} for the file {path.name}: make it first.")
+    with contextlib.suppress(OSError):  # writing says why
+        if path.is_file() and marks[path.suffix.lower()] not in path.read_bytes():
+            raise InputError(f"The file {name!r} exists already, and no `uppertail` made it: give another name.")
     return path
 
 

@@ -2,14 +2,31 @@
 
 import argparse
 import dataclasses
+import errno
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from uppertail.cli.options import Option, Values, flag, options_of, parse
-from uppertail.errors import InputError
+from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS, class_named
 from uppertail.training.settings import Settings
+
+PLACES = ("folder", "folders", "study", "compare", "out", "to", "gif")  # options that are names of files or folders
+
+
+def _require_name(option: str, name: str | None) -> None:
+    """Refuses what no file can be called, or what cannot be written in a file of text."""
+    try:
+        if name is not None:
+            name.encode()
+            Path(name).lstat()
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError) or error.errno == errno.ENAMETOOLONG:
+            raise InputError(
+                f"The {option} {printable(name or '')[:200]!r} cannot be the name of a folder or a file: give another "
+                "one, of fewer letters, all of them Unicode."
+            ) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +44,10 @@ class Command:
         """The values of its options; InputError if one is unknown or missing, or its value of another type."""
         settings = {} if self.settings is None else options_of(self.settings)
         values = parse(f"uppertail {self.name}", {**settings, **self.options}, self.parts, arguments)
+        for name in PLACES:
+            places = values.get(name)
+            for place in places if isinstance(places, list | tuple) else [places]:
+                _require_name(name, place)
         if "folder" in values:
             if values.folder is None:
                 raise InputError(f"Which run? `uppertail {self.name} DIR`, with a folder of `uppertail train`.")

@@ -11,7 +11,7 @@ from uppertail.export.operations import KINDS, Policy, Program
 from uppertail.export.program import program_of
 from uppertail.training.results import TrainingResult
 
-ENDINGS = (".npz", ".onnx")
+MARKS = {".npz": b"readme.npy", ".onnx": b"made by"}  # what the files hold, by their endings
 CHECKED = 1000
 MOST_DIFFERENCE = 1e-3  # of mean returns that rounding explains, as a share of the largest one
 
@@ -20,7 +20,7 @@ def main(config: Values) -> int:
     """Runs the command."""
     if config.to is None:
         raise InputError("Which file? Add --to policy.onnx or --to policy.npz.")
-    to = output_file(config.to, ENDINGS, "of no known kind")
+    to = output_file(config.to, MARKS, "of no known kind")
     run = load(config.folder, config.trust)
     seed = run.best_seed if config.seed is None else config.seed
     program = program_of(run.player(seed))

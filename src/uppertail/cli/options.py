@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import inspect
 import json
-import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +16,12 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import docstring_parser
-import yaml
 
+from uppertail.cli.imports import find_here
 from uppertail.errors import InputError, nearest, printable, short_text
 from uppertail.parts import PARTS, PRESETS, class_named, name_of
 from uppertail.schema import MismatchError, convert
-from uppertail.yaml_files import read_options
+from uppertail.yaml_files import content_of, read_options
 
 REQUIRED = inspect.Parameter.empty  # the default of an option that must be given
 
@@ -119,13 +118,13 @@ class Values(dict[str, Any]):
 
 def parse(program: str, options: Mapping[str, Option], parts: Sequence[str], arguments: Sequence[str]) -> Values:
     """Reads the arguments of a command; InputError if an option is unknown or missing, or its value of another type."""
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)  # as `python -m uppertail` does, so that classes in the current folder are found
     typed = dict(_typed(program, options, [*arguments]))
     preset = _preset(typed) if "preset" in options else {}
     file = read_options(Path(typed["config"])) if "config" in options and typed.get("config") else {}
     given = {**{name: value for name, value in preset.items() if "." not in name}, **file, **typed}
     given |= {part: content_of(given[part]) for part in parts if part in given}
+    if parts:
+        find_here(given)
     classes = {part: kind for part in parts if (kind := _class_of(part, given))}
     settings = {f"{part}.{name}": each for part, kind in classes.items() for name, each in options_of(kind).items()}
     for part, kind in classes.items():
@@ -151,14 +150,6 @@ def parse(program: str, options: Mapping[str, Option], parts: Sequence[str], arg
 def _choice(part: str, kind: type, values: Mapping[str, Any]) -> PartChoice:
     split = {name: name.partition(".") for name in values}
     return PartChoice(kind, {setting: values[name] for name, (owner, _, setting) in split.items() if owner == part})
-
-
-def content_of(value: Any) -> Any:
-    """A value; of a text that is YAML, its content."""
-    if isinstance(value, str):
-        with contextlib.suppress(yaml.YAMLError, RecursionError, ValueError):
-            return yaml.safe_load(value)
-    return value
 
 
 def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iterator[tuple[str, Any]]:

@@ -6,10 +6,11 @@ from pathlib import Path
 from uppertail import records
 from uppertail.cli.options import Values
 from uppertail.cli.train import read_request, train
-from uppertail.cli.trained import require_trust
+from uppertail.cli.trust import require_trust
 from uppertail.errors import InputError
 from uppertail.training import process
 from uppertail.training.checkpoints import Saver
+from uppertail.training.results import remedy
 from uppertail.training.train import OnChunk
 
 
@@ -29,7 +30,7 @@ def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: Seq
         if run.finished and (diverged := run.summary["diverged"]):
             raise InputError(
                 f"The run in {folder} ended when the loss of seed {diverged['seed']} became NaN or infinite, by "
-                f"environment step {diverged['step']}: train again with a lower learning_rate or gradient_clip."
+                f"environment step {diverged['step']}: train again {remedy(run.summary)}."
             )
         if run.finished and steps is None and not later.is_file():
             if not quiet:

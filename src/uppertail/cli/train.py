@@ -83,6 +83,24 @@ class Request:
         before = before or self.plan
         return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over, complain)
 
+    def require_same(self, asked: Mapping[str, Any]) -> None:
+        """Refuses the networks of a run in another environment, or of another number of seeds.
+
+        Args:
+            asked: the parts and settings of that run.
+        """
+        env, before = self.built.env, asked["environment"]
+        if before["name"] != type(env).__name__ or records.describe(env).keys() - before.keys():
+            raise InputError(
+                f"{records.CONFIG} asks for {type(env).__name__}, but the run was in {before['name']}, with other "
+                "settings: correct the file, or train again."
+            )
+        if (seeds := asked["settings"].get("seeds")) != self.settings.seeds:  # before memory is taken for them
+            raise InputError(
+                f"{records.CONFIG} asks for {self.settings.seeds} seeds, but the run had {seeds}: correct the file, or "
+                "train again."
+            )
+
     def checkpoints(self, folder: Path) -> Checkpoints:
         """Where the states of a run in this folder are saved, and how often."""
         return Checkpoints(folder, self.built.checkpoint_every, complain)
@@ -96,7 +114,7 @@ class Request:
     def name(self) -> str:
         """The name of its folder without --out."""
         names = (self.built.env.label, *(type(self.built[part]).__name__ for part in ("distribution", "policy")))
-        return re.sub(r"[^\w.-]+", "-", "-".join(names))
+        return re.sub(r"[^\w.-]+", "-", "-".join(names))[:100]
 
     def claim(self) -> Path:
         """Makes the folder of its results."""
@@ -215,8 +233,8 @@ def _write(folder: Path, result: TrainingResult, label: str) -> None:
         for name in (records.CURVE, records.REPORT, records.DISTRIBUTIONS, records.EVALUATION):
             for path in folder.glob(name):  # left by earlier networks
                 path.unlink()
+        save_networks(folder, result)  # first: they took longest to make
         records.write_run(folder, result.record, result.distributions)
-        save_networks(folder, result)
         if (later := folder / records.NEXT_CONFIG).is_file():
             later.replace(folder / records.CONFIG)
         with picture(folder / records.CURVE):

@@ -27,6 +27,7 @@ from uppertail.types import PyTree
 
 MOST_PIXELS = 400_000_000  # of all frames of a GIF, which stay in memory: 1,666 frames of 600 x 400 take 400 MB
 COLORS = 256
+MARK = b"uppertail watch"  # the comment in a GIF
 LAST_FRAME, SHORTEST_FRAME = 1000, 20  # milliseconds: of an episode's last frame; browsers slow down shorter ones
 
 
@@ -36,7 +37,7 @@ def main(config: Values) -> int:
         raise InputError(f"episodes is {config.episodes}: use 1 or more.")
     if config.fps is not None and not 1 <= config.fps <= 1000:
         raise InputError(f"fps is {config.fps}: use 1 to 1000 frames per second.")
-    gif = None if config.gif is None else output_file(config.gif, (".gif",), "to be an animated GIF")
+    gif = None if config.gif is None else output_file(config.gif, {".gif": MARK}, "to be an animated GIF")
     with open_run(config.folder, config.trust, config.policy) as opened:
         row = _row(opened.run, config.seed)
         opened.require_finite(slice(row, row + 1))
@@ -141,7 +142,7 @@ class Animation:
         """Writes the GIF, whole or not at all; it plays in a loop."""
         content = io.BytesIO()
         first, *others = self.frames
-        settings: dict[str, Any] = {"duration": self.durations, "loop": 0, "disposal": 1}
+        settings: dict[str, Any] = {"duration": self.durations, "loop": 0, "disposal": 1, "comment": MARK}
         first.save(content, "GIF", save_all=True, append_images=others, **settings)
         with write_errors(str(path), "give --gif another file"):
             write_bytes(path, content.getvalue())

@@ -1,5 +1,6 @@
 """A finite MDP as a table, which all environments of the paper are."""
 
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from uppertail.environments.base import Environment
 from uppertail.types import PyTree, TimeStep
 
 MOST_SWEEPS = 10_000  # sweeps after which value iteration ends if it has not converged, and no time limit has ended it
+MOST_OUTCOMES = 10**9  # of all its sweeps, which take a few seconds and cannot be interrupted
 NOISE = 2.0  # how many standard deviations of noise the range of the returns has room for, on each side
 
 
@@ -110,7 +112,7 @@ class FiniteMDP(Environment):
             return better, jnp.all(better == value), sweeps + 1
 
         def goes_on(carry: tuple[Float[Array, " states"], Bool[Array, ""], Int[Array, ""]]) -> Bool[Array, ""]:
-            return ~carry[1] & (carry[2] < min(self.time_limit, MOST_SWEEPS) - 1)  # the last step is the one below
+            return ~carry[1] & (carry[2] < self._most_sweeps - 1)  # the last step is the one below
 
         start = (jnp.zeros(self.num_states), jnp.zeros((), bool), jnp.zeros((), jnp.int32))
         value, _, _ = jax.lax.while_loop(goes_on, sweep, start)
@@ -119,6 +121,10 @@ class FiniteMDP(Environment):
             noise = NOISE * jnp.sqrt(self._variance(returns(value, -jnp.inf), discount))
         low, high = jnp.min(returns(value, jnp.inf) - noise), jnp.max(returns(value, -jnp.inf) + noise)
         return jnp.minimum(low, 0.0), jnp.maximum(high, 0.0)
+
+    @property
+    def _most_sweeps(self) -> int:
+        return min(self.time_limit, MOST_SWEEPS, max(1, MOST_OUTCOMES // math.prod(self.next_state.shape[-3:])))
 
     def _variance(
         self, returns: Float[Array, "states actions outcomes"], discount: float
@@ -133,7 +139,7 @@ class FiniteMDP(Environment):
         def sweep(_: Int[Array, ""], later: Float[Array, " states"]) -> Float[Array, " states"]:
             return with_later(later).reshape(self.num_states, -1)[jnp.arange(self.num_states), best]
 
-        later = jax.lax.fori_loop(0, min(self.time_limit, MOST_SWEEPS) - 1, sweep, jnp.zeros(self.num_states))
+        later = jax.lax.fori_loop(0, self._most_sweeps - 1, sweep, jnp.zeros(self.num_states))
         return with_later(later)
 
 

@@ -15,6 +15,7 @@ Answer = TypeVar("Answer")
 
 LARGEST = 1e18  # the largest return whose square a float32 can hold, rounded
 NOT_FINITE = "{} gave the reward {}: rewards must be finite numbers of 32 bits."
+TOO_LARGE = f"{{}} gave the reward {{:g}}: scale its rewards by a wrapper (--env.wrappers), to {LARGEST:g} at most."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

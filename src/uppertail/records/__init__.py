@@ -1,6 +1,15 @@
 """The files of a run: read and written here, without jax."""
 
-from uppertail.records.episodes import FINAL_WINDOW, Episodes, arrays_of, episode_text, median_episode, table_of
+from uppertail.records.episodes import (
+    FINAL_WINDOW,
+    SOLVED_WINDOW,
+    Episodes,
+    arrays_of,
+    episode_text,
+    median_episode,
+    solved_return,
+    table_of,
+)
 from uppertail.records.folder import (
     CHECKPOINT_PATTERN,
     CHECKPOINTS,

@@ -69,7 +69,7 @@ class Episodes:
 
     def solved(self, success_return: float) -> int | None:
         """Number of the first episode at which the mean return of the last 50 is within a tenth of a success."""
-        return self.reached(success_return - (1 - SOLVED_SHARE) * abs(success_return))
+        return self.reached(solved_return(success_return))
 
     def reached(self, mean_return: float) -> int | None:
         """Number of the first episode at which the mean return of the last 50 is at least this."""
@@ -107,6 +107,11 @@ class Episodes:
         """Share of the last 100 episodes that succeed; None before the first one, or if success is not defined."""
         last = self.returns[-FINAL_WINDOW:]
         return float(np.mean(last >= success_return)) if last.size and np.isfinite(success_return) else None
+
+
+def solved_return(success_return: float) -> float:
+    """The mean return from which 50 episodes count as solved."""
+    return success_return - (1 - SOLVED_SHARE) * abs(success_return)
 
 
 def arrays_of(episodes: Sequence[Episodes]) -> dict[str, Float[np.ndarray, "seeds episodes"]]:

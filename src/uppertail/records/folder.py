@@ -8,7 +8,9 @@ import io
 import itertools
 import json
 import os
+import re
 import secrets
+import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,8 +38,10 @@ CONTENTS = (
     *(CONFIG, NEXT_CONFIG, EPISODES, SUMMARY, CURVE, NETWORKS, DISTRIBUTIONS, REPORT, LOG, WANDB_ID),
     *(EVALUATION, f"{CHECKPOINTS}/{CHECKPOINT_PATTERN}", f"{TENSORBOARD}/events.out.tfevents.*"),
 )
-"""What a run may leave in its folder; a killed process may leave each with a dot before its name."""
+"""What a run may leave in its folder; a killed process may leave each with `PARTIAL` before its name."""
+PARTIAL = re.compile(r"^\.(\d+-)?")  # what stands before the name of a file that is being written
 PATIENCE = 0.2  # seconds until a folder counts as in use: a process that has just ended may be removing its lock
+KEY_BYTES = 32
 SEAL = "# made here: "
 """The beginning of the last line of config.yaml; the rest is the HMAC of all lines before, with the user's own key."""
 
@@ -52,8 +56,11 @@ def write_errors(what: str, remedy: str) -> Iterator[None]:
 
 
 def write_bytes(path: Path, content: bytes, durable: bool = False) -> None:
-    """Writes a file, whole or not at all; a durable one, and its name, are on the disk when this returns."""
-    partial = path.with_name(f".{path.name}")
+    """Writes a file, whole or not at all; a durable one, and its name, are on the disk when this returns.
+
+    Two processes can write the same file, unless it is a durable one, whose folder they lock.
+    """
+    partial = path.with_name(f".{path.name}" if durable else f".{threading.get_native_id()}-{path.name}")
     try:
         with partial.open("wb") as file:
             file.write(content)
@@ -197,7 +204,7 @@ def _contents(folder: Path) -> tuple[list[Path], list[Path]]:
     files = [path for path in files if path not in (*places, folder / LOCK)]
 
     def is_of_a_run(path: Path) -> bool:
-        name = path.relative_to(folder).with_name(path.name.removeprefix(".")).as_posix()
+        name = path.relative_to(folder).with_name(PARTIAL.sub("", path.name)).as_posix()
         is_folder = path.is_dir() and not path.is_symlink()
         return not is_folder and any(fnmatch.fnmatchcase(name, pattern) for pattern in CONTENTS)
 
@@ -212,10 +219,10 @@ def write_config(path: Path, options: str) -> None:
     write_text(path, options if seal is None else f"{options}{SEAL}{seal}\n")
 
 
-def made_here(folder: Path) -> bool:
-    """Whether this user made the run in a folder on this machine, and nobody has changed its config.yaml since."""
+def made_here(config: Path) -> bool:
+    """Whether this user made the run with this config.yaml on this machine, and nobody has changed the file since."""
     with contextlib.suppress(OSError, ValueError):
-        options, mark, seal = (folder / CONFIG).read_text(encoding="utf-8").rpartition(SEAL)
+        options, mark, seal = config.read_text(encoding="utf-8").rpartition(SEAL)
         expected = _seal(options)
         return bool(mark) and expected is not None and hmac.compare_digest(expected.encode(), seal.strip().encode())
     return False
@@ -234,11 +241,12 @@ def _key() -> bytes:
     named = Path(os.environ.get("XDG_STATE_HOME", ""))
     folder = (named if named.is_absolute() else Path.home() / ".local" / "state") / "uppertail"
     path = folder / "key"
-    if not path.is_file():
+    if not path.is_file() or path.stat().st_size < KEY_BYTES:  # an emptied file is no secret
+        path.unlink(missing_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / f".key-{os.getpid()}"
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(32))
+            file.write(secrets.token_bytes(KEY_BYTES))
         with contextlib.suppress(FileExistsError):  # another process was faster
             os.link(partial, path)
         partial.unlink()

@@ -121,15 +121,15 @@ class RunRecord:
             "stopped": self.stopped,
             "diverged": self.diverged,
             "failed": self.failed,
-            "targets_outside_support": round(self.outside_share, 6),
+            "targets_outside_support": _finite(round(self.outside_share, 6)),
             "first_success_episode": self.first_success_episode,
             "solved_episode": self.solved_episode,
             "kept": self.kept,
             "longest_fall": [seed.longest_fall(success) for seed in seeds],
             "final_success_rate": [seed.final_success_rate(success) for seed in seeds],
-            "final_return": self.final_returns,
+            "final_return": [*map(_finite, self.final_returns)],
             "success": self._success(),
-            "final_greedy_return": [None if math.isnan(ret) else ret for ret in self.greedy_returns],
+            "final_greedy_return": [*map(_finite, self.greedy_returns)],
             "greedy_solves": self.greedy_solves,
             "hardware": self.hardware,
         }
@@ -145,6 +145,11 @@ class RunRecord:
             "meaning": f"an episode succeeds whose undiscounted return is at least {self.success_return:g}",
             "solved": "the mean return of 50 episodes in a row reaches that but for a tenth of it",
         }
+
+
+def _finite(number: float | None) -> float | None:
+    """A number for JSON; None if it is not finite."""
+    return number if number is not None and math.isfinite(number) else None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from uppertail.errors import InputError
+from uppertail.records.checks import check_distributions, check_summary
 from uppertail.records.episodes import Episodes
 from uppertail.records.folder import CONFIG, CURVE, DISTRIBUTIONS, EPISODES, LOG, NETWORKS, SUMMARY, digest
 from uppertail.records.record import Distributions, read_summary
@@ -24,6 +25,7 @@ PLAN = "plan"  # the entry of config.yaml with what was chosen for the run
 CELLS = "cells"  # the folder of a study's runs, within its own
 
 REMEDY = "train again, or leave its folder out"
+MOST_BYTES = 2**31  # of all arrays of a file, unpacked
 
 
 @contextlib.contextmanager
@@ -38,6 +40,8 @@ def read_errors(path: Path, remedy: str) -> Iterator[None]:
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file; a damaged one raises many kinds of errors."""
     with zipfile.ZipFile(path) as archive, np.load(path, allow_pickle=False) as file:
+        if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
+            raise ValueError("too large when unpacked")
         arrays = dict(file)
         if digest(arrays).encode() != archive.comment:
             raise ValueError("another checksum")
@@ -54,7 +58,9 @@ class RunFolder:
     def summary(self) -> dict[str, Any]:
         path = self.path / SUMMARY
         with read_errors(path, REMEDY):
-            return read_summary(path)
+            summary = read_summary(path)
+            check_summary(summary)
+        return summary
 
     @functools.cached_property
     def episodes(self) -> list[Episodes]:
@@ -73,6 +79,7 @@ class RunFolder:
             return None
         with read_errors(path, "delete it, or train again to record another"):
             found = Distributions.of_arrays(read_arrays(path))
+            check_distributions(found)
         if found.step.shape[1] != len(self.seeds):
             raise InputError(f"The distributions in {self.path} are not of its {len(self.seeds)} seeds: {REMEDY}.")
         return found
@@ -90,7 +97,7 @@ class RunFolder:
         lines = list[dict[str, Any]]()
         with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
             for line in (self.path / LOG).read_text(encoding="utf-8").splitlines():
-                lines.append(dict(json.loads(line)))
+                lines.append(dict(json.loads(line, parse_int=float)))  # which no digits overflow
         return lines
 
     @property

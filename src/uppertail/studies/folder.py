@@ -97,13 +97,13 @@ class StudyFolder:
 
     def begin(self, cell: Cell) -> int:
         """How many processes have begun a locked cell since its last checkpoint: all but this one died at it."""
-        path, saved = self._file(cell.name, "tries"), [file.stat().st_mtime for file in checkpoints(self.cell(cell))]
+        path = self._file(cell.name, "tries")
+        last = max((file.name for file in checkpoints(self.cell(cell))), default="")
         with output_errors(self.path):
-            if path.exists() and max(saved, default=0.0) > path.stat().st_mtime:
-                path.unlink()
-            with path.open("ab") as tries:
-                tries.write(b".")
-                return tries.tell()
+            before = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            tries = [*(each for each in before if each == last), last]  # at the same checkpoint
+            write_text(path, "".join(f"{each}\n" for each in tries))
+            return len(tries)
 
     def end(self, name: str, outcome: Outcome) -> None:
         """Writes down how a cell ended."""

@@ -17,6 +17,7 @@ from uppertail.defaults import Plan
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records import NETWORKS, RunFolder, RunRecord, digest, write_bytes
+from uppertail.schema import convert
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import Run
 from uppertail.types import PyTree
@@ -49,6 +50,26 @@ class Header:
     def plan(self) -> Plan | None:
         """What was chosen for the run; None: it was made before there were plans."""
         return Plan.read(self.asked.get("plan"))
+
+    def check(self) -> None:
+        """Raises one of several errors unless its entries are of the types that a run writes."""
+        json.dumps(dataclasses.asdict(self), allow_nan=False, ensure_ascii=False).encode()
+        measured = self.asked["measured_returns"]
+        parts = {name: part for name, part in self.asked.items() if name != "measured_returns" and part is not None}
+        for value, kind in (
+            (self.step, int),
+            (parts, dict[str, dict[str, Any]]),
+            ([parts[name]["name"] for name in ("environment", "distribution", "policy")], list[str]),
+            ([parts["settings"][name] for name in ("seed", "episodes")], list[int]),
+            (measured, tuple[float, float] | None),
+            (self.environments, str),
+            (self.stopped, str | None),
+            (self.seconds, dict[str, float]),
+            (self.hardware, dict[str, Any]),
+        ):
+            convert(value, kind)
+        if self.seconds.keys() != {"wall", "compile", "training"} or self.step < 0:
+            raise ValueError("no run wrote this")
 
     def require_run(self, asked: dict[str, Any], environments: str) -> None:
         """Refuses the checkpoint of a run with other parts, settings or environments."""
@@ -91,10 +112,12 @@ def read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
             raise ValueError("another checksum")
         fields = json.loads(text)
         if (number := fields.pop("format")) == FORMAT:
-            return Header(**fields), arrays
-    except (OSError, safetensors.SafetensorError, ValueError, TypeError, KeyError) as error:
+            header = Header(**fields)
+            header.check()
+            return header, arrays
+        version = fields["hardware"]["uppertail"]
+    except (Exception, MemoryError) as error:  # a damaged or forged file raises many kinds of errors
         raise UnusableCheckpointError("is damaged") from error
-    version = fields["hardware"]["uppertail"]
     raise UnusableCheckpointError(f"has format {number} (uppertail {version}), and this version reads {FORMAT}")
 
 
@@ -148,7 +171,7 @@ def record_of(folder: RunFolder, header: Header) -> RunRecord:
         greedy_returns=[math.nan if ret is None else ret for ret in summary["final_greedy_return"]],
         **{f"{name}_seconds": seconds for name, seconds in header.seconds.items()},
         **{name: summary[name] for name in ("interrupted", "diverged", "stopped", "failed", "hardware")},
-        outside_share=summary["targets_outside_support"],
+        outside_share=math.nan if (share := summary["targets_outside_support"]) is None else share,
         compilations=summary["compilations"],
     )
 

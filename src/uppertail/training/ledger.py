@@ -9,12 +9,13 @@ from jaxtyping import Bool, Float
 
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
-from uppertail.records import FINAL_WINDOW, Episodes, arrays_of
+from uppertail.records import FINAL_WINDOW, SOLVED_WINDOW, Episodes, arrays_of, solved_return
 from uppertail.training.loop import StepRecord
 from uppertail.training.programs import Programs
 from uppertail.training.settings import Settings
 
 Moments = tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, " seeds"]]
+ROOM = [field.name for field in dataclasses.fields(Episodes)]
 TARGETS = "targets"  # the array of a checkpoint with `Ledger.updates` and `Ledger.outside`
 
 
@@ -100,6 +101,41 @@ class Stop:
     reason: str
 
 
+class History:
+    """The episodes of one seed, in arrays with room for more: to add some takes no longer when there are many."""
+
+    def __init__(self, episodes: Episodes) -> None:
+        self.episodes = episodes
+        self._room = {name: getattr(episodes, name) for name in ROOM}
+
+    def add(self, more: Episodes) -> None:
+        count, after = self.episodes.returns.size, self.episodes.returns.size + more.returns.size
+        for name, room in self._room.items():
+            if after > room.size:
+                room = np.empty(2 * after, room.dtype)  # noqa: PLW2901
+                room[:count] = getattr(self.episodes, name)
+                self._room[name] = room
+            room[count:after] = getattr(more, name)
+        self.episodes = Episodes(**{name: room[:after] for name, room in self._room.items()})
+
+
+class Milestone:
+    """The episode at which the mean return of the last 50 of a seed is first at least this; looks at each once."""
+
+    def __init__(self, seeds: int, mean_return: float) -> None:
+        self.mean_return = mean_return
+        self.at: list[int | None] = [None] * seeds
+        self._seen = [0] * seeds
+
+    def look(self, episodes: list[Episodes]) -> None:
+        for row, each in enumerate(episodes):
+            first = max(0, self._seen[row] - SOLVED_WINDOW + 1)
+            self._seen[row] = each.returns.size
+            later = Episodes(*(getattr(each, name)[first:] for name in ROOM))
+            if self.at[row] is None and (found := later.reached(self.mean_return)) is not None:
+                self.at[row] = first + found
+
+
 class Ledger:
     """The host's account of a run, kept after each compiled chunk, in steps of the environment.
 
@@ -115,7 +151,10 @@ class Ledger:
                 "return to reach."
             )
         self.settings, self.success_return, self.programs = settings, success_return, programs or Programs()
-        self.seen = [Episodes.none() for _ in range(settings.seeds)]
+        self.histories = [History(Episodes.none()) for _ in range(settings.seeds)]
+        self.solved = Milestone(settings.seeds, solved_return(success_return))
+        goal = settings.until_return
+        self.until = self.solved if goal is None else Milestone(settings.seeds, goal)
         self.step, self.repeats = 0, repeats
         self.diverged: dict[str, int] | None = None  # seed and environment step of the first loss that is not finite
         self.stopped: str | None = None
@@ -124,8 +163,9 @@ class Ledger:
 
     @property
     def episodes(self) -> list[Episodes]:
-        """The finished episodes of each seed within its limits; `seen` also has those later in the last chunk."""
-        return [seed.until(self.settings.episodes, self.settings.steps) for seed in self.seen]
+        """The finished episodes of each seed within its limits; `histories` also has those later in the last chunk."""
+        limits = self.settings.episodes, self.settings.steps
+        return [history.episodes.until(*limits) for history in self.histories]
 
     @property
     def outside_share(self) -> float:
@@ -167,12 +207,12 @@ class Ledger:
             self.diverged = {"seed": self.settings.seed + int(row), "step": at}
         for row in np.flatnonzero(running):
             of_seed = ended[row].ravel(), returns[row].ravel(), lengths[row].ravel()
-            self.seen[row] = self.seen[row].extended(*of_seed, self.step + self.repeats, self.repeats)
+            self.histories[row].add(Episodes.none().extended(*of_seed, self.step + self.repeats, self.repeats))
         self.step += self.repeats * ended[0].size
+        for milestone in {self.solved, self.until}:
+            milestone.look(self.episodes)
         if self.settings.until is not None:
-            goal, success = self.settings.until_return, self.success_return
-            reached = (each.solved(success) if goal is None else each.reached(goal) for each in self.episodes)
-            done = np.array([episode is not None for episode in reached])
+            done = np.array([episode is not None for episode in self.until.at])
             if done.any() and (done | self.finished).all():
                 self.stopped = f"until {self.settings.until}"
         outside = np.asarray(metrics.outside)[counted]
@@ -182,11 +222,15 @@ class Ledger:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The episodes and targets, in the form of a checkpoint."""
-        return {**arrays_of(self.seen), TARGETS: np.array([self.updates, self.outside])}
+        return {
+            **arrays_of([history.episodes for history in self.histories]),
+            TARGETS: np.array([self.updates, self.outside]),
+        }
 
     def restore(self, arrays: dict[str, np.ndarray], step: int, stopped: str | None, seconds: dict[str, float]) -> None:
         self.updates, self.outside = arrays[TARGETS].tolist()
-        self.seen, self.step, self.stopped = Episodes.of_arrays(arrays), step, stopped
+        self.histories = [*map(History, Episodes.of_arrays(arrays))]
+        self.step, self.stopped = step, stopped
         self.programs.add(seconds)
 
     def _counted(self, ended: Bool[np.ndarray, "seeds iterations steps"]) -> Bool[np.ndarray, "seeds iterations"]:
@@ -209,7 +253,7 @@ class Ledger:
         begun = [seed for seed in episodes if seed.returns.size]
         return Progress(
             episodes=counts,
-            solved=sum(seed.solved(self.success_return) is not None for seed in episodes),
+            solved=sum(episode is not None for episode in self.solved.at),
             success_rate=float(np.mean(rates)) if math.isfinite(self.success_return) else math.nan,
             fraction=min(1.0, max(min(counts) / self.settings.episodes, by_steps)),
             env_steps=steps,

@@ -24,8 +24,8 @@ SMALLER = (
 )
 """The remedy if the state of all seeds does not fit into memory."""
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Ctrl-C, and the signal that schedulers, containers and `timeout` send before they kill."""
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
+"""Ctrl-C, what schedulers, containers and `timeout` send before they kill, and the end of a terminal or connection."""
 
 
 def hardware() -> dict[str, Any]:
@@ -76,7 +76,7 @@ class StopRequest(threading.Event):
 
     @property
     def exit_code(self) -> int:
-        """The exit code by a shell's convention: 130 after Ctrl-C, 143 after SIGTERM."""
+        """The exit code by a shell's convention: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
         return 128 + self.signal_number
 
 
@@ -85,9 +85,10 @@ _active: list[StopRequest] = []
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[StopRequest]:
-    """Yields an event that Ctrl-C and SIGTERM set, instead of KeyboardInterrupt and the end of the process.
+    """Yields an event that Ctrl-C, SIGTERM and SIGHUP set, instead of KeyboardInterrupt and the end of the process.
 
-    All that are nested share one; a thread gets one that is never set. A program's own handler of SIGTERM stays.
+    All that are nested share one; a thread gets one that is never set. A program's own handlers of SIGTERM and SIGHUP
+    stay, as does `nohup`, which ignores SIGHUP.
     """
     in_thread = threading.current_thread() is not threading.main_thread()
     asked = _active[0] if _active and not in_thread else StopRequest()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -10,6 +11,7 @@ from jaxtyping import Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.environments import Environment, Interface
+from uppertail.environments.packages import LARGEST
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.records import Distributions, RunRecord, episode_text, median_episode, table_of
@@ -156,7 +158,7 @@ class TrainingResult:
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM ended `ut.train`; `result` holds what was learned until then.
+    """Ctrl-C, SIGTERM or SIGHUP ended `ut.train`; `result` holds what was learned until then.
 
     Examples:
         >>> import os, signal
@@ -188,6 +190,13 @@ class TrainingFailedError(InputError):
         self.result = result
 
 
+def remedy(asked: Mapping[str, Any]) -> str:
+    """What helps a run whose numbers are no longer finite, given its parts: only some learners descend gradients."""
+    if asked.get("network") is None:
+        return "with smaller rewards, scaled by a wrapper (--env.wrappers)"
+    return "with a lower learning_rate or gradient_clip"
+
+
 class TrainingDivergedError(TrainingFailedError):
     """The loss of a seed is no longer a finite number.
 
@@ -201,9 +210,11 @@ class TrainingDivergedError(TrainingFailedError):
     """
 
     def __init__(self, seed: int, step: int, result: TrainingResult) -> None:
+        returns = [abs(each.returns).max(initial=0.0) for each in result.record.episodes]
+        large = f", and an episode returned up to {max(returns):g} in size" if max(returns) > LARGEST else ""
         super().__init__(
-            f"The loss of seed {seed} became NaN or infinite by environment step {step}, so training stopped: "
-            "try a lower learning_rate or gradient_clip.",
+            f"The loss of seed {seed} became NaN or infinite by environment step {step}{large}, so training stopped: "
+            f"train again {remedy(result.record.asked)}.",
             result,
         )
         self.seed, self.step = seed, step

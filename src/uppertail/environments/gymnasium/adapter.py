@@ -16,7 +16,7 @@ from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.spaces import Reading, require_discrete
 
-LAST_SECONDS = 60  # for which an environment's process outlives SIGTERM, so that its parent can save what was learned
+LAST_SECONDS = 60  # for which an environment's process outlives a signal, so that its parent can save what was learned
 
 
 class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -37,8 +37,10 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"its step gives {count}; Gymnasium's gives observation, reward, terminated, truncated, info"
             )
         after, reward, terminated, truncated, info = returned
-        if reward is None or np.ndim(reward):
-            raise ValueError(f"the reward {reward} is {'no' if reward is None else 'an array, not a'} number")
+        if reward is None or isinstance(reward, str | bytes):
+            raise ValueError(f"the reward {reward!r} is no number")
+        if np.ndim(reward):
+            raise ValueError(f"the reward {reward} is an array, not a number")
         return after, reward, bool(terminated), bool(truncated), info
 
 
@@ -103,14 +105,18 @@ class Adapter(Checked):
         return self.array(after), reward, terminated, truncated, info
 
 
-def adapt_apart(make: Callable[[], Any], *arguments: Any) -> Adapter:
+def adapt_apart(parent: int, make: Callable[[], Any], *arguments: Any) -> Adapter:
     """Makes and adapts an environment in a process of its own.
 
-    The process leaves Ctrl-C to its parent. After SIGTERM, which may be sent to all processes at once, it lives on for
-    as long as the parent may need to save what was learned.
+    The process leaves Ctrl-C to its parent. After SIGTERM or SIGHUP, which may be sent to all processes at once, it
+    lives on for as long as the parent may need to save what was learned. In the process `parent`, where Gymnasium
+    makes one more to look at, signals stay as they are.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _end_later)
+    if os.getpid() != parent:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, _end_later)
+        if os.name == "posix" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+            signal.signal(signal.SIGHUP, _end_later)
     return Adapter(make(), *arguments)
 
 

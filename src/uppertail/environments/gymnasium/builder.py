@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import functools
 import math
+import os
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -202,7 +203,7 @@ class GymnasiumBuilder(PackageBuilder):
         adapted = time_limit if seen.time_limit is None else None, seen.interface.reading, seen.example, self.repeats
         if self.vectorization == "async" and num_envs > 1:
             close_quietly(env)
-            apart = [functools.partial(adapt_apart, self.maker(), *adapted)] * num_envs
+            apart = [functools.partial(adapt_apart, os.getpid(), self.maker(), *adapted)] * num_envs
             vector = AsyncVectorEnv(apart, context="spawn", autoreset_mode=AutoresetMode.DISABLED)
         else:
             made = [env, *(self.make() for _ in range(num_envs - 1))]

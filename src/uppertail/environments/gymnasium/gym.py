@@ -37,8 +37,7 @@ class Gym(GymnasiumBuilder):
 
     Args:
         id: the environment's id, for example CartPole-v1.
-        kwargs: arguments of its constructor, for example '{map_name: 8x8, is_slippery: false}'; a value of the form
-            '{class_path: NAME, init_args: {...}}' becomes an object of that class.
+        kwargs: arguments of its constructor, for example '{map_name: 8x8, is_slippery: false}'.
         max_episode_steps: steps after which an episode is truncated; null: as registered.
 
     Examples:

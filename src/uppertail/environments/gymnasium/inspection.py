@@ -41,7 +41,7 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         hashed: how its observations are read if they become hashes; None: they are read by their space.
         states: whether several integers become one state, if they have few values together.
     """
-    alone, bare = not isinstance(env, VectorEnv), env.unwrapped
+    alone = not isinstance(env, VectorEnv)
     names = ("observation_space", "action_space") if alone else ("single_observation_space", "single_action_space")
     space, actions = call(lambda: [getattr(env, name) for name in names], lambda: f"{label}, asked for its spaces,")
     require_discrete(actions)
@@ -50,17 +50,17 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         left_out = call(lambda: _constant_texts(env), lambda: f"{label}, in a random episode before training,")
     reading = hashed or read_space(np, space, left_out, states=states)
     table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
-    shape = getattr(bare, "shape", None)  # of its states, as CliffWalking has it; FrozenLake has `nrow`
+    limits_itself, threshold, rows = call(lambda: _declared(env), lambda: f"{label}, asked for what it declares,")
     return Inspected(
         Interface(reading, int(actions.n), int(actions.start)),
         reading.array(space.sample()),
         time_limit(env),
-        alone and isinstance(getattr(bare, "max_steps", None), int),
-        _threshold(env),
+        alone and limits_itself,
+        threshold,
         table,
         table_error,
         alone,
-        int(shape[0]) if isinstance(shape, tuple) and len(shape) == 2 else getattr(bare, "nrow", 1),
+        rows,
         tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
     )
 
@@ -83,6 +83,15 @@ def _constant_texts(env: Any) -> frozenset[Path]:
             over = terminated or truncated
     same = frozenset(path for path, texts in seen.items() if len(texts) == 1)
     return same if parts.keys() - same else frozenset()
+
+
+def _declared(env: Made) -> tuple[bool, float | None, int]:
+    """Whether it limits its episodes itself, its threshold, and the rows of its states' picture."""
+    bare = env.unwrapped
+    shape = getattr(bare, "shape", None)  # of its states, as CliffWalking has it; FrozenLake has `nrow`
+    rows = shape[0] if isinstance(shape, tuple) and len(shape) == 2 else getattr(bare, "nrow", 1)
+    is_count = isinstance(rows, int | np.integer) and rows > 0
+    return isinstance(getattr(bare, "max_steps", None), int), _threshold(env), int(rows) if is_count else 1
 
 
 def _threshold(env: Made) -> float | None:

@@ -9,7 +9,14 @@ from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Float, Int
 
 from uppertail.environments.gymnasium.adapter import close_quietly
-from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, call, require_finite
+from uppertail.environments.packages import (
+    LARGEST,
+    NOT_FINITE,
+    TOO_LARGE,
+    EnvironmentFailedError,
+    call,
+    require_finite,
+)
 from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError
 
@@ -30,8 +37,9 @@ class HostStep(NamedTuple):
 def step_host(host: "HostEnvironments", actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
     """One step of all environments, as `call` makes it; its rewards and observations must be finite, too."""
     now = call(lambda: host.step(actions), where)
-    if not np.isfinite(now.reward).all():
-        raise EnvironmentFailedError(NOT_FINITE.format(where(), now.reward[~np.isfinite(now.reward)][0]))
+    if not (usable := np.abs(now.reward) <= LARGEST).all():
+        reward = now.reward[~usable][0]
+        raise EnvironmentFailedError((TOO_LARGE if np.isfinite(reward) else NOT_FINITE).format(where(), reward))
     require_finite(now.next_observation, where)
     if now.observation is not now.next_observation:
         require_finite(now.observation, where)
