@@ -23,6 +23,7 @@ from uppertail.environments.packages import PackageBuilder, described
 from uppertail.environments.spaces import Interface, Reading
 from uppertail.errors import InputError
 
+SHOWN = 4  # numbers that a note names
 MOST_STACKED = 1_000  # more observations would leave no memory for anything else
 
 
@@ -139,6 +140,15 @@ class GymnasiumBuilder(PackageBuilder):
             f"at most {TRIED_STEPS} steps. Use --env.encoding hashed to keep it."
             for name in self.inspected.left_out
         )
+        if origins := self.interface.reading.origins:
+            shown = ", ".join(f"{number:.17g} from number {place}" for place, number in origins[:SHOWN])
+            more = ", ..." * (len(origins) > SHOWN)
+            lines.append(f"32 bits would lose digits, so these are subtracted from observations first: {shown}{more}.")
+        if self.inspected.merges:
+            lines.append(
+                f"Different observations of {self.label} became the same in 32 bits: let it show smaller numbers, such "
+                "as differences from a start."
+            )
         return " ".join(lines) or None
 
     @property
