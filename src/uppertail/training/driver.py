@@ -44,6 +44,11 @@ class Driver(abc.ABC):
     iterations: int  # of a chunk, after `use`
     template: RunState  # shapes and types of the state of all seeds, after `use`
 
+    @property
+    def remark(self) -> str | None:
+        """A sentence for the user, at the end, about the environments; None by default."""
+        return None
+
     @abc.abstractmethod
     def use(self, loop: Loop, refit: Refit | None) -> None:
         """Takes what to do with the steps; comes before all below.
