@@ -136,8 +136,7 @@ class NeighborLearner(Averages):
         swept, idle = jnp.where(due, total, memory.swept), jnp.where(is_stuck, 0, idle)
         hoods = hoods._replace(targets=targets)
         memory = NeighborMemory(hoods, memory.resolution, change, total, swept, idle, clocks)
-        report = change[None]
-        return LearnerState(network, memory), Metrics(report, sweeps[None].astype(jnp.float32), 0.0 * report)
+        return LearnerState(network, memory), Metrics.of_sweeps(change, sweeps)
 
     def entered(
         self,

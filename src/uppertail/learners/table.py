@@ -110,8 +110,8 @@ class TableLearner(Regression):
         before = Sweep(network.values, network.plans, memory.noise, memory.change, jnp.zeros((), jnp.int32))
         swept = self.solve(key, before, memory, pairs, due)
         network = dataclasses.replace(network, values=swept.values, plans=swept.plans, counts=counts)
-        memory, report = memory._replace(noise=swept.noise, change=swept.change), swept.change[None]
-        return LearnerState(network, memory), Metrics(report, swept.number[None].astype(jnp.float32), 0.0 * report)
+        memory = memory._replace(noise=swept.noise, change=swept.change)
+        return LearnerState(network, memory), Metrics.of_sweeps(swept.change, swept.number)
 
     def solve(
         self, key: PRNGKeyArray, before: Sweep, memory: TableMemory, fresh: Int[Array, " fresh"], due: Bool[Array, ""]

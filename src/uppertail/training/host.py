@@ -220,7 +220,7 @@ class HostDriver(Driver):
         counts = self.loop.rollout_steps, self.loop.learner.updates
         steps, updates = (jnp.zeros((len(self.seeds), 0, count)) for count in counts)
         no = steps.astype(bool)
-        return StepRecord(no, steps, steps.astype(jnp.int32), no), Metrics(updates, updates, updates)
+        return StepRecord(no, steps, steps.astype(jnp.int32), no), Metrics(updates, updates, updates, updates)
 
 
 def _rows(tree: PyTree, rows: int | slice) -> PyTree:

@@ -30,8 +30,10 @@ class Progress:
         fraction: how much of its limit the slowest seed has used, from 0 to 1.
         env_steps: environment steps of all seeds together.
         steps_per_second: environment steps per second of all seeds together.
-        loss: mean loss of the chunk's updates, over the iterations that seeds began before their limit.
-        gradient_norm: mean norm of the gradients, over the same updates.
+        loss: mean loss of the chunk's updates, over the iterations that seeds began before their limit; of averages,
+            how far the last sweep moved them, over the tolerance.
+        gradient_norm: mean norm of the gradients, over the same updates; NaN for averages.
+        sweeps: mean number of sweeps over all data, over the same updates; NaN for gradient descent.
         outside: share of the updates' targets whose mean lies outside of the support.
         exploratory: share of the chunk's actions that were not greedy.
         mean_return: mean undiscounted return of the last 100 episodes of each seed.
@@ -61,6 +63,7 @@ class Progress:
     steps_per_second: float
     loss: float
     gradient_norm: float
+    sweeps: float
     outside: float
     exploratory: float
     mean_return: float
@@ -216,6 +219,7 @@ class Ledger:
             steps_per_second=steps / max(self.programs.training, 1e-9),
             loss=_mean(metrics.loss, counted),
             gradient_norm=_mean(metrics.gradient_norm, counted),
+            sweeps=_mean(metrics.sweeps, counted),
             outside=_mean(metrics.outside, counted),
             exploratory=_mean(exploratory, counted),
             mean_return=_over_seeds([seed.returns[-FINAL_WINDOW:] for seed in begun]),
