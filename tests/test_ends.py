@@ -21,8 +21,10 @@ def episodes(observations: list[np.ndarray], terminated: bool = True) -> Ends:
     for seen in observations:
         count = len(seen) - 1
         last, none = np.arange(count) == count - 1, np.zeros(count, np.int32)
-        fresh = Transition(seen[:-1], none, np.zeros(count, np.float32), last & terminated, seen[1:], none)
-        ends.add(fresh, StepRecord(last, np.zeros(count, np.float32), np.arange(1, count + 1), last))
+        zeros: Any = np.zeros(count, np.float32)
+        columns: tuple[Any, ...] = seen[:-1], none, zeros, last & terminated, seen[1:], none
+        records: tuple[Any, ...] = last, zeros, np.arange(1, count + 1), last
+        ends.add(Transition(*columns), StepRecord(*records))
     return ends
 
 

@@ -119,8 +119,9 @@ def test_a_place_has_the_mean_of_its_outcomes_whichever_came_first() -> None:
     ends = [(good, 0, 1.0, True, good), (bad, 0, 0.0, True, bad)]
     for first, other in ((bad, good), (good, bad)):
         rows = [(start, 0, 0.0, False, each) for each in (first, other, *[good] * 18)] + ends
-        data = (jnp.asarray(np.array(each)) for each in zip(*rows, strict=True))
-        after, _ = learn(KEY, state, Transition(*data, jnp.zeros(22, jnp.int32)), jnp.asarray(0))
+        seen, action, reward, ended, led_to = (jnp.asarray(np.array(each)) for each in zip(*rows, strict=True))
+        batch = Transition(seen, action, reward, ended, led_to, jnp.zeros(22, jnp.int32))
+        after, _ = learn(KEY, state, batch, jnp.asarray(0))
         assert after.network.outputs(jnp.asarray(start))[0, 0] == pytest.approx(0.95, abs=1e-3)
 
 

@@ -137,7 +137,7 @@ def read_space(
     shape = getattr(space, "shape", None)
     if images and is_a(space, "Box") and (image := _image(space)):
         kind = np.uint8 if np.dtype(space.dtype) in (bool, np.uint8) else np.float32
-        return Reading(lambda seen: xp.array(seen, kind).reshape(shape), image, tuple(space.shape))
+        return Reading(lambda seen: _flat(xp.array(seen, kind), space).reshape(shape), image, tuple(space.shape))
     first_seen = (lambda path: None) if seen is None else functools.partial(at, seen)
     parts = [_part(xp, path, part, first_seen(path)) for path, part in leaves(space) if path not in left_out]
     count = math.prod(size for part in parts for size in part.sizes)
@@ -187,9 +187,15 @@ def holds_more(space: Any) -> bool:
     return any(kind.kind in "iuf" and kind.itemsize >= (8 if kind.kind == "f" else 4) for kind in boxes)
 
 
-def _centered(seen: Any, origin: np.ndarray) -> Float[np.ndarray, " numbers"]:
+def _flat(numbers: Any, space: Any) -> Any:
+    """The numbers of a Box in one axis; ValueError if they are more or fewer than it has."""
+    if numbers.size != math.prod(space.shape):
+        raise ValueError(f"the observation has the shape {numbers.shape}, but its space says {tuple(space.shape)}")
+    return numbers.reshape(numbers.size)
+
+
+def _centered(numbers: np.ndarray, origin: np.ndarray) -> Float[np.ndarray, " numbers"]:
     """Numbers less those of an observation, in 64 bits and then in 32."""
-    numbers = np.asarray(seen).reshape(origin.size)
     if origin.dtype.kind == "i":
         return (numbers.astype(np.int64) - origin).astype(np.float32)
     step = np.where(origin == 0, 0.0, ROUNDED * np.spacing(np.abs(origin)))
@@ -223,8 +229,10 @@ def _part(xp: Any, path: Path, space: Any, seen: Any = None) -> Part:
         origin = None if seen is None or not holds_more(space) else _origin(seen)
         if origin is not None:
             low, high = low - origin, high - origin
-            return Part(path, lambda seen: _centered(seen, origin), low, high, True, origin=origin)
-        return Part(path, lambda seen: xp.array(seen, np.float32).reshape(low.size), low, high, not is_binary)
+            return Part(
+                path, lambda seen: _centered(_flat(np.asarray(seen), space), origin), low, high, True, origin=origin
+            )
+        return Part(path, lambda seen: _flat(xp.array(seen, np.float32), space), low, high, not is_binary)
     if xp is np and is_text(space):
         return Part(path, one_hot_text, np.zeros(TEXT_PLACES), np.ones(TEXT_PLACES))
     text, hashed = ("Text, ", ", or set encoding to hashed") if xp is np else ("", "")

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.distributions import spread
-from uppertail.encodings import require_state
+from uppertail.encodings import States, require_state
 from uppertail.environments import Interface
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.networks import Network
@@ -135,6 +135,8 @@ class Player:
         shape = self.interface.reading.shape
         if shape is not None and np.shape(observation) != shape:
             raise ValueError(f"its shape is {np.shape(observation)}")
+        if isinstance(self.interface.reading.space, States) and np.asarray(observation).dtype.kind == "f":
+            raise ValueError("a state is a whole number")
         array = self.interface.reading.array(observation)
         require_state(self.agent.encoding, array)
         return array

@@ -39,6 +39,8 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
         after, reward, terminated, truncated, info = returned
         if reward is None or np.ndim(reward):
             raise ValueError(f"the reward {reward} is {'no' if reward is None else 'an array, not a'} number")
+        if isinstance(reward, str | bytes):
+            raise ValueError(f"the reward {reward!r} is a text, not a number")
         return after, reward, bool(terminated), bool(truncated), info
 
 
