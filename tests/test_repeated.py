@@ -121,6 +121,14 @@ def steps_of(observation: np.ndarray) -> Steps:
     return Steps(here, none.astype(int), none, none.astype(bool), none.astype(bool), after)
 
 
+def test_an_episode_that_met_its_time_limit_is_no_longer_than_that() -> None:
+    lengths = np.array([10, 167])
+    assert ut.Gym("CartPole-v1", action_repeat=3).steps_of(lengths).tolist() == [30, 500]
+    bare = ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1").unwrapped, action_repeat=3)
+    assert bare.steps_of(lengths).tolist() == [30, 501]
+    assert ut.RichChain(length=5, action_repeat=2).steps_of(lengths).tolist() == [20, 334]
+
+
 def test_an_action_is_taken_until_numbers_have_changed_enough() -> None:
     """A saw tooth of n steps has a standard deviation of n / sqrt(12) steps, so 0.26 n steps are 0.9 of it."""
     for length, expected in ((4, 1), (8, 2), (12, 3), (20, 5), (1_000, 8)):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -107,10 +108,16 @@ class Ledger:
     """The host's account of a run, kept after each compiled chunk, in steps of the environment.
 
     A step of a rollout is an action, which is taken for `repeats` steps; an episode can end before the last of them.
+    `steps_of` makes steps of the lengths of episodes in actions.
     """
 
     def __init__(
-        self, settings: Settings, success_return: float, programs: Programs | None = None, repeats: int = 1
+        self,
+        settings: Settings,
+        success_return: float,
+        programs: Programs | None = None,
+        repeats: int = 1,
+        steps_of: Callable[[np.ndarray], np.ndarray] = lambda lengths: lengths,
     ) -> None:
         if settings.until == "solved" and not math.isfinite(success_return):
             raise InputError(
@@ -119,7 +126,7 @@ class Ledger:
             )
         self.settings, self.success_return, self.programs = settings, success_return, programs or Programs()
         self.seen = [Episodes.none() for _ in range(settings.seeds)]
-        self.step, self.repeats = 0, repeats
+        self.step, self.repeats, self.steps_of = 0, repeats, steps_of
         self.diverged: dict[str, int] | None = None  # seed and environment step of the first loss that is not finite
         self.stopped: str | None = None
         self.failed: str | None = None
@@ -169,7 +176,7 @@ class Ledger:
             at = self.step + int(iteration + 1) * self.repeats * self.settings.steps_per_rollout
             self.diverged = {"seed": self.settings.seed + int(row), "step": at}
         for row in np.flatnonzero(running):
-            of_seed = ended[row].ravel(), returns[row].ravel(), lengths[row].ravel()
+            of_seed = ended[row].ravel(), returns[row].ravel(), self.steps_of(lengths[row].ravel().astype(np.int64))
             self.seen[row] = self.seen[row].extended(*of_seed, self.step + self.repeats, self.repeats)
         self.step += self.repeats * ended[0].size
         if self.settings.until is not None:

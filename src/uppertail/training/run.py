@@ -109,7 +109,7 @@ class Run:
         encoding = driver.observations.encoding(builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding, choice is not None and choice.nearest)
         self._encoding = self._asked_method.chosen_learner.encoding(encoding)
-        self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats)
+        self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats, builder.steps_of)
         measured = before.get("measured_returns")
         discount = settings.discount**builder.repeats
         self._fit(ReturnRange(*measured, known=False) if measured else returns_of(builder, driver, discount))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Int, PRNGKeyArray
 
 from uppertail.encodings import HashedStates, ObservationSpace, Preferences, hash_of, hashes_of
 from uppertail.environments.base import EVALUATION
@@ -184,6 +184,10 @@ class GymnasiumBuilder(PackageBuilder):
         """Actions after which an episode is truncated; None: not known."""
         limit = self.inspected.time_limit
         return None if limit is None else math.ceil(limit / self.repeats)
+
+    def steps_of(self, lengths: Int[np.ndarray, "*episodes"]) -> Int[np.ndarray, "*episodes"]:
+        """No more than the time limit, which may cut the last action short."""
+        return np.minimum(super().steps_of(lengths), self.inspected.time_limit or np.iinfo(np.int64).max)
 
     @property
     def may_go_on(self) -> bool:
