@@ -94,7 +94,7 @@ class FeatureLearner(Regression):
         unsolved = Solution(weights, memory.change, memory.noise, low, high, jnp.zeros((), jnp.int32))
         due = jnp.any(fresh.terminated) | many | is_new
         solution = self.solve(solve_key, unsolved, transitions, encoding.used(network.encoder), due)
-        network = dataclasses.replace(network, weights=solution.weights, gram=transitions.gram)
+        network = dataclasses.replace(network, start=start, weights=solution.weights, gram=transitions.gram)
         solved = jnp.where(solution.sweeps > 0, total, memory.solved)
         memory = FeatureMemory(transitions, *solution[1:5], total, solved)
         return LearnerState(network, memory), Metrics.of_sweeps(solution.change, solution.sweeps)

@@ -110,7 +110,8 @@ class NeighborLearner(Averages):
                 f"A rollout has {count} transitions, and transitions is {self.transitions}: use "
                 f"--learner.transitions {2 * count} or more, or fewer --rollout_steps."
             )
-        network = state.network.observe(fresh.observation).observe(fresh.next_observation)
+        network = dataclasses.replace(state.network, start=self.start)  # another one after the first reward
+        network = network.observe(fresh.observation).observe(fresh.next_observation)
         rescaled = jnp.any(state.network.encoder.scale != network.encoder.scale)
         network, memory = self.with_room(network, state.memory, count, rescaled)
         clocks = memory.clocks.after(fresh)
