@@ -135,9 +135,10 @@ class Player:
         shape = self.interface.reading.shape
         if shape is not None and np.shape(observation) != shape:
             raise ValueError(f"its shape is {np.shape(observation)}")
-        if isinstance(self.interface.reading.space, States) and np.asarray(observation).dtype.kind == "f":
-            raise ValueError("a state is a whole number")
         array = self.interface.reading.array(observation)
+        is_state = isinstance(self.interface.reading.space, States) and np.ndim(array) == 0
+        if is_state and np.asarray(observation).dtype.kind == "f":
+            raise ValueError("a state is a whole number")
         require_state(self.agent.encoding, array)
         return array
 
