@@ -648,10 +648,15 @@ SCALED: list[Callable[..., Any]] = [type(family) for family in BUILT_IN if isins
 
 @pytest.mark.parametrize("build", SCALED)
 def test_fit_sets_an_open_scale_to_the_range_of_the_returns(build: Callable[..., Any]) -> None:
-    assert build().fit(ReturnRange(-100.0, 300.0)) == build(scale=400.0)
-    assert build().fit(ReturnRange(0.0, 1e-3)) == build(scale=1e-3)
-    assert build().fit(ReturnRange(0.0, 0.0)) == build(scale=1.0)
-    assert build(scale=3.0).fit(ReturnRange(-100.0, 300.0)) == build(scale=3.0)
+    for low, high, scale in ((-100.0, 300.0, 400.0), (0.0, 1e-3, 1e-3), (0.0, 0.0, 1.0)):
+        assert build().fit(ReturnRange(low, high)).scale == scale
+    assert build(scale=3.0).fit(ReturnRange(-100.0, 300.0)).scale == 3.0
+
+
+@pytest.mark.parametrize("build", [Gaussian, Quantile])
+def test_fit_sets_an_open_center_to_the_middle_of_the_returns(build: Callable[..., Any]) -> None:
+    assert build().fit(ReturnRange(-100.0, 300.0)) == build(scale=400.0, center=100.0)
+    assert build(scale=3.0, center=7.0).fit(ReturnRange(-100.0, 300.0)) == build(scale=3.0, center=7.0)
 
 
 @over([family for family in UNBOUNDED if isinstance(family, Scaled)])

@@ -983,6 +983,10 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: Gym("FrozenLake-v1", kwargs={"map": "4x4"}).compiles,
         ["FrozenLake-v1 refuses its kwargs {'map': '4x4'} (", "give those of its constructor."],
     ),
+    "a text for a switch": (
+        lambda: Gym("FrozenLake-v1", kwargs={"is_slippery": "flase"}).compiles,
+        ["kwargs says is_slippery: 'flase', a text, but FrozenLake-v1 takes true or false there."],
+    ),
     "its value": (
         lambda: Gym("FrozenLake-v1", kwargs={"map_name": "5x5"}).compiles,
         ["FrozenLake-v1 cannot be made (KeyError: '5x5')."],

@@ -1,5 +1,6 @@
 """Least squares against plain Python and float64 NumPy."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -23,7 +24,7 @@ from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.regression import MOST
 from uppertail.learners.table import NOISE_COUNT
 from uppertail.learners.transitions import factors_of
-from uppertail.types import POLICY_CHOICE, Transition
+from uppertail.types import POLICY_CHOICE, ReturnRange, Transition
 
 STATES, ACTIONS, DISCOUNT, BONUS = 4, 2, 0.6, 1.0
 MEAN_PRIOR, SPREAD_PRIOR = 0.2, 0.05
@@ -243,6 +244,56 @@ def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribu
             np.testing.assert_allclose(weights[action, :, output], theta, atol=1e-3)
         left = spread * phi @ np.linalg.solve(gram + spread * np.eye(12), phi) / (phi @ phi)
         np.testing.assert_allclose(network.evidence(jnp.asarray(sample))[action], left, rtol=1e-3)
+
+
+@pytest.mark.parametrize("family", [ut.Gaussian(), ut.Quantile(quantiles=4)])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-87.0, 0.0), (40.0, 50.0)])
+def test_the_start_of_vectors_lies_in_the_middle_of_the_returns_and_its_bound_above_all(
+    family: ReturnDistribution[Any], low: float, high: float
+) -> None:
+    fitted = family.fit(ReturnRange(low, high))
+    vector = Vector((0.0,) * 3, (1.0,) * 3)
+    learner: Any = ut.LeastSquares().build(agent_of(fitted, RandomFeatures(vector, 12, 0.5)), None)
+    start = learner.distribution(learner.start)
+    assert fitted.mean(start) == pytest.approx((low + high) / 2, rel=1e-5)
+    assert fitted.mean(start) + 2 * fitted.std(start) > high
+    table: Any = ut.LeastSquares().build(agent_of(fitted, OneHot(3)), None)
+    assert fitted.mean(table.distribution(table.start)) == pytest.approx(0.0, abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("builder", [ut.LeastSquares(transitions=512), ut.NearestNeighbors(transitions=1024)])
+def test_what_was_never_seen_gets_the_unit_of_the_first_reward(builder: Any) -> None:
+    """A distribution that is fitted anew has another start, which a run that has begun takes over."""
+    encoding = builder.encoding(RandomFeatures(Vector((0.0,) * 3, (1.0,) * 3), 12, 0.5))
+    guessed, fitted = (
+        builder.build(agent_of(ut.Gaussian().fit(ReturnRange(0.0, high)), encoding), None) for high in (0.0, 300.0)
+    )
+    points = np.random.default_rng(2).uniform(size=(8, 3)).astype(np.float32)
+    data = transitions(8)._replace(observation=jnp.asarray(points), next_observation=jnp.asarray(points))
+    state = guessed.init(jax.random.key(0), data.observation[:1], ACTIONS)
+    state, _ = jax.jit(fitted.learn)(jax.random.key(1), state, data, jnp.asarray(0))
+    np.testing.assert_allclose(state.network.start, fitted.start)
+    np.testing.assert_allclose(fitted.start[0], 150.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("builder", [ut.LeastSquares(transitions=512), ut.NearestNeighbors(transitions=1024)])
+def test_a_constant_in_all_rewards_changes_no_vectors_spread_or_order(builder: Any) -> None:
+    """All means rise by the constant's return, 5 / (1 - discount), also where nothing was seen; spreads stay."""
+    random, data = np.random.default_rng(2), transitions(120)
+    points = random.uniform(size=(2, 120, 3)).astype(np.float32)
+    data = data._replace(
+        observation=jnp.asarray(points[0]), next_observation=jnp.asarray(points[1]), terminated=jnp.zeros(120, bool)
+    )
+    outputs, asked, rise = [], jnp.asarray(random.uniform(-1, 3, size=(40, 3)), jnp.float32), 5 / (1 - DISCOUNT)
+    for constant, low, high in ((0.0, 0.0, 2.0), (5.0, rise, 2.0 + rise)):
+        encoding = builder.encoding(RandomFeatures(Vector((0.0,) * 3, (1.0,) * 3), 12, 0.5))
+        learner = builder.build(agent_of(ut.Gaussian().fit(ReturnRange(low, high)), encoding), None)
+        learner = dataclasses.replace(learner, sweeps=1_000, tolerance=1e-6)
+        state = learned(learner, data._replace(reward=data.reward + constant))
+        outputs.append(np.asarray(jax.vmap(state.network.outputs)(asked)))
+    np.testing.assert_allclose(outputs[1] - outputs[0], np.broadcast_to([rise, 0.0], outputs[0].shape), atol=1e-3)
 
 
 @pytest.mark.parametrize("power", [1.0, 2.0])

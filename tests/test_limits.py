@@ -19,7 +19,7 @@ def extended(ledger: Ledger, ended: list[list[list[int]]], values: list[list[lis
     """Adds a chunk to a ledger: [seeds, iterations, steps or updates]."""
     ends, numbers = np.array(ended, bool), np.array(values, np.float32)
     records = StepRecord(ends, np.ones(ends.shape, np.float32), np.ones(ends.shape, np.int32), numbers > 0)  # pyright: ignore
-    metrics = Metrics(numbers, 2 * numbers, numbers)  # pyright: ignore
+    metrics = Metrics(numbers, 2 * numbers, numbers, 3 * numbers)  # pyright: ignore
     start = np.arange(len(ends), dtype=float)
     return ledger.extend(records, metrics, (start, 2 * start))
 
@@ -46,6 +46,7 @@ def test_updates_count_up_to_the_iteration_in_which_a_seed_reaches_its_limit(lim
     assert ledger.over
     assert progress.loss == pytest.approx(np.mean(counted))
     assert progress.gradient_norm == pytest.approx(2 * np.mean(counted))
+    assert progress.sweeps == pytest.approx(3 * np.mean(counted))
     assert progress.outside == pytest.approx(np.mean(counted)) == ledger.outside_share
     assert ledger.updates == 2 * len(counted)
     assert progress.exploratory == 1.0

@@ -22,8 +22,8 @@ from uppertail.loggers import JSONL, TensorBoard, WandB, metrics
 
 PROGRESS = ut.Progress(
     episodes=[3, 6], solved=1, success_rate=0.25, fraction=0.5, env_steps=40, steps_per_second=1000.0, loss=-1.5,
-    gradient_norm=2.5, outside=0.125, exploratory=0.375, mean_return=0.75, mean_length=8.0, start_mean=0.625,
-    start_std=0.0625, compilations=4, step=20, chunk_steps=10,
+    gradient_norm=2.5, sweeps=3.0, outside=0.125, exploratory=0.375, mean_return=0.75, mean_length=8.0,
+    start_mean=0.625, start_std=0.0625, compilations=4, step=20, chunk_steps=10,
 )  # fmt: skip
 NUMBERS = {
     "return/mean": 0.75,
@@ -33,6 +33,7 @@ NUMBERS = {
     "success/solved_seeds": 1,
     "learning/loss": -1.5,
     "learning/gradient_norm": 2.5,
+    "learning/sweeps": 3.0,
     "learning/targets_outside_support": 0.125,
     "exploration/share": 0.375,
     "start/mean": 0.625,

@@ -1,5 +1,6 @@
 """Averages over nearest neighbors: against plain NumPy, exact dynamic programming, and runs."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def neighbors_by_hand(state: Any, point: np.ndarray, action: int, count: int) ->
     rows = state.memory.hoods.rows
     size = int(state.network.places.size)
     square = np.mean(((np.asarray(rows.observation)[:size] - point) / np.asarray(state.network.encoder.scale)) ** 2, 1)
-    own = np.flatnonzero(np.asarray(rows.action)[:size] == action)
+    own = np.flatnonzero(np.asarray(state.network.places.action)[:size] == action)
     order = own[np.argsort(square[own], kind="stable")][:count]
     return order.tolist(), square[order].tolist()
 
@@ -107,6 +108,21 @@ def test_a_repeated_transition_joins_the_first_and_rewards_are_averaged() -> Non
     assert int(state.network.places.size) == 5, "one that terminated is another"
     assert state.memory.hoods.rows.weight[:5].tolist() == [4, 1, 1, 1, 1]
     assert state.memory.hoods.rows.reward[0] == pytest.approx((0.0 + 1.0 + 2.0 + 6.0) / 4)
+
+
+def test_a_place_has_the_mean_of_its_outcomes_whichever_came_first() -> None:
+    """It led to an end with a reward 19 times, and once to an end without one."""
+    start, good, bad = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], np.float32)
+    learner = learner_of(transitions=1024)
+    learner = dataclasses.replace(learner, agent=dataclasses.replace(learner.agent, discount=1.0))
+    state, learn = learner.init(KEY, jnp.asarray(start)[None], 3), jax.jit(learner.learn)
+    ends = [(good, 0, 1.0, True, good), (bad, 0, 0.0, True, bad)]
+    for first, other in ((bad, good), (good, bad)):
+        rows = [(start, 0, 0.0, False, each) for each in (first, other, *[good] * 18)] + ends
+        seen, action, reward, ended, led_to = (jnp.asarray(np.array(each)) for each in zip(*rows, strict=True))
+        batch = Transition(seen, action, reward, ended, led_to, jnp.zeros(22, jnp.int32))
+        after, _ = learn(KEY, state, batch, jnp.asarray(0))
+        assert after.network.outputs(jnp.asarray(start))[0, 0] == pytest.approx(0.95, abs=1e-3)
 
 
 def test_a_memory_full_of_chance_ends_keeps_what_it_has() -> None:

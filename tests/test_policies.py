@@ -13,14 +13,18 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
+from uppertail.agent import Agent
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
 from uppertail.distributions.gaussian import GaussianReturn
 from uppertail.distributions.point_mass import PointMassReturn
+from uppertail.encodings import OneHot
 from uppertail.errors import InputError
+from uppertail.networks import Network
 from uppertail.parts import PARTS
 from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
 from uppertail.policies.base import highest
 from uppertail.policies.episodic import PLACES, EpisodicUCB, visit_place
+from uppertail.training.loop import Actor
 
 DECISIONS = 20_000
 
@@ -316,3 +320,38 @@ def test_errors_name_the_argument_the_value_and_the_remedy(build: Callable[[], A
         build()
     for word in words:
         assert word in str(error.value)
+
+
+class Shown(Network):
+    """Shows these means in every state."""
+
+    means: Any
+
+    def outputs(self, observation: Any) -> Any:
+        return self.means[:, None] / 10.0
+
+
+class Always(ExplorationPolicy):
+    """One action."""
+
+    def __init__(self, action: int) -> None:
+        self.action = action
+
+    def scores(self, key: Any, decision: Any) -> Any:
+        return (jnp.arange(3) == self.action).astype(jnp.float32)
+
+
+def test_nearly_equal_means_are_no_exploration() -> None:
+    """Means of 0, 9.995 and 9.99, in a range of 10: only the first action is worse."""
+    agent, network = Agent(PointMass(scale=10.0), UCB(), OneHot(1), 0.5), Shown(means=jnp.array([0.0, 9.995, 9.99]))
+    for action, explores in enumerate((True, False, False)):
+        choice = Actor(agent, Always(action)).first(jax.random.key(0), network, jnp.asarray(0))
+        assert (int(choice.action), bool(choice.exploratory)) == (action, explores)
+
+
+def test_an_evaluation_takes_the_first_of_the_best_actions_as_act_does() -> None:
+    agent, network = Agent(PointMass(scale=10.0), UCB(), OneHot(1), 0.5), Shown(means=jnp.array([0.0, 3.0, 3.0]))
+    here, begins, keys = jnp.asarray(0), jnp.asarray(True), jax.random.split(jax.random.key(0), 64)
+    played = jax.vmap(lambda key: Actor(agent, Greedy()).play(key, network, here, (), begins))(keys)
+    assert (played.action == 1).all()
+    assert int(jnp.argmax(agent.returns(network, here).mean)) == 1

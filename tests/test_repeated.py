@@ -115,6 +115,14 @@ def test_steps_of_gymnasium_are_those_of_a_loop_by_hand(repeats: int, num_envs: 
     np.testing.assert_array_equal(again.restore(host.saved())[0], here)
 
 
+def test_an_episode_that_met_its_time_limit_is_no_longer_than_that() -> None:
+    lengths = np.array([10, 167])
+    assert ut.Gym("CartPole-v1", action_repeat=3).steps_of(lengths).tolist() == [30, 500]
+    bare = ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1").unwrapped, action_repeat=3)
+    assert bare.steps_of(lengths).tolist() == [30, 501]
+    assert ut.RichChain(length=5, action_repeat=2).steps_of(lengths).tolist() == [20, 334]
+
+
 @pytest.mark.parametrize("builder", [Tracks(action_repeat=3), ut.Gym("CartPole-v1", action_repeat=3)])
 def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
     """Its discount is one for each of them, too."""

@@ -381,7 +381,7 @@ def test_what_a_run_cannot_end_by_is_refused(until):
 
 def test_the_criterion_is_the_mean_of_fifty_episodes_in_a_row():
     nothing: Any = np.zeros((2, 60, 1), np.float32)
-    metrics, ret, ended = Metrics(nothing, nothing, nothing), nothing - 200.0, nothing == 0
+    metrics, ret, ended = Metrics(nothing, nothing, nothing, nothing), nothing - 200.0, nothing == 0
     ret[:, 5:] = -110.0
     records = StepRecord(ended, ret, ended.astype(np.int32), ~ended)
     start = np.zeros(2), np.zeros(2)

@@ -102,6 +102,8 @@ def test_observations_and_actions_have_the_environments_own_numbers():
     assert run.distribution(5).greedy == 1
     with pytest.raises(InputError, match="not of this environment"):
         run.act(0)
+    with pytest.raises(InputError, match="a state is a whole number"):
+        run.act(5.0)
 
 
 class Signs(gymnasium.Env):

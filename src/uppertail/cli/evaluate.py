@@ -41,7 +41,7 @@ def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
     opened.require_finite(slice(None))
     run, header = opened.run, opened.file.header
     played = run.driver.play(opened.networks, opened.policy, episodes)
-    steps = run.builder.repeats * played.lengths
+    steps = run.builder.steps_of(played.lengths)
     returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, steps))
     success = run.builder.success_return if math.isfinite(run.builder.success_return) else None
     rates = None if success is None else (played.returns >= success).mean(axis=1)

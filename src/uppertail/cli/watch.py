@@ -109,7 +109,7 @@ def watch(
             ret, length = ret + reward, length + 1
             ended = ended or run.builder.repeats * length >= EVALUATION_STEPS
             show(environment.frame(), ended)
-        yield ret, length * run.builder.repeats
+        yield ret, int(run.builder.steps_of(np.array(length)))
 
 
 class Animation:

@@ -91,6 +91,11 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         """Returns per unit of output; 1 where outputs are in units of return."""
         return 1.0
 
+    @property
+    def start_mean(self) -> Float[Array, ""] | float | None:
+        """Where averages of vectors start: in the middle of the returns; None, the default: where the family does."""
+        return None
+
     def fit(self, returns: ReturnRange) -> Self:
         """This family with its open settings filled in; InputError if it cannot represent these returns."""
         return self
@@ -144,6 +149,21 @@ class Scaled(ReturnDistribution[Params]):
     def fit(self, returns: ReturnRange) -> Self:
         family: Any = self  # a dataclass, as every family is
         return dataclasses.replace(family, scale=range_of(returns)) if self.scale is None else self
+
+
+class Centered(Scaled[Params]):
+    """A family with a setting `center`, too; None: the middle of the environment's returns, which `fit` fills in."""
+
+    center: float | None
+
+    @property
+    def start_mean(self) -> Float[Array, ""] | float | None:
+        return self.center
+
+    def fit(self, returns: ReturnRange) -> Self:
+        family: Any = super().fit(returns)
+        middle = (returns.low + returns.high) / 2
+        return dataclasses.replace(family, center=middle) if self.center is None else family
 
 
 def range_of(returns: ReturnRange) -> float:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.base import Scaled
+from uppertail.distributions.base import Centered
 from uppertail.errors import InputError
 from uppertail.schema import traced
 
@@ -84,7 +84,7 @@ GAUSSIAN_DISTANCES: dict[GaussianDistance, Callable[[GaussianReturn, GaussianRet
 
 
 @dataclasses.dataclass(frozen=True)
-class Gaussian(Scaled[GaussianReturn]):
+class Gaussian(Centered[GaussianReturn]):
     """Gaussian return distribution N(mean, std).
 
     Args:
@@ -97,6 +97,7 @@ class Gaussian(Scaled[GaussianReturn]):
             with the error, so a solved run stays solved), cross_entropy (the paper's), kl, bhattacharyya or hellinger
             (squared); beta is for cross_entropy and kl only.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
+        center: for averages of vectors: the mean of what was never seen; null: the middle of that range.
 
     Examples:
         >>> family = ut.Gaussian(scale=1.0)
@@ -112,6 +113,7 @@ class Gaussian(Scaled[GaussianReturn]):
     beta: float = traced(0.5)
     distance: GaussianDistance = "wasserstein"
     scale: float | None = traced(None)
+    center: float | None = traced(None)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.base import Scaled
+from uppertail.distributions.base import Centered
 from uppertail.errors import InputError
 from uppertail.schema import traced
 
@@ -23,7 +23,7 @@ class QuantileReturn(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Quantile(Scaled[QuantileReturn]):
+class Quantile(Centered[QuantileReturn]):
     """The quantiles of the return at the levels (i - 1/2) / N, each with probability 1 / N (Dabney et al. 2018).
 
     The loss is the squared Wasserstein distance of order 2. Its minimum over several targets is the mean of their
@@ -33,6 +33,7 @@ class Quantile(Scaled[QuantileReturn]):
         quantiles: their number N, at least 2.
         start_std: the quantiles begin as those of N(0, start_std), in units of the scale; 0 or more.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
+        center: for averages of vectors: the mean of what was never seen; null: the middle of that range.
 
     Examples:
         >>> family = ut.Quantile(quantiles=2, scale=1.0)
@@ -45,6 +46,7 @@ class Quantile(Scaled[QuantileReturn]):
     quantiles: int = 32
     start_std: float = traced(1.3)
     scale: float | None = traced(None)
+    center: float | None = traced(None)
 
     def __post_init__(self) -> None:
         super().__post_init__()

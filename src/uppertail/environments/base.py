@@ -110,6 +110,10 @@ class EnvironmentBuilder(abc.ABC):
         """The undiscounted return from which an episode counts as a success; infinite: success is not defined."""
         return math.inf
 
+    def steps_of(self, lengths: Int[np.ndarray, "*episodes"]) -> Int[np.ndarray, "*episodes"]:
+        """Steps of whole episodes, whose lengths are in actions; the last action of each counts in full, by default."""
+        return self.repeats * lengths
+
     @property
     def floor_episodes(self) -> float | None:
         """The episode in which an agent of perfect memory first succeeds, on average; None: not known."""

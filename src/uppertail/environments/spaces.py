@@ -3,6 +3,7 @@
 Spaces are told apart by the names of their classes, since packages that follow gymnax's form copied its spaces.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from uppertail.errors import InputError
 
 UNBOUNDED = 1e10  # a declared bound of this size or more counts as none
 IMAGE_SIDE = 10  # an array of numbers with two or three axes is an image if it has as many rows and columns
+LARGE = {"f": 1024.0, "i": 2.0**23, "u": 2.0**23}  # 32 bits hold fractions to 6e-5 there, and integers up to 2^24
+ROUNDED = 256.0  # differences from a large number are rounded to so many of its spacings: sums in another order differ
 MOST_STATES = 4096  # observations of several integers are one state if they have at most this many values
 
 SIZES: dict[str, Callable[[Any], Any]] = {
@@ -31,13 +34,14 @@ class Reading(NamedTuple):
     """How observations are read: as one array, which is a copy, and the space of that array.
 
     `shape` is that of an observation before it is read; None: it is a dict, a tuple or a text, or it is hashed. `first`
-    is the number of the first state of a Discrete.
+    is the number of the first state of a Discrete. `origins` are what is subtracted from numbers of a vector, by place.
     """
 
     array: Callable[[Any], Any]
     space: ObservationSpace
     shape: tuple[int, ...] | None = None
     first: int = 0
+    origins: tuple[tuple[int, float], ...] = ()
 
 
 class Interface(NamedTuple):
@@ -67,6 +71,7 @@ class Part(NamedTuple):
     is_continuous: bool = False
     integers: Callable[[Any], Any] | None = None
     sizes: tuple[int, ...] = ()
+    origin: np.ndarray | None = None  # what is subtracted from its numbers; None: nothing
 
 
 def is_a(space: Any, *kinds: str) -> bool:
@@ -113,6 +118,7 @@ def read_space(
     left_out: frozenset[Path] = frozenset(),
     images: bool = True,
     states: bool = False,
+    seen: Any = None,
 ) -> Reading:
     """How the observations of a space are read.
 
@@ -122,6 +128,8 @@ def read_space(
         left_out: paths of texts that never change.
         images: whether a bounded Box of at least 10 x 10 is an image; else it is flat.
         states: whether several integers are one state, if they have few values together; else they are one-hot.
+        seen: an observation, whose large numbers of 64 bits are subtracted from others before these lose digits; None:
+            nothing is.
 
     Raises:
         InputError: they are of no kind that a network can take.
@@ -129,8 +137,9 @@ def read_space(
     shape = getattr(space, "shape", None)
     if images and is_a(space, "Box") and (image := _image(space)):
         kind = np.uint8 if np.dtype(space.dtype) in (bool, np.uint8) else np.float32
-        return Reading(lambda seen: xp.array(seen, kind).reshape(shape), image, tuple(space.shape))
-    parts = [_part(xp, path, part) for path, part in leaves(space) if path not in left_out]
+        return Reading(lambda seen: _flat(xp.array(seen, kind), space).reshape(shape), image, tuple(space.shape))
+    first_seen = (lambda path: None) if seen is None else functools.partial(at, seen)
+    parts = [_part(xp, path, part, first_seen(path)) for path, part in leaves(space) if path not in left_out]
     count = math.prod(size for part in parts for size in part.sizes)
     discrete = is_a(space, "Discrete")
     if parts and all(part.integers for part in parts) and (discrete or (states and count <= MOST_STATES)):
@@ -140,6 +149,7 @@ def read_space(
         lambda seen: xp.concatenate([part.numbers(at(seen, part.path)) for part in parts]),
         _numbers(space, parts),
         shape,
+        origins=_origins(parts),
     )
 
 
@@ -171,14 +181,58 @@ def _state(xp: Any, parts: list[Part], seen: Any) -> Any:
     return xp.array(state, np.int32)
 
 
-def _part(xp: Any, path: Path, space: Any) -> Part:
+def holds_more(space: Any) -> bool:
+    """Whether an observation may hold numbers that have more digits than 32 bits."""
+    boxes = [np.dtype(part.dtype) for _, part in leaves(space) if is_a(part, "Box")]
+    return any(kind.kind in "iuf" and kind.itemsize >= (8 if kind.kind == "f" else 4) for kind in boxes)
+
+
+def _flat(numbers: Any, space: Any) -> Any:
+    """The numbers of a Box in one axis; ValueError if they are more or fewer than it has."""
+    if numbers.size != math.prod(space.shape):
+        raise ValueError(f"the observation has the shape {numbers.shape}, but its space says {tuple(space.shape)}")
+    return numbers.reshape(numbers.size)
+
+
+def _centered(numbers: np.ndarray, origin: np.ndarray) -> Float[np.ndarray, " numbers"]:
+    """Numbers less those of an observation, in 64 bits and then in 32."""
+    if origin.dtype.kind == "i":
+        return (numbers.astype(np.int64) - origin).astype(np.float32)
+    step = np.where(origin == 0, 0.0, ROUNDED * np.spacing(np.abs(origin)))
+    less = numbers - origin
+    return np.where(step > 0, np.round(less / np.where(step > 0, step, 1.0)) * step, less).astype(np.float32)
+
+
+def _origin(seen: Any) -> np.ndarray | None:
+    """The large numbers of a part of an observation, and 0 for the others; None if there are none."""
+    numbers = np.ravel(np.asarray(seen))
+    if numbers.dtype.kind not in LARGE or not np.isfinite(numbers).all():
+        return None
+    large = np.abs(numbers.astype(np.float64)) >= LARGE[numbers.dtype.kind]
+    if not large.any():
+        return None
+    return np.where(large, numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64), 0)
+
+
+def _origins(parts: list[Part]) -> tuple[tuple[int, float], ...]:
+    each = [np.zeros(part.low.size) if part.origin is None else part.origin.astype(np.float64) for part in parts]
+    return tuple((index, number) for index, number in enumerate(np.concatenate(each).tolist()) if number)
+
+
+def _part(xp: Any, path: Path, space: Any, seen: Any = None) -> Part:
     """How one part of an observation becomes numbers of 32 bits, in a copy: many environments reuse their arrays."""
     if is_a(space, *SIZES):
         return _integers(xp, path, space)
     if is_a(space, "Box"):
         low, high = _bounds(space).reshape(2, -1)
         is_binary = not np.issubdtype(np.dtype(space.dtype), np.floating) and (low >= 0).all() and (high <= 1).all()
-        return Part(path, lambda seen: xp.array(seen, np.float32).reshape(low.size), low, high, not is_binary)
+        origin = None if seen is None or not holds_more(space) else _origin(seen)
+        if origin is not None:
+            low, high = low - origin, high - origin
+            return Part(
+                path, lambda seen: _centered(_flat(np.asarray(seen), space), origin), low, high, True, origin=origin
+            )
+        return Part(path, lambda seen: _flat(xp.array(seen, np.float32), space), low, high, not is_binary)
     if xp is np and is_text(space):
         return Part(path, one_hot_text, np.zeros(TEXT_PLACES), np.ones(TEXT_PLACES))
     text, hashed = ("Text, ", ", or set encoding to hashed") if xp is np else ("", "")

@@ -4,6 +4,7 @@ import abc
 import dataclasses
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
@@ -27,9 +28,16 @@ class LearnerState(NamedTuple):
 class Metrics(NamedTuple):
     """What each update of a rollout reports."""
 
-    loss: Float[Array, " updates"]  # how far the predictions were from the targets
-    gradient_norm: Float[Array, " updates"]  # of the gradient; by least squares, how many sweeps there were
+    loss: Float[Array, " updates"]  # of averages, how far the last sweep moved them, over the tolerance
+    gradient_norm: Float[Array, " updates"]  # NaN where there is no gradient
     outside: Float[Array, " updates"]  # share of the targets whose mean the family cannot represent
+    sweeps: Float[Array, " updates"]  # over all data; NaN where there are none
+
+    @classmethod
+    def of_sweeps(cls, change: Float[Array, ""], sweeps: Int[Array, ""]) -> "Metrics":
+        """The report of a learner that averages, once for each rollout."""
+        loss = change[None]
+        return cls(loss, jnp.full_like(loss, jnp.nan), jnp.zeros_like(loss), sweeps[None].astype(jnp.float32))
 
 
 class Learner(abc.ABC):

@@ -102,9 +102,8 @@ class FeatureLearner(Regression):
         solution = self.solve(solve_key, unsolved, transitions, encoding.used(network.encoder), due)
         network = dataclasses.replace(network, weights=solution.weights, gram=transitions.gram)
         solved = jnp.where(solution.sweeps > 0, total, memory.solved)
-        report, sweeps = solution.change[None], solution.sweeps[None].astype(jnp.float32)
         memory = FeatureMemory(transitions, *solution[1:5], total, solved)
-        return LearnerState(network, memory), Metrics(report, sweeps, 0.0 * report)
+        return LearnerState(network, memory), Metrics.of_sweeps(solution.change, solution.sweeps)
 
     def with_room(self, key: PRNGKeyArray, transitions: Transitions, count: int) -> Transitions:
         """The transitions, thinned out if there is no room for as many more; InputError if even then there is none."""

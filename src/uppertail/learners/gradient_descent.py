@@ -151,7 +151,9 @@ class GradientLearner(Learner):
         network: Any = optax.apply_updates(state.network, steps)
         buffer = parts.replay.update(buffer, batch.indices, losses[self.fresh_count :])
         memory = GradientMemory(optimizer, parts.target.after_update(target, network), buffer)
-        metrics = Metrics(loss, optax.tree.norm(gradient), jnp.mean(beyond, dtype=jnp.float32))
+        metrics = Metrics(
+            loss, optax.tree.norm(gradient), jnp.mean(beyond, dtype=jnp.float32), jnp.full_like(loss, jnp.nan)
+        )
         return LearnerState(network, memory), metrics
 
     def minibatch(self, key: PRNGKeyArray, fresh: Transition, buffer: PyTree, replayable: Array) -> Sample:

@@ -29,8 +29,8 @@ class NearestNeighbors(LearnerBuilder):
         reach: the distance at which 63% of the wide start are left, at first. It shrinks by a fifth, to no less than an
             eighth, after 100 transitions in a row that were all known.
         resolution: a transition nearer than this to the nearest earlier one of the same action, if both or neither
-            terminated, joins it: their rewards are averaged, and where the first one led counts. It grows when there is
-            no room for more transitions.
+            terminated, joins it: their rewards are averaged. One that leads more than four times as far away is another
+            outcome of that place, which has the mean of up to four. It grows when there is no room for more.
         start_width: what the initial spread of the family is multiplied by, above 0, where a spread stands beside a
             mean; 0.22 makes a Gaussian start with the standard deviation of a uniform distribution over the range of
             returns.

@@ -12,6 +12,10 @@ BLOCK = 1024
 NEAR = 1e-5
 """Added to squared distances, so that one exact repetition does not decide alone."""
 
+OUTCOMES, OTHER = 4, 4.0
+"""Rows of one place and action at most, one for each outcome; and how far apart outcomes are, in units of the distance
+within which transitions join. From nearby places deterministic environments lead to nearby ones."""
+
 
 class Neighbors(NamedTuple):
     """The nearest transitions of each action, the nearest first."""
@@ -41,7 +45,7 @@ class Places(NamedTuple):
 
     Args:
         place: observations on the common scale, over the root of their length: distances are root mean squares.
-        action: the action of each.
+        action: the action of each; -1 for another outcome of an earlier row, which is nobody's neighbor.
         size: how many there are; rows from here on are none.
     """
 
@@ -89,22 +93,32 @@ class Row(NamedTuple):
 
 
 class Neighborhoods(NamedTuple):
-    """All transitions, and the nearest ones to where each leads."""
+    """All transitions, the nearest ones to where each leads, and what follows from each."""
 
     rows: Row
     next_place: Float[Array, "rows entries"]  # on the common scale
     near: Neighbors  # of `next_place`
+    outcomes: Int[Array, "rows outcomes"]  # each row, and the rows of its other outcomes; -1: none
+    targets: Float[Array, "rows outputs"]  # coordinates of the target of each
 
     @classmethod
-    def none(cls, most: int, entries: int, actions: int, neighbors: int) -> "Neighborhoods":
+    def none(cls, most: int, entries: int, actions: int, neighbors: int, outputs: int) -> "Neighborhoods":
         """No transition, and room for this many."""
         numbers, nothing, never = jnp.zeros((most, entries)), jnp.zeros(most), jnp.zeros(most, bool)
         rows = Row(numbers, jnp.full(most, -1), nothing, never, numbers, nothing)
         none = Neighbors.none(actions, neighbors)
-        return cls(rows, numbers, jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (most, *leaf.shape)), none))
+        near = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (most, *leaf.shape)), none)
+        outcomes = jnp.full((most, OUTCOMES), -1).at[:, 0].set(jnp.arange(most))
+        return cls(rows, numbers, near, outcomes, jnp.zeros((most, outputs)))
 
     def block(self, number: Int[Array, ""]) -> "Neighborhoods":
         return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, number * BLOCK, BLOCK), self)
+
+    def means(self, outcomes: Int[Array, "block outcomes"]) -> Float[Array, "block outputs"]:
+        """The mean target of rows with these outcomes, by how often each was seen; the target itself if it is one."""
+        seen = jnp.where(outcomes >= 0, self.rows.weight[outcomes], 0.0)
+        mean = jnp.einsum("bc,bco->bo", seen, self.targets[outcomes]) / jnp.maximum(jnp.sum(seen, axis=1), 1.0)[:, None]
+        return jnp.where(outcomes[:, 1:2] < 0, self.targets[outcomes[:, 0]], mean)
 
     def with_neighbor(
         self, row: Int[Array, ""], place: Float[Array, " entries"], action: Int[Array, ""], blocks: Int[Array, ""]

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.errors import InputError
 from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.clocks import Clocks
-from uppertail.learners.neighborhoods import BLOCK, Neighborhoods, Neighbors, Places, Row
+from uppertail.learners.neighborhoods import BLOCK, OTHER, Neighborhoods, Neighbors, Places, Row
 from uppertail.learners.regression import AveragedReturns, Averages, roots
 from uppertail.schema import TRACED
 from uppertail.types import Transition
@@ -34,7 +34,7 @@ class NeighborReturns(AveragedReturns):
     """Return distributions by the nearest transitions of each action."""
 
     places: Places
-    values: Float[Array, "rows outputs"]  # coordinates of each transition's target
+    values: Float[Array, "rows outputs"]  # coordinates of the mean target of each row's outcomes
     reach: Float[Array, ""]
     num_actions: int = eqx.field(static=True)
     neighbors: int = eqx.field(static=True)
@@ -94,7 +94,7 @@ class NeighborLearner(Averages):
             neighbors=self.neighbors,
             **self.begun(key),
         )
-        hoods = Neighborhoods.none(rows, entries, num_actions, self.neighbors)
+        hoods = Neighborhoods.none(rows, entries, num_actions, self.neighbors, self.start.shape[0])
         is_left_out = jnp.ones(entries, bool).at[network.encoding.vector.kept].set(False)
         clocks = Clocks(is_left_out, is_left_out)
         memory = NeighborMemory(hoods, jnp.asarray(self.resolution), jnp.zeros(()), none, none, none, clocks)
@@ -138,12 +138,12 @@ class NeighborLearner(Averages):
         total = memory.total + count
         many = (total - memory.swept).astype(jnp.float32) >= SOLVE_AFTER * total.astype(jnp.float32)
         due = jnp.any(fresh.terminated) | many | is_stuck
-        values, change, sweeps = self.solve(key, network, hoods, clocks, memory.change, due)
+        values, targets, change, sweeps = self.solve(key, network, hoods, clocks, memory.change, due)
         network = dataclasses.replace(network, values=values)
         swept, idle = jnp.where(due, total, memory.swept), jnp.where(is_stuck, 0, idle)
+        hoods = hoods._replace(targets=targets)
         memory = NeighborMemory(hoods, memory.resolution, change, total, swept, idle, clocks)
-        report = change[None]
-        return LearnerState(network, memory), Metrics(report, sweeps[None].astype(jnp.float32), 0.0 * report)
+        return LearnerState(network, memory), Metrics.of_sweeps(change, sweeps)
 
     def entered(
         self,
@@ -154,7 +154,9 @@ class NeighborLearner(Averages):
         value: Float[Array, " outputs"],
         resolution: Float[Array, ""],
     ) -> tuple[NeighborReturns, Neighborhoods]:
-        """All transitions with one more, which joins an earlier one if it is near.
+        """All transitions with one more, which joins an earlier one if both begin and lead near it.
+
+        One that leads elsewhere is another outcome of the earlier one.
 
         Args:
             network: the places and values so far.
@@ -168,7 +170,13 @@ class NeighborLearner(Averages):
         place, next_place = network.place(row.observation), network.place(row.next_observation)
         nearest = places.nearest(place, network.num_actions, 1)
         twin, square = nearest.row[row.action, 0], nearest.square[row.action, 0]
-        joins = (square <= jnp.square(resolution)) & (rows.terminated[twin] == row.terminated)
+        is_near = (square <= jnp.square(resolution)) & (rows.terminated[twin] == row.terminated)
+        outcomes = hoods.outcomes[twin]
+        apart = jnp.sum(jnp.square(hoods.next_place[outcomes] - next_place[None]), axis=1)
+        apart = jnp.where(outcomes >= 0, apart, jnp.inf)
+        is_other = is_near & ~row.terminated & (jnp.min(apart) > jnp.square(OTHER * resolution))
+        is_other &= (outcomes[-1] < 0) & (places.size < self.room)
+        joins, twin, first = is_near & ~is_other, outcomes[jnp.argmin(apart)], twin
         weight = rows.weight[twin] + row.weight
         reward = rows.reward[twin] + (row.reward - rows.reward[twin]) * row.weight / weight
         old, new = jnp.where(joins, twin, self.room), jnp.where(joins, self.room, places.size)  # beyond the last: none
@@ -178,12 +186,15 @@ class NeighborLearner(Averages):
         )
         places = Places(
             places.place.at[new].set(place, mode="drop"),
-            places.action.at[new].set(row.action, mode="drop"),
+            places.action.at[new].set(jnp.where(is_other, -1, row.action), mode="drop"),
             places.size + (~joins & (new < self.room)).astype(jnp.int32),
         )
         near = jax.tree.map(lambda leaf, one: leaf.at[new].set(one, mode="drop"), hoods.near, near)
-        hoods = Neighborhoods(rows, hoods.next_place.at[new].set(next_place, mode="drop"), near)
-        hoods = hoods.with_neighbor(new, place, row.action, places.blocks)
+        owner = jnp.where(is_other, first, self.room)
+        outcomes = hoods.outcomes.at[owner, jnp.argmax(outcomes < 0)].set(places.size - 1, mode="drop")
+        next_places = hoods.next_place.at[new].set(next_place, mode="drop")
+        hoods = Neighborhoods(rows, next_places, near, outcomes, hoods.targets.at[new].set(value, mode="drop"))
+        hoods = hoods.with_neighbor(jnp.where(is_other, self.room, new), place, row.action, places.blocks)
         values = network.values.at[new].set(value, mode="drop")
         return dataclasses.replace(network, places=places, values=values), hoods
 
@@ -202,10 +213,10 @@ class NeighborLearner(Averages):
             def enter(number: Int[Array, ""], after: tuple[NeighborReturns, Neighborhoods]) -> tuple:
                 row = jax.tree.map(lambda leaf: leaf[number], hoods.rows)
                 near = after[0].nearest(row.next_observation)
-                return self.entered(*after, row, near, network.values[number], resolution)
+                return self.entered(*after, row, near, hoods.targets[number], resolution)
 
             entries, actions = network.places.place.shape[1], network.num_actions
-            nothing = Neighborhoods.none(self.room, entries, actions, self.neighbors)
+            nothing = Neighborhoods.none(self.room, entries, actions, self.neighbors, hoods.targets.shape[1])
             empty = dataclasses.replace(network, places=Places.none(self.room, entries))
             after = jax.lax.fori_loop(0, network.places.size, enter, (empty, nothing))
             return jnp.zeros((), bool), *after, resolution
@@ -233,29 +244,31 @@ class NeighborLearner(Averages):
         clocks: Clocks,
         change: Float[Array, ""],
         due: Bool[Array, ""],
-    ) -> tuple[Float[Array, "rows outputs"], Float[Array, ""], Int[Array, ""]]:
-        """The values after sweeps over all transitions, the newest first, with the change and number of sweeps."""
+    ) -> tuple[Float[Array, "rows outputs"], Float[Array, "rows outputs"], Float[Array, ""], Int[Array, ""]]:
+        """Values and targets after sweeps over all, the newest first, with the change and number of sweeps."""
         blocks, size = network.places.blocks, network.places.size
 
-        def sweep(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            def back_up(number: Int[Array, ""], carry: tuple[Array, Array]) -> tuple[Array, Array]:
-                values, change = carry
+        def sweep(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+            def back_up(number: Int[Array, ""], carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+                values, targets, change = carry
                 number = blocks - 1 - number
                 block, first = hoods.block(number), number * BLOCK
                 now = dataclasses.replace(network, values=values)
-                targets = self.backed_up(key, now, clocks, block.near, block.rows)
+                fresh = self.backed_up(key, now, clocks, block.near, block.rows)
+                targets = jax.lax.dynamic_update_slice_in_dim(targets, fresh, first, 0)
+                after = hoods._replace(targets=targets).means(block.outcomes)
                 before = jax.lax.dynamic_slice_in_dim(values, first, BLOCK)
-                moved = jnp.abs(roots(self.powers, targets) - roots(self.powers, before)) / self.largest_change
+                moved = jnp.abs(roots(self.powers, after) - roots(self.powers, before)) / self.largest_change
                 there = (first + jnp.arange(BLOCK) < size)[:, None]
                 change = jnp.maximum(change, jnp.max(jnp.where(there, moved, 0.0)))
-                return jax.lax.dynamic_update_slice_in_dim(values, targets, first, 0), change
+                return jax.lax.dynamic_update_slice_in_dim(values, after, first, 0), targets, change
 
-            values, change = jax.lax.fori_loop(0, blocks, back_up, (carry[0], jnp.zeros(())))
-            return values, change, carry[2] + 1
+            *after, change = jax.lax.fori_loop(0, blocks, back_up, (*carry[:2], jnp.zeros(())))
+            return *after, change, carry[3] + 1
 
-        def goes_on(carry: tuple[Array, Array, Array]) -> Bool[Array, ""]:
-            return (carry[1] > 1) & (carry[2] < self.sweeps)
+        def goes_on(carry: tuple[Array, Array, Array, Array]) -> Bool[Array, ""]:
+            return (carry[2] > 1) & (carry[3] < self.sweeps)
 
-        begun = network.values, jnp.where(due, jnp.inf, 0.0), jnp.zeros((), jnp.int32)
-        values, now, sweeps = jax.lax.while_loop(goes_on, sweep, begun)
-        return values, jnp.where(due, now, change), sweeps
+        begun = network.values, hoods.targets, jnp.where(due, jnp.inf, 0.0), jnp.zeros((), jnp.int32)
+        values, targets, now, sweeps = jax.lax.while_loop(goes_on, sweep, begun)
+        return values, targets, jnp.where(due, now, change), sweeps

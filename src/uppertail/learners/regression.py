@@ -116,7 +116,19 @@ class Averages(Learner):
 
     @property
     def start(self) -> Float[Array, " outputs"]:
-        """y0: the coordinates of the wide start."""
+        """y0: the coordinates of the wide start; of vectors, in the middle of the returns.
+
+        Its upper bound is to lie above the best return, and a constant in all rewards must not change what is explored.
+        """
+        family, start = self.agent.family, self.spread_start
+        if self.agent.encoding.is_one_hot or family.start_mean is None:
+            return start
+        moved = family.backup(self.distribution(start), jnp.asarray(family.start_mean, jnp.float32), jnp.ones(()))
+        return self.coordinates(moved)
+
+    @property
+    def spread_start(self) -> Float[Array, " outputs"]:
+        """The start about a return of 0."""
         family, powers = self.agent.family, np.array(self.powers, np.float32)
         own = self.coordinates(family.from_outputs(jnp.zeros(family.num_outputs)))
         return jnp.where(self.is_spread, jnp.asarray(self.start_width) ** powers, 1.0) * own
@@ -124,13 +136,13 @@ class Averages(Learner):
     @property
     def start_square(self) -> Float[Array, ""]:
         """tau^2, the second moment of the start: a point mass has no spread, but may start high."""
-        family, start = self.agent.family, self.distribution(self.start)
+        family, start = self.agent.family, self.distribution(self.spread_start)
         return family.mean(start) ** 2 + family.std(start) ** 2
 
     @property
     def largest_change(self) -> Float[Array, ""]:
         """The change of a coordinate below which sweeps end, in units of return or of probability."""
-        largest = jnp.max(jnp.abs(roots(self.powers, self.start)))
+        largest = jnp.max(jnp.abs(roots(self.powers, self.spread_start)))
         return self.tolerance * jnp.where(largest > 0, largest, 1.0)  # a point mass may start at 0
 
     @property

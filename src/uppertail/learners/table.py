@@ -153,8 +153,8 @@ class TableLearner(Regression):
         before = Sweep(*tables, memory.noise, memory.change, jnp.zeros((), jnp.int32))
         swept = self.solve(key, before, memory, pairs, due, lost)
         network = dataclasses.replace(network, counts=counts, replaced=outcomes.replaced, **swept.tables)
-        memory, report = memory._replace(noise=swept.noise, change=swept.change), swept.change[None]
-        return LearnerState(network, memory), Metrics(report, swept.number[None].astype(jnp.float32), 0.0 * report)
+        memory = memory._replace(noise=swept.noise, change=swept.change)
+        return LearnerState(network, memory), Metrics.of_sweeps(swept.change, swept.number)
 
     def solve(
         self,

@@ -27,6 +27,7 @@ def metrics(progress: Progress) -> dict[str, float]:
         "success/solved_seeds": progress.solved,
         "learning/loss": progress.loss,
         "learning/gradient_norm": progress.gradient_norm,
+        "learning/sweeps": progress.sweeps,
         "learning/targets_outside_support": progress.outside,
         "exploration/share": progress.exploratory,
         "start/mean": progress.start_mean,

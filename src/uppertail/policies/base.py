@@ -123,6 +123,11 @@ class ExplorationPolicy(abc.ABC):
         """The draws that it reads as `decision.drawn`, which LeastSquares makes for tables; None: it reads none."""
         return None
 
+    @property
+    def evaluated(self) -> "ExplorationPolicy":
+        """The policy that plays for it in an evaluation; by default, itself."""
+        return self
+
     @abc.abstractmethod
     def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
         """One number per action: the highest is chosen, and ties are broken at random."""
@@ -155,7 +160,7 @@ class ExplorationPolicy(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Greedy(ExplorationPolicy):
-    """The highest mean: no exploration, for evaluation.
+    """The highest mean: no exploration, for evaluation, where the first of several is taken, as by `act`.
 
     Examples:
         >>> from uppertail.distributions.point_mass import PointMassReturn
@@ -166,6 +171,19 @@ class Greedy(ExplorationPolicy):
 
     def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
         return jnp.mean(decision.mean, axis=0)
+
+    @property
+    def evaluated(self) -> ExplorationPolicy:
+        return FirstGreedy()
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstGreedy(ExplorationPolicy):
+    """The highest mean, of several the first."""
+
+    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
+        mean = jnp.mean(decision.mean, axis=0)
+        return (jnp.arange(mean.shape[0]) == jnp.argmax(mean)).astype(jnp.float32)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,12 +48,12 @@ class Episodes:
     ) -> "Episodes":
         """These episodes and those that ended in a block of actions, each of which is taken for `repeats` steps.
 
-        The first action ended with step `first_step` of the run; lengths are in actions.
+        The first action ended with step `first_step` of the run.
         """
         at = np.flatnonzero(ended)
         return Episodes(
             np.concatenate([self.returns, returns[at]]),
-            np.concatenate([self.lengths, repeats * lengths[at].astype(np.int64)]),
+            np.concatenate([self.lengths, lengths[at].astype(np.int64)]),
             np.concatenate([self.end_steps, first_step + repeats * at]),
         )
 

@@ -49,6 +49,11 @@ class Driver(abc.ABC):
         """The table of an environment such as theirs, the same whatever the seeds; by default there is none."""
         return None
 
+    @property
+    def remark(self) -> str | None:
+        """A sentence for the user, at the end, about the environments; None by default."""
+        return None
+
     @abc.abstractmethod
     def use(self, loop: Loop, refit: Refit | None) -> None:
         """Takes what to do with the steps; comes before all below.

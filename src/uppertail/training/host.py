@@ -19,6 +19,7 @@ from uppertail.training.driver import Driver, Played, Refit, State, refitted
 from uppertail.training.loop import Actor, Episode, Loop, RunState, SeedKeys, StepRecord, iteration_keys, start_keys
 from uppertail.training.programs import Groups, Programs
 from uppertail.training.rollouts import (
+    Ends,
     Rollouts,
     choose_all,
     environment_keys,
@@ -42,6 +43,7 @@ class HostDriver(Driver):
         self.observations, self.num_actions = builder.observations, builder.num_actions
         self.groups = Groups(len(seeds))
         self._keys = self.groups.split(keys.run)
+        self.ends = [Ends() for _ in seeds]
         self.hosts: list[HostEnvironments] = []
         try:
             self.hosts += (builder.open(seed, num_envs) for seed in seeds)
@@ -54,6 +56,19 @@ class HostDriver(Driver):
             raise
         self._begun, self.first = first, jnp.asarray(first[:, 0])
         self.identity = {"first": np.where(first == again, first, 0)}  # where the same seed gives the same ones again
+
+    @property
+    def remark(self) -> str | None:
+        found = [self.builder.repeats * ends.longest for ends in self.ends if ends.look_like_a_limit]
+        if not found:
+            return None
+        limit, label = max(found), self.builder.label
+        return (
+            f"The longest episodes of {label} all terminated after {limit} steps, as at a time limit, but it was "
+            "learned as an end that is worth 0. If it is a limit, let the environment say truncated in place of "
+            "terminated, or truncate it a step earlier: --env.wrappers '[{class_path: gymnasium.wrappers.TimeLimit, "
+            f"init_args: {{max_episode_steps: {limit - 1}}}}}]'."
+        )
 
     def use(self, loop: Loop, refit: Refit | None) -> None:
         self._first_reward, self.iterations = refit, loop.iterations_per_chunk(CHUNK_STEPS)
@@ -180,7 +195,10 @@ class HostDriver(Driver):
                 waits = [row for row, rollouts in enumerate(self.rollouts) if rollouts not in short]
                 memory = jax.tree.map(lambda new, old, rows=waits: _with_rows(new, old, rows), memory, self.memory)
             self.memory = memory
-        return _stack([rollouts.take(count) for rollouts in self.rollouts])
+        taken = [rollouts.take(count) for rollouts in self.rollouts]
+        for ends, made in zip(self.ends, taken, strict=True):
+            ends.add(*made)
+        return _stack(taken)
 
     def _refit_first(self, state: State, rewards: np.ndarray) -> State:
         """Changes the scale of returns at the first reward that is not 0, if the scale was a guess until then."""
@@ -209,7 +227,7 @@ class HostDriver(Driver):
         counts = self.loop.rollout_steps, self.loop.learner.updates
         steps, updates = (jnp.zeros((len(self.seeds), 0, count)) for count in counts)
         no = steps.astype(bool)
-        return StepRecord(no, steps, steps.astype(jnp.int32), no), Metrics(updates, updates, updates)
+        return StepRecord(no, steps, steps.astype(jnp.int32), no), Metrics(updates, updates, updates, updates)
 
 
 def _rows(tree: PyTree, rows: int | slice) -> PyTree:

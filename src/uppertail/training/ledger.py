@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,10 @@ class Progress:
         fraction: how much of its limit the slowest seed has used, from 0 to 1.
         env_steps: environment steps of all seeds together.
         steps_per_second: environment steps per second of all seeds together.
-        loss: mean loss of the chunk's updates, over the iterations that seeds began before their limit.
-        gradient_norm: mean norm of the gradients, over the same updates.
+        loss: mean loss of the chunk's updates, over the iterations that seeds began before their limit; of averages,
+            how far the last sweep moved them, over the tolerance.
+        gradient_norm: mean norm of the gradients, over the same updates; NaN for averages.
+        sweeps: mean number of sweeps over all data, over the same updates; NaN for gradient descent.
         outside: share of the updates' targets whose mean lies outside of the support.
         exploratory: share of the chunk's actions that were not greedy.
         mean_return: mean undiscounted return of the last 100 episodes of each seed.
@@ -62,6 +65,7 @@ class Progress:
     steps_per_second: float
     loss: float
     gradient_norm: float
+    sweeps: float
     outside: float
     exploratory: float
     mean_return: float
@@ -140,10 +144,16 @@ class Ledger:
     """The host's account of a run, kept after each compiled chunk, in steps of the environment.
 
     A step of a rollout is an action, which is taken for `repeats` steps; an episode can end before the last of them.
+    `steps_of` makes steps of the lengths of episodes in actions.
     """
 
     def __init__(
-        self, settings: Settings, success_return: float, programs: Programs | None = None, repeats: int = 1
+        self,
+        settings: Settings,
+        success_return: float,
+        programs: Programs | None = None,
+        repeats: int = 1,
+        steps_of: Callable[[np.ndarray], np.ndarray] = lambda lengths: lengths,
     ) -> None:
         if settings.until == "solved" and not math.isfinite(success_return):
             raise InputError(
@@ -155,7 +165,7 @@ class Ledger:
         self.solved = Milestone(settings.seeds, solved_return(success_return))
         goal = settings.until_return
         self.until = self.solved if goal is None else Milestone(settings.seeds, goal)
-        self.step, self.repeats = 0, repeats
+        self.step, self.repeats, self.steps_of = 0, repeats, steps_of
         self.diverged: dict[str, int] | None = None  # seed and environment step of the first loss that is not finite
         self.stopped: str | None = None
         self.failed: str | None = None
@@ -206,7 +216,7 @@ class Ledger:
             at = self.step + int(iteration + 1) * self.repeats * self.settings.steps_per_rollout
             self.diverged = {"seed": self.settings.seed + int(row), "step": at}
         for row in np.flatnonzero(running):
-            of_seed = ended[row].ravel(), returns[row].ravel(), lengths[row].ravel()
+            of_seed = ended[row].ravel(), returns[row].ravel(), self.steps_of(lengths[row].ravel().astype(np.int64))
             self.histories[row].add(Episodes.none().extended(*of_seed, self.step + self.repeats, self.repeats))
         self.step += self.repeats * ended[0].size
         for milestone in {self.solved, self.until}:
@@ -260,6 +270,7 @@ class Ledger:
             steps_per_second=steps / max(self.programs.training, 1e-9),
             loss=_mean(metrics.loss, counted),
             gradient_norm=_mean(metrics.gradient_norm, counted),
+            sweeps=_mean(metrics.sweeps, counted),
             outside=_mean(metrics.outside, counted),
             exploratory=_mean(exploratory, counted),
             mean_return=_over_seeds([seed.returns[-FINAL_WINDOW:] for seed in begun]),

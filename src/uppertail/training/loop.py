@@ -17,6 +17,8 @@ from uppertail.policies.base import ADVANCE
 from uppertail.schema import traced
 from uppertail.types import PyTree, Transition
 
+TIED = 1e-3  # means that differ by less, in units of the family, are the same up to what sweeps leave
+
 
 class SeedKeys(NamedTuple):
     """The keys of a seed, from which all randomness of its run comes."""
@@ -88,7 +90,7 @@ class StepRecord(NamedTuple):
     ended: Bool[Array, "*steps"]
     ret: Float[Array, "*steps"]  # so far in the episode
     length: Int[Array, "*steps"]
-    exploratory: Bool[Array, "*steps"]  # whether the next action is not the greedy one
+    exploratory: Bool[Array, "*steps"]  # whether another action than the next one has a higher mean
 
 
 class Choice(NamedTuple):
@@ -156,7 +158,8 @@ class Actor:
     ) -> Choice:
         """The same in an evaluation, where each episode begins as the first of a run does."""
         decision = self._decision(self.view(network, observation), observation)
-        return self._choose(key, _either(begins, self._begun(key, decision), decision.with_memory(memory)))
+        decision = _either(begins, self._begun(key, decision), decision.with_memory(memory))
+        return self._choose(key, decision, self.policy.evaluated)
 
     def blank(self, network: Network, observation: Array) -> PyTree:
         """Zeros in the shape of the memory, for `play` to replace at an episode's first step."""
@@ -169,11 +172,11 @@ class Actor:
     def _begun(self, key: PRNGKeyArray, decision: Decision) -> Decision:
         return self.policy.begun(key, decision.with_memory(self.policy.init(decision)))
 
-    def _choose(self, key: PRNGKeyArray, decision: Decision) -> Choice:
-        action = self.policy.select(key, decision)
+    def _choose(self, key: PRNGKeyArray, decision: Decision, policy: ExplorationPolicy | None = None) -> Choice:
+        action = (policy or self.policy).select(key, decision)
         mean = jnp.mean(decision.mean, axis=0)
         memory = self.policy.advance(jax.random.fold_in(key, ADVANCE), decision, action)
-        return Choice(action, memory, mean[action] < jnp.max(mean))
+        return Choice(action, memory, mean[action] < jnp.max(mean) - TIED * self.agent.family.unit)
 
 
 def _either(begins: Bool[Array, ""], begun: Decision, going_on: Decision) -> Decision:

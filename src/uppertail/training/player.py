@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.distributions import spread
-from uppertail.encodings import require_state
+from uppertail.encodings import States, require_state
 from uppertail.environments import Interface
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.networks import Network
@@ -136,6 +136,9 @@ class Player:
         if shape is not None and np.shape(observation) != shape:
             raise ValueError(f"its shape is {np.shape(observation)}")
         array = self.interface.reading.array(observation)
+        is_state = isinstance(self.interface.reading.space, States) and np.ndim(array) == 0
+        if is_state and np.asarray(observation).dtype.kind == "f":
+            raise ValueError("a state is a whole number")
         require_state(self.agent.encoding, array)
         return array
 

@@ -28,6 +28,11 @@ from uppertail.training.driver import EVALUATION_STEPS, Played
 from uppertail.training.loop import Actor, Episode, StepRecord, View, step_keys
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
+LEAST_MET, LEAST_LENGTH = 5, 10
+"""How many episodes have to terminate at the greatest length, and the least such length, to look like a time limit."""
+
+REMEMBERED = 4096  # steps of a seed that are compared
+
 Columns = tuple[Any, ...]
 """The arrays of a Transition or a StepRecord, on the host."""
 
@@ -112,6 +117,40 @@ class Rollouts:
         self._settle()
         episode, step = self._episodes + 1, self.repeats * self._steps + 1
         return f"The environment of seed {self.seed}, in episode {episode}, at environment step {step},"
+
+
+class Ends:
+    """Counts how episodes of one seed end, to tell whether their environment says `terminated` at its own time limit.
+
+    It looks so if several episodes terminated at exactly the greatest length of all, and what was seen and done in
+    their last step does not say why: it went on elsewhere, or, in vectors, no number had the same value at all ends.
+    """
+
+    def __init__(self) -> None:
+        self.longest = self.met = 0
+        self._last: dict[bytes, np.ndarray] = {}  # the last steps of those episodes, and where they led
+        self._going_on: set[bytes] = set()  # steps after which an episode went on
+
+    def add(self, fresh: Transition, record: StepRecord) -> None:
+        steps = zip(fresh.observation, fresh.action, fresh.terminated, record.ended, record.length, strict=True)
+        for row, (observation, action, terminated, ended, length) in enumerate(steps):
+            if not ended:
+                if len(self._going_on) < REMEMBERED:
+                    self._going_on.add(observation.tobytes() + action.tobytes())
+            elif length >= self.longest:
+                if length > self.longest:
+                    self.longest, self.met, self._last = int(length), 0, {}
+                self.met += int(terminated)
+                if len(self._last) < REMEMBERED and terminated:
+                    self._last[observation.tobytes() + action.tobytes()] = np.asarray(fresh.next_observation[row])
+
+    @property
+    def look_like_a_limit(self) -> bool:
+        if self.met < LEAST_MET or self.longest < LEAST_LENGTH:
+            return False
+        where = np.stack([*self._last.values()])
+        differs = where.ndim == 2 and where.dtype.kind == "f" and bool((np.ptp(where, axis=0) > 0).all())
+        return differs or not self._going_on.isdisjoint(self._last)
 
 
 def _stack(rows: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -13,7 +13,7 @@ import jax
 import threadpoolctl
 
 from uppertail.distributions import ReturnDistribution
-from uppertail.environments import EnvironmentBuilder, builder_of
+from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, builder_of
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder
 from uppertail.networks import Network, NetworkBuilder
@@ -103,9 +103,20 @@ def train(
         result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints)
     if asked.is_set():
         raise TrainingInterrupted(result)
-    if remark := result.networks.remark():
+    for remark in filter(None, (result.networks.remark(), run.driver.remark, _endless(run, result))):
         warnings.warn(remark, stacklevel=2)
     return result
+
+
+def _endless(run: Run, result: TrainingResult) -> str | None:
+    """A sentence if no episode ended, and nothing is known that would ever end one."""
+    may_go_on = isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on
+    if not may_go_on or any(seed.returns.size for seed in result.record.episodes):
+        return None
+    return (
+        f"{run.builder.label} declares no time limit, and no episode ended in {max(result.record.env_steps):,} steps: "
+        "train longer, or wrap it in gymnasium.wrappers.TimeLimit."
+    )
 
 
 def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:

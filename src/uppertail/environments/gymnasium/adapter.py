@@ -37,10 +37,10 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"its step gives {count}; Gymnasium's gives observation, reward, terminated, truncated, info"
             )
         after, reward, terminated, truncated, info = returned
-        if reward is None or isinstance(reward, str | bytes):
-            raise ValueError(f"the reward {reward!r} is no number")
-        if np.ndim(reward):
-            raise ValueError(f"the reward {reward} is an array, not a number")
+        if reward is None or np.ndim(reward):
+            raise ValueError(f"the reward {reward} is {'no' if reward is None else 'an array, not a'} number")
+        if isinstance(reward, str | bytes):
+            raise ValueError(f"the reward {reward!r} is a text, not a number")
         return after, reward, bool(terminated), bool(truncated), info
 
 

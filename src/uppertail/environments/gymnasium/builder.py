@@ -11,7 +11,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Int, PRNGKeyArray
 
 from uppertail.encodings import HashedStates, ObservationSpace, Preferences, hash_of, hashes_of
 from uppertail.environments.base import EVALUATION
@@ -24,6 +24,7 @@ from uppertail.environments.packages import PackageBuilder, described
 from uppertail.environments.spaces import Interface, Reading
 from uppertail.errors import InputError
 
+SHOWN = 4  # numbers that a note names
 MOST_STACKED = 1_000  # more observations would leave no memory for anything else
 
 
@@ -140,6 +141,15 @@ class GymnasiumBuilder(PackageBuilder):
             f"at most {TRIED_STEPS} steps. Use --env.encoding hashed to keep it."
             for name in self.inspected.left_out
         )
+        if origins := self.interface.reading.origins:
+            shown = ", ".join(f"{number:.17g} from number {place}" for place, number in origins[:SHOWN])
+            more = ", ..." * (len(origins) > SHOWN)
+            lines.append(f"32 bits would lose digits, so these are subtracted from observations first: {shown}{more}.")
+        if self.inspected.merges:
+            lines.append(
+                f"Different observations of {self.label} became the same in 32 bits: let it show smaller numbers, such "
+                "as differences from a start."
+            )
         return " ".join(lines) or None
 
     @property
@@ -175,6 +185,10 @@ class GymnasiumBuilder(PackageBuilder):
         """Actions after which an episode is truncated; None: not known."""
         limit = self.inspected.time_limit
         return None if limit is None else math.ceil(limit / self.repeats)
+
+    def steps_of(self, lengths: Int[np.ndarray, "*episodes"]) -> Int[np.ndarray, "*episodes"]:
+        """No more than the time limit, which may cut the last action short."""
+        return np.minimum(super().steps_of(lengths), self.inspected.time_limit or np.iinfo(np.int64).max)
 
     @property
     def may_go_on(self) -> bool:

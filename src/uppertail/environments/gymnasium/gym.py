@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any, Literal
@@ -61,7 +62,7 @@ class Gym(GymnasiumBuilder):
 
     def bare_maker(self) -> Callable[[], Made]:
         limit = {} if self.max_episode_steps is None else {"max_episode_steps": self.max_episode_steps}
-        return functools.partial(gymnasium.make, self.id, **{**(self.kwargs or {}), **limit})
+        return functools.partial(_made, self.id, self.kwargs or {}, limit)
 
     def explain(self, error: BaseException) -> str | None:
         match error:
@@ -82,6 +83,17 @@ class Gym(GymnasiumBuilder):
             return dataclasses.replace(self, kwargs={**(self.kwargs or {}), **shown}).make()
 
         return Watched(self, make, pictures, frames_per_second)
+
+
+def _made(asked: str, kwargs: dict[str, Any], limit: dict[str, Any]) -> Made:
+    """The environment of an id; InputError for a text where its constructor has a number, or true or false."""
+    made = gymnasium.make(asked, **{**kwargs, **limit})
+    wanted = {bool: "true or false", int: "a number", float: "a number"}
+    for name, parameter in inspect.signature(type(made.unwrapped).__init__).parameters.items():
+        kind = type(parameter.default)
+        if isinstance(kwargs.get(name), str) and kind in wanted:
+            raise InputError(f"kwargs says {name}: {kwargs[name]!r}, a text, but {asked} takes {wanted[kind]} there.")
+    return made
 
 
 def _remedy(asked: str) -> str:

@@ -1,6 +1,9 @@
 """Facts that are read off a Gymnasium environment once."""
 
+import contextlib
+import copy
 import math
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -12,7 +15,17 @@ from uppertail.environments.gymnasium.adapter import Checked
 from uppertail.environments.gymnasium.tables import read_table
 from uppertail.environments.gymnasium.wrapping import Made, time_limit
 from uppertail.environments.packages import call
-from uppertail.environments.spaces import Interface, Path, Reading, at, is_text, leaves, read_space, require_discrete
+from uppertail.environments.spaces import (
+    Interface,
+    Path,
+    Reading,
+    at,
+    holds_more,
+    is_text,
+    leaves,
+    read_space,
+    require_discrete,
+)
 
 TRIED_EPISODES, TRIED_STEPS = 10, 200  # a text that never changes in so many random episodes and steps is a constant
 
@@ -30,6 +43,7 @@ class Inspected(NamedTuple):
     is_single: bool  # not a vector of several
     rows: int  # of a picture of its states
     left_out: tuple[str, ...]  # the names of constant texts
+    merges: bool  # whether two observations that differ became the same
 
 
 def inspect_environment(label: str, env: Made, hashed: Reading | None, states: bool) -> Inspected:
@@ -48,7 +62,8 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
     left_out = frozenset[Path]()
     if alone and hashed is None:
         left_out = call(lambda: _constant_texts(env), lambda: f"{label}, in a random episode before training,")
-    reading = hashed or read_space(np, space, left_out, states=states)
+    walk = _walk(env) if alone and hashed is None and holds_more(space) else []
+    reading = hashed or read_space(np, space, left_out, states=states, seen=walk[0] if walk else None)
     table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
     limits_itself, threshold, rows = call(lambda: _declared(env), lambda: f"{label}, asked for what it declares,")
     return Inspected(
@@ -62,7 +77,26 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         alone,
         rows,
         tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
+        any(_differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in pairwise(walk)),
     )
+
+
+def _walk(env: Any) -> list[Any]:
+    """The observations of the first steps of a random episode; if it fails, the run says why in its own words."""
+    checked, over, seen = Checked(env), False, list[Any]()
+    env.action_space.seed(0)
+    with contextlib.suppress(Exception):
+        seen.append(copy.deepcopy(checked.reset(seed=0)[0]))
+        while not over and len(seen) <= TRIED_STEPS:
+            observation, _, terminated, truncated, _ = checked.step(env.action_space.sample())
+            seen.append(copy.deepcopy(observation))  # many environments reuse their arrays
+            over = terminated or truncated
+    return seen
+
+
+def _differ(space: Any, *observations: Any) -> bool:
+    """Whether two observations differ in any of their parts."""
+    return any(not np.array_equal(*(at(each, path) for each in observations)) for path, _ in leaves(space))
 
 
 def _constant_texts(env: Any) -> frozenset[Path]:
