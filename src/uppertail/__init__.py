@@ -37,6 +37,8 @@ if TYPE_CHECKING:  # `as` makes a name public; `_HOME_OF` is read from these lin
     from uppertail.environments import RichLock as RichLock
     from uppertail.environments import RichSea as RichSea
     from uppertail.environments import RiskyArm as RiskyArm
+    from uppertail.environments import RiverSwim as RiverSwim
+    from uppertail.environments import SixArms as SixArms
     from uppertail.environments import Toy as Toy
     from uppertail.environments import VectorBuilder as VectorBuilder
     from uppertail.environments import XMiniGrid as XMiniGrid

@@ -56,7 +56,8 @@ PARTS = {
         "Chain",
         _in(
             "uppertail.environments",
-            "Chain DeepSea RichChain RichSea RichLock Toy RiskyArm FrozenLake Gym Gymnax XMiniGrid Bsuite",
+            "Chain DeepSea RichChain RichSea RichLock Toy RiskyArm RiverSwim SixArms "
+            "FrozenLake Gym Gymnax XMiniGrid Bsuite",
         ),
     ),
     "distribution": Part(

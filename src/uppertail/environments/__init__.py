@@ -11,6 +11,7 @@ from uppertail.environments.base import (
     widest_range,
 )
 from uppertail.environments.chain import Chain
+from uppertail.environments.continuing import RiverSwim, SixArms
 from uppertail.environments.deep_sea import DeepSea
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.bsuite import Bsuite
