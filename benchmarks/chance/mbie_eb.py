@@ -12,14 +12,14 @@ class MBIEEB(Peer):
 
     Args:
         arguments: those of `Peer`.
-        bonus: the paper's beta, in units of the range of returns.
+        bonus: the paper's beta, in units of the range of rewards.
     """
 
-    def __init__(self, *arguments: Any, bonus: float = 0.05) -> None:
+    def __init__(self, *arguments: Any, bonus: float = 0.4) -> None:
         super().__init__(*arguments)
-        low, high = self.world.returns
+        low, high = self.world.rewards
         self.bonus = bonus * (high - low)
-        self.q[:] = high + self.bonus / (1 - self.discount)
+        self.q += self.bonus / (1 - self.discount)
 
     def plan(self, ended: np.ndarray) -> None:
         visits = self.visits

@@ -15,7 +15,7 @@ from chance.peer import Peer, World
 from chance.psrl import PSRL
 from chance.q_learning import QLearning
 from chance.rmax import RMax
-from chance.tasks import Judge, Task, tables
+from chance.tasks import Judge, Measured, Task, tables
 from chance.ucrl2 import MBIE, UCRL2
 from uncertainties import SOLVED, means, stays_from
 from uppertail.training.loop import seed_keys
@@ -103,7 +103,7 @@ def learn(task: Task, changes: dict[str, Any], judges: list[Judge], seeds: list[
     method = Method.of(**{name: changes.get(name) for name in names})
     settings = {name: value for name, value in changes.items() if name not in names}
     settings = ut.Settings(seed=seeds[0], seeds=len(seeds), episodes=10**9, steps=task.steps, **settings)
-    run = Run(task.environment, method, settings)
+    run = Run(Measured(of=task.environment) if task.measured else task.environment, method, settings)
     agent, states, driver = run.loop.agent, judges[0].mdp.num_states, run.driver
     of_all = jax.jit(jax.vmap(lambda network: means(agent, network, states)))
     state, looks, worth, left = driver.start(), list[int](), list[list[float]](), np.zeros(0)

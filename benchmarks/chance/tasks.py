@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 import uppertail as ut
 from horizon import best_return, greedy_policy, mean_return
-from uppertail.environments.base import StateBuilder
+from uppertail.environments.base import Environment, StateBuilder
 from uppertail.exact import optimal_policy
 
 MOST_SWEEPS = 500  # time limits above it are evaluated by powers of a matrix
@@ -56,6 +56,36 @@ class Door(StateBuilder):
         )
 
 
+class Unranged(Environment):
+    """A table that does not say in which range its returns lie, as most environments of users."""
+
+    table: ut.FiniteMDP
+
+    @property
+    def observations(self) -> ut.ObservationSpace:
+        return self.table.observations
+
+    @property
+    def num_actions(self) -> int:
+        return self.table.num_actions
+
+    def reset(self, key: Any) -> Any:
+        return self.table.reset(key)
+
+    def step(self, key: Any, state: Any, action: Any) -> Any:
+        return self.table.step(key, state, action)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured(StateBuilder):
+    """An environment whose range of returns is not known, so that a random policy measures it before the run."""
+
+    of: StateBuilder = dataclasses.field(default_factory=ut.RiverSwim)
+
+    def build(self, key: Any) -> Unranged:
+        return Unranged(self.of.build(key))
+
+
 class Task(NamedTuple):
     """What is learned.
 
@@ -64,11 +94,13 @@ class Task(NamedTuple):
         steps: environment steps of each seed.
         margin: how far below the best stationary policy of exact values a good policy may be, in units of return; None:
             5% below the best.
+        measured: whether our learners measure the range of returns, instead of being told.
     """
 
     environment: StateBuilder
     steps: int
     margin: float | None = None
+    measured: bool = False
 
 
 TASKS: dict[str, Task] = {
@@ -76,7 +108,9 @@ TASKS: dict[str, Task] = {
     "door": Task(Door(), 1_600),
     "river_swim": Task(ut.RiverSwim(), 5_000),
     "river_swim_20": Task(ut.RiverSwim(length=20, time_limit=20_000), 20_000),
+    "river_swim_measured": Task(ut.RiverSwim(), 5_000, measured=True),
     "six_arms": Task(ut.SixArms(), 5_000),
+    "six_arms_measured": Task(ut.SixArms(), 5_000, measured=True),
     "risky_arm": Task(ut.RiskyArm(), 16_384),
     "noisy_chain_20": Task(ut.Chain(20, slip=0.05, reward_std=0.5), 16_384),
     "deep_sea_10": Task(ut.DeepSea(10, stochastic=True), 16_384),
