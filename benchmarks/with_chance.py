@@ -5,9 +5,10 @@
 
 Each task and method is one run of all seeds side by side. It prints, over seeds: how many end with a good greedy
 policy; the median episode, and step, from which on it stayed good; what the greedy policy is worth as a share of the
-best; the return while learning as a share of the best, then its mean and standard error; and the regret. With --out,
-each run is a JSON file, and what is there already is not run again. --options changes settings of the methods, such as
-'{"bonus": 0.1}' for MBIE-EB.
+best; the return while learning as a share of the best, then its mean and standard error; the regret; and, in tasks
+that never end, the normalized regret per step, 0 for the best policy and 1 for the worst. With --out, each run is a
+JSON file, and what is there already is not run again. --options changes settings of the methods, such as '{"bonus":
+0.1}' for MBIE-EB.
 """
 
 import argparse
@@ -24,8 +25,20 @@ from uppertail.records import describe, episode_text, median_episode
 from uppertail.training.process import hardware
 
 QUICK = ["jackpot", "door", "river_swim", "six_arms", "risky_arm", "noisy_chain_20", "deep_sea_10", "lake_8x8"]
-FORM = "{:<15} {:<16} {:>8} {:>8} {:>8} {:>7} {:>7} {:>22} {:>10} {:>5}"
-HEAD = ("task", "method", "good", "episode", "step", "greedy", "earned", "mean return +- s.e.", "regret", "s")
+FORM = "{:<15} {:<16} {:>8} {:>8} {:>8} {:>7} {:>7} {:>22} {:>10} {:>10} {:>5}"
+HEAD = (
+    "task",
+    "method",
+    "good",
+    "episode",
+    "step",
+    "greedy",
+    "earned",
+    "mean return +- s.e.",
+    "regret",
+    "normalized",
+    "s",
+)
 
 
 def main() -> None:
@@ -76,7 +89,8 @@ def show(document: dict) -> None:
             f"{np.mean(document['greedy_share']):.3f}",
             f"{np.mean(shares):.3f}" if shares else "-",
             f"{earned.mean():.4g} +- {error:.2g}",
-            f"{np.mean(document['regret']):.4g}",
+            f"{np.mean(document['regret']):.4g}" if shares else "-",
+            f"{np.mean(document['normalized_regret']):.3f}" if None not in document["normalized_regret"] else "-",
             f"{document['seconds']:.0f}",
         ),
         flush=True,

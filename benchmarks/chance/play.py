@@ -135,11 +135,13 @@ def measure(task: Task, method: str, seeds: list[int], discount: float, options:
     best, good = np.array([judge.best for judge in judges]), seen.worth >= [judge.mark for judge in judges]
     earned = [float(returns.sum(dtype=np.float64)) for returns in seen.returns]
     episodes = [returns.size for returns in seen.returns]
+    total = [float(each + left) for each, left in zip(earned, seen.left, strict=True)]
     return {
         "best_return": best.tolist(),
         "good_return": [judge.mark for judge in judges],
         "episodes": episodes,
-        "return_while_learning": [float(sum_ + left) for sum_, left in zip(earned, seen.left, strict=True)],
+        "return_while_learning": total,
+        "normalized_regret": [normalized(each, judge, task.steps) for each, judge in zip(total, judges, strict=True)],
         "share_while_learning": [e / (b * n) if n else None for e, b, n in zip(earned, best, episodes, strict=True)],
         "regret": [b * n - e for e, b, n in zip(earned, best, episodes, strict=True)],
         "greedy_share": (seen.worth[-1] / best).tolist(),
@@ -157,3 +159,14 @@ def good_from(good: np.ndarray, looks: list[int]) -> int | None:
     bad = np.flatnonzero(~good)
     first = bad[-1] + 1 if bad.size else 0
     return looks[first] if first < len(looks) else None
+
+
+def normalized(earned: float, judge: Judge, steps: int) -> float | None:
+    """Colosseum's regret per step in a task that never ends: 0 is the best policy's, 1 the worst's; else None.
+
+    Of the rewards that were earned; Colosseum takes the mean rewards of the policies that earned them.
+    """
+    if judge.rates is None:
+        return None
+    low, high = judge.rates
+    return (high - earned / steps) / (high - low)

@@ -11,11 +11,13 @@ import numpy as np
 from jaxtyping import Float
 
 import uppertail as ut
+from chance.colosseum import COMMUNICATING, ERGODIC, average_reward
 from horizon import best_return, greedy_policy, mean_return
 from uppertail.environments.base import Environment, StateBuilder
 from uppertail.exact import optimal_policy
 
 MOST_SWEEPS = 500  # time limits above it are evaluated by powers of a matrix
+LONG = 50_000  # above it, the best return of a task that never ends is that of its mean rewards in the long run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,8 +120,11 @@ TASKS: dict[str, Task] = {
     "deep_sea_30": Task(ut.DeepSea(30, stochastic=True), 131_072),
     "lake_8x8": Task(ut.FrozenLake(map_name="8x8", is_slippery=True), 65_536, margin=0.02),
     "long_lake_8x8": Task(ut.FrozenLake(map_name="8x8", is_slippery=True), 524_288, margin=0.02),
+    **{f"ergodic_{number}": Task(each, each.time_limit) for number, each in enumerate(ERGODIC)},
+    **{f"communicating_{number}": Task(each, each.time_limit) for number, each in enumerate(COMMUNICATING)},
 }
-"""A continuing task is one episode as long as the run; its return is the sum of all rewards."""
+"""A continuing task is one episode as long as the run; its return is the sum of all rewards. The last ones are
+Colosseum's."""
 
 
 class Judge:
@@ -132,7 +137,11 @@ class Judge:
     """
 
     def __init__(self, mdp: ut.FiniteMDP, margin: float | None, discount: float) -> None:
-        self.mdp, self.best = mdp, best_return(mdp)
+        self.mdp, self.rates = mdp, None
+        if not np.any(mdp.terminated):  # the lowest and highest mean reward per step in the long run
+            self.rates = average_reward(mdp, -1.0), average_reward(mdp)
+        long = self.rates is not None and mdp.time_limit > LONG
+        self.best = self.rates[1] * mdp.time_limit if self.rates and long else best_return(mdp)
         mark = None if margin is None else self.mean_return(optimal_policy(mdp, discount)) - margin
         self.mark = 0.95 * self.best if mark is None else mark
 
