@@ -25,20 +25,8 @@ from uppertail.records import describe, episode_text, median_episode
 from uppertail.training.process import hardware
 
 QUICK = ["jackpot", "door", "river_swim", "six_arms", "risky_arm", "noisy_chain_20", "deep_sea_10", "lake_8x8"]
-FORM = "{:<15} {:<16} {:>8} {:>8} {:>8} {:>7} {:>7} {:>22} {:>10} {:>10} {:>5}"
-HEAD = (
-    "task",
-    "method",
-    "good",
-    "episode",
-    "step",
-    "greedy",
-    "earned",
-    "mean return +- s.e.",
-    "regret",
-    "normalized",
-    "s",
-)
+FORM = "{:<15} {:<16} {:>8} {:>8} {:>8} {:>7} {:>7} {:>22} {:>10} {:>10} {:>7}"
+HEAD = "task method good episode step greedy earned return,s.e. regret per_step seconds".split()
 
 
 def main() -> None:
@@ -53,11 +41,7 @@ def main() -> None:
     asked.add_argument("--options", type=json.loads, default={}, help="settings of the methods, as JSON")
     asked.add_argument("--out", type=Path, help="a folder for the results")
     given = asked.parse_args()
-    print(
-        FORM.format(
-            "task", "method", "good", "episode", "step", "greedy", "earned", "mean return +- s.e.", "regret", "s"
-        )
-    )
+    print(FORM.format(*HEAD))
     for name in given.tasks:
         task = TASKS[name]._replace(steps=given.steps) if given.steps else TASKS[name]
         for method in given.methods:
