@@ -26,7 +26,7 @@ from uppertail.training.process import hardware
 
 QUICK = ["jackpot", "door", "river_swim", "six_arms", "risky_arm", "noisy_chain_20", "deep_sea_10", "lake_8x8"]
 FORM = "{:<15} {:<16} {:>8} {:>8} {:>8} {:>7} {:>7} {:>22} {:>10} {:>10} {:>7}"
-HEAD = "task method good episode step greedy earned return,s.e. regret per_step seconds".split()
+HEAD = ["task", "method", "good", "episode", "step", "greedy", "earned", "return, s.e.", "regret", "per step", "s"]
 
 
 def main() -> None:

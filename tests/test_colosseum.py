@@ -1,5 +1,6 @@
 """benchmarks/chance/colosseum.py: sizes, chances and rewards of its tables by their definitions, and exact values."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -38,10 +39,11 @@ def test_all_tables_have_their_sizes_and_are_distributions() -> None:
     for of in [*ERGODIC, *COMMUNICATING]:
         if of.size > 16 and of.kind != "RiverSwim":
             continue  # they are built like the smaller ones, and slowly
-        mdp, row = of.build(KEY), math.isqrt(of.rooms)
+        mdp, row = dataclasses.replace(of, layouts=1).build(KEY), math.isqrt(of.rooms)
         states = {
             "RiverSwim": of.size,
             "SimpleGrid": of.size**2,
+            "FrozenLake": of.size**2,
             "MiniGridEmpty": 4 * of.size**2,
             "MiniGridRooms": 4 * (of.rooms * of.size**2 + 2 * row * (row - 1)),
             "Taxi": 12 * 9,
@@ -89,3 +91,10 @@ def test_goals_pay_and_taxis_are_paid_for_deliveries() -> None:
     assert (reward[:, 5] == 1).sum() == 3  # on board, at each of the three ranks
     np.testing.assert_allclose(np.unique(reward[:, 4]), [0.0, 0.1], atol=1e-6)
     np.testing.assert_allclose(reward[:, :4], 0.1, atol=1e-6)
+
+
+def test_each_seed_draws_a_layout() -> None:
+    """Within a compiled run, too: goals differ between seeds, and all rewards are 1 at the goal."""
+    tables = jax.jit(jax.vmap(Colosseum("MiniGridEmpty", 3, betas=False, starts=2).build))(jax.random.split(KEY, 16))
+    goals = {tuple(np.flatnonzero(rewards.sum(axis=(1, 2)))) for rewards in np.asarray(tables.reward)}
+    assert len(goals) > 1 and tables.start_state.shape == (16, 2)

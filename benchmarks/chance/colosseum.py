@@ -2,7 +2,7 @@
 
 Sizes, probabilities and rewards are those of its folders `benchmark_continuous_ergodic` and
 `benchmark_continuous_communicating`, 20 tables each; the code is new. Three things differ. What a seed draws (lakes,
-goals, starts, taxi ranks) comes from other random numbers. A beta reward is one of two values with its mean, variance
+goals, starts, taxi ranks) is one of four layouts. A beta reward is one of two values with its mean, variance
 and skewness (Gauss quadrature), within [0, 1]. All states are there from the start, also those that are never reached.
 
 With probability `lazy` nothing moves, else with probability `rand` a random action takes the place of the chosen one,
@@ -10,9 +10,10 @@ which is still the one that is paid.
 """
 
 import dataclasses
+import functools
 import itertools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -44,6 +45,7 @@ class Colosseum(StateBuilder):
         rewards: parameters of these, from the best to the worst; by default, those of the kind.
         rooms: rooms of MiniGridRooms; frozen: share of a FrozenLake that is no hole.
         starts: number of states in which a run may start.
+        layouts: how many tables there are, one of which each seed draws.
         time_limit: steps of an episode.
     """
 
@@ -56,45 +58,19 @@ class Colosseum(StateBuilder):
     rooms: int = 9
     frozen: float = 0.9
     starts: int = 1
+    layouts: int = 4
     time_limit: int = 500_000
 
     def build(self, key: Any) -> ut.FiniteMDP:
-        drawn = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint32).tolist())
-        states, starts, actions, moves, pays = KINDS[self.kind](self, drawn)
-        return self._table(states, starts, actions, moves, pays)
+        which = jax.random.randint(key, (), 0, self.layouts)
+        arrays = {name: jnp.asarray(array)[which] for name, array in _layouts(self).items()}
+        return ut.FiniteMDP(**arrays, time_limit=self.time_limit)
 
     def reward(self, place: int, plain: float, usual: tuple[float, float]) -> Beta:
         """The reward at this place from the best: the given or the usual beta distribution, or the plain number."""
         return (self.rewards[place] if self.rewards else usual) if self.betas else plain
 
-    def _table(
-        self, states: Sequence[Hashable], starts: Sequence[Hashable], actions: int, moves: Moves, pays: Pays
-    ) -> ut.FiniteMDP:
-        index = {state: number for number, state in enumerate(states)}
-        outcomes = [
-            [self._outcomes(state, action, actions, moves, pays) for action in range(actions)] for state in states
-        ]
-        most = max(len(each) for row in outcomes for each in row)
-        table = np.zeros((3, len(states), actions, most))
-        table[0] = np.arange(len(states))[:, None, None]
-        for number, row in enumerate(outcomes):
-            for action, each in enumerate(row):
-                table[:, number, action, : len(each)] = [
-                    [index[state] for state, _ in each],
-                    [reward for _, reward in each],
-                    [*each.values()],
-                ]
-        return ut.FiniteMDP(
-            next_state=jnp.asarray(table[0], jnp.int32),
-            reward=jnp.asarray(table[1], jnp.float32),
-            terminated=jnp.zeros(table.shape[1:], bool),
-            probability=jnp.asarray(table[2], jnp.float32),
-            time_limit=self.time_limit,
-            start_state=jnp.array([index[state] for state in starts], jnp.int32),
-            start_probability=jnp.full(len(starts), 1 / len(starts)),
-        )
-
-    def _outcomes(
+    def outcomes(
         self, state: Any, action: int, actions: int, moves: Moves, pays: Pays
     ) -> dict[tuple[Any, float], float]:
         """The chance of each next state and reward."""
@@ -110,6 +86,34 @@ class Colosseum(StateBuilder):
                 if chance * part:
                     found[after, reward] = found.get((after, reward), 0.0) + chance * part
         return found
+
+
+@functools.lru_cache
+def _layouts(of: Colosseum) -> dict[str, np.ndarray]:
+    """The arrays of the tables of all layouts, with a leading axis."""
+    drawn = [KINDS[of.kind](of, np.random.default_rng(layout)) for layout in range(of.layouts)]
+    found = [
+        [[of.outcomes(state, action, actions, moves, pays) for action in range(actions)] for state in states]
+        for states, _, actions, moves, pays in drawn
+    ]
+    most, starts = max(len(each) for rows in found for row in rows for each in row), []
+    tables = np.zeros((3, of.layouts, len(found[0]), len(found[0][0]), most))
+    for layout, (states, begins, *_) in enumerate(drawn):
+        index = {state: number for number, state in enumerate(states)}
+        starts.append([index[state] for state in begins])
+        for number, row in enumerate(found[layout]):
+            for action, each in enumerate(row):
+                after, rewards = zip(*each, strict=True)
+                columns = [[index[state] for state in after], rewards, [*each.values()]]
+                tables[:, layout, number, action, : len(each)] = columns
+    return {
+        "next_state": tables[0].astype(np.int32),
+        "reward": tables[1].astype(np.float32),
+        "terminated": np.zeros(tables.shape[1:], bool),
+        "probability": tables[2].astype(np.float32),
+        "start_state": np.array(starts, np.int32),
+        "start_probability": np.full(np.shape(starts), 1 / len(starts[0]), np.float32),
+    }
 
 
 def two_points(beta: Beta) -> list[tuple[float, float]]:
@@ -206,7 +210,7 @@ def _frozen_lake(of: Colosseum, drawn: np.random.Generator) -> Any:
     def pays(state: Any, action: int, after: tuple[int, int]) -> Beta:
         return best if after == goal else other
 
-    return [cell for cell in cells if cell not in holes], [start], 4, moves, pays
+    return cells, [start], 4, moves, pays
 
 
 def _turns(of: Colosseum, cells: Sequence[tuple[int, int]], goal: tuple[int, int], starts: Any, side: float) -> Any:
