@@ -45,6 +45,7 @@ def seen(kind: type[Peer], **options: Any) -> Any:
         (RMax, {"m": 4}, 1 + 0.75 * 0.5 * 4, 4.0),
         (RMax, {"m": 5}, 4.0, 4.0),
         (MBIE, {"a": 0.1, "b": 0.6}, 1 + 0.1 + 0.9 * 0.5 * 4, 4.0),  # 0.15 of the chance moves from the end to state 1
+        (MBIE, {"a": 0.1, "b": 1.6}, 1 + 0.1 + 0.5 * 4, 4.0),  # all 0.25 of the end, and 0.15 from state 1 to itself
         (UCRL2, {"scale": 0.0}, 1 + 0.75 * 0.5 * 4, 4.0),
         (UCRL2, {}, 4.0, 4.0),
     ],
