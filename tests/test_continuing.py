@@ -67,6 +67,7 @@ def test_always_up_earns_the_stationary_rate_of_its_chain() -> None:
     np.testing.assert_allclose(mean_return(mdp, np.tile([0.0, 1.0], (6, 1))) / 20_000, rate, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_run_of_the_papers_length_is_one_episode_that_holds_all_rewards() -> None:
     result = ut.train(ut.RiverSwim(time_limit=64), settings=ut.Settings(seeds=2, steps=64))
     assert [each.lengths.tolist() for each in result.record.episodes] == [[64], [64]]

@@ -1,0 +1,1 @@
+"""Tables with chance: the tasks, published methods as peers, and our learners, all judged alike."""
