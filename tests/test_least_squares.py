@@ -482,7 +482,7 @@ def test_a_table_waits_for_a_new_outcome_or_a_share_of_new_transitions(monkeypat
     def swept(state: Any, count: int, **changes: Any) -> tuple[float, Any]:
         fresh = jax.tree.map(lambda leaf: leaf[:count], data)._replace(**changes)
         after, metrics = learn(jax.random.key(2), state, fresh, jnp.asarray(9))
-        return float(np.asarray(metrics[1])[0]), after
+        return float(np.asarray(metrics.sweeps)[0]), after
 
     known, after = swept(state, 1)
     assert known == 0 and bool(jnp.any(after.network.values != state.network.values))

@@ -144,7 +144,11 @@ def test_a_value_is_shown_on_one_short_line() -> None:
 
 HEADER: dict[str, Any] = {
     "step": 32,
-    "asked": {"environment": {"name": "Chain"}, "settings": {"seeds": 1}, "measured_returns": None},
+    "asked": {
+        **{name: {"name": name} for name in ("environment", "distribution", "policy")},
+        "settings": {"seeds": 1, "seed": 0, "episodes": 9},
+        "measured_returns": None,
+    },
     "environments": "0",
     "stopped": None,
     "seconds": {"wall": 2.0, "compile": 1.0, "training": 0.5},

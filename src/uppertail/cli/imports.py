@@ -49,10 +49,14 @@ def find_here(options: Mapping[str, Any]) -> None:
     """
     tops = {found[1] for name in foreign_names(options) if (found := re.match(r"(\w+)[.:]", name))}
     here = str(Path.cwd())
-    if here not in sys.path and any(top.isidentifier() and importlib.util.find_spec(top) is None for top in tops):
+    if here not in sys.path and any(top.isidentifier() and not _is_installed(top) for top in tops):
         importlib.import_module("jax")
         importlib.import_module("gymnasium")
         sys.path.append(here)
+
+
+def _is_installed(module: str) -> bool:
+    return module in sys.modules or importlib.util.find_spec(module) is not None
 
 
 def _is_foreign(name: Any) -> bool:

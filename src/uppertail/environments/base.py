@@ -112,7 +112,7 @@ class EnvironmentBuilder(abc.ABC):
 
     def steps_of(self, lengths: Int[np.ndarray, "*episodes"]) -> Int[np.ndarray, "*episodes"]:
         """Steps of whole episodes, whose lengths are in actions; the last action of each counts in full, by default."""
-        return self.repeats * lengths
+        return np.asarray(self.repeats * lengths)
 
     @property
     def floor_episodes(self) -> float | None:

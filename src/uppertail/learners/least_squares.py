@@ -34,8 +34,8 @@ class LeastSquares(LearnerBuilder):
         sweeps: the most sweeps over all data after each rollout; null: 200 for tables, 40 for vectors.
         tolerance: sweeps end when no coordinate changes by more than this share of the start; null: 1e-4 for
             tables, 1e-3 for vectors.
-        outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average; null: all that
-            there can be, up to 16,384 in all, or 4.
+        outcomes_per_pair: for tables: room for distinct outcomes of a state and action, on average; a small table has
+            room for all that there can be, or for 16,384.
         transitions: for vectors: room for them, rounded up to a multiple of 512; when it is full, half of them are
             drawn to stand for all.
         stochastic: for tables: whether equal states and actions may lead to different outcomes, so that a few equal
@@ -53,7 +53,7 @@ class LeastSquares(LearnerBuilder):
     spread_power: float | None = None
     sweeps: int | None = None
     tolerance: float | None = None
-    outcomes_per_pair: int | None = None
+    outcomes_per_pair: int = 4
     transitions: int = 16_384
     stochastic: bool | None = None
 

@@ -241,7 +241,7 @@ class Regression(Averages):
 
     spread_prior_count: float = dataclasses.field(metadata=TRACED)
     mean_prior_count: float = dataclasses.field(metadata=TRACED)
-    outcomes_per_pair: int | None
+    outcomes_per_pair: int
     stochastic: bool
 
     def linear(self, key: PRNGKeyArray) -> dict[str, Any]:

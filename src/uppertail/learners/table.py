@@ -27,8 +27,8 @@ SOLVE_AFTER = 0.002
 RENEW_AFTER = 0.01
 """A draw from the posterior is renewed when this share of all transitions is new."""
 
-USUAL, SMALL = 4, 2**14
-"""Room for outcomes of each pair, and the least of a table that has as many."""
+SMALL = 2**14
+"""The least room for outcomes, if there can be so many."""
 
 EXACT = 1e-3
 """What the tolerance of sweeps is multiplied by in a table without chance."""
@@ -115,7 +115,9 @@ class TableLearner(Regression):
             replaced=jnp.zeros((), jnp.int32),
             **self.linear(key),
         )
-        most = min(2 * states, self.outcomes_per_pair) * pairs if self.outcomes_per_pair else room_for(states, pairs)
+        most = min(
+            2 * states * pairs, max(self.outcomes_per_pair * pairs, SMALL)
+        )  # an outcome: a state, or an end there
         error_key = jax.random.fold_in(key, RENEW)
         errors = jax.random.normal(error_key, (draws, pairs)) if self.stochastic else jnp.zeros((draws, pairs))
         memory = TableMemory(Outcomes.none(pairs, most), jnp.zeros(()), jnp.zeros(()), errors, jnp.zeros((), jnp.int32))
@@ -321,11 +323,6 @@ class TableLearner(Regression):
             change,
             sweep.number,
         )
-
-
-def room_for(states: int, pairs: int) -> int:
-    """Room for outcomes: a few of each pair or, in a small table, of all that there can be."""
-    return min(2 * states * pairs, max(USUAL * pairs, SMALL))
 
 
 def renewed(key: PRNGKeyArray, memory: TableMemory, due: Bool[Array, ""]) -> TableMemory:

@@ -200,7 +200,7 @@ class Run:
                 break
             iteration += count
             self.recorder.take(state, iteration)
-        records, metrics = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *zip(*done, strict=True))
+        records, metrics = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
         return self._widened(state, records), records, metrics
 
     def record(self, state: State) -> None:

@@ -188,7 +188,7 @@ class GymnasiumBuilder(PackageBuilder):
 
     def steps_of(self, lengths: Int[np.ndarray, "*episodes"]) -> Int[np.ndarray, "*episodes"]:
         """No more than the time limit, which may cut the last action short."""
-        return np.minimum(super().steps_of(lengths), self.inspected.time_limit or np.iinfo(np.int64).max)
+        return np.asarray(np.minimum(super().steps_of(lengths), self.inspected.time_limit or np.iinfo(np.int64).max))
 
     @property
     def may_go_on(self) -> bool:
