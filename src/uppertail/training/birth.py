@@ -6,9 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import uppertail
-
-PACKAGE = Path(uppertail.__file__).parent
+PACKAGE = Path(__file__).parents[1]
 
 
 @functools.cache
