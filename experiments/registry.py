@@ -122,16 +122,12 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "classic_control_peers": Experiment(
         "DQN and QR-DQN on classic control", "peers.sb3 all --out results/classic_control/peers.json",
-        ("classic_control/peers.json",), ("gymnasium",), needs=PEERS,
+        ("classic_control/peers.json",), ("gymnasium",), None, {"control-peers": "control:peers"}, needs=PEERS,
         chosen_on="tuned by rl-baselines3-zoo", reported_on="0 to 4",
     ),
     "blackjack": Experiment(
         "Blackjack, against the best policy", "tasks.blackjack --out results/blackjack.json", ("blackjack.json",),
         ("gymnasium",), 0.1, reported_on="0 to 4",
-    ),
-    "grid": Experiment(
-        "a grid seen as two integers", "tasks.grid --out results/grid.json", ("grid.json",), ("gymnasium",), 0.1,
-        chosen_on=NOTHING, reported_on="0 to 9",
     ),
     "minigrid": Experiment(
         "MiniGrid, a layout for each seed", "tasks.minigrid_runs --out results/minigrid",
@@ -146,13 +142,15 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "minigrid_layouts": Experiment(
         "MiniGrid, a new layout in each episode", "tasks.minigrid_layouts --out results/minigrid_layouts",
-        ("minigrid_layouts/*",), ("README", "minigrid"), 1.1, again=True, needs=MINIGRID,
+        ("minigrid_layouts/*",), ("README", "minigrid"), 1.1,
+        {"minigrid-layouts": "grids:layouts", "minigrid-whole": "grids:whole_views"}, again=True, needs=MINIGRID,
         chosen_on="101 to 103 on DoorKey-6x6", reported_on="0 to 4",
     ),
     "minigrid_imitation": Experiment(
         "the same by imitation of the best episodes",
         "tasks.minigrid_imitation --seed 10 --out results/minigrid_imitation",
-        ("minigrid_imitation/*", "minigrid_imitation/*/*"), ("README", "minigrid"), 2.3, again=True, needs=MINIGRID,
+        ("minigrid_imitation/*", "minigrid_imitation/*/*"), ("README", "minigrid"), 2.3,
+        {"minigrid-imitation": "grids:imitated"}, again=True, needs=MINIGRID,
         chosen_on="0 to 4", reported_on="10 to 14",
     ),
     "ppo_rnd": Experiment(
@@ -171,12 +169,15 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "minatar_1m": Experiment(
         "MinAtar for 1,000,000 frames", "tasks.gymnax_table --steps 1000000 --out results/minatar_1m.json",
-        ("minatar_1m.json",), ("README", "comparison", "learned-features"), 0.8, needs="uppertail[gymnax], rejax",
+        ("minatar_1m.json",), ("README", "comparison", "learned-features"), 0.8,
+        {"minatar": "gymnax:minatar"}, needs="uppertail[gymnax], rejax",
         chosen_on=NOTHING, reported_on="0 to 2; 0 to 4 on Freeway",
     ),
-    "minatar": Experiment(
-        "Freeway of MinAtar, by two policies", "tasks.minatar --out results/minatar", ("minatar/*",),
-        ("learned-features",), 0.2, needs="uppertail[gymnax]", reported_on="0",
+    "minatar_500k": Experiment(
+        "Freeway of MinAtar for 500,000 frames, each seed alone",
+        "tasks.gymnax_table --env Freeway-MinAtar --method UpperTail --steps 500000", ("minatar/*",),
+        ("learned-features",), 0.2, {"freeway": "gymnax:freeway"}, needs="uppertail[gymnax], rejax",
+        chosen_on=NOTHING, reported_on="0 to 4",
     ),
     "bench": Experiment(
         "steps per second, beside peers", "speed.bench --out results/bench", ("bench/*", "ensemble_cost/*"),
@@ -189,19 +190,16 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "gymnax_speed": Experiment(
         "steps per second beside rejax's DQN", "speed.gymnax_speed --out results/gymnax_speed.json",
-        ("gymnax_speed.json",), ("gymnax",), 0.1, needs="uppertail[gymnax], rejax", **SPEED,
+        ("gymnax_speed.json",), ("gymnax",), 0.1, {"gymnax-speed": "speeds:compiled"},
+        needs="uppertail[gymnax], rejax", **SPEED,
     ),
     "host_loop": Experiment(
         "steps per second where Python steps", "speed.host_loop --out results/host_loop.json", ("host_loop.json",),
         ("gymnasium",), 0.1, needs=PEERS, **SPEED,
     ),
     "startup": Experiment(
-        "seconds to the first step", "speed.startup --out results/startup.json", ("startup.json",), ("performance",),
-        0.1, **SPEED,
-    ),
-    "time_to_solve": Experiment(
-        "seconds to solve the Chain of 100", "speed.time_to_solve --out results/time_to_solve.json",
-        ("time_to_solve.json",), ("performance",), 0.1, **SPEED,
+        "seconds to the first step, and to solve the Chain of 100", "speed.startup --out results",
+        ("startup.json", "time_to_solve.json"), ("performance",), 0.1, {"startup": "speeds:startup"}, **SPEED,
     ),
     "acting": Experiment(
         "actions per second", "speed.acting --out results/acting.json", ("acting.json",), ("evaluation",), 0.1, **SPEED

@@ -14,13 +14,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from experiments.paper import FIGURES, cells
 from experiments.paper.cells import Cell, CellResult, Report
-from experiments.paper.rows import rows_table
 from experiments.provenance import record
 from uppertail import records
+from uppertail.cli import print_table
 from uppertail.cli.train import progress_bar
 from uppertail.errors import InputError
 from uppertail.records import locked
@@ -107,7 +105,7 @@ def _make(name: str, folder: Path, quick: bool, quiet: bool) -> None:
     records.write_text(folder / SUMMARY, json.dumps(summary, indent=1, allow_nan=False) + "\n")
     record(folder / SUMMARY)
     if not quiet and (rows := figure.table(summary)):
-        Console().print(rows_table(rows))
+        print_table(rows)
     say(f"{name}: {time.perf_counter() - began:,.0f} s; figures and summary.json in {folder}")
 
 

@@ -9,10 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from experiments.common import ended
-from experiments.paper.rows import rows_table
 from experiments.provenance import record
 from uppertail import cli, records
 from uppertail.analysis.figures import learning_curves
@@ -56,7 +53,7 @@ def main(folder: Path, methods: Mapping[str, Sequence[str]], run: Sequence[str],
         if code:
             break
     if rows and not quiet:
-        Console().print(rows_table(rows))
+        cli.print_table(rows, texts=("method",))
     if curves:
         learning_curves(folder / "curves.png", "Randomized Chain of length 100", curves)
     if rows:

@@ -35,3 +35,8 @@ def last(episodes: list[int | None]) -> str:
 def least(kept: list[float | None]) -> str:
     """The worst seed, never rounded up."""
     return f"{int(min(value for value in kept if value is not None) * 1000) / 1000:.3f}"
+
+
+def seeds_above(values: list[float], target: float) -> str:
+    """How many seeds are above a target."""
+    return f"{sum(value > target for value in values)} of {len(values)}"

@@ -67,3 +67,48 @@ def _median(times: list[int | None]) -> str:
     """The median over seeds; one that was not solved counts as later than all others."""
     median = statistics.median(math.inf if time is None else time for time in times)
     return f"{median:,.0f}" if math.isfinite(median) else "not"
+
+
+def layouts() -> list[list[str]]:
+    """A new layout in each episode, what of the view is an object as the state."""
+    rows = [["environment", "steps", "reached, each seed", "last, each seed", "steps/s"]]
+    return rows + [
+        [run["env"], f"{run['steps_each']:,}", _reached(run), _each(run["last_tenth"]), _rate(run)]
+        for run in _runs("minigrid_layouts/*-objects-*-seeds-*.json")
+    ]
+
+
+def whole_views() -> list[list[str]]:
+    """The same with each view as a state, by two policies: the last tenth."""
+    rows = [["environment", "steps", "policy", "each seed", "steps/s"]]
+    return rows + [
+        [run["env"], f"{run['steps_each']:,}", f"`{'Episodic' * (run['power'] > 0)}UCB`", _each(run["last_tenth"]),
+         _rate(run)]
+        for run in _runs("minigrid_layouts/*-whole-*-seeds-*.json")
+    ]  # fmt: skip
+
+
+def imitated() -> list[list[str]]:
+    """A new layout in each episode, by imitation."""
+    rows = [["environment", "goal", "steps", "reached, each seed", "last, each seed", "greedy, each seed", "steps/s"]]
+    return rows + [
+        [run["env"], f"{run['goal']:g}", f"{run['steps_each']:,}", _reached(run), _each(run["last_tenth"]),
+         _each(run["greedy"]), _rate(run)]
+        for run in _runs("minigrid_imitation/*-seeds-*.json")
+    ]  # fmt: skip
+
+
+def _runs(pattern: str) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob(pattern))]
+
+
+def _reached(run: dict[str, Any]) -> str:
+    return "; ".join("not" if step is None else f"{step:,}" for step in run["reached_step"])
+
+
+def _each(values: list[float]) -> str:
+    return ", ".join(f"{value:.2f}" for value in values)
+
+
+def _rate(run: dict[str, Any]) -> str:
+    return f"{run['steps_per_second']:,.0f}"

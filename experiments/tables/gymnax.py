@@ -19,6 +19,37 @@ def gymnax() -> list[list[str]]:
     return rows
 
 
+# read off the figure of MinAtar's repository
+GAMES = {"Breakout": "about 9", "SpaceInvaders": "about 33", "Asterix": "about 7"}
+
+
+def minatar() -> list[list[str]]:
+    """Games of 1,000,000 frames: the last tenth of training, and greedy episodes, of each seed."""
+    rows = [
+        ["game", "random", "UpperTail, last tenth of training", "UpperTail, greedy", "DQN at 1,000,000, in MinAtar"]
+    ]
+    cells = {(row["env"], row["method"]): row["seeds"] for row in read("minatar_1m.json")["rows"]}
+    for game, dqn in GAMES.items():
+        (random,), seeds = (cells[f"{game}-MinAtar", method] for method in ("random", "UpperTail"))
+        told = (", ".join(f"{value:.1f}" for value in values) for values in zip(*map(_ends, seeds), strict=True))
+        rows.append([game, f"{_ends(random)[0]:.1f}", *told, dqn])
+    return rows
+
+
+def _ends(seed: dict[str, Any]) -> tuple[float, float]:
+    return seed["tenths"][-1], seed["greedy"]
+
+
+def freeway() -> list[list[str]]:
+    """Each seed's returns along its run."""
+    short = next(row for row in read("minatar_1m.json")["rows"] if row["env"] == "Freeway-MinAtar")
+    return [["seed", "steps", "returns", "greedy"]] + [
+        [str(seed), f"{run['steps']:,}", ", ".join(f"{each:.0f}" for each in found["tenths"]), f"{found['greedy']:.0f}"]
+        for run in (short, read("minatar/freeway-defaults.json"))
+        for seed, found in enumerate(run["seeds"])
+    ]
+
+
 def _returns(seeds: list[dict[str, Any]], when: str) -> str:
     """The returns of all seeds: a mean, or the last of several."""
     values = [seed[when][-1] if isinstance(seed[when], list) else seed[when] for seed in seeds]
