@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import sys
 import tempfile
 import time
@@ -71,7 +72,7 @@ def _born(path: Path, command: str | None) -> dict[str, Any]:
     spent = sum(process.cpu_times()[:4])  # children's, too
     return {
         **birth(),
-        "command": command or " ".join(["python", *sys.orig_argv[1:]]),
+        "command": re.sub(r"(?<![^\s=])/\S*/", "", command or " ".join(["python", *sys.orig_argv[1:]])),  # no own paths
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(process.create_time())),
         "wall_seconds": round(time.time() - process.create_time(), 1),
         "cpu_seconds": round(spent, 1),

@@ -92,8 +92,9 @@ def test_a_birth_says_code_machine_command_and_seeds(result: Path) -> None:
     record(result, "another command")
     assert entries(result.parent)["one.json"] == found  # it is the same file
     result.write_text("{}")
-    record(result, "another command")
-    assert entries(result.parent)["one.json"]["birth"]["command"] == "another command"
+    record(result, "python -m mine --peer /home/me/.venv/bin/python --out=/home/me/x.json results/y")
+    command = entries(result.parent)["one.json"]["birth"]["command"]
+    assert command == "python -m mine --peer python --out=x.json results/y"  # no machine's own paths
 
 
 @pytest.mark.parametrize(
