@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments import documents
+from experiments.paper import cells
 from experiments.provenance import RESULTS, ROOT, certify, checksum, entries, state
-from experiments.registry import EXPERIMENTS
+from experiments.registry import EXPERIMENTS, is_result
 from uppertail.errors import InputError
 from uppertail.training.birth import birth
 
@@ -56,9 +57,9 @@ def certify_all(names: list[str], longest: float, say: Callable[[str], object]) 
     other = 0
     for each in (EXPERIMENTS[name] for name in names if EXPERIMENTS[name].again):
         for path in each.files():
-            if path.suffix != ".json" or state(_entry(path), code["tree"]) in ("certified", "born"):
+            if state(_entry(path), code["tree"]) in ("certified", "born"):
                 continue
-            stored, name = json.loads(path.read_text(encoding="utf-8")), str(path.relative_to(RESULTS))
+            stored, name = _stored(path), str(path.relative_to(RESULTS))
             if (expected := seconds_of(stored)) > longest:
                 say(f"{name}: left out, takes about {expected:,.0f} s")
                 continue
@@ -82,7 +83,7 @@ def faults() -> Iterator[str]:
         yield f"{page.relative_to(ROOT)} does not say what the results say: run `python -m experiments tables`."
     owned = {path for each in EXPERIMENTS.values() for path in each.files()}
     for path in sorted(RESULTS.rglob("*")):
-        if path.suffix in (".json", ".npz") and path.name != "manifest.json":
+        if is_result(path):
             name = path.relative_to(ROOT)
             if path not in owned:
                 yield f"{name} belongs to no experiment: name it in experiments/registry.py, or delete it."
@@ -104,8 +105,12 @@ def uncertified(tree: str | None) -> dict[str, dict[str, list[str]]]:
         for path in () if each.is_speed else each.files():
             known = state(_entry(path), tree)
             if known in ("older", "unknown"):
-                found.setdefault(name, {}).setdefault(known, []).append(path.stem)
+                found.setdefault(name, {}).setdefault(known, []).append(str(path.relative_to(RESULTS).with_suffix("")))
     return found
+
+
+def _stored(path: Path) -> dict[str, Any]:
+    return cells.stored(path) if path.suffix == ".npz" else json.loads(path.read_text(encoding="utf-8"))
 
 
 def _entry(path: Path) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def names_of(node: ast.stmt) -> list[str]:
 def test_every_experiment_has_a_module_that_runs_and_one_that_makes_first_seeds_again() -> None:
     for name, each in EXPERIMENTS.items():
         source = FOLDER.joinpath(*each.command.split()[0].split("."))
-        source = source / "__main__.py" if source.is_dir() else source.with_suffix(".py")
+        source = source.with_suffix(".py")
         text = source.read_text(encoding="utf-8")
         assert '__name__ == "__main__"' in text, name
         assert ("\ndef again(stem: str, stored: dict[str, Any])" in text) == each.again, name

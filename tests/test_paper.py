@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 
+from experiments.certificates import differences
 from experiments.paper import (
     FIGURES,
     cells,
@@ -326,3 +327,18 @@ def test_the_headline_is_runs_with_one_table_one_picture_and_a_report(tmp_path, 
         assert json.loads((tmp_path / "h" / "cells" / name / "summary.json").read_text())["settings"]["seeds"] == 2
     with pytest.raises(InputError, match="exists"):
         headline.main(tmp_path / "h", methods, run.split())
+
+
+@pytest.mark.slow
+def test_the_first_seed_of_a_cell_is_made_again(small, tmp_path, monkeypatch):
+    assert figures("chain", tmp_path / "chain", "--quiet") == 0
+    path = tmp_path / "chain" / "cells" / "3-Gaussian.npz"
+    stored = cells.stored(path)
+    monkeypatch.setattr(chain, "LENGTHS", (3,))
+    monkeypatch.setattr(chain, "SETTINGS", chain.QUICK_SETTINGS)
+    again = command.again(path.stem, stored)
+    assert again is not None and len(again["returns"]) == 1 and len(stored["returns"]) == 2
+    assert differences(stored, again) == []
+    stored["lengths"][0][-1] += 1
+    assert differences(stored, again) == ["lengths"]
+    assert command.again("no such cell", stored) is None

@@ -35,11 +35,13 @@ class Cell:
         name: its name within the figure, and its file's.
         settings: all settings that its result depends on, for JSON; a kept result of other settings is not used.
         compute: computes it, and reports the progress of what it trains.
+        first: computes its first seed alone; None: there is no such thing.
     """
 
     name: str
     settings: dict[str, Any]
     compute: Callable[[Report], CellResult]
+    first: Callable[[Report], CellResult] | None = None
 
 
 class UnusableCellError(Exception):
@@ -76,3 +78,16 @@ def write(folder: Path, cell: Cell, result: CellResult) -> None:
     path = folder / f"{cell.name}.npz"
     records.write_bytes(path, content.getvalue())
     record(path)
+
+
+def episodes_of(arrays: Mapping[str, np.ndarray]) -> dict[str, list[Any]]:
+    """Returns and lengths of the episodes of each seed, if a cell has some."""
+    seeds = records.Episodes.of_arrays(arrays) if "return" in arrays else []
+    return {"returns": [each.returns.tolist() for each in seeds], "lengths": [each.lengths.tolist() for each in seeds]}
+
+
+def stored(path: Path) -> dict[str, Any]:
+    """A cell's file as a document, with its episodes."""
+    with np.load(path, allow_pickle=False) as content:
+        arrays = dict(content)
+    return {**json.loads(str(arrays.pop(DOCUMENT))), **episodes_of(arrays)}

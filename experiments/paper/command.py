@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from experiments.common import ended
 from experiments.paper import FIGURES, cells
 from experiments.paper.cells import Cell, CellResult, Report
 from experiments.provenance import record
@@ -71,6 +72,14 @@ def run(name: str, folder: Path, quick: bool, quiet: bool) -> int:
     return 0
 
 
+def again(stem: str, stored: dict[str, Any]) -> dict[str, Any] | None:
+    """The first seed of a stored cell, made again."""
+    figures = (importlib.import_module(f"experiments.paper.{name.replace('-', '_')}") for name in FIGURES)
+    every = {cell.name: cell for figure in figures for cell in figure.cells(False)}
+    first = every[stem].first if stem in every else None
+    return first and cells.episodes_of(first(lambda progress: None).arrays)
+
+
 def claim(folder: Path, name: str, quick: bool) -> None:
     """Makes the folder of a figure, or goes on with an earlier one.
 
@@ -126,3 +135,7 @@ def _result(
     if asked_to_stop.is_set():
         raise KeyboardInterrupt(asked_to_stop.signal_number)
     return result
+
+
+if __name__ == "__main__":
+    ended(main)
