@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -9,21 +10,33 @@ from collections.abc import Sequence
 from experiments.registry import EXPERIMENTS
 
 
-def run(name: str, words: Sequence[str], python: str) -> int:
-    """Runs an experiment in a process of its own, with further options, and notes the births of its results."""
+def run(name: str, words: Sequence[str], python: str | None) -> int:
+    """Runs an experiment with further options, by another interpreter if there is one, and notes births of results.
+
+    Results of this interpreter note their own births as they are written.
+    """
     from experiments.provenance import checksum, record
     from uppertail.cli import keep_programs
 
-    keep_programs()
     experiment = EXPERIMENTS[name]
-    _, *options = experiment.command.split()
-    command = [python, "-m", experiment.module, *options, *words]
+    options = [*experiment.command.split()[1:], *words]
     before = {path: checksum(path) for path in experiment.files()}
-    code = subprocess.run(command, check=False).returncode
+    if python:
+        code = subprocess.run([python, "-m", experiment.module, *options], check=False).returncode
+    else:
+        keep_programs()
+        sys.argv = [experiment.module, *options]
+        try:
+            runpy.run_module(experiment.module, run_name="__main__", alter_sys=True)
+            code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+            if isinstance(ended.code, str):
+                print(ended.code, file=sys.stderr)
     for path in experiment.files():
         if checksum(path) != before.get(path):
-            record(path, " ".join(["python", *command[1:]]))
-    return 130 if code == -2 else code
+            record(path, " ".join(["python", "-m", experiment.module, *options]))
+    return code
 
 
 def certify(names: list[str], longest: float) -> int:
@@ -71,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("list", help="the experiments")
     named = commands.add_parser("run", help="run one; options that this command does not have are its own")
     named.add_argument("name", choices=list(EXPERIMENTS), metavar="NAME")
-    named.add_argument("--python", default=sys.executable, help="the interpreter, if it needs other packages")
+    named.add_argument("--python", help="another interpreter, if it needs other packages")
     again = commands.add_parser("certify", help="make the first seeds of results again by the code as committed")
     again.add_argument("names", nargs="*", choices=[[], *EXPERIMENTS], metavar="NAME")
     again.add_argument("--longest", type=float, default=60.0, help="seconds that a seed may take (default: 60)")

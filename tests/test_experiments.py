@@ -5,7 +5,9 @@ import functools
 import importlib
 import importlib.util
 import json
+import runpy
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -175,21 +177,30 @@ def test_a_changed_a_strange_and_a_lost_result_are_named(
     assert list(certificates.faults()) == ["manifest.json names one.json, which is not there."]
 
 
+@pytest.mark.parametrize("python", [None, "python3"])
 def test_run_notes_what_the_command_made_and_nothing_else(
-    result: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    python: str | None, result: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tmp_path / "made.json"
     before = entries(tmp_path)
     monkeypatch.setattr(Experiment, "files", lambda _: iter(path for path in (result, made) if path.exists()))
     monkeypatch.setattr(__main__, "EXPERIMENTS", {"mine": Experiment("", "tasks.mine --out here", (), ())})
+    monkeypatch.setattr(sys, "argv", [])
+    asked = ["experiments.tasks.mine", "--out", "here", "--seeds", "3"]
 
     def called(command: list[str], check: bool) -> Any:
-        assert command == ["python3", "-m", "experiments.tasks.mine", "--out", "here", "--seeds", "3"]
+        assert command == ["python3", "-m", *asked]
         made.write_text("{}")
-        return subprocess.CompletedProcess(command, 0)
+        return subprocess.CompletedProcess(command, 3)
+
+    def here(module: str, run_name: str, alter_sys: bool) -> None:
+        assert [module, *sys.argv[1:]] == asked
+        made.write_text("{}")
+        sys.exit(3)
 
     monkeypatch.setattr(subprocess, "run", called)
-    assert __main__.main(["run", "mine", "--python", "python3", "--seeds", "3"]) == 0
+    monkeypatch.setattr(runpy, "run_module", here)
+    assert __main__.main(["run", "mine", *(["--python", python] if python else []), "--seeds", "3"]) == 3
     found = entries(tmp_path)
     assert found["one.json"] == before["one.json"]
     assert found["made.json"]["birth"]["command"] == "python -m experiments.tasks.mine --out here --seeds 3"
