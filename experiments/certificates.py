@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments import documents
 from experiments.paper import cells
-from experiments.provenance import RESULTS, ROOT, certify, checksum, entries, state
+from experiments.provenance import RESULTS, ROOT, UNKNOWN, certify, checksum, entries, state
 from experiments.registry import EXPERIMENTS, is_result
 from uppertail.errors import InputError
 from uppertail.training.birth import birth
@@ -57,7 +57,7 @@ def certify_all(names: list[str], longest: float, say: Callable[[str], object]) 
     other = 0
     for each in (EXPERIMENTS[name] for name in names if EXPERIMENTS[name].again):
         for path in each.files():
-            if state(_entry(path), code["tree"]) in ("certified", "born"):
+            if state(_entry(path), code["tree"]) not in ("older", UNKNOWN):
                 continue
             stored, name = _stored(path), str(path.relative_to(RESULTS))
             if (expected := seconds_of(stored)) > longest:
@@ -104,7 +104,7 @@ def uncertified(tree: str | None) -> dict[str, dict[str, list[str]]]:
     for name, each in EXPERIMENTS.items():
         for path in () if each.is_speed else each.files():
             known = state(_entry(path), tree)
-            if known in ("older", "unknown"):
+            if known in ("older", UNKNOWN):
                 found.setdefault(name, {}).setdefault(known, []).append(str(path.relative_to(RESULTS).with_suffix("")))
     return found
 
@@ -114,4 +114,4 @@ def _stored(path: Path) -> dict[str, Any]:
 
 
 def _entry(path: Path) -> dict[str, Any]:
-    return entries(path.parent).get(path.name, {"birth": "unknown"})
+    return entries(path.parent).get(path.name, {"birth": UNKNOWN})

@@ -2,7 +2,7 @@
 
 Each folder of results has a manifest.json: for each file its checksum, its birth and, once it was certified, the Git
 tree of `src/uppertail` at which its first seed came out the same. Of a result that is older than manifests only the
-commit that stored it is known: its birth is "unknown".
+commit that stored it is known: its birth is "unknown". What others published is stored with its source: "published".
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from uppertail.training.birth import birth
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-MANIFEST, UNKNOWN = "manifest.json", "unknown"
+MANIFEST, UNKNOWN, PUBLISHED = "manifest.json", "unknown", "published"
 LOAD_BEFORE = os.getloadavg()[0]
 PACKAGES = ("uppertail", "jax", "numpy", "gymnasium")
 
@@ -58,11 +58,11 @@ def certify(path: Path, tree: str) -> None:
 
 
 def state(entry: dict[str, Any], tree: str | None) -> str:
-    """What is known of a result: `certified` or `born` at this tree, `older`, or `unknown`."""
+    """What is known of a result: `certified` or `born` at this tree, `older`, `unknown`, or `published` by others."""
     if tree is not None and entry.get("certified") == tree:
         return "certified"
-    if entry["birth"] == UNKNOWN:
-        return UNKNOWN
+    if entry["birth"] in (UNKNOWN, PUBLISHED):
+        return entry["birth"]
     made = entry["birth"]
     return "born" if made.get("tree") == tree is not None and not made.get("dirty") else "older"
 

@@ -31,7 +31,7 @@ from uppertail.training.process import hardware
 
 LEARNERS = ("spread", "optimistic", "count")
 TASKS = {
-    "Chain-100": ut.Chain(100),
+    **{f"Chain-{length}": ut.Chain(length) for length in (100, 1000)},
     **{f"DeepSea-{size}": ut.DeepSea(size) for size in (10, 20, 50)},
 }
 
@@ -153,7 +153,10 @@ def again(stem: str, stored: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    asked = options(__doc__, "runs/optimistic_table", task=TASKS, learner=dict.fromkeys(LEARNERS), seed=0, seeds=10)
+    usual = {"task": ["Chain-100", "DeepSea-20", "DeepSea-50"]}
+    asked = options(
+        __doc__, "runs/optimistic_table", usual, task=TASKS, learner=dict.fromkeys(LEARNERS), seed=0, seeds=10
+    )
     for task, learner in itertools.product(asked.task, asked.learner):
         if not (path := asked.out / f"{task}-{learner}.json").exists():
             write(path, found := measure(task, learner, asked.seed, asked.seeds), indent=1)
