@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     named.add_argument("name", choices=list(EXPERIMENTS), metavar="NAME")
     named.add_argument("--python", help="another interpreter, if it needs other packages")
     again = commands.add_parser("certify", help="make the first seeds of results again by the code as committed")
-    again.add_argument("names", nargs="*", choices=[[], *EXPERIMENTS], metavar="NAME")
+    again.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     again.add_argument("--longest", type=float, default=60.0, help="seconds that a seed may take (default: 60)")
     commands.add_parser("tables", help="write tables and numbers of README and docs anew")
     checked = commands.add_parser("check", help="check tables, numbers and births; trains nothing")
@@ -97,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "run":
         return run(given.name, words, given.python)
     if given.command == "certify":
+        if unknown := [name for name in given.names if name not in EXPERIMENTS]:
+            parser.error(f"unknown experiments: {', '.join(unknown)}; `list` names all")
         return certify(given.names or list(EXPERIMENTS), given.longest)
     if given.command == "check":
         return check(given.strict)
