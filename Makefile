@@ -35,10 +35,10 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## Install the package, then run its headline experiment, with a report of it.
-	@$(BIN)/python -m reproduction.headline
+	@$(BIN)/python -m experiments run headline
 
 bench: $(VENV)/.installed $(PEERS)/.installed ## Time training beside the peers, which get an environment of their own.
-	@$(BIN)/python benchmarks/bench.py --peer $(PEERS)/bin/python
+	@$(BIN)/python -m experiments.speed.bench --peer $(PEERS)/bin/python
 
 test: lint ## Install the package and its tools, then check everything and run the fast tests.
 	@echo "== pytest"
@@ -158,8 +158,8 @@ $(DOCS_VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@$(DOCS_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt --editable ".[docs]"
 	@touch $@
 
-$(PEERS)/.installed: benchmarks/peers.txt | $(BIN)/python
+$(PEERS)/.installed: experiments/peers/requirements.txt | $(BIN)/python
 	@echo "== creating $(PEERS)"
 	@$(PYTHON) -m venv $(PEERS)
-	@$(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install --requirement benchmarks/peers.txt
+	@$(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install --requirement experiments/peers/requirements.txt
 	@touch $@

@@ -46,7 +46,7 @@ hypothesis.settings.load_profile("fixed")
 checked = beartype.beartype(
     conf=beartype.BeartypeConf(hint_overrides=beartype.FrozenDict({Self: object}), is_pep484_tower=True)
 )
-jaxtyping.install_import_hook(["uppertail", "reproduction"], f"{__name__}.checked")
+jaxtyping.install_import_hook(["uppertail", "experiments.paper"], f"{__name__}.checked")
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Callable[[list[str]], str]:
     return call
 
 
-LONGEST = ("reproduce", "host", "watch", "training", "wrapped", "resume", "groups", "memory", "alike", "evaluate")
+LONGEST = ("paper", "host", "watch", "training", "wrapped", "resume", "groups", "memory", "alike", "evaluate")
 """The files that take longest, `tests/test_<name>.py`."""
 
 

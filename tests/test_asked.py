@@ -16,7 +16,7 @@ from uppertail.encodings import OneHot, Scalar, Thermometer, Vector, require_sta
 from uppertail.errors import InputError
 
 FOLDERS = {
-    "train": "out", "exact": "out", "reproduce": "out", "watch": "folder", "evaluate": "folder", "resume": "folder",
+    "train": "out", "exact": "out", "watch": "folder", "evaluate": "folder", "resume": "folder",
 }  # fmt: skip
 
 

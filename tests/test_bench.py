@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from bench import main
-from contest import machine
-from contest.chain import Chain
-from contest.contestants import Contestant, Ours, Peer
-from contest.load import Load
-from contest.turns import contest, contestants
+from experiments.speed.bench import main
+from experiments.speed.contest import machine
+from experiments.speed.contest.chain import Chain
+from experiments.speed.contest.contestants import Contestant, Ours, Peer
+from experiments.speed.contest.load import Load
+from experiments.speed.contest.turns import contest, contestants
 from uppertail.distributions import Gaussian
 from uppertail.errors import InputError
 
@@ -88,7 +88,7 @@ def test_a_turn_counts_the_steps_of_all_seeds(host: bool, monkeypatch: pytest.Mo
     ours = Ours("ours", Gaussian(), 3, 1, host)
     ours.prepare(SMALL)
     clock = iter([0.0, 0.5, 4.0])
-    monkeypatch.setattr("contest.contestants.time.perf_counter", lambda: next(clock, 4.0))
+    monkeypatch.setattr("experiments.speed.contest.contestants.time.perf_counter", lambda: next(clock, 4.0))
     steps = 3 * 4 * ours.run.driver.iterations
     assert ours.rate(2.0) == pytest.approx(steps / 4.0)
     monkeypatch.undo()
@@ -128,7 +128,7 @@ def test_a_peer_that_cannot_run_is_said_to_be_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be run"):
         Peer("peer", str(tmp_path / "none"), "DQN", 2, 100).prepare(SMALL)
     peer = Peer("Some peer", interpreter(tmp_path, "exit 3"), "DQN", 2, 100)
-    with pytest.raises(InputError, match=r"Some peer printed no result \(it stopped\): .* benchmarks/peers\.txt"):
+    with pytest.raises(InputError, match=r"Some peer printed no result \(it stopped\): .*peers/requirements\.txt"):
         peer.prepare(SMALL)
     peer.close()
     peer = Peer("Some peer", interpreter(tmp_path, "echo '{\"versions\": {}}'; echo hello; cat"), "DQN", 2, 100)
@@ -159,4 +159,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "Gaussian, 1 seed" in printed and "GFLOP/s" in printed
     (row,) = json.loads((tmp_path / "bench.json").read_text())["rows"]
     assert row["steps_per_second"] > 0 and np.isfinite(row["share_of_small_products"])
-    assert {path.name for path in tmp_path.iterdir()} == {"bench.json", "bench.svg", "bench.png"}
+    assert {path.name for path in tmp_path.iterdir()} == {"bench.json", "bench.svg", "bench.png", "manifest.json"}

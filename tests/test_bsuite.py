@@ -18,7 +18,7 @@ from uppertail.errors import InputError
 from uppertail.yaml_files import read_yaml
 
 REPEATING = ("bandit", "catch", "deep_sea", "discounting_chain", "umbrella")  # of few different observations
-STUDY = Path(__file__).parents[1] / "benchmarks" / "studies" / "bsuite.yaml"
+STUDY = Path(__file__).parents[1] / "experiments" / "tasks" / "bsuite.yaml"
 
 
 @pytest.fixture

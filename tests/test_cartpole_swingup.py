@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import uppertail as ut
-from cartpole_swingup import CartpoleState, CartpoleSwingup, SwingUp
+from experiments.tasks.cartpole_swingup import CartpoleState, CartpoleSwingup, SwingUp
 from uppertail.errors import InputError
 
 KEY = jax.random.key(0)

@@ -1,4 +1,4 @@
-"""benchmarks/chance: peers by hand on tiny tables, and what judges them."""
+"""experiments/chance: peers by hand on tiny tables, and what judges them."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import uppertail as ut
-from chance.mbie_eb import MBIEEB
-from chance.peer import Peer, World
-from chance.play import good_from, measure, play
-from chance.psrl import PSRL
-from chance.q_learning import QLearning
-from chance.rmax import RMax
-from chance.tasks import Door, Jackpot, Judge, Task
-from chance.ucrl2 import MBIE, UCRL2
-from horizon import best_return, mean_return
+from experiments.chance.mbie_eb import MBIEEB
+from experiments.chance.peer import Peer, World
+from experiments.chance.play import good_from, measure, play
+from experiments.chance.psrl import PSRL
+from experiments.chance.q_learning import QLearning
+from experiments.chance.rmax import RMax
+from experiments.chance.tasks import Door, Jackpot, Judge, Task
+from experiments.chance.ucrl2 import MBIE, UCRL2
+from experiments.tasks.horizon import best_return, mean_return
 
 KEY, NONE = jax.random.key(0), np.zeros(1, bool)
 

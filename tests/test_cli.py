@@ -264,7 +264,7 @@ def test_a_diverging_run_says_which_seed_and_keeps_what_was_written(tmp_path, re
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--help"], ["resume", "-h"], *([name, "--help"] for name in ("train", "reproduce", "exact"))]
+    "arguments", [[], ["--help"], ["resume", "-h"], *([name, "--help"] for name in ("train", "exact"))]
 )
 def test_help_does_not_import_jax(arguments):
     code = "import sys; from uppertail.cli import main; main(sys.argv[1:]); assert 'jax' not in sys.modules"

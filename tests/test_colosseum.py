@@ -1,4 +1,4 @@
-"""benchmarks/chance/colosseum.py: sizes, chances and rewards of its tables by their definitions, and exact values."""
+"""experiments/chance/colosseum.py: sizes, chances and rewards of its tables by their definitions, and exact values."""
 
 import dataclasses
 import math
@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 import uppertail as ut
-from chance.colosseum import COMMUNICATING, ERGODIC, Colosseum, average_reward, two_points
+from experiments.chance.colosseum import COMMUNICATING, ERGODIC, Colosseum, average_reward, two_points
 
 KEY = jax.random.key(0)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import uppertail as ut
-from horizon import best_return, mean_return
+from experiments.tasks.horizon import best_return, mean_return
 from uppertail.errors import InputError
 
 KEY = jax.random.key(0)

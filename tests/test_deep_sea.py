@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from reproduction.drawing.transitions import transitions
+from experiments.paper.drawing.transitions import transitions
 from uppertail.environments import DeepSea, EnvironmentBuilder, FiniteMDP
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError

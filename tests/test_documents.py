@@ -1,7 +1,6 @@
-"""Tables of documents are those of the results, and examples of public names hold."""
+"""Tables and numbers of pages are those of the results, and examples of public names hold."""
 
 import doctest
-import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -11,26 +10,31 @@ import jax.numpy as jnp
 import pytest
 
 import uppertail
+from experiments import documents
+from experiments.certificates import faults
 from uppertail import loggers
 from uppertail.networks.perceptrons import Perceptrons
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def test_tables_of_documents_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python benchmarks/document_tables.py` writes them anew."""
-    monkeypatch.syspath_prepend(str(DOCS.parent / "benchmarks"))
-    spec = importlib.util.spec_from_file_location("document_tables", DOCS.parent / "benchmarks" / "document_tables.py")
-    assert spec is not None and spec.loader is not None
-    tables = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tables)
-    for document in tables.DOCUMENTS:
-        text = document.read_text(encoding="utf-8")
-        assert tables.renewed(text) == text
-        assert text.count("<!-- table: ") > 0
-        first_number = r"(<!-- table: [\w-]+ -->\n\n\|.*\n\|.*\n\|.*?)\d+"
-        wrong = re.sub(first_number, r"\g<1>98765", text, count=1)  # a number that drifted
-        assert wrong != text and tables.renewed(wrong) == text
+def test_pages_and_results_are_as_they_were_made() -> None:
+    """`python -m experiments check`; `python -m experiments tables` writes pages anew."""
+    assert list(faults()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "first_number"),
+    [
+        ("README.md", r"(<!-- table: [\w-]+ -->\n\n\|.*\n\|.*\n\|.*?)\d+"),
+        ("README.md", r"(<!-- value: minigrid.median.max -->)[\d,]+"),
+        ("docs/comparison.md", r"(<!-- table: table-first -->\n\n\|.*\n\|.*\n\|.*?)\d+"),
+    ],
+)
+def test_a_number_that_drifted_is_put_right(name: str, first_number: str) -> None:
+    text = (DOCS.parent / name).read_text(encoding="utf-8")
+    wrong = re.sub(first_number, r"\g<1>98765", text, count=1)
+    assert wrong != text and documents.renewed(wrong) == text
 
 
 def test_methods_that_the_table_of_equations_names_are_in_the_code() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from reproduction.calibration import cramer
+from experiments.paper.calibration import cramer
 from uppertail.cli import main
 from uppertail.environments import Chain, FiniteMDP, FrozenLake, Toy
 from uppertail.errors import InputError

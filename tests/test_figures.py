@@ -10,12 +10,12 @@ import pytest
 import scipy.stats
 from matplotlib.figure import Figure
 
-from reproduction.chain_domain import chain_domain_figure
-from reproduction.drawing.chain_distributions import chain_distributions_figure
-from reproduction.drawing.curve_panels import curve_panels
-from reproduction.drawing.learned_returns import LearnedReturn, Moment
-from reproduction.drawing.toy import optimal_paths, toy_figure
-from reproduction.drawing.transitions import chain_walk
+from experiments.paper.chain_domain import chain_domain_figure
+from experiments.paper.drawing.chain_distributions import chain_distributions_figure
+from experiments.paper.drawing.curve_panels import curve_panels
+from experiments.paper.drawing.learned_returns import LearnedReturn, Moment
+from experiments.paper.drawing.toy import optimal_paths, toy_figure
+from experiments.paper.drawing.transitions import chain_walk
 from uppertail.analysis.figures import save, styles
 from uppertail.environments import Chain, FrozenLake, Toy
 from uppertail.errors import InputError

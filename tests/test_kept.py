@@ -13,7 +13,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from reproduction.drawing.curve_panels import curve_panels
+from experiments.paper.drawing.curve_panels import curve_panels
 from uppertail import records
 from uppertail.analysis import figures
 from uppertail.cli import main, picture

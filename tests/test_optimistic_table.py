@@ -1,4 +1,4 @@
-"""benchmarks/optimistic_table.py: the stored first successes again, and its backups by hand."""
+"""experiments/peers/optimistic_table.py: the stored first successes again, and its backups by hand."""
 
 import argparse
 import json
@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import uppertail as ut
-from count_bonus import played
-from optimistic_table import FIRST_STD, Agent, first_success
+from experiments.peers.count_bonus import played
+from experiments.peers.optimistic_table import FIRST_STD, Agent, first_success
 from uppertail.training.loop import seed_keys
 
-STORED = Path(__file__).parents[1] / "results" / "twin" / "deep_sea-10-Gaussian-c-constant.json"
+STORED = Path(__file__).parents[1] / "results" / "optimistic_table" / "DeepSea-10-spread.json"
 
 
 def options(**changed: Any) -> argparse.Namespace:

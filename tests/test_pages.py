@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import pytest
 
 import uppertail
-from reproduction import FIGURES
 from uppertail.cli import main
 from uppertail.cli.commands import COMMANDS
 
@@ -156,5 +155,3 @@ def test_every_command_is_understood(page: Path) -> None:
         asked = ["1" if argument == "N" else argument for argument in arguments]
         is_help = any(argument.endswith(".help") for argument in asked)
         assert COMMANDS[name].help(asked) if is_help else COMMANDS[name].parse(asked)
-        if name == "reproduce":
-            assert set(arguments[:1]) <= {"all", *FIGURES}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from reproduction import policy_evaluation
-from reproduction.against_exact import against_exact, reachable_states
-from reproduction.form import PARTS
-from reproduction.policy_evaluation import UNIFORM
-from reproduction.snapshots import action_probabilities, curve, learned_returns, snapshot
+from experiments.paper import policy_evaluation
+from experiments.paper.against_exact import against_exact, reachable_states
+from experiments.paper.form import PARTS
+from experiments.paper.policy_evaluation import UNIFORM
+from experiments.paper.snapshots import action_probabilities, curve, learned_returns, snapshot
 from uppertail.distributions import Gaussian
 from uppertail.environments import Chain, FrozenLake, Gym, Toy
 from uppertail.policies import UCB, Greedy, Thompson

@@ -1,6 +1,5 @@
 """The reader of run folders: what it refuses, damaged files, runs that diverged, and code that it never runs."""
 
-import importlib
 import json
 import shutil
 from collections.abc import Callable
@@ -13,13 +12,12 @@ import pytest
 import safetensors.numpy
 
 import reported
+from experiments.robustness import mutations
 from uppertail.cli import main
 from uppertail.errors import InputError
 from uppertail.records import RunFolder, digest, find_runs, run_folder, write_arrays, write_config, write_summary
 from uppertail.training import checkpoint
 from uppertail.yaml_files import content_of, read_options
-
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture
@@ -28,19 +26,12 @@ def run(tmp_path: Path) -> Path:
     return shutil.copytree(reported.run(), tmp_path / "run")
 
 
-@pytest.fixture
-def mutations(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """benchmarks/mutations.py."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("mutations")
-
-
 NAMES = ("summary.json", "episodes.npz", "distributions.npz", "config.yaml", "networks.safetensors", "log.jsonl")
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore")
-def test_a_damaged_file_is_read_or_refused_in_a_sentence(name: str, mutations: Any, run: Path) -> None:
+def test_a_damaged_file_is_read_or_refused_in_a_sentence(name: str, run: Path) -> None:
     found = mutations.damage(run, name, 40, 0)
     assert found.keys() <= {"sentence", "read"}, found
     assert name == "log.jsonl" or found["sentence"] > 10

@@ -10,9 +10,9 @@ import pytest
 import scipy.stats
 
 import uppertail as ut
-from horizon import best_return, greedy_policy, mean_return
-from reproduction.calibration import INTERVALS, coverage, crps, reliability
-from reproduction.sources import sources
+from experiments.paper.calibration import INTERVALS, coverage, crps, reliability
+from experiments.paper.sources import sources
+from experiments.tasks.horizon import best_return, greedy_policy, mean_return
 from uppertail.distributions import spread
 from uppertail.distributions.gaussian import GaussianReturn
 from uppertail.exact import exact_returns, optimal_policy, uniform_policy

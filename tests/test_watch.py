@@ -216,7 +216,7 @@ def test_without_pygame_there_is_a_sentence(arguments, cart, monkeypatch, tmp_pa
 def test_an_environment_without_a_picture_gets_a_sentence(refused):
     assert main(["train", "--env", "Toy", "--steps", "16", *SMALL, "--out", "run"]) == 0
     error = refused(["watch", "run"])
-    assert "Toy draws no pictures" in error and "`uppertail reproduce chain-distributions`" in error
+    assert "Toy draws no pictures" in error and "`uppertail inspect`" in error
 
 
 def test_so_does_the_chain():

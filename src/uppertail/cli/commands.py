@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,7 +38,6 @@ class Command:
     options: Mapping[str, Option]
     parts: Sequence[str] = ()  # of a run, which are options, too, with their settings
     settings: type | None = None  # a dataclass whose fields are options, too
-    more: Callable[[], str] = str  # what its help says last
 
     def parse(self, arguments: Sequence[str]) -> Values:
         """The values of its options; InputError if one is unknown or missing, or its value of another type."""
@@ -78,7 +77,7 @@ class Command:
             group = parser.add_argument_group(str(self.settings.__doc__).partition(".\n")[0])
             for name, option in options_of(self.settings).items():
                 option.show(name, group)
-        return f"{parser.format_help()}\n{self.more()}".rstrip()
+        return parser.format_help().rstrip()
 
 
 FOLDER = {"folder": Option(str, None, "the run's folder", nargs="?")}
@@ -110,13 +109,6 @@ WORKERS = (
 )
 COMPARE = "instead: is B better than A? Folders of runs or of studies, or cells of this study: option=value,..."
 LAUNCHERS = Literal["here", "slurm", "pbs", "lsf", "sge"]
-
-
-def _figures() -> str:
-    """The figures of the paper, a line for each."""
-    from uppertail.cli.reproduce import figures  # they are part of a source checkout
-
-    return "\n".join(["figures:", *(f"  {name:<20} {text}" for name, text in figures().items())])
 
 
 COMMANDS = {
@@ -243,19 +235,6 @@ Give the study's folder instead of the file to continue the study in it.""",
                 "compare": Option(tuple[str, str] | None, None, COMPARE, nargs=2),
                 **QUIET,
             },
-        ),
-        Command(
-            "reproduce",
-            """Makes a figure of the paper, or all of them, with intervals. In the source checkout, it computes the
-figure's cells, draws it (SVG and PNG), and writes its numbers to summary.json. Called again with the same --out it
-continues where it stopped.""",
-            {
-                "name": Option(str, None, "the figure", nargs="?"),
-                "out": Option(str, None, "folder for it (default: runs/reproduce-NAME)"),
-                "quick": flag("a small version that takes a minute or two"),
-                **QUIET,
-            },
-            more=_figures,
         ),
     ]
 }

@@ -165,7 +165,7 @@ class EnvironmentBuilder(abc.ABC):
         """
         raise InputError(
             f"{self.label} draws no pictures, so there is nothing to watch: "
-            "`uppertail reproduce chain-distributions` draws what is learned along a Chain."
+            "`uppertail inspect` and `uppertail report` show what it learns."
         )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 
 from uppertail.errors import InputError, message_of
+from uppertail.training.birth import birth
 
 SMALLER = (
     "use fewer seeds, a smaller width, replay_size or --env.hash_size, or, where there are very many states, "
@@ -29,13 +30,14 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 def hardware() -> dict[str, Any]:
-    """This process's machine, and the versions of packages."""
+    """This process's machine, the versions of packages, and the commit and tree of a source checkout."""
     return {
         "device": jax.devices()[0].device_kind,
         "cpu_cores": os.cpu_count(),
         "machine": platform.machine(),
         "python": platform.python_version(),
         **{name: importlib.metadata.version(name) for name in ("uppertail", "jax", "numpy")},
+        **birth(),
     }
 
 

@@ -22,6 +22,7 @@ from uppertail.records import RunRecord, locked, write_errors
 from uppertail.replay import Replay
 from uppertail.schema import require_type
 from uppertail.targets import Target
+from uppertail.training.birth import birth
 from uppertail.training.checkpoints import Checkpoints, Saver
 from uppertail.training.ledger import Progress, Stop
 from uppertail.training.method import Method
@@ -124,6 +125,7 @@ def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -
 
     If there are checkpoints, it continues from the last. In the end the run is closed. It raises what `train` raises.
     """
+    birth()  # of the code as it is now, not as it may be edited during the run
     try:
         # LAPACK gets one thread: its threads wait by spinning, which takes 100 times as long on a busy machine
         with memory_errors(), threadpoolctl.threadpool_limits(1, "blas"), interruptible() as asked_to_stop:

@@ -1,0 +1,1 @@
+"""Kills, damaged files, and the same bytes or speed as another checkout."""

@@ -1,0 +1,160 @@
+"""Runs of least squares by the defaults: tables, vectors, and tables with chance."""
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from experiments.tables.cells import RESULTS, least, number, of_seeds, read
+from uppertail.records import median_episode
+
+HERE = RESULTS / "least_squares"
+
+TASKS = {
+    "chain_100": ("Chain 100", "Chain-100"),
+    "chain_1000": ("Chain 1,000, discount 0.999", "Chain-1000"),
+    "deep_sea_20": ("DeepSea 20", "DeepSea-20"),
+    "deep_sea_50": ("DeepSea 50", "DeepSea-50"),
+    "deep_sea_100": ("DeepSea 100", None),
+    "rich_chain_20": ("RichChain 20, 32 numbers", 20),
+    "rich_chain_50": ("RichChain 50, 64 numbers", 50),
+    "rich_chain_100": ("RichChain 100, 128 numbers", 100),
+}
+"""Name, and the result of optimistic dynamic programming on the table behind it; of RichChain the number that was
+reported, for which there is no stored result."""
+
+VECTORS = {"mountain_car": "MountainCar-v0", "cart_pole": "CartPole-v1", "acrobot": "Acrobot-v1"}
+
+METHODS = {
+    "gaussian": "Gaussian, UCB",
+    "categorical": "Categorical, UCB",
+    "optimistic_value": "optimistic value",
+}
+
+CHANCE = {
+    "risky_arm": "RiskyArm",
+    "noisy_chain_20": "Chain 20, slips, noise",
+    "deep_sea_10": "stochastic DeepSea 10",
+    "deep_sea_20": "stochastic DeepSea 20",
+    "deep_sea_30": "stochastic DeepSea 30",
+    "lake_4x4": "slippery FrozenLake 4x4",
+    "lake_8x8": "slippery FrozenLake 8x8",
+}
+
+BEFORE = {
+    "least_squares": "least squares",
+    "posterior": "the same, `PosteriorSampling`",
+    "optimistic_value": "optimistic value",
+    "count_bonus": "count bonus (a table)",
+    "boot_dqn": "bootstrapped DQN",
+}
+"""Methods where there is chance; bootstrapped DQN is in results/uncertainties, by gradients."""
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def solved() -> list[list[str]]:
+    """First successes by the defaults."""
+    others = read("least_squares/published.json")["first_success_episode"]
+    rows = [["environment", "method", "solved", "first success", "table", "kept", "others", "steps/s"]]
+    for task, (name, table) in TASKS.items():
+        for method, shown in METHODS.items():
+            if run := _read(HERE / f"{task}-{method}.json"):
+                rows.append([
+                    name, shown, of_seeds(run["solved_episode"]),
+                    number(median_episode(run["first_success_episode"])), _of_table(table),
+                    least(run["kept"]) if any(run["kept"]) else "-",
+                    _of_others(others.get(task, []) if method == "gaussian" else []), f"{run['steps_per_second']:,.0f}",
+                ])  # fmt: skip
+    return rows
+
+
+def _of_table(table: str | int | None) -> str:
+    """The median first success of a table."""
+    if isinstance(table, str):
+        return number(median_episode(read(f"optimistic_table/{table}-spread.json")["first_success_episode"]))
+    return "-" if table is None else str(table)
+
+
+def _of_others(episodes: list[int]) -> str:
+    told = [f"{episode:,}" for episode in episodes]
+    return " to ".join((told[0], told[-1])) if len(told) > 2 else ", ".join(told) or "-"
+
+
+def vectors() -> list[list[str]]:
+    """Mean returns along runs on Gymnasium's own environments: the median seed, and the worst."""
+    rows = [["environment", "episodes 31-100", "episodes 51-100", "last ten", "greedy, at the end", "steps/s"]]
+    for task, name in VECTORS.items():
+        if run := _read(HERE / f"{task}-gaussian.json"):
+            tens = run["mean_return_by_tens"]
+            means = [[statistics.mean(seed[first:]) for seed in tens] for first in (3, 5, -1)]
+            rows.append([
+                name, *(_median_and_worst(values) for values in (*means, run["final_greedy_return"])),
+                f"{run['steps_per_second']:,.0f}",
+            ])  # fmt: skip
+    return rows
+
+
+ABLATIONS = {
+    "gaussian": "as it is",
+    "wide_start": "the Gaussian's own start (`start_width` 1)",
+    "small_lambda": "a small lambda for the spread, too (`spread_prior_count` 1e-3)",
+    "policy_mean": "the mean by the policy's next action (`greedy_mean` false)",
+    "one_sweep": "one sweep (`sweeps` 1)",
+    "thompson": "draws in place of the bound (`Thompson`)",
+    "optimistic_value_narrow": "no spread: an optimistic value, from the same bound",
+    "optimistic_value": "no spread: an optimistic value, from 2.6 ranges",
+    "value_epsilon_greedy": "no spread: a value, random actions (`EpsilonGreedy`)",
+    "steps_of_adam": "steps in place of the solution (`GradientDescent`, random features)",
+}
+
+
+def ablations() -> list[list[str]]:
+    """What each part of least squares on vectors is worth, on the first three seeds."""
+    rows = [["least squares on vectors", "RichChain 20: first success, each seed", "MountainCar: episodes 51-100"]]
+    for method, shown in ABLATIONS.items():
+        folder = HERE if method == "gaussian" else HERE / "ablations"
+        chain, car = (_read(folder / f"{task}-{method}.json") for task in ("rich_chain_20", "mountain_car"))
+        if chain and car:
+            first = ["never" if each is None else str(each) for each in chain["first_success_episode"][:3]]
+            means = [f"{statistics.mean(seed[5:]):.0f}" for seed in car["mean_return_by_tens"][:3]]
+            rows.append([shown, ", ".join(first), ", ".join(means)])
+    return rows
+
+
+def _median_and_worst(values: list[float]) -> str:
+    return f"{statistics.median(values):.0f} ({min(values):.0f})"
+
+
+def _with_chance(task: str, method: str) -> dict[str, Any] | None:
+    folder = RESULTS / "uncertainties" if method == "boot_dqn" else HERE / "chance"
+    return _read(folder / f"{task}-{method}.json")
+
+
+def chance_in_brief() -> list[list[str]]:
+    """How many greedy policies are good at the end, and from which episode on in the median, where there is chance."""
+
+    def cell(run: dict[str, Any] | None) -> str:
+        good = run["good_from_episode"] if run else []
+        return f"{number(median_episode(good))} ({run['good_seeds']} of {len(good)})" if run else "-"
+
+    rows = [["good from episode, median (seeds)", *BEFORE.values()]]
+    return rows + [[name, *(cell(_with_chance(task, each)) for each in BEFORE)] for task, name in CHANCE.items()]
+
+
+def chance() -> list[list[str]]:
+    """Greedy policies and returns while training, where there is chance."""
+    rows = [["environment", "method", "good at the end", "good from episode, median (last)", "return while training"]]
+    for task, name in CHANCE.items():
+        for method, shown in BEFORE.items():
+            if run := _with_chance(task, method):
+                good = run["good_from_episode"]
+                last = "never" if None in good else f"{max(good):,}"
+                share = run.get("share_while_training")
+                rows.append([
+                    name, shown, f"{run['good_seeds']} of {len(good)}", f"{number(median_episode(good))} ({last})",
+                    "-" if share is None else f"{statistics.median(share):.2f}",
+                ])  # fmt: skip
+    return rows
