@@ -11,6 +11,7 @@ from uppertail.agent import Agent
 from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.encodings import Encoding, RandomFeatures, Scalar
 from uppertail.errors import InputError
+from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import GradientDescent, Gradients, Learner, LearnerBuilder, LeastSquares, NearestNeighbors
 from uppertail.networks import NetworkBuilder
 from uppertail.parts import PARTS
@@ -24,7 +25,7 @@ from uppertail.types import PyTree
 OF_EVERY_RUN = ("seeds", "seed", "episodes", "steps", "until", "num_envs", "discount", "rollout_steps")
 """The settings of a run that mean something to every learner; the others belong to gradient descent."""
 
-PARTS_OF_GRADIENTS = ("network", "replay", "target")
+PARTS_OF_GRADIENTS = ("network", "replay", "target", "evidence")
 """The parts of gradient descent, which `LearnerBuilder.usual` fills in where they are open."""
 
 OF_GRADIENTS = ("rollout_steps", "updates_per_rollout", "batch_size", "replay_size", "on_policy", "replay_start")
@@ -44,6 +45,7 @@ class Method:
     network: NetworkBuilder | None = None
     replay: Replay | None = None
     target: Target | None = None
+    evidence: EvidenceBuilder | None = None
 
     @classmethod
     def of(cls, **parts: Any) -> Self:
@@ -61,15 +63,20 @@ class Method:
             raise InputError("No learner is chosen before a run begins: give one, for example LeastSquares.")
         return self.learner
 
+    def encoding(self, encoding: Encoding) -> Encoding:
+        """How observations enter the learner, after `resolved`."""
+        encoding = self.chosen_learner.encoding(encoding)
+        return self.evidence.encoding(encoding) if self.evidence else encoding
+
     def learns(self, encoding: Encoding, settings: Settings) -> Learner:
         """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns."""
-        network, replay, target = self.network, self.replay, self.target
+        network, replay, target, evidence = self.network, self.replay, self.target, self.evidence
         members = network.members if network else None
         agent = Agent(self.distribution, self.policy, encoding, settings.discount, members, settings.loss_samples)
         gradients = None
-        if network and replay and target:
+        if network and replay and target and evidence:
             own = {name: getattr(settings, name) for name in OF_GRADIENTS}
-            gradients = Gradients(network, replay, target, optimizer_of(settings), **own)
+            gradients = Gradients(network, replay, target, evidence, optimizer_of(settings), **own)
         return self.chosen_learner.build(agent, gradients)
 
 
@@ -88,15 +95,16 @@ def resolved(method: Method, settings: Settings, encoding: Encoding, nearest: bo
         can = method.distribution.is_linear and encoding.has_features and not method.policy.needs_members
         averages = NearestNeighbors() if nearest and isinstance(encoding, RandomFeatures) else LeastSquares()
         learner = averages if can and not asked else GradientDescent()
-    envs = settings.num_envs
-    rollout_steps = settings.rollout_steps or math.ceil(learner.rollout_steps(encoding) / envs) * envs
-    settings = dataclasses.replace(settings, rollout_steps=rollout_steps)
-    method = dataclasses.replace(method, learner=learner)
+    evidence = method.evidence or learner.evidence(method.network, encoding) if learner.uses_gradients else None
+    own, envs = evidence.usual if evidence else {}, settings.num_envs
+    steps = own.get("rollout_steps", learner.rollout_steps(encoding))
+    settings = dataclasses.replace(settings, rollout_steps=settings.rollout_steps or math.ceil(steps / envs) * envs)
+    method = dataclasses.replace(method, learner=learner, evidence=evidence)
     if learner.uses_gradients:
         if useless := [name for name in asked if name in learner.unused]:
             raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")
-        ours = {**GradientDescent().usual(encoding), **learner.usual(encoding)}
-        filled: dict[str, Any] = {name: getattr(method, name) or ours[name] for name in PARTS_OF_GRADIENTS}
+        ours = {**GradientDescent().usual(encoding), **learner.usual(encoding), **own}
+        filled: dict[str, Any] = {name: getattr(method, name) or ours.get(name) for name in PARTS_OF_GRADIENTS}
         steps = {name: each for name, each in ours.items() if name not in filled and getattr(settings, name) is None}
         filled["network"] = learner.network(with_short_forms(filled["network"], settings), encoding)
         settings = with_those_of(filled["network"], dataclasses.replace(settings, **steps))

@@ -108,7 +108,7 @@ class Run:
         driver, builder = self.driver, self.builder
         encoding = driver.observations.encoding(builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding, choice is not None and choice.nearest)
-        self._encoding = self._asked_method.chosen_learner.encoding(encoding)
+        self._encoding = self._asked_method.encoding(encoding)
         self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats)
         measured = before.get("measured_returns")
         discount = settings.discount**builder.repeats
