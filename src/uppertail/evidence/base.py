@@ -40,6 +40,7 @@ class EvidenceBuilder(abc.ABC):
     """A frozen dataclass of settings, named with `--evidence`; it builds the evidence of each seed.
 
     Attributes:
+        by_row: whether it is `kept` for stored transitions, so that minibatches are drawn from the replay buffer alone.
         usual: parts and settings of gradient descent, where they are left open, for a network beside this evidence.
 
     Examples:
@@ -47,6 +48,7 @@ class EvidenceBuilder(abc.ABC):
         [True, True]
     """
 
+    by_row: ClassVar[bool] = False
     usual: ClassVar[dict[str, Any]] = {}
 
     def encoding(self, encoding: Encoding) -> Encoding:
@@ -54,8 +56,15 @@ class EvidenceBuilder(abc.ABC):
         return encoding
 
     @abc.abstractmethod
-    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int) -> Any:
-        """The `Evidence` before the first transition; None: there is none, and the network is the whole prediction."""
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> Any:
+        """The `Evidence` before the first transition; None: there is none, and the network is the whole prediction.
+
+        Args:
+            key: randomness of the start.
+            encoding: how observations enter.
+            num_actions: number of discrete actions.
+            capacity: transitions that the replay buffer holds.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +73,9 @@ class NoEvidence(EvidenceBuilder):
 
     Examples:
         >>> from uppertail.encodings import OneHot
-        >>> ut.NoEvidence().init(jax.random.key(0), OneHot(5), 3) is None
+        >>> ut.NoEvidence().init(jax.random.key(0), OneHot(5), 3, 100) is None
         True
     """
 
-    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int) -> None:
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> None:
         return None

@@ -40,6 +40,7 @@ STEPS = {
     "updates_per_rollout": 2,
     "batch_size": 64,
     "learning_rate": 5e-3,
+    "learning_rate_decay": 300,
     "adam_betas": (0.0, 0.99),
     "adam_epsilon": 1e-6,
 }
@@ -56,20 +57,20 @@ class Counts(EvidenceBuilder):
 
     Examples:
         >>> from uppertail.encodings import OneHot
-        >>> evidence = ut.Counts(prior_count=0.5).init(jax.random.key(0), OneHot(5), num_actions=3)
+        >>> evidence = ut.Counts(prior_count=0.5).init(jax.random.key(0), OneHot(5), num_actions=3, capacity=100)
         >>> evidence.share(jnp.array(4)).tolist()
         [1.0, 1.0, 1.0]
     """
 
     usual: ClassVar[dict[str, Any]] = STEPS
-    prior_count: float = traced(0.1)
+    prior_count: float = traced(0.01)
 
     def __post_init__(self) -> None:
         settle(self)
         if self.prior_count <= 0:
-            raise InputError(f"prior_count is {self.prior_count}: use a finite number above 0, for example 0.1.")
+            raise InputError(f"prior_count is {self.prior_count}: use a finite number above 0, for example 0.01.")
 
-    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int) -> CountedEvidence:
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> CountedEvidence:
         if not encoding.is_one_hot:
             raise InputError(
                 f"Counts needs one-hot states, but observations enter as {type(encoding).__name__}: leave evidence "

@@ -1,6 +1,7 @@
 """Kernel counts of the pairs that were seen: evidence where states never repeat."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -42,6 +43,7 @@ class KernelEvidence(Evidence):
 
     encoding: Standardized = eqx.field(static=True)
     num_actions: int = eqx.field(static=True)
+    capacity: int = eqx.field(static=True)  # of the replay buffer, in whose rows the transitions are
     encoder: PyTree
     places: Float[Array, "rows entries"]  # where transitions begin
     next_places: Float[Array, "rows entries"]  # where they lead
@@ -62,7 +64,7 @@ class KernelEvidence(Evidence):
 
     def observe(self, fresh: Transition) -> Self:
         encoder = self.encoding.observe(self.encoder, fresh.observation)
-        rows = (self.added + jnp.arange(count := fresh.action.shape[0])) % self.counts.shape[0]
+        rows = (self.added + jnp.arange(count := fresh.action.shape[0])) % self.capacity
         taken = jax.nn.one_hot(fresh.action, self.num_actions)
         new: Self = dataclasses.replace(
             self,
@@ -73,13 +75,13 @@ class KernelEvidence(Evidence):
             added=self.added + count,
         )
         rescaled = jnp.any(encoder.scale != self.encoder.scale)
-        counts = jax.lax.cond(rescaled, new.all_counted, lambda: new.counted_on(fresh.observation, taken))
+        counts = jax.lax.cond(rescaled, KernelEvidence.all_counted, lambda new: new.counted_on(fresh, taken), new)
         return dataclasses.replace(new, counts=counts.at[rows].set(new.counted(fresh.next_observation)))
 
     @property
     def blocks(self) -> Int[Array, ""]:
         """How many blocks have transitions."""
-        return -(-jnp.minimum(self.added, self.counts.shape[0]) // BLOCK)
+        return -(-jnp.minimum(self.added, self.capacity) // BLOCK)
 
     def kernel(
         self, some: Float[Array, "some entries"], others: Float[Array, "others entries"]
@@ -103,22 +105,21 @@ class KernelEvidence(Evidence):
 
     def all_counted(self) -> Float[Array, "rows actions"]:
         """N(s', .) of all stored transitions, anew."""
-        return self.over_blocks(self.counted, self.counts)
+        return self.over_blocks(self.counted)
 
-    def counted_on(
-        self, places: Float[Array, "new entries"], taken: Float[Array, "new actions"]
-    ) -> Float[Array, "rows actions"]:
+    def counted_on(self, fresh: Transition, taken: Float[Array, "new actions"]) -> Float[Array, "rows actions"]:
         """The same from the counts before, with new pairs added."""
-        return self.counts + self.over_blocks(lambda there: self.kernel(there, places) @ taken, self.counts * 0.0)
+        added = self.over_blocks(lambda there: self.kernel(there, fresh.observation) @ taken)
+        return self.counts + added
 
-    def over_blocks(self, function: Any, result: Float[Array, "rows actions"]) -> Float[Array, "rows actions"]:
+    def over_blocks(self, function: Callable[[Array], Array]) -> Float[Array, "rows actions"]:
         """A function of the places where transitions lead, block by block."""
 
         def write(number: Int[Array, ""], result: Array) -> Array:
             there = function(self.block(number, self.next_places))
             return jax.lax.dynamic_update_slice_in_dim(result, there, number * BLOCK, 0)
 
-        return jax.lax.fori_loop(0, self.blocks, write, result)
+        return jax.lax.fori_loop(0, self.blocks, write, jnp.zeros_like(self.counts))
 
     @staticmethod
     def block(number: Int[Array, ""], rows: Array) -> Array:
@@ -150,39 +151,35 @@ class KernelCounts(EvidenceBuilder):
     Args:
         prior_count: lambda, above 0: how many visits the wide start counts as.
         reach: the distance at which a visit counts as 0.37.
-        pairs: room for them, rounded up to a multiple of 1,024; the newest overwrite the oldest.
 
     Examples:
         >>> ut.KernelCounts(reach=1.0).prior_count
         0.1
     """
 
+    by_row: ClassVar[bool] = True
     usual: ClassVar[dict[str, Any]] = STEPS
     prior_count: float = traced(0.1)
     reach: float = traced(0.5)
-    pairs: int = 50_000
 
     def __post_init__(self) -> None:
         settle(self)
         for name in ("prior_count", "reach"):
             if getattr(self, name) <= 0:
                 raise InputError(f"{name} is {getattr(self, name)}: use a finite number above 0, for example 0.5.")
-        if self.pairs < BLOCK:
-            raise InputError(f"pairs is {self.pairs}: use {BLOCK} or more.")
 
     def encoding(self, encoding: Encoding) -> Encoding:
         vector = encoding.vector if isinstance(encoding, RandomFeatures) else encoding
         return Standardized(vector) if isinstance(vector, Vector) else vector
 
-    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int) -> KernelEvidence:
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> KernelEvidence:
         if not isinstance(encoding, Standardized):
             raise InputError(
                 f"KernelCounts needs vectors of numbers, but observations enter as {type(encoding).__name__}: leave "
                 "evidence out."
             )
-        rows, entries = -(-self.pairs // BLOCK) * BLOCK, encoding.num_features
-        numbers, nothing = jnp.zeros((rows, entries)), jnp.zeros((rows, num_actions))
+        rows, zero = -(-capacity // BLOCK) * BLOCK, jnp.zeros((), jnp.int32)
+        numbers, nothing = jnp.zeros((rows, encoding.num_features)), jnp.zeros((rows, num_actions))
+        arrays = encoding.init(key), numbers, numbers, nothing, nothing, zero
         settings = jnp.asarray(self.prior_count), jnp.asarray(self.reach)
-        return KernelEvidence(
-            encoding, num_actions, encoding.init(key), numbers, numbers, nothing, nothing, jnp.zeros((), int), *settings
-        )
+        return KernelEvidence(encoding, num_actions, capacity, *arrays, *settings)

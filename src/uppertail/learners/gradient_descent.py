@@ -65,6 +65,9 @@ class GradientDescent(LearnerBuilder):
     def build(self, agent: Agent, gradients: Gradients | None) -> "GradientLearner":
         if gradients is None:
             raise InputError("GradientDescent needs a network, a replay buffer and a target: give them.")
+        if gradients.evidence.by_row and gradients.replay_start:
+            name = type(gradients.evidence).__name__
+            raise InputError(f"replay_start is {gradients.replay_start}, but {name} is kept by replay: leave it out.")
         return GradientLearner(agent, gradients)
 
 
@@ -94,7 +97,8 @@ class GradientLearner(Learner):
     @property
     def fresh_count(self) -> int:
         """How many transitions of a minibatch are fresh once replay has started."""
-        return min(self.gradients.rollout_steps, self.gradients.batch_size // 2)
+        parts = self.gradients
+        return 0 if parts.evidence.by_row else min(parts.rollout_steps, parts.batch_size // 2)
 
     def loss(
         self, network: Network, bootstrapping: Network, keys: Key[Array, "2"], transition: Transition
@@ -106,7 +110,9 @@ class GradientLearner(Learner):
         parts, agent = self.gradients, self.agent
         network: Any = parts.network.init(key, agent.encoding, num_actions, agent.family.num_outputs)
         network = network.observe(observations)
-        unknown = parts.evidence.init(jax.random.fold_in(key, num_actions), agent.encoding, num_actions)
+        unknown = parts.evidence.init(
+            jax.random.fold_in(key, num_actions), agent.encoding, num_actions, parts.replay_size
+        )
         network = network if unknown is None else MixedNetwork(network, unknown)
         no, zero, observation = jnp.zeros((), bool), jnp.zeros((), jnp.int32), observations[0]
         extras = jax.tree.map(

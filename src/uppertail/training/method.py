@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
+import jax.numpy as jnp
 import optax
 
 from uppertail.agent import Agent
@@ -141,7 +142,8 @@ def sanity_warnings(method: Method, encoding: Encoding) -> Iterator[str]:
 class Adam:
     """Optax's Adam on clipped gradients; unlike optax's own objects, it can be pickled, and shares compiled programs.
 
-    The step size falls linearly to `learning_rate_end` within `updates`; None: it stays as it is.
+    The step size falls linearly to `learning_rate_end` within `updates`, or, where that is None, as
+    1 / sqrt(1 + n / decay) with the updates n so far; without a decay it stays as it is.
     """
 
     learning_rate: float = dataclasses.field(metadata=TRACED)
@@ -151,10 +153,13 @@ class Adam:
     mean_decay: float = traced(0.0)
     square_decay: float = traced(0.9)
     epsilon: float = traced(1e-4)
+    decay: int | None = None
 
     @property
     def rate(self) -> optax.ScalarOrSchedule:
         """The step size, or its course over the updates of a run."""
+        if self.learning_rate_end is None and self.decay:
+            return lambda count: self.learning_rate / jnp.sqrt(1.0 + count / self.decay)
         if self.learning_rate_end is None:
             return self.learning_rate
         return optax.linear_schedule(self.learning_rate, self.learning_rate_end, self.updates)
@@ -202,4 +207,5 @@ def optimizer_of(settings: Settings) -> Adam:
         settings.gradient_clip,
         *(settings.adam_betas or (0.0, 0.9)),
         settings.adam_epsilon or 1e-4,
+        settings.learning_rate_decay,
     )
