@@ -90,7 +90,7 @@ class KernelEvidence(Evidence):
         scale = self.encoder.scale
         entries = jnp.maximum(jnp.sum(scale > 0), 1)
         per_unit = jnp.where(scale > 0, 1.0 / jnp.where(scale > 0, scale, 1.0), 0.0) / (self.reach * jnp.sqrt(entries))
-        some, others = some * per_unit, others * per_unit
+        some, others = some * per_unit[None], others * per_unit[None]
         apart = jnp.sum(some**2, axis=1)[:, None] + jnp.sum(others**2, axis=1)[None] - 2.0 * some @ others.T
         return jnp.exp(-jnp.maximum(apart, 0.0))
 

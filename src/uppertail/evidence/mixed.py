@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from uppertail.evidence.base import Evidence
-from uppertail.networks import Network
+from uppertail.networks import EncodedNetwork, Network
 from uppertail.types import PyTree, Transition
 
 
-class MixedNetwork(Network):
+class MixedNetwork(EncodedNetwork):
     """z(s, a) = u(s, a) z0 + (1 - u(s, a)) f(s)[a]: wide where nothing was seen, whatever the network f says there.
 
     To act, to bootstrap and to report is to ask z; what gradients teach is f alone.
@@ -51,6 +51,15 @@ class MixedNetwork(Network):
 
     def with_regressor(self, regressor: Any) -> Self:
         return dataclasses.replace(self, learned=regressor)
+
+    def observe(self, observations: Array) -> Self:
+        return self.with_regressor(self.learned.observe(observations))
+
+    def with_observed(self, other: Any) -> Self:
+        return self.with_regressor(self.learned.with_observed(other.learned))
+
+    def seen_bounds(self) -> tuple[Array, Array] | None:
+        return self.learned.seen_bounds() if isinstance(self.learned, EncodedNetwork) else None
 
     def remark(self) -> str | None:
         return self.learned.remark()

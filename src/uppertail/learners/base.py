@@ -87,7 +87,6 @@ class Gradients:
     network: NetworkBuilder
     replay: Replay
     target: Target
-    evidence: EvidenceBuilder
     optimizer: Any
     rollout_steps: int
     updates_per_rollout: int
@@ -95,6 +94,7 @@ class Gradients:
     replay_size: int
     on_policy: OnPolicy = "fresh"
     replay_start: int = 0
+    evidence: EvidenceBuilder = dataclasses.field(default_factory=NoEvidence)
 
 
 class LearnerBuilder(abc.ABC):

@@ -77,7 +77,7 @@ class Method:
         gradients = None
         if network and replay and target and evidence:
             own = {name: getattr(settings, name) for name in OF_GRADIENTS}
-            gradients = Gradients(network, replay, target, evidence, optimizer_of(settings), **own)
+            gradients = Gradients(network, replay, target, optimizer_of(settings), evidence=evidence, **own)
         return self.chosen_learner.build(agent, gradients)
 
 
@@ -158,10 +158,9 @@ class Adam:
     @property
     def rate(self) -> optax.ScalarOrSchedule:
         """The step size, or its course over the updates of a run."""
-        if self.learning_rate_end is None and self.decay:
-            return lambda count: self.learning_rate / jnp.sqrt(1.0 + count / self.decay)
         if self.learning_rate_end is None:
-            return self.learning_rate
+            decay = self.decay
+            return self.learning_rate if decay is None else lambda n: self.learning_rate / jnp.sqrt(1.0 + n / decay)
         return optax.linear_schedule(self.learning_rate, self.learning_rate_end, self.updates)
 
     def init(self, params: PyTree) -> optax.OptState:
