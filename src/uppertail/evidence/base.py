@@ -15,6 +15,16 @@ class Evidence(eqx.Module):
     """u(s, a), the share of the wide start that is left: 1 where nothing is known, and toward 0 as data arrive.
 
     No network has a say in it, and no gradient reaches it: it follows from the pairs (s, a) that were seen.
+
+    Examples:
+        >>> class Nothing(ut.Evidence):
+        ...     def share(self, observation):
+        ...         return jnp.ones(3)
+        ...
+        ...     def observe(self, fresh):
+        ...         return self
+        >>> Nothing().share(jnp.array(4)).tolist()
+        [1.0, 1.0, 1.0]
     """
 
     @abc.abstractmethod
