@@ -213,7 +213,7 @@ DAMAGE = {
     "another shape": (with_array("run/iteration", np.zeros(3, np.int32)), r"iteration is int32\[3\], not int32\[2\]"),
     "another type": (with_array("run/iteration", np.zeros(2, np.int64)), r"iteration is int64\[2\], not int32\[2\]"),
     "an array less": (with_array("run/iteration", None), "has another shape: iteration is missing"),
-    "another config": (another_config, "was made with learning_rate 0.25, not 0.001"),
+    "another config": (another_config, "was made with learning_rate 0.25, not 0.005"),
     "another environment": (
         lambda path: rewrite(path, lambda old: dataclasses.replace(old, environments="0")),
         "environments that are built differently",

@@ -53,6 +53,7 @@ SMALL: dict[str, Any] = {
     "learning_rate_end": 1e-4,
     "width": 16,
     "hidden_layers": 1,
+    "rollout_steps": 16,
     "replay_size": 128,
     "batch_size": 32,
     "updates_per_rollout": 4,

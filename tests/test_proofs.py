@@ -250,7 +250,9 @@ def test_evidence_reaches_the_policy_that_asks_for_it() -> None:
 def test_a_policy_that_needs_evidence_refuses_a_learner_without() -> None:
     words = "The policy EvidenceBonus needs the evidence for each action, which this learner does not give: use"
     with pytest.raises(ut.InputError, match=words):
-        ut.train(ut.Chain(3), ut.Gaussian(), EvidenceBonus(), TINY, learner=ut.GradientDescent())
+        ut.train(
+            ut.Chain(3), ut.Gaussian(), EvidenceBonus(), TINY, learner=ut.GradientDescent(), evidence=ut.NoEvidence()
+        )
 
 
 # (c) A prioritized replay

@@ -3,6 +3,7 @@
 from typing import Any
 
 from uppertail.distributions import Gaussian, GaussianMixture
+from uppertail.evidence import NoEvidence
 from uppertail.networks import PerAction
 from uppertail.policies import UCB
 from uppertail.replay import Uniform
@@ -13,6 +14,7 @@ PARTS: dict[str, Any] = {
     "network": PerAction(),
     "replay": Uniform(),
     "target": Online(),
+    "evidence": NoEvidence(),
 }
 """All layers start and learn alike; replay is of the last 50,000 transitions; the network bootstraps from itself."""
 

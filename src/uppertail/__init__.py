@@ -43,6 +43,11 @@ if TYPE_CHECKING:  # `as` makes a name public; `_HOME_OF` is read from these lin
     from uppertail.environments import VectorBuilder as VectorBuilder
     from uppertail.environments import XMiniGrid as XMiniGrid
     from uppertail.errors import InputError as InputError
+    from uppertail.evidence import Counts as Counts
+    from uppertail.evidence import Evidence as Evidence
+    from uppertail.evidence import EvidenceBuilder as EvidenceBuilder
+    from uppertail.evidence import KernelCounts as KernelCounts
+    from uppertail.evidence import NoEvidence as NoEvidence
     from uppertail.learners import GradientDescent as GradientDescent
     from uppertail.learners import Imitation as Imitation
     from uppertail.learners import LearnerBuilder as LearnerBuilder

@@ -103,6 +103,13 @@ PARTS = {
         _in("uppertail.targets", "Online RunningMean Periodic"),
         optional=True,
     ),
+    "evidence": Part(
+        "uppertail.evidence.EvidenceBuilder",
+        "what share of the wide start is left beside the network of GradientDescent",
+        "Counts",
+        _in("uppertail.evidence", "Counts KernelCounts NoEvidence"),
+        optional=True,
+    ),
 }
 """Each part by the name of its option."""
 
@@ -110,6 +117,7 @@ PARTS = {
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "learner": "GradientDescent",
+        "evidence": "NoEvidence",
         "width": 256,
         "hidden_layers": 2,
         "bias": True,

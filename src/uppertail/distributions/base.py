@@ -117,6 +117,10 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         draws = jax.vmap(self.sample, in_axes=(0, None))(jax.random.split(jax.random.key(0), DRAWS), z)
         return jnp.mean(draws <= returns)
 
+    def mixed(self, share: Float[Array, ""], first: Params, second: Params) -> Params:
+        """A `share` of the first distribution and the rest of the second; by default means of their parameters."""
+        return jax.tree.map(lambda one, other: share * one + (1.0 - share) * other, first, second)
+
     def coordinates(self, z: Params) -> Float[Array, " outputs"]:
         """The parameters as one vector, which least squares averages; only where `is_linear`."""
         return ravel_pytree(z)[0]

@@ -142,6 +142,11 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         log_prediction = jnp.where(probabilities > 0, prediction.log_probabilities, 0.0)
         return -jnp.sum(probabilities * log_prediction)
 
+    def mixed(self, share: Float[Array, ""], first: CategoricalReturn, second: CategoricalReturn) -> CategoricalReturn:
+        """The mixture: a weighted mean of the probabilities."""
+        logs = jnp.log(share) + first.log_probabilities, jnp.log1p(-share) + second.log_probabilities
+        return CategoricalReturn(jnp.logaddexp(*logs))
+
     def coordinates(self, z: CategoricalReturn) -> Float[Array, " bins"]:
         """The probabilities: their weighted means are mixtures."""
         return jnp.exp(z.log_probabilities)

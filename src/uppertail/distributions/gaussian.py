@@ -170,6 +170,13 @@ class Gaussian(Centered[GaussianReturn]):
         return True, False
 
 
+def merged(share: Array, first: GaussianReturn, second: GaussianReturn) -> GaussianReturn:
+    """The Gaussian with the mean and the variance of the mixture of two, the first with weight `share`."""
+    mean = share * first.mean + (1.0 - share) * second.mean
+    within = share * first.std**2 + (1.0 - share) * second.std**2
+    return GaussianReturn(mean, jnp.sqrt(within + share * (1.0 - share) * (first.mean - second.mean) ** 2))
+
+
 def require_terminal_std(terminal_std: float) -> None:
     """Raises InputError unless the standard deviation after the end of an episode is above 0."""
     if terminal_std <= 0:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.distributions.base import Scaled
-from uppertail.distributions.gaussian import gaussian_log_density, require_terminal_std
+from uppertail.distributions.gaussian import GaussianReturn, gaussian_log_density, merged, require_terminal_std
 from uppertail.errors import InputError
 from uppertail.schema import traced
 
@@ -165,6 +165,17 @@ class GaussianMixture(Scaled[MixtureReturn]):
     def backup(self, z: MixtureReturn, reward: Float[Array, ""], discount: Float[Array, ""]) -> MixtureReturn:
         """Each component on its own, the weights unchanged (appendix, Bellman Propagation)."""
         return MixtureReturn(z.weights, reward + discount * z.means, discount * z.stds)
+
+    def mixed(self, share: Float[Array, ""], first: MixtureReturn, second: MixtureReturn) -> MixtureReturn:
+        """The mixture, with each component of one merged with that of the other to a Gaussian of the same moments.
+
+        So its mean and its variance are exactly those of the mixture of 2 M Gaussians.
+        """
+        own, other = share * first.weights, (1.0 - share) * second.weights
+        weights = own + other
+        part = jnp.where(weights > 0, own / jnp.where(weights > 0, weights, 1.0), share)
+        components = GaussianReturn(first.means, first.stds), GaussianReturn(second.means, second.stds)
+        return MixtureReturn(weights, *merged(part, *components))
 
     def loss(self, target: MixtureReturn, prediction: MixtureReturn) -> Float[Array, ""]:
         """The distance, with returns in units of the scale: the same whatever number all rewards are multiplied by."""

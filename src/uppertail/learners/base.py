@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
+from uppertail.evidence import EvidenceBuilder, NoEvidence
 from uppertail.networks import NetworkBuilder
 from uppertail.replay import Replay
 from uppertail.targets import Target
@@ -116,6 +117,7 @@ class Gradients:
     replay_size: int
     on_policy: OnPolicy = "fresh"
     replay_start: int = 0
+    evidence: EvidenceBuilder = dataclasses.field(default_factory=NoEvidence)
 
 
 class LearnerBuilder(abc.ABC):
@@ -152,6 +154,11 @@ class LearnerBuilder(abc.ABC):
         """Parts and settings of gradient descent, where they are left open, that differ from GradientDescent's."""
         del encoding
         return {}
+
+    def evidence(self, network: NetworkBuilder | None, encoding: Encoding) -> EvidenceBuilder:
+        """The evidence beside the network, where it is left open; `network` is None where that is open, too."""
+        del network, encoding
+        return NoEvidence()
 
     def network(self, network: NetworkBuilder, encoding: Encoding) -> NetworkBuilder:
         """The network of a run, with its open settings as this learner needs them."""

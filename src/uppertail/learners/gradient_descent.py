@@ -11,8 +11,9 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
+from uppertail.evidence import Counts, EvidenceBuilder, MixedNetwork, NoEvidence
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder, LearnerState, Metrics
-from uppertail.networks import Network, PerAction
+from uppertail.networks import Network, NetworkBuilder, PerAction
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online, Periodic
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
@@ -58,9 +59,15 @@ class GradientDescent(LearnerBuilder):
         steps, target = (STEPS, Online()) if encoding.image_shape is None else (IMAGE_STEPS, Periodic(every=250))
         return {"network": PerAction(), "replay": Uniform(), "target": target, **steps}
 
+    def evidence(self, network: NetworkBuilder | None, encoding: Encoding) -> EvidenceBuilder:
+        return Counts() if encoding.is_one_hot and not (network and network.members) else NoEvidence()
+
     def build(self, agent: Agent, gradients: Gradients | None) -> "GradientLearner":
         if gradients is None:
             raise InputError("GradientDescent needs a network, a replay buffer and a target: give them.")
+        if gradients.evidence.by_row and gradients.replay_start:
+            name = type(gradients.evidence).__name__
+            raise InputError(f"replay_start is {gradients.replay_start}, but {name} is kept by replay: leave it out.")
         return GradientLearner(agent, gradients)
 
 
@@ -90,7 +97,8 @@ class GradientLearner(Learner):
     @property
     def fresh_count(self) -> int:
         """How many transitions of a minibatch are fresh once replay has started."""
-        return min(self.gradients.rollout_steps, self.gradients.batch_size // 2)
+        parts = self.gradients
+        return 0 if parts.evidence.by_row else min(parts.rollout_steps, parts.batch_size // 2)
 
     def loss(
         self, network: Network, bootstrapping: Network, keys: Key[Array, "2"], transition: Transition
@@ -102,13 +110,18 @@ class GradientLearner(Learner):
         parts, agent = self.gradients, self.agent
         network: Any = parts.network.init(key, agent.encoding, num_actions, agent.family.num_outputs)
         network = network.observe(observations)
+        unknown = parts.evidence.init(
+            jax.random.fold_in(key, num_actions), agent.encoding, num_actions, parts.replay_size
+        )
+        network = network if unknown is None else MixedNetwork(network, unknown)
         no, zero, observation = jnp.zeros((), bool), jnp.zeros((), jnp.int32), observations[0]
         extras = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(network.transition_extras, jax.random.key(0))
         )
         example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extras)
         buffer = parts.replay.init(parts.replay_size, example)
-        memory = GradientMemory(parts.optimizer.init(network), parts.target.init(network), buffer)
+        learned = network.regressor()
+        memory = GradientMemory(parts.optimizer.init(learned), parts.target.init(learned), buffer)
         return LearnerState(network, memory)
 
     def learn(
@@ -116,9 +129,9 @@ class GradientLearner(Learner):
     ) -> tuple[LearnerState, Metrics]:
         parts, memory = self.gradients, state.memory
         extras_keys = jax.random.split(jax.random.fold_in(key, parts.updates_per_rollout), parts.rollout_steps)
-        fresh = fresh._replace(extras=jax.vmap(state.network.transition_extras)(extras_keys))
+        fresh = fresh._replace(extras=jax.vmap(state.network.regressor().transition_extras)(extras_keys))
         memory = memory._replace(buffer=parts.replay.add(memory.buffer, fresh))
-        network = state.network.observe(fresh.observation)
+        network = state.network.experience(fresh)
         replayable = (iteration + 1) * parts.rollout_steps >= parts.replay_start
 
         def update(state: LearnerState, key: PRNGKeyArray) -> tuple[LearnerState, Metrics]:
@@ -128,33 +141,38 @@ class GradientLearner(Learner):
 
         keys = jax.random.split(key, parts.updates_per_rollout)
         state, metrics = jax.lax.scan(update, LearnerState(network, memory), keys)
-        target = parts.target.after_rollout(state.memory.target, state.network)
+        target = parts.target.after_rollout(state.memory.target, state.network.regressor())
         return state._replace(memory=state.memory._replace(target=target)), metrics
 
     def update(self, state: LearnerState, key: PRNGKeyArray, batch: Sample) -> tuple[LearnerState, Metrics]:
         """One gradient step on a minibatch with fixed targets."""
         parts, (optimizer, target, buffer), size = self.gradients, state.memory, batch.weights.shape[0]
         weights_key = jax.random.fold_in(key, size)
-        learning = state.network.resample_weights(weights_key)
-        bootstrapping = parts.target.network(target, state.network).resample_weights(weights_key)
+        learned = state.network.regressor()
+        learning = learned.resample_weights(weights_key)
+        bootstrapping = state.network.with_regressor(
+            parts.target.network(target, learned).resample_weights(weights_key)
+        )
         keys = jax.random.split(key, (size, 2))
 
         def mean_loss(network: Any) -> tuple[Array, tuple[Array, Array]]:
-            in_axes = (None, None, 0, 0)
-            by_member, beyond = jax.vmap(self.loss, in_axes)(network, bootstrapping, keys, batch.transitions)
+            def of_one(keys: Key[Array, "2"], transition: Transition, kept: PyTree) -> tuple[Array, Array]:
+                return self.loss(network, bootstrapping.there(kept), keys, transition)
+
+            by_member, beyond = jax.vmap(of_one)(keys, batch.transitions, bootstrapping.kept(batch.indices))
             weights = jax.vmap(network.member_weights, axis_size=size)(batch.transitions.extras)
             losses = jnp.sum(weights * by_member, axis=1)
             return jnp.mean(batch.weights * losses) + network.penalty(), (losses, beyond)
 
         (loss, (losses, beyond)), gradient = jax.value_and_grad(mean_loss, has_aux=True)(learning)
-        steps, optimizer = parts.optimizer.update(gradient, optimizer, state.network)
-        network: Any = optax.apply_updates(state.network, steps)
+        steps, optimizer = parts.optimizer.update(gradient, optimizer, learned)
+        learned: Any = optax.apply_updates(learned, steps)
         buffer = parts.replay.update(buffer, batch.indices, losses[self.fresh_count :])
-        memory = GradientMemory(optimizer, parts.target.after_update(target, network), buffer)
+        memory = GradientMemory(optimizer, parts.target.after_update(target, learned), buffer)
         metrics = Metrics(
             loss, optax.tree.norm(gradient), jnp.mean(beyond, dtype=jnp.float32), jnp.full_like(loss, jnp.nan)
         )
-        return LearnerState(network, memory), metrics
+        return LearnerState(state.network.with_regressor(learned), memory), metrics
 
     def minibatch(self, key: PRNGKeyArray, fresh: Transition, buffer: PyTree, replayable: Array) -> Sample:
         """Fresh data on-policy and an equal amount of replay off-policy (Implementation Details).

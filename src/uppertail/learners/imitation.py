@@ -45,7 +45,7 @@ class Imitation(LearnerBuilder):
     """
 
     uses_gradients: ClassVar[bool] = True
-    unused: ClassVar[tuple[str, ...]] = ("target", "on_policy", "loss_samples", "replay_start")
+    unused: ClassVar[tuple[str, ...]] = ("target", "evidence", "on_policy", "loss_samples", "replay_start")
 
     def rollout_steps(self, encoding: Encoding) -> int:
         return 128

@@ -7,10 +7,10 @@ from typing import Any, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
-from uppertail.types import PyTree
+from uppertail.types import PyTree, Transition
 
 
 class Network(eqx.Module):
@@ -57,6 +57,26 @@ class Network(eqx.Module):
 
         A network that keeps something of them needs `with_observed`, too; `EncodedNetwork` has both.
         """
+        return self
+
+    def experience(self, fresh: Transition) -> Self:
+        """The network after it has seen transitions (one leading axis), before it learns from them."""
+        return self.observe(fresh.observation)
+
+    def regressor(self) -> "Network":
+        """The part of the network that gradients teach; all of it by default."""
+        return self
+
+    def with_regressor(self, regressor: Any) -> Any:
+        """The network with another one in place of `regressor`."""
+        return regressor
+
+    def kept(self, rows: Int[Array, " count"]) -> PyTree:
+        """What it keeps of where stored transitions lead, by their rows in the replay buffer; nothing by default."""
+        return ()
+
+    def there(self, kept: PyTree) -> Self:
+        """The network to bootstrap from where one of these transitions leads; by default it is the same everywhere."""
         return self
 
     def with_observed(self, other: Any) -> Self:

@@ -96,7 +96,7 @@ class ExplorationPolicy(abc.ABC):
 
     Attributes:
         needs_members: whether the policy makes sense only for a network with several members.
-        needs_evidence: whether it reads `decision.evidence`, which LeastSquares gives.
+        needs_evidence: whether it reads `decision.evidence`, which LeastSquares and `--evidence` give.
         explores_by_spread: whether it leaves the greedy action only because the return is spread.
 
     Examples:

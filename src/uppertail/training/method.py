@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
+import jax.numpy as jnp
 import optax
 
 from uppertail.agent import Agent
@@ -12,6 +13,7 @@ from uppertail.defaults import Plan, usual_learner
 from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.encodings import Encoding, Scalar
 from uppertail.errors import InputError
+from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import MOST_DISCOUNT, GradientDescent, Gradients, Learner, LearnerBuilder
 from uppertail.networks import NetworkBuilder
 from uppertail.parts import PARTS
@@ -25,7 +27,7 @@ from uppertail.types import PyTree
 OF_EVERY_RUN = ("seeds", "seed", "episodes", "steps", "until", "num_envs", "discount", "rollout_steps")
 """The settings of a run that mean something to every learner; the others belong to gradient descent."""
 
-PARTS_OF_GRADIENTS = ("network", "replay", "target")
+PARTS_OF_GRADIENTS = ("network", "replay", "target", "evidence")
 """The parts of gradient descent, which `LearnerBuilder.usual` fills in where they are open."""
 
 OF_GRADIENTS = ("rollout_steps", "updates_per_rollout", "batch_size", "replay_size", "on_policy", "replay_start")
@@ -45,6 +47,7 @@ class Method:
     network: NetworkBuilder | None = None
     replay: Replay | None = None
     target: Target | None = None
+    evidence: EvidenceBuilder | None = None
 
     @classmethod
     def of(cls, **parts: Any) -> Self:
@@ -62,15 +65,20 @@ class Method:
             raise InputError("No learner is chosen before a run begins: give one, for example LeastSquares.")
         return self.learner
 
+    def encoding(self, encoding: Encoding) -> Encoding:
+        """How observations enter the learner, after `resolved`."""
+        encoding = self.chosen_learner.encoding(encoding)
+        return self.evidence.encoding(encoding) if self.evidence else encoding
+
     def learns(self, encoding: Encoding, settings: Settings) -> Learner:
         """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns."""
-        network, replay, target = self.network, self.replay, self.target
+        network, replay, target, evidence = self.network, self.replay, self.target, self.evidence
         members = network.members if network else None
         agent = Agent(self.distribution, self.policy, encoding, settings.discount, members, settings.loss_samples)
         gradients = None
-        if network and replay and target:
+        if network and replay and target and evidence:
             own = {name: getattr(settings, name) for name in OF_GRADIENTS}
-            gradients = Gradients(network, replay, target, optimizer_of(settings), **own)
+            gradients = Gradients(network, replay, target, optimizer_of(settings), evidence=evidence, **own)
         return self.chosen_learner.build(agent, gradients)
 
 
@@ -92,15 +100,16 @@ def resolved(
         method = dataclasses.replace(
             method, **{name: getattr(method, name) or plan.part(name, asked) for name in PARTS_OF_GRADIENTS}
         )
-    envs = settings.num_envs
-    rollout_steps = settings.rollout_steps or math.ceil(learner.rollout_steps(encoding) / envs) * envs
-    settings = dataclasses.replace(settings, rollout_steps=rollout_steps)
-    method = dataclasses.replace(method, learner=learner.filled(encoding))
+    evidence = method.evidence or learner.evidence(method.network, encoding) if learner.uses_gradients else None
+    own, envs = evidence.usual if evidence else {}, settings.num_envs
+    steps = own.get("rollout_steps", learner.rollout_steps(encoding))
+    settings = dataclasses.replace(settings, rollout_steps=settings.rollout_steps or math.ceil(steps / envs) * envs)
+    method = dataclasses.replace(method, learner=learner.filled(encoding), evidence=evidence)
     if learner.uses_gradients:
         if useless := [name for name in asked if name in learner.unused]:
             raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")
-        ours = {**GradientDescent().usual(encoding), **learner.usual(encoding)}
-        filled: dict[str, Any] = {name: getattr(method, name) or ours[name] for name in PARTS_OF_GRADIENTS}
+        ours = {**GradientDescent().usual(encoding), **learner.usual(encoding), **own}
+        filled: dict[str, Any] = {name: getattr(method, name) or ours.get(name) for name in PARTS_OF_GRADIENTS}
         steps = {name: each for name, each in ours.items() if name not in filled and getattr(settings, name) is None}
         filled["network"] = learner.network(with_short_forms(filled["network"], settings), encoding)
         settings = with_those_of(filled["network"], dataclasses.replace(settings, **steps))
@@ -142,7 +151,8 @@ def sanity_warnings(method: Method, encoding: Encoding, discount: float = 0.0) -
 class Adam:
     """Optax's Adam on clipped gradients; unlike optax's own objects, it can be pickled, and shares compiled programs.
 
-    The step size falls linearly to `learning_rate_end` within `updates`; None: it stays as it is.
+    The step size falls linearly to `learning_rate_end` within `updates`, or, where that is None, as
+    1 / sqrt(1 + n / decay) with the updates n so far; without a decay it stays as it is.
     """
 
     learning_rate: float = dataclasses.field(metadata=TRACED)
@@ -152,12 +162,14 @@ class Adam:
     mean_decay: float = traced(0.0)
     square_decay: float = traced(0.9)
     epsilon: float = traced(1e-4)
+    decay: int | None = None
 
     @property
     def rate(self) -> optax.ScalarOrSchedule:
         """The step size, or its course over the updates of a run."""
         if self.learning_rate_end is None:
-            return self.learning_rate
+            decay = self.decay
+            return self.learning_rate if decay is None else lambda n: self.learning_rate / jnp.sqrt(1.0 + n / decay)
         return optax.linear_schedule(self.learning_rate, self.learning_rate_end, self.updates)
 
     def init(self, params: PyTree) -> optax.OptState:
@@ -203,4 +215,5 @@ def optimizer_of(settings: Settings) -> Adam:
         settings.gradient_clip,
         *(settings.adam_betas or (0.0, 0.9)),
         settings.adam_epsilon or 1e-4,
+        settings.learning_rate_decay,
     )

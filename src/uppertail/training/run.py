@@ -107,7 +107,7 @@ class Run:
         driver, builder = self.driver, self.builder
         encoding = driver.observations.encoding(builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding, before)
-        self._encoding = self._asked_method.chosen_learner.encoding(encoding)
+        self._encoding = self._asked_method.encoding(encoding)
         self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats, builder.steps_of)
         if before is not None and before.returns is not None:
             self._chosen["returns"] = before.entries["returns"]

@@ -12,7 +12,7 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     *((name, lambda value: value >= 1, "use 1 or more") for name in ("seeds", "episodes", "num_envs")),
     *(
         (name, lambda value: value is None or value >= 1, "use 1 or more, or leave it out")
-        for name in ("steps", "width", "hidden_layers", "rollout_steps", "updates_per_rollout")
+        for name in ("steps", "width", "hidden_layers", "rollout_steps", "updates_per_rollout", "learning_rate_decay")
     ),
     *(
         (name, lambda value: value is None or value > 0, "use a number above 0")
@@ -46,8 +46,11 @@ class Settings:
             of at least NUMBER over 50 episodes in a row (`return=NUMBER`); null: run to the limits.
         num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
         discount: discount per environment step, in [0, 1].
-        learning_rate: step size of Adam, above 0; null: 5e-4 for Imitation, 3e-4 for images, 1e-3 else.
+        learning_rate: step size of Adam, above 0; null: 5e-4 for Imitation, 3e-4 for images, 5e-3 for one-hot states
+            beside Counts, 1e-3 else.
         learning_rate_end: step size at the end of `steps`, to which it decays linearly; null: it is constant.
+        learning_rate_decay: without learning_rate_end, the step size falls as 1 / sqrt(1 + updates / this), so that a
+            run keeps what it has solved; null: 300 for one-hot states beside Counts, else it is constant.
         gradient_clip: largest size of any one entry of the gradient, above 0.
         adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). With a first
             rate of 0 a weight stops moving once its data have left the batch (docs/decisions/0011). null: 0.9 and 0.999
@@ -58,12 +61,13 @@ class Settings:
         width: units in each hidden layer, short for --network.width; null: as the network has it.
         hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
         bias: whether the layers have biases, short for --network.bias; null: as the network has it.
-        batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, or 256 for
-            Imitation.
+        batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, 64 for one-hot
+            states beside Counts, or 256 for Imitation.
         replay_size: transitions that the replay buffer holds; null: 50,000, or 10,000 for Imitation.
         rollout_steps: actions between updates, taken with a fixed policy; null: 4 for tables and 8 for
-            vectors by least squares, 128 for Imitation, 4 for images, 16 else.
-        updates_per_rollout: updates after each rollout; null: 10 for Imitation, 1 for images, 4 else.
+            vectors by least squares, 128 for Imitation, 4 for images and for one-hot states beside Counts, 16 else.
+        updates_per_rollout: updates after each rollout; null: 10 for Imitation, 1 for images, 2 for one-hot states
+            beside Counts, 4 else.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.
         replay_start: transitions stored before replay is used; until then all data are fresh. The released code: 5,000.
@@ -88,6 +92,7 @@ class Settings:
     discount: float = 0.995
     learning_rate: float | None = None
     learning_rate_end: float | None = None
+    learning_rate_decay: int | None = None
     gradient_clip: float = 1.0
     adam_betas: tuple[float, float] | None = None
     adam_epsilon: float | None = None

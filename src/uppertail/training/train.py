@@ -15,6 +15,7 @@ import threadpoolctl
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, builder_of
 from uppertail.errors import InputError
+from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import LearnerBuilder
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.policies import ExplorationPolicy, Greedy
@@ -51,6 +52,7 @@ def train(
     record: str | None = None,
     record_over: tuple[int, int] | None = None,
     learner: LearnerBuilder | None = None,
+    evidence: EvidenceBuilder | None = None,
 ) -> TrainingResult:
     """Trains all seeds side by side; seed k follows the run of seed k alone.
 
@@ -69,6 +71,8 @@ def train(
         record_over: two numbers of a vector over which their width is recorded; None: the first two.
         learner: how return distributions are learned; LeastSquares if left out, GradientDescent if a part or setting
             of gradient descent is given.
+        evidence: what share of the wide start is left beside the network of GradientDescent; if left out, Counts for
+            one-hot states and NoEvidence for all else.
 
     Raises:
         InputError: an argument is of another kind, the distribution cannot represent the environment's returns, or the
@@ -87,7 +91,7 @@ def train(
         if not isinstance(value, kind | None):
             raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
     require_type("on_chunk", on_chunk, OnChunk)
-    parts = {"network": network, "replay": replay, "target": target}
+    parts = {"network": network, "replay": replay, "target": target, "evidence": evidence}
     method = Method.of(distribution=distribution, policy=policy, learner=learner, **parts)
     builder = builder_of(environment)
     # numbers have 32 bits, as in all results of this project, also where a program has asked JAX for 64

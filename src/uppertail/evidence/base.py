@@ -1,0 +1,91 @@
+"""The contract of evidence and of its builder."""
+
+import abc
+import dataclasses
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.encodings import Encoding
+from uppertail.types import PyTree, Transition
+
+
+class Evidence(eqx.Module):
+    """u(s, a), the share of the wide start that is left: 1 where nothing is known, and toward 0 as data arrive.
+
+    No network has a say in it, and no gradient reaches it: it follows from the pairs (s, a) that were seen.
+
+    Examples:
+        >>> class Nothing(ut.Evidence):
+        ...     def share(self, observation):
+        ...         return jnp.ones(3)
+        ...
+        ...     def observe(self, fresh):
+        ...         return self
+        >>> Nothing().share(jnp.array(4)).tolist()
+        [1.0, 1.0, 1.0]
+    """
+
+    @abc.abstractmethod
+    def share(self, observation: Array) -> Float[Array, " actions"]:
+        """u(s, a) of each action in one state."""
+
+    @abc.abstractmethod
+    def observe(self, fresh: Transition) -> Self:
+        """The evidence after these transitions, with one leading axis."""
+
+    def kept(self, rows: Int[Array, " count"]) -> PyTree:
+        """What it keeps of where stored transitions lead, by their rows in the replay buffer; nothing by default."""
+        del rows
+        return ()
+
+    def there(self, kept: PyTree) -> "Evidence":
+        """The evidence where one of these transitions leads; by default its share is computed anew."""
+        del kept
+        return self
+
+
+class EvidenceBuilder(abc.ABC):
+    """A frozen dataclass of settings, named with `--evidence`; it builds the evidence of each seed.
+
+    Attributes:
+        by_row: whether it is `kept` for stored transitions, so that minibatches are drawn from the replay buffer alone.
+        usual: parts and settings of gradient descent, where they are left open, for a network beside this evidence.
+
+    Examples:
+        >>> [issubclass(kind, ut.EvidenceBuilder) for kind in (ut.Counts, ut.NoEvidence)]
+        [True, True]
+    """
+
+    by_row: ClassVar[bool] = False
+    usual: ClassVar[dict[str, Any]] = {}
+
+    def encoding(self, encoding: Encoding) -> Encoding:
+        """How observations enter, by default in the encoding that the environment and the user's settings give."""
+        return encoding
+
+    @abc.abstractmethod
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> Any:
+        """The `Evidence` before the first transition; None: there is none, and the network is the whole prediction.
+
+        Args:
+            key: randomness of the start.
+            encoding: how observations enter.
+            num_actions: number of discrete actions.
+            capacity: transitions that the replay buffer holds.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class NoEvidence(EvidenceBuilder):
+    """The network alone, as in the paper: what it was not trained on it predicts as it happens to generalize.
+
+    Examples:
+        >>> from uppertail.encodings import OneHot
+        >>> ut.NoEvidence().init(jax.random.key(0), OneHot(5), 3, 100) is None
+        True
+    """
+
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> None:
+        return None

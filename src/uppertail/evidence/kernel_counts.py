@@ -1,0 +1,185 @@
+"""Kernel counts of the pairs that were seen: evidence where states never repeat."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from uppertail.encodings import Encoding, RandomFeatures, Vector
+from uppertail.encodings.standardized import Standardized
+from uppertail.errors import InputError
+from uppertail.evidence.base import Evidence, EvidenceBuilder
+from uppertail.networks import PerAction
+from uppertail.schema import settle, traced
+from uppertail.targets import RunningMean
+from uppertail.types import PyTree, Transition
+
+BLOCK = 1024
+"""Pairs that are computed with at once; there is room for a whole number of blocks."""
+
+
+class KnownCounts(Evidence):
+    """The evidence in one state, whose counts are known."""
+
+    counts: Float[Array, " actions"]
+    prior_count: Float[Array, ""]
+
+    def share(self, observation: Array) -> Float[Array, " actions"]:
+        return self.prior_count / (self.prior_count + self.counts)
+
+    def observe(self, fresh: Transition) -> Self:
+        return self
+
+
+class KernelEvidence(Evidence):
+    """u(s, a) = lambda / (lambda + N(s, a)), with N(s, a) the sum over stored pairs of a of exp(- (d_i / reach)^2).
+
+    The counts of where each stored transition leads are kept beside it, and every new pair is added to them.
+    """
+
+    encoding: Standardized = eqx.field(static=True)
+    num_actions: int = eqx.field(static=True)
+    capacity: int = eqx.field(static=True)  # of the replay buffer, in whose rows the transitions are
+    encoder: PyTree
+    places: Float[Array, "rows entries"]  # where transitions begin
+    next_places: Float[Array, "rows entries"]  # where they lead
+    taken: Float[Array, "rows actions"]  # 1 for the action that was taken; all 0: no transition
+    counts: Float[Array, "rows actions"]  # N(s', .)
+    added: Int[Array, ""]  # transitions that there ever were
+    prior_count: Float[Array, ""]  # lambda
+    reach: Float[Array, ""]
+
+    def share(self, observation: Array) -> Float[Array, " actions"]:
+        return self.there(self.counted(observation[None])[0]).share(observation)
+
+    def kept(self, rows: Int[Array, " count"]) -> Float[Array, "count actions"]:
+        return self.counts[rows]
+
+    def there(self, kept: Float[Array, " actions"]) -> KnownCounts:
+        return KnownCounts(kept, self.prior_count)
+
+    def observe(self, fresh: Transition) -> Self:
+        encoder = self.encoding.observe(self.encoder, fresh.observation)
+        rows = (self.added + jnp.arange(count := fresh.action.shape[0])) % self.capacity
+        taken = jax.nn.one_hot(fresh.action, self.num_actions)
+        new: Self = dataclasses.replace(
+            self,
+            encoder=encoder,
+            places=self.places.at[rows].set(fresh.observation),
+            next_places=self.next_places.at[rows].set(fresh.next_observation),
+            taken=self.taken.at[rows].set(taken),
+            added=self.added + count,
+        )
+        rescaled = jnp.any(encoder.scale != self.encoder.scale)
+        counts = jax.lax.cond(rescaled, KernelEvidence.all_counted, lambda new: new.counted_on(fresh, taken), new)
+        return dataclasses.replace(new, counts=counts.at[rows].set(new.counted(fresh.next_observation)))
+
+    @property
+    def blocks(self) -> Int[Array, ""]:
+        """How many blocks have transitions."""
+        return -(-jnp.minimum(self.added, self.capacity) // BLOCK)
+
+    def kernel(
+        self, some: Float[Array, "some entries"], others: Float[Array, "others entries"]
+    ) -> Float[Array, "some others"]:
+        """exp(- (d / reach)^2), d the root mean square over the numbers that vary, in units of their scale."""
+        scale = self.encoder.scale
+        entries = jnp.maximum(jnp.sum(scale > 0), 1)
+        per_unit = jnp.where(scale > 0, 1.0 / jnp.where(scale > 0, scale, 1.0), 0.0) / (self.reach * jnp.sqrt(entries))
+        some, others = some * per_unit[None], others * per_unit[None]
+        apart = jnp.sum(some**2, axis=1)[:, None] + jnp.sum(others**2, axis=1)[None] - 2.0 * some @ others.T
+        return jnp.exp(-jnp.maximum(apart, 0.0))
+
+    def counted(self, places: Float[Array, "places entries"]) -> Float[Array, "places actions"]:
+        """N(s, .) at some places."""
+
+        def add(number: Int[Array, ""], total: Float[Array, "places actions"]) -> Float[Array, "places actions"]:
+            there, taken = (self.block(number, each) for each in (self.places, self.taken))
+            return total + self.kernel(places, there) @ taken
+
+        return jax.lax.fori_loop(0, self.blocks, add, jnp.zeros((places.shape[0], self.num_actions)))
+
+    def all_counted(self) -> Float[Array, "rows actions"]:
+        """N(s', .) of all stored transitions, anew."""
+        return self.over_blocks(self.counted)
+
+    def counted_on(self, fresh: Transition, taken: Float[Array, "new actions"]) -> Float[Array, "rows actions"]:
+        """The same from the counts before, with new pairs added."""
+        added = self.over_blocks(lambda there: self.kernel(there, fresh.observation) @ taken)
+        return self.counts + added
+
+    def over_blocks(self, function: Callable[[Array], Array]) -> Float[Array, "rows actions"]:
+        """A function of the places where transitions lead, block by block."""
+
+        def write(number: Int[Array, ""], result: Array) -> Array:
+            there = function(self.block(number, self.next_places))
+            return jax.lax.dynamic_update_slice_in_dim(result, there, number * BLOCK, 0)
+
+        return jax.lax.fori_loop(0, self.blocks, write, jnp.zeros_like(self.counts))
+
+    @staticmethod
+    def block(number: Int[Array, ""], rows: Array) -> Array:
+        return jax.lax.dynamic_slice_in_dim(rows, number * BLOCK, BLOCK)
+
+
+STEPS = {
+    "network": PerAction(
+        width=128, bias=True, activation="relu", normalization="layer", torso="mlp", torso_widths=(128,)
+    ),
+    "target": RunningMean(0.99),
+    "rollout_steps": 1,
+    "updates_per_rollout": 4,
+    "batch_size": 128,
+    "learning_rate": 1e-3,
+    "adam_betas": (0.9, 0.999),
+    "adam_epsilon": 1e-8,
+}
+"""A small network with several updates a decision (docs/decisions/0029)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelCounts(EvidenceBuilder):
+    """u(s, a) = lambda / (lambda + N(s, a)), N(s, a) = sum_i exp(- (d_i / reach)^2) over the pairs (s_i, a) so far.
+
+    A visit counts as 1 where it was made, and less the farther away it was: the rule of a table, made soft. Distances
+    are root mean squares over the numbers, in units of their largest standard deviations so far.
+
+    Args:
+        prior_count: lambda, above 0: how many visits the wide start counts as.
+        reach: the distance at which a visit counts as 0.37.
+
+    Examples:
+        >>> ut.KernelCounts(reach=1.0).prior_count
+        0.1
+    """
+
+    by_row: ClassVar[bool] = True
+    usual: ClassVar[dict[str, Any]] = STEPS
+    prior_count: float = traced(0.1)
+    reach: float = traced(0.5)
+
+    def __post_init__(self) -> None:
+        settle(self)
+        for name in ("prior_count", "reach"):
+            if getattr(self, name) <= 0:
+                raise InputError(f"{name} is {getattr(self, name)}: use a finite number above 0, for example 0.5.")
+
+    def encoding(self, encoding: Encoding) -> Encoding:
+        vector = encoding.vector if isinstance(encoding, RandomFeatures) else encoding
+        return Standardized(vector) if isinstance(vector, Vector) else vector
+
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> KernelEvidence:
+        if not isinstance(encoding, Standardized):
+            raise InputError(
+                f"KernelCounts needs vectors of numbers, but observations enter as {type(encoding).__name__}: leave "
+                "evidence out."
+            )
+        rows, zero = -(-capacity // BLOCK) * BLOCK, jnp.zeros((), jnp.int32)
+        numbers, nothing = jnp.zeros((rows, encoding.num_features)), jnp.zeros((rows, num_actions))
+        arrays = encoding.init(key), numbers, numbers, nothing, nothing, zero
+        settings = jnp.asarray(self.prior_count), jnp.asarray(self.reach)
+        return KernelEvidence(encoding, num_actions, capacity, *arrays, *settings)
