@@ -386,7 +386,7 @@ def test_an_evaluation_has_no_more_processes_than_the_training(monkeypatch: pyte
     """Processes that are only said to be: each would import JAX."""
     builder, opened, many = FromGymnasium(Drawn), list[int](), FromGymnasium.open
     object.__setattr__(builder, "vectorization", "async")
-    monkeypatch.setattr(builder_module, "adapt_apart", lambda make, *arguments: Adapter(make(), *arguments))
+    monkeypatch.setattr(builder_module, "adapt_apart", lambda parent, make, *arguments: Adapter(make(), *arguments))
     monkeypatch.setattr(builder_module, "AsyncVectorEnv", lambda makers, context, **mode: SyncVectorEnv(makers, **mode))
     monkeypatch.setattr(
         FromGymnasium, "open", lambda self, seed, envs, limit=None: opened.append(envs) or many(self, seed, envs, limit)
