@@ -130,6 +130,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         ("classic_control/peers.json",), ("gymnasium",), None, {"control-peers": "control:peers"}, needs=PEERS,
         chosen_on="tuned by rl-baselines3-zoo", reported_on="0 to 4",
     ),
+    "invariance": Experiment(
+        "classic control in other units, directions, limits and steps, with numbers that mean nothing",
+        "tasks.invariance --out results/invariance", ("invariance/*",), ("invariance",), 0.3,
+        {"invariance": "invariance:changes"}, again=True, chosen_on=NOTHING, reported_on="200 and 201",
+    ),
     "blackjack": Experiment(
         "Blackjack, against the best policy", "tasks.blackjack --out results/blackjack.json", ("blackjack.json",),
         ("gymnasium",), 0.1, reported_on="0 to 4",

@@ -196,3 +196,11 @@ def test_a_rollout_that_does_not_fit_is_a_sentence() -> None:
     settings = ut.Settings(seeds=1, episodes=2, rollout_steps=256)
     with pytest.raises(InputError, match=r"256 transitions, and transitions is 512: use --learner.transitions 1024"):
         ut.train(ut.RichChain(3, dim=4), settings=settings, learner=learner)
+
+
+def test_a_number_that_is_left_out_does_not_have_landmarks_chosen_again() -> None:
+    """Every restart clears what was learned, and noise that is left out would go on growing."""
+    encoding = Landmarks(Vector((-math.inf,) * 2, (math.inf,) * 2, left_out=(1,)), 8, 1.0)
+    places = encoding.observe(encoding.init(jax.random.key(0)), jnp.array([[0.0, 0.0], [1.0, 1.0]]))
+    assert int(encoding.observe(places, jnp.array([[0.5, 100.0]])).version) == int(places.version)
+    assert int(encoding.observe(places, jnp.array([[3.0, 0.0]])).version) == int(places.version) + 1

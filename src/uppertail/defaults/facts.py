@@ -1,13 +1,14 @@
 """Facts: what steps of a random policy show of an environment, measured once."""
 
 import functools
+import itertools
 import math
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from uppertail.environments import (
     EnvironmentBuilder,
@@ -24,6 +25,10 @@ from uppertail.types import ReturnRange
 RIDGE, FLOOR = 0.1, 1e-4  # of the regression on numbers from 0 to 1, and of its variance, in units of each goal
 LEAST_FREE, LARGEST_ERROR = 50, 0.35  # transitions of each action that its regression leaves free; standard error
 SIGNIFICANT = 3.0  # standard deviations above the mean of a chi-squared sum
+
+IDLE_EPISODES = 30  # episodes, at least, over which a number and what is paid have to vary before it may be idle
+MOST_JUDGED = 32  # numbers; beyond it none is judged idle, since time grows with the square
+ROUNDING = 1e-6  # share of the largest value below which what a regression leaves is rounding
 
 SAME = 1e-3  # share of the span of a number by which it may differ from the count of steps
 
@@ -87,6 +92,11 @@ class Facts:
         return irrelevant_numbers(self.steps)
 
     @functools.cached_property
+    def idle(self) -> Int[np.ndarray, " numbers"]:
+        """The numbers that change, or stay, by themselves and touch nothing else."""
+        return idle_numbers(self.steps, tuple(self.irrelevant.tolist()))
+
+    @functools.cached_property
     def clocks(self) -> Int[np.ndarray, " numbers"]:
         """The numbers that count the steps of an episode."""
         return clocks(self.steps)
@@ -118,8 +128,8 @@ def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
 
     For each action, ridge regression predicts all of these from the observation. A number is irrelevant if its
     weights, divided by their standard errors, are no larger than chance makes them, and if none of these errors is so
-    large that an effect would have been missed. A number that keeps its value predicts itself, so it is relevant.
-    There are none if all numbers would be irrelevant, since a run needs at least one.
+    large that an effect would have been missed. A number that keeps its value predicts itself, so it is relevant here;
+    `idle_numbers` judges it. There are none if all numbers would be irrelevant, since a run needs at least one.
     """
     here, after = np.asarray(steps.observation, np.float64), np.asarray(steps.next_observation, np.float64)
     low, high = np.minimum(here.min(axis=0), after.min(axis=0)), np.maximum(here.max(axis=0), after.max(axis=0))
@@ -147,6 +157,51 @@ def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
     terms = len(actions) * goals.shape[1]
     irrelevant = ~unclear & (effect < terms + SIGNIFICANT * math.sqrt(2 * terms))
     return np.flatnonzero(irrelevant & ~irrelevant.all())
+
+
+def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " left_out"]:
+    """The places of numbers that nothing moves, and that move neither reward, nor termination, nor another number kept.
+
+    Constants of an episode and slow noise are of this kind: they only predict themselves. So effects are judged on the
+    change in a step. All that actions move is kept, all that follows from it, and all that has an effect on what is
+    kept or paid. A goal has one, since it is paid by the distance to it.
+
+    There are none if nothing could be seen: if reward and termination follow from the action alone, or vary in too few
+    episodes. Nor are there if all numbers would be left out.
+    """
+    here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
+    spread = here.std(axis=0)
+    spread[spread == 0] = 1.0
+    numbers, change = (here - here.mean(axis=0)) / spread, (after - here) / spread
+    begins = np.concatenate([[0], steps.ends + 1])
+    begins = begins[begins < len(here)]
+    actions = np.asarray(steps.action)[:, None] == np.unique(steps.action)
+    reward, ends = np.asarray(steps.reward, np.float64)[:, None], (steps.terminated | steps.truncated)[:, None]
+    acted = np.hstack([actions, actions * ends])
+    ended = _left(np.asarray(steps.terminated, np.float64)[:, None], actions)
+    paid = np.hstack([_left(np.hstack([reward, reward * ends]), acted), ended])
+    paid = paid[:, paid.any(axis=0)]
+    is_seen = paid.shape[1] > 0 and _varying(paid, begins).min() >= IDLE_EPISODES
+    if not is_seen or numbers.shape[1] > MOST_JUDGED:
+        return np.zeros(0, np.int64)
+    one, acted = np.ones((len(here), 1)), actions - actions.mean(axis=0)
+    kept = _varying(numbers, begins) < IDLE_EPISODES
+    kept |= _effects(acted, np.hstack([one, numbers]), _left(change, np.hstack([one, numbers])), begins)
+    fresh, contexts = kept, np.hstack([one, acted, numbers[:, kept]])
+    while contexts.size:
+        known = np.hstack([actions, numbers[:, kept]])
+        left, moved = _left(paid, known), _left(change[:, fresh], known)
+        found = np.zeros_like(kept)
+        for place in np.flatnonzero(~kept):
+            own = numbers[:, [place]]
+            causes, itself = np.hstack([own, own**2 - 1]), _left(change[:, [place]], np.hstack([actions, own]))
+            found[place] = (
+                _effects(causes, contexts, left, begins).any()
+                or _effects(causes, np.hstack([one, acted]), moved, begins).any()
+                or _effects(numbers[:, fresh], one, itself, begins).any()
+            )
+        kept, fresh, contexts = kept | found, found, numbers[:, found]
+    return np.delete(np.arange(len(kept) + len(left_out)), left_out)[~kept & kept.any()]
 
 
 def clocks(steps: Steps) -> Int[np.ndarray, " clocks"]:
@@ -228,6 +283,36 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     if not variance.any():
         return 1
     return max(1, round(MOVED / max(float(variance @ moved / variance.sum()), MOVED / LONGEST)))
+
+
+def _effects(
+    causes: Float[np.ndarray, "steps causes"],
+    contexts: Float[np.ndarray, "steps contexts"],
+    left: Float[np.ndarray, "steps goals"],
+    begins: Int[np.ndarray, " episodes"],
+) -> Bool[np.ndarray, " goals"]:
+    """Whether any cause, in any context, has an effect on what is left of each goal.
+
+    It has one if the sum of cause x context x goal is beyond `SIGNIFICANT` standard errors. Steps of an episode are no
+    independent draws, so the error is taken from the sums of whole episodes.
+    """
+    found = np.zeros(left.shape[1], bool)
+    for cause, context in itertools.product(causes.T, contexts.T):
+        sums = np.add.reduceat((cause * context)[:, None] * left, begins)
+        found |= sums.sum(axis=0) ** 2 > SIGNIFICANT**2 * (sums**2).sum(axis=0)
+    return found
+
+
+def _left(goals: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+    """What linear regression on the inputs leaves of goals; 0 where it is rounding."""
+    left = goals - inputs @ np.linalg.lstsq(inputs, goals)[0]
+    return np.where(np.abs(left).max(axis=0) > ROUNDING * np.abs(goals).max(axis=0), left, 0.0)
+
+
+def _varying(values: np.ndarray, begins: np.ndarray) -> Float[np.ndarray, " numbers"]:
+    """In how many episodes values differ from 0: in all if their root mean squares are equal, in 1 if one has all."""
+    means = np.add.reduceat(values**2, begins) / np.diff(np.append(begins, len(values)))[:, None]
+    return np.sqrt(means).sum(axis=0) ** 2 / np.maximum(means.sum(axis=0), np.finfo(float).tiny)
 
 
 def _whitened(steps: Steps, left_out: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from uppertail.defaults.facts import LONGEST, MOVED, SAME, SIGNIFICANT, Facts
+from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED, SAME, SIGNIFICANT, Facts
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace, RandomFeatures
 from uppertail.environments import EnvironmentBuilder, VectorBuilder
@@ -17,7 +17,7 @@ REPEATED = 0.4  # share of the distinct observations that must come again
 SPARSE = 0.05  # share of the range of returns within which all random episodes stay if reward is sparse
 SHOWN = 8  # numbers that a note names
 
-KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '[]' keeps them)."
+KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
 
 
 class Choice(NamedTuple):
@@ -120,11 +120,19 @@ def _learner(facts: Facts, draft: Draft) -> Choice:
 def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
     if not draft.vectors:
         return None
-    numbers = tuple(facts.irrelevant.tolist())
-    if not numbers:
+    told = "told nothing of what came next in steps of a random policy"
+    alone = (
+        "changed nothing but themselves in steps of a random policy, neither reward nor end; keep them if they are a "
+        "goal whose reward it did not see"
+    )
+    noise = tuple(facts.irrelevant.tolist())
+    idle = () if facts.repeating(noise) >= REPEATED else tuple(facts.idle.tolist())
+    groups = [(numbers, why, rest) for numbers, why, rest in ((noise, told, ()), (idle, alone, noise)) if numbers]
+    if not groups:
         return Choice(None, "each number tells something of what comes next", True)
-    why = "told nothing of what came next in steps of a random policy"
-    return Choice(numbers, f"they {why}", True, KEPT.format(_listed(numbers), why))
+    notes = " ".join(KEPT.format(_listed(numbers), why, list(rest)) for numbers, why, rest in groups)
+    reason = ", or ".join(["they " + why.partition(";")[0] for _, why, _ in groups])
+    return Choice(tuple(sorted(noise + idle)), reason, True, notes)
 
 
 def _features(facts: Facts, draft: Draft) -> Choice | None:
@@ -155,7 +163,7 @@ def _clocks(facts: Facts, draft: Draft) -> Choice | None:
     if len(numbers) == facts.steps.observation.shape[1]:
         return None
     why = "count the steps of an episode"
-    note = KEPT.format(_listed(tuple(facts.clocks.tolist())), why)
+    note = KEPT.format(_listed(tuple(facts.clocks.tolist())), why, [])
     return Choice(tuple(numbers.tolist()), f"they {why}, or tell nothing of what comes next", True, note)
 
 
@@ -230,11 +238,15 @@ RULES = (
     Rule(
         "env.left_out",
         _irrelevant,
-        "the weights of a regression of what follows (next numbers, reward, end) on the numbers, for each action",
-        "numbers whose weights are no larger than chance makes them",
-        f"{SIGNIFICANT:g} standard deviations",
+        "the weights of a regression of what follows (next numbers, reward, end) on the numbers, for each action; if "
+        "numbers stay numbers, what each moves: the reward, the end, and the change of others",
+        "numbers whose weights are no larger than chance makes them; constants of an episode and slow noise, which "
+        "nothing moves and which move nothing else. These stay where reward and end vary in too few episodes to tell, "
+        "since a goal would look the same",
+        f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers",
         "[decision 22](decisions/0022-numbers-that-tell-nothing.md)",
-        "numbers whose structure is known; bsuite's umbrellas; RichSea",
+        "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "
+        "[CartPole, changed](invariance.md)",
     ),
     Rule(
         "env.features",

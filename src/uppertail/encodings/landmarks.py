@@ -80,7 +80,7 @@ class Landmarks(Encoding):
     def observe(self, encoder: Places, observations: Float[Array, "batch entries"]) -> Places:
         bounds = self._wider(encoder.bounds, observations)
         beyond = (bounds.low < encoder.bounds.low) | (bounds.high > encoder.bounds.high)
-        grew = jnp.any(beyond & ~self.vector.bounded)
+        grew = jnp.any((beyond & ~self.vector.bounded)[self.vector.kept])
         places = self._chosen_again(encoder._replace(bounds=bounds), grew & (encoder.used > 0))
         places = self._with_all(places, observations)
         full = places.used == self.most

@@ -1,0 +1,132 @@
+"""Numbers that only predict themselves are left out, and goals, levers and what could not be judged are kept."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import uppertail as ut
+from choosing import chosen
+from uppertail.defaults.facts import IDLE_EPISODES, idle_numbers
+from uppertail.environments import Steps
+
+EPISODES, LENGTH = 100, 20
+
+
+def walked(
+    paid: Callable[..., float] = lambda place, goal, action, step: -abs(place),
+    ended: Callable[..., bool] = lambda place, goal, step: False,
+    wind: float = 0.0,
+    seed: int = 0,
+    episodes: int = EPISODES,
+) -> Steps:
+    """Episodes of a place that two actions push, a constant that may be a goal or a wind, another one, a slow noise."""
+    random, rows = np.random.default_rng(seed), []
+    for _ in range(episodes):
+        place, slow, goal, constant = random.normal(), random.normal(), random.uniform(-1, 1), random.uniform(-1, 1)
+        for step in range(LENGTH):
+            action = int(random.integers(2))
+            after, later = 0.95 * place + 0.3 * (2 * action - 1) + wind * goal, 0.98 * slow + 0.1 * random.normal()
+            reward, ends = paid(after, goal, action, step), ended(after, goal, step)
+            last = ends or step == LENGTH - 1
+            here, there = [place, goal, constant, slow], [after, goal, constant, later]
+            rows.append((here, action, reward, ends, last and not ends, there))
+            place, slow = after, later
+            if last:
+                break
+    return Steps(*map(np.array, zip(*rows, strict=True)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_constants_of_an_episode_and_slow_noise_are_left_out(seed: int) -> None:
+    assert idle_numbers(walked(seed=seed)).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"paid": lambda place, goal, action, step: -abs(place - goal)},
+        {"paid": lambda place, goal, action, step: -((place - goal) ** 2)},
+        {"paid": lambda place, goal, action, step: (goal > 0) == action},
+        {"paid": lambda place, goal, action, step: -abs(place) - goal},
+        {"paid": lambda place, goal, action, step: step == LENGTH - 1 and (place > 0) == (goal > 0)},
+        {"paid": lambda place, goal, action, step: 0.0, "ended": lambda place, goal, step: place > goal + 0.5},
+        {"wind": 0.1},
+    ],
+    ids=["distance", "square", "cue of an action", "paid", "at the end", "end", "wind"],
+)
+def test_what_moves_the_reward_the_end_or_another_number_is_kept(settings: Any) -> None:
+    """The goal is a constant of the episode, too: only what is paid tells it from the other one, which is left out."""
+    steps = walked(**settings)
+    assert idle_numbers(steps).tolist() == [2, 3]
+    noisy = steps._replace(reward=steps.reward + 0.1 * np.random.default_rng(1).normal(size=len(steps.reward)))
+    assert 1 not in idle_numbers(noisy)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"paid": lambda place, goal, action, step: 0.0},
+        {"paid": lambda place, goal, action, step: -0.1 * action},
+        {"paid": lambda place, goal, action, step: place > 3.0},
+        {"episodes": IDLE_EPISODES - 1},
+    ],
+    ids=["no reward", "cost of actions", "rare reward", "few episodes"],
+)
+def test_all_is_kept_where_nothing_could_be_seen(settings: Any) -> None:
+    """A goal whose reward a random policy does not see looks like a constant that means nothing."""
+    assert idle_numbers(walked(**settings)).size == 0
+
+
+def test_what_moves_a_number_that_is_paid_is_kept_and_so_is_what_moves_that() -> None:
+    """The action moves 0; 1 drifts, moves 2, and that is paid; 3 drifts, too, and moves nothing."""
+    random = np.random.default_rng(1)
+    here = np.zeros((EPISODES, LENGTH + 1, 4))
+    here[:, 0] = random.normal(size=(EPISODES, 4))
+    action = random.integers(2, size=(EPISODES, LENGTH))
+    for step in range(LENGTH):
+        noise = 0.3 * random.normal(size=(3, EPISODES))
+        place, first, second, alone = here[:, step].T
+        new = 0.5 * place + action[:, step], 0.9 * first + noise[0], 0.5 * second + first + noise[1]
+        here[:, step + 1] = np.stack([*new, 0.9 * alone + noise[2]], axis=1)
+    last = np.tile(np.arange(LENGTH) == LENGTH - 1, EPISODES)
+    shown, after = (each.reshape(-1, 4) for each in (here[:, :-1], here[:, 1:]))
+    steps = Steps(shown, action.ravel(), after[:, 2], ~last & False, last, after)
+    assert idle_numbers(steps).tolist() == [3]
+    assert idle_numbers(steps, left_out=(0,)).tolist() == [3], "places are those of the whole observation"
+    assert idle_numbers(steps, left_out=(0, 1, 2)).size == 0, "a run needs a number"
+
+
+class Among(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment with constants of the episode and fresh noise beside its own numbers."""
+
+    def __init__(self, env: Any, constants: int, noises: int) -> None:
+        super().__init__(env)
+        self.counts, self.random = (constants, noises), np.random.default_rng(0)
+        count = env.observation_space.shape[0] + constants + noises
+        self.observation_space = spaces.Box(-np.inf, np.inf, (count,), np.float32)
+
+    def shown(self, seen: Any) -> Any:
+        return np.concatenate([seen, self.own, self.random.normal(size=self.counts[1])]).astype(np.float32)
+
+    def reset(self, **options: Any) -> Any:
+        self.own = self.random.uniform(-1, 1, self.counts[0])
+        seen, info = self.env.reset(**options)
+        return self.shown(seen), info
+
+    def step(self, action: Any) -> Any:
+        seen, *rest = self.env.step(action)
+        return self.shown(seen), *rest
+
+
+def test_a_note_names_what_is_left_out_and_how_to_keep_it() -> None:
+    """CartPole with six constants earned 155 in place of 466 while they counted."""
+    found = chosen(ut.FromGymnasium(lambda: Among(gymnasium.make("CartPole-v1"), 6, 1)))
+    assert found.builder.left_out == (4, 5, 6, 7, 8, 9, 10) and found.builder.repeats == 3
+    noise, idle = found.notes[0].split("). ")
+    assert noise.startswith("The numbers 10 of observations are left out: they told nothing of what came next")
+    assert idle.startswith("The numbers 4, 5, 6, 7, 8, 9 of observations are left out: they changed nothing but")
+    assert idle.endswith("if they are a goal whose reward it did not see (--env.left_out '[10]' keeps them).")

@@ -1,0 +1,92 @@
+"""Units, directions and zero points of observations and rewards change neither what is chosen nor what is learned."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import uppertail as ut
+from uppertail.agent import Agent
+from uppertail.defaults import Draft, Facts, decide
+from uppertail.encodings import RandomFeatures, Vector
+from uppertail.environments import Steps, random_steps
+from uppertail.types import POLICY_CHOICE, ReturnRange, Transition
+
+TASKS = {name: ut.Gym(name) for name in ("CartPole-v1", "MountainCar-v0")}
+
+
+@pytest.fixture(scope="module")
+def walks() -> dict[str, Steps]:
+    return {name: random_steps(builder, observed=True) for name, builder in TASKS.items()}
+
+
+def plan(name: str, steps: Steps) -> tuple[Any, ...]:
+    builder = TASKS[name]
+    facts = Facts(builder, 0.995)
+    facts.steps = steps
+    draft, entries, notes = decide(facts, Draft(builder, builder.observations, ut.Gaussian(), ut.UCB()), None)
+    return draft.builder, draft.learner, {each: entry.value for each, entry in entries.items()}, notes
+
+
+def turn(count: int) -> np.ndarray:
+    return np.linalg.qr(np.random.default_rng(0).normal(size=(count, count)))[0]
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize(
+    ("seen", "paid"),
+    [
+        (lambda shown: 1_000 * shown, 1.0),
+        (lambda shown: 1e-3 * shown, 1.0),
+        (lambda shown: shown + 5, 1.0),
+        (lambda shown: shown * (np.arange(shown.shape[1]) + 1), 1.0),
+        (lambda shown: shown @ turn(shown.shape[1]), 1.0),
+        (lambda shown: 1_000 * shown @ turn(shown.shape[1]) - 70, 1.0),
+        (lambda shown: shown, 100.0),
+        (lambda shown: shown, 1e-3),
+    ],
+    ids=["larger", "smaller", "shifted", "other units", "turned", "all of it", "rewards x 100", "rewards / 1000"],
+)
+def test_the_same_is_chosen(walks: dict[str, Steps], name: str, seen: Callable[..., Any], paid: float) -> None:
+    steps = walks[name]
+    here, after = (seen(np.asarray(each, np.float64)) for each in (steps.observation, steps.next_observation))
+    changed = steps._replace(observation=here, next_observation=after, reward=paid * steps.reward)
+    assert plan(name, changed) == plan(name, steps)
+
+
+@functools.cache
+def learned(paid: float) -> Callable[[float], np.ndarray]:
+    """From the unit of the observations to what least squares predicts after 64 transitions; one program."""
+    random, count = np.random.default_rng(0), 64
+    here, after = random.normal(size=(2, count, 3)).astype(np.float32)
+    action, over = jnp.asarray(random.integers(2, size=count)), jnp.asarray(random.uniform(size=count) < 0.1)
+    reward, chosen = paid * (here[:, 0] + np.asarray(action)), jnp.full(count, POLICY_CHOICE, jnp.int32)
+    builder, family = ut.LeastSquares(transitions=512), ut.Gaussian().fit(ReturnRange(-2.0 * paid, 3.0 * paid))
+    encoding = builder.encoding(RandomFeatures(Vector((-np.inf,) * 3, (np.inf,) * 3), 4, 1.0))
+    learner: Any = builder.build(Agent(family, ut.UCB(), encoding, 0.6), None)
+
+    @jax.jit
+    def predicted(here: Any, after: Any) -> Any:
+        data = Transition(here, action, jnp.asarray(reward), over, after, chosen)
+        state, _ = learner.learn(jax.random.key(1), learner.init(jax.random.key(0), here[:1], 2), data, jnp.asarray(0))
+        return jax.vmap(state.network.outputs)(here)
+
+    return lambda unit: np.asarray(predicted(jnp.asarray(unit * here), jnp.asarray(unit * after)))
+
+
+def test_the_same_is_learned_in_other_units_of_observations() -> None:
+    plain = learned(1.0)(1.0)
+    assert np.ptp(plain[..., 0]) > 0.3, "something was learned"
+    for unit in (1_000.0, 1e-3):
+        np.testing.assert_allclose(learned(1.0)(unit), plain, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paid", [100.0, 1e-3])
+def test_the_same_is_learned_in_other_units_of_rewards(paid: float) -> None:
+    """Means and spreads are as much larger."""
+    np.testing.assert_allclose(learned(paid)(1.0) / paid, learned(1.0)(1.0), rtol=1e-3, atol=1e-3)
