@@ -79,6 +79,8 @@ def test_what_was_chosen_is_said_in_a_line() -> None:
     ]
     assert pole[-2].endswith(", measured by a random policy") and pole[-1] == "an episode succeeds from 475 on."
     assert "; success is not defined: --env.success 30 counts it." in words(ut.FromGymnasium(Bare, returns=(0, 30)))
+    measured = words(ut.FromGymnasium(Bare))
+    assert measured.endswith("success is not defined: --env.success N counts it."), "measured ranges reach too far"
     hashed = words(ut.RichSea(4, bits=3))
     assert hashed.startswith("2 actions; observations repeat, so each is a state; least squares learns; returns ")
 
