@@ -1,8 +1,8 @@
 """Rules: what is chosen where a user leaves it open, and that a setting that is given turns off no other choice."""
 
 import dataclasses
-import math
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 

@@ -212,5 +212,9 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
 
 
 def _learns(learner: str) -> str:
-    known = {"LeastSquares": "least squares learns", "NearestNeighbors": "nearest neighbors learn"}
+    known = {
+        "LeastSquares": "least squares learns",
+        "NearestNeighbors": "nearest neighbors learn",
+        "GradientDescent": "a network learns by gradient descent",
+    }
     return known.get(learner, f"{learner} learns")
