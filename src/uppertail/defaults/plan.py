@@ -88,14 +88,14 @@ class Plan:
 
 def _checked(name: str, value: Any) -> Any:
     """A value that a plan may have under this name; else one of several errors."""
-    if name == "learner":
-        _ = PARTS[name].classes[value]
-    elif name in PARTS and not isinstance(value, str | None):
-        raise TypeError(f"{name} is no name")
-    elif name == "returns":
+    if name == "returns":
         low, high = map(float, value)
         if not -math.inf < low <= high < math.inf:
             raise ValueError("no range")
+    elif name == "learner":
+        _ = PARTS[name].classes[value]
+    elif name in PARTS and not isinstance(value, str | None):
+        raise TypeError(f"{name} is no name")
     return value
 
 
