@@ -60,6 +60,9 @@ def test_what_an_earlier_run_chose_is_chosen_again_without_a_look() -> None:
     other = chosen(sea, before=Plan({name: Entry(value, "measured") for name, value in entries.items()}))
     assert (other.builder.left_out, other.builder.features) == ((1,), "auto")
     assert other.learner == ut.NearestNeighbors(reach=2.0)
+    entries |= {"learner.stochastic": True}
+    changed = chosen(sea, before=Plan({name: Entry(value, "measured") for name, value in entries.items()}))
+    assert changed.learner == ut.NearestNeighbors(reach=2.0), "a learner that was put in by hand"
     assert chosen(dataclasses.replace(sea, left_out=(2,)), before=written).builder.left_out == (2,), "given"
 
 
