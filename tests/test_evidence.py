@@ -21,6 +21,7 @@ from uppertail.networks import PerAction
 from uppertail.policies import UCB
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online, RunningMean
+from uppertail.training.method import Method, resolved
 from uppertail.types import POLICY_CHOICE, Transition
 
 FAMILIES: list[Any] = [
@@ -213,6 +214,13 @@ def test_one_hot_states_have_counts_unless_members_tell_what_is_unknown() -> Non
 def test_bad_settings_are_sentences(build: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         build()
+
+
+@pytest.mark.parametrize("network", [ut.Ensemble(), ut.Dropout(), ut.Variational()])
+def test_a_network_with_members_is_refused_beside_evidence(network: Any) -> None:
+    method = Method(learner=ut.GradientDescent(), network=network, evidence=ut.Counts())
+    with pytest.raises(InputError, match="evidence is Counts, which stands beside a network without members"):
+        resolved(method, ut.Settings(), OneHot(4))
 
 
 def test_rows_that_were_never_replayed_have_no_counts() -> None:

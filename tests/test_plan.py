@@ -11,7 +11,7 @@ import yaml
 
 import uppertail as ut
 from uppertail import records
-from uppertail.cli import main
+from uppertail.cli import main, print_table
 from uppertail.cli.train import parse_request
 from uppertail.defaults import facts, rules
 from uppertail.errors import InputError
@@ -79,6 +79,8 @@ def test_what_was_chosen_is_said_in_a_line() -> None:
     ]
     assert pole[-2].endswith(", measured by a random policy") and pole[-1] == "an episode succeeds from 475 on."
     assert "; success is not defined: --env.success 30 counts it." in words(ut.FromGymnasium(Bare, returns=(0, 30)))
+    measured = words(ut.FromGymnasium(Bare))
+    assert measured.endswith("success is not defined: --env.success N counts it."), "measured ranges reach too far"
     hashed = words(ut.RichSea(4, bits=3))
     assert hashed.startswith("2 actions; observations repeat, so each is a state; least squares learns; returns ")
 
@@ -92,6 +94,18 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(capsys: pytest.CaptureFixtu
     assert lines["env.length"] == ["7", "given"]
     assert lines["learner.sweeps"][:2] == ["200", "default"]
     assert not Path("runs").exists()
+
+
+def test_a_narrow_terminal_shows_the_values_of_a_plan(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table(
+        [{"setting": "learner." + "x" * 20, "value": "200", "from": "default", "because": "why"}],
+        texts=("value", "because"),
+    )
+    shown = capsys.readouterr().out
+    assert "200" in shown and "why" in shown
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,25 @@ def test_what_an_earlier_run_chose_is_chosen_again_without_a_look() -> None:
     other = chosen(sea, before=Plan({name: Entry(value, "measured") for name, value in entries.items()}))
     assert (other.builder.left_out, other.builder.features) == ((1,), "auto")
     assert other.learner == ut.NearestNeighbors(reach=2.0)
+    entries |= {"learner.stochastic": True}
+    changed = chosen(sea, before=Plan({name: Entry(value, "measured") for name, value in entries.items()}))
+    assert changed.learner == ut.NearestNeighbors(reach=2.0), "a learner that was put in by hand"
     assert chosen(dataclasses.replace(sea, left_out=(2,)), before=written).builder.left_out == (2,), "given"
-    with pytest.raises(InputError, match="plan is no plan of a run"):
-        Plan.read({"learner": 3})
+
+
+def test_a_plan_that_no_run_wrote_is_refused() -> None:
+    def measured(value: object) -> dict[str, object]:
+        return {"value": value, "source": "measured"}
+
+    forged: list[dict[str, object]] = [
+        {"learner": 3},
+        *({"learner": measured(value)} for value in ("Nonsense", [1], None)),
+        {"network": measured({"name": "PerAction"})},
+        *({"returns": measured(value)} for value in ([1], [1, 0], [0, math.nan], ["x", 1], 3)),
+    ]
+    for written in forged:
+        with pytest.raises(InputError, match="plan is no plan of a run"):
+            Plan.read(written)
 
 
 def test_neighbors_learn_where_reward_is_sparse_and_numbers_do_not_repeat() -> None:

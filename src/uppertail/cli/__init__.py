@@ -103,6 +103,9 @@ def complain(line: str) -> None:
         print(f"uppertail: {line}", file=sys.stderr)
 
 
+NARROW = 60  # columns below which numbers and names fold, too, since texts beside them would vanish
+
+
 def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, texts: Collection[str] = ()) -> None:
     """Prints rows of numbers by their headings; the columns of these headings hold texts."""
     from rich.box import SIMPLE_HEAD
@@ -110,14 +113,15 @@ def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, tex
     from rich.table import Table
 
     look: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
-    table = Table(title=title, show_edge=False, pad_edge=False, **look)
+    table, console = Table(title=title, show_edge=False, pad_edge=False, **look), Console()
     for heading in rows[0]:
         is_text = heading in texts
+        folds = is_text or console.width < NARROW
         justify = "left" if is_text else "right"
-        table.add_column(heading, justify=justify, no_wrap=not is_text, overflow="fold", vertical="bottom")
+        table.add_column(heading, justify=justify, no_wrap=not folds, overflow="fold", vertical="bottom")
     for row in rows:
         table.add_row(*row.values())
-    Console().print(table)
+    console.print(table)
 
 
 def output_file(name: str, marks: Mapping[str, bytes], what: str) -> Path:

@@ -52,13 +52,12 @@ class Plan:
         if not isinstance(written, Mapping):
             return None
         try:
-            return cls(
-                {
-                    str(name): Entry(each["value"], each["source"], each.get("reason", ""))
-                    for name, each in written.items()
-                }
-            )
-        except (TypeError, KeyError, AttributeError) as error:
+            entries = {
+                str(name): Entry(each["value"], each["source"], each.get("reason", ""))
+                for name, each in written.items()
+            }
+            return cls({name: each._replace(value=_checked(name, each.value)) for name, each in entries.items()})
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise InputError("plan is no plan of a run: leave it out.") from error
 
     def chosen(self) -> dict[str, dict[str, Any]]:
@@ -85,6 +84,19 @@ class Plan:
         """A part of a run with each of its open settings as it was chosen."""
         names = [name for name in _settings(type(part)) if getattr(part, name) is None and f"{prefix}{name}" in self]
         return dataclasses.replace(part, **{name: _settled(self[f"{prefix}{name}"]) for name in names})
+
+
+def _checked(name: str, value: Any) -> Any:
+    """A value that a plan may have under this name; else one of several errors."""
+    if name == "returns":
+        low, high = map(float, value)
+        if not -math.inf < low <= high < math.inf:
+            raise ValueError("no range")
+    elif name == "learner":
+        _ = PARTS[name].classes[value]
+    elif name in PARTS and not isinstance(value, str | None):
+        raise TypeError(f"{name} is no name")
+    return value
 
 
 def _settled(value: Any) -> Any:
@@ -171,7 +183,8 @@ def in_words(plan: Plan, space: ObservationSpace, num_actions: int, success: flo
     if math.isfinite(success):
         parts.append(f"an episode succeeds from {success:g} on")
     else:
-        counts = f": --env.success {high:.4g} counts it" if "env.success" in plan else ""
+        top = f"{high:.4g}" if plan.entries["returns"].source != "measured" else "N"  # measured ones reach farther
+        counts = f": --env.success {top} counts it" if "env.success" in plan else ""
         parts.append(f"success is not defined{counts}")
     return f"{'; '.join(parts)}."
 
@@ -192,10 +205,16 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
     if (steps := plan.get("env.action_repeat") or 1) > 1:
         yield f"each action is taken for {steps} steps (--env.action_repeat)"
     if plan.get("learner.stochastic"):
-        stack = ", or what one observation does not show (--env.stack 2 shows two)" if "env.stack" in plan else ""
+        stack = (
+            ", or what one observation does not show (--env.stack 2 shows two)" if plan.get("env.stack") == 1 else ""
+        )
         yield f"the same action led from equal observations to different outcomes: chance{stack}"
 
 
 def _learns(learner: str) -> str:
-    known = {"LeastSquares": "least squares learns", "NearestNeighbors": "nearest neighbors learn"}
+    known = {
+        "LeastSquares": "least squares learns",
+        "NearestNeighbors": "nearest neighbors learn",
+        "GradientDescent": "a network learns by gradient descent",
+    }
     return known.get(learner, f"{learner} learns")

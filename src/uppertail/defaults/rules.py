@@ -90,6 +90,8 @@ class Draft:
         part, _, name = setting.partition(".")
         if not name:
             return dataclasses.replace(self, learner=value)
+        if part == "learner" and name not in vars(self.learner):
+            return self  # of a plan whose learner was changed by hand
         if part == "learner":
             return dataclasses.replace(self, learner=dataclasses.replace(self.learner, **{name: value}))  # pyright: ignore
         builder: Any = self.builder

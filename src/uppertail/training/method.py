@@ -13,7 +13,7 @@ from uppertail.defaults import Plan, usual_learner
 from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.encodings import Encoding, Scalar
 from uppertail.errors import InputError
-from uppertail.evidence import EvidenceBuilder
+from uppertail.evidence import EvidenceBuilder, NoEvidence
 from uppertail.learners import MOST_DISCOUNT, GradientDescent, Gradients, Learner, LearnerBuilder
 from uppertail.networks import NetworkBuilder
 from uppertail.parts import PARTS
@@ -112,6 +112,11 @@ def resolved(
         filled: dict[str, Any] = {name: getattr(method, name) or ours.get(name) for name in PARTS_OF_GRADIENTS}
         steps = {name: each for name, each in ours.items() if name not in filled and getattr(settings, name) is None}
         filled["network"] = learner.network(with_short_forms(filled["network"], settings), encoding)
+        if filled["network"].members and evidence and not isinstance(evidence, NoEvidence):
+            raise InputError(
+                f"evidence is {type(evidence).__name__}, which stands beside a network without members, but "
+                f"{type(filled['network']).__name__} has some: leave evidence out, or use another network."
+            )
         settings = with_those_of(filled["network"], dataclasses.replace(settings, **steps))
         family = method.distribution.for_images() if encoding.image_shape else method.distribution
         return dataclasses.replace(method, **filled, distribution=family), settings
