@@ -37,6 +37,9 @@ SMALL = 2**14
 EXACT = 1e-3
 """What the tolerance of sweeps is multiplied by in a table without chance."""
 
+ROUNDED = 1e-6
+"""The least change of a probability that is no rounding error of a backup."""
+
 CERTAIN = 1e-9
 """The largest lambda at which one visit leaves nothing of the wide start."""
 
@@ -313,7 +316,10 @@ class TableLearner(Regression):
         error = self.asked.scale * jnp.sqrt(jnp.minimum(variance, self.start_square)[:, None] / count)
         plans = jnp.minimum((sums.plans + least * self.bound) / count + errors * error, self.bound)
         moved = roots(self.powers, values) - roots(self.powers, sweep.values[here]), plans - sweep.plans[here]
-        change, still = sweep.change, self.largest_change * jnp.where(noise > 0, 1.0, self.exactness)
+        exact = self.largest_change * self.exactness
+        if not self.is_mean.any():  # probabilities, which 32 bits round
+            exact = jnp.maximum(exact, jnp.minimum(ROUNDED, self.largest_change))
+        change, still = sweep.change, jnp.where(noise > 0, self.largest_change, exact)
         for each in moved:
             largest = jnp.where(there[:, None], jnp.abs(each) / still, 0.0)
             change = jnp.maximum(change, jnp.max(largest, initial=0.0))

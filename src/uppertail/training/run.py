@@ -33,6 +33,7 @@ from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"  # the name of the only recording
+FAR = 5  # time limits that a discount may look ahead where there is chance
 
 
 class Run:
@@ -119,10 +120,25 @@ class Run:
         self.notes = [
             *filter(None, [builder.note, *self.notes]),
             *sanity_warnings(self.method, self._encoding, self.settings.discount),
+            *self._beyond_the_limit(),
         ]
         guessed = not self.returns.known and self.returns.low == self.returns.high
         driver.use(self.loop, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
+
+    def _beyond_the_limit(self) -> list[str]:
+        """A sentence if the discount looks far beyond the time limit where there is chance: exploring is free there."""
+        limit = self.builder.time_limit if isinstance(self.builder, GymnasiumBuilder) else None
+        discount, learner = self.settings.discount, self._asked_method.chosen_learner
+        if limit is None or discount >= 1 or not getattr(learner, "stochastic", False):
+            return []
+        ahead = 1 / (1 - discount**self.builder.repeats)
+        if ahead <= FAR * limit:
+            return []
+        return [
+            f"The discount {discount:g} looks {ahead:,.0f} actions ahead, but episodes end after {limit:,}: where "
+            f"there is chance, exploring then costs too little to end. Use a smaller one, such as {1 - 1 / limit:.3g}."
+        ]
 
     def _fit(self, returns: ReturnRange) -> None:
         """Fits the distribution to the range of returns, and makes the loop."""
