@@ -29,9 +29,9 @@ def peers() -> list[list[str]]:
                 run = json.loads(path.read_text(encoding="utf-8"))
                 earned, good = run["return_while_learning"], f"{run['good_seeds']} of {run['seeds']}"
                 of = "episode" if min(run["episodes"]) > 1 else "step"  # one that never ends is one episode
-                error = statistics.stdev(earned) / len(earned) ** 0.5
+                first, error = median_episode(run[f"good_from_{of}"]), statistics.stdev(earned) / len(earned) ** 0.5
                 rows.append([
-                    name, shown, good, f"{of} {number(median_episode(run[f'good_from_{of}']))}",
+                    name, shown, good, "never" if first is None else f"{of} {number(first)}",
                     f"{_digits(statistics.mean(earned))} ± {_digits(error)}",
                     f"{statistics.mean(run['share_while_learning']):.2f}",
                 ])  # fmt: skip
