@@ -332,7 +332,7 @@ class NormalizedBuilder(NetworkBuilder):
 
 @pytest.mark.slow
 def test_a_network_with_layer_normalization_trains() -> None:
-    result = ut.train(ut.Chain(3), ut.Gaussian(), ut.UCB(), TINY, network=NormalizedBuilder())
+    result = ut.train(ut.Chain(3), ut.Gaussian(), ut.UCB(), TINY, network=NormalizedBuilder(), evidence=ut.NoEvidence())
     assert result.record.asked["network"] == {"name": "NormalizedBuilder", "units": 8}
     assert result.record.episodes[0].returns.max() == 1.0
     network: Any = result.network(0)

@@ -253,7 +253,7 @@ def test_inspect_shows_what_was_learned(tmp_path, capsys):
     assert [row["mean"] for row in plain["actions"]] == pytest.approx(means, rel=1e-4)
     assert main(["inspect", str(run), "--step", "40"]) == 0
     shown = capsys.readouterr().out
-    assert "32 steps" in shown  # the last moment before it
+    assert "36 steps" in shown  # the last moment before it
     assert "Greedy path" in shown
     for arguments, words in (
         ([str(run), "--state", "4"], "There is no state 4 to look at: give one from 0 to 3."),

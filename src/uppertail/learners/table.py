@@ -21,6 +21,10 @@ NOISE_COUNT = 0.3
 """How many transitions of a pair its prior counts as, in the estimate of the pair's noise: the noise of the noisiest
 pair or, where chance is known to be at work and none was seen so far, the mean square of the start."""
 
+LEAST_NOISE = 0.003
+"""The least noise of the noisiest pair where chance is known to be at work, as a share of the mean square of the start:
+an outcome that was not seen yet may be worth far more than those that were."""
+
 SOLVE_AFTER = 0.002
 """All pairs are swept when there is a new outcome, or when this share of all transitions is new."""
 
@@ -299,7 +303,7 @@ class TableLearner(Regression):
         """The values after these pairs, all at once, took the mean of their start and of these targets."""
         there, here, visits = pairs != NONE, jnp.divmod(jnp.maximum(pairs, 0), sweep.values.shape[1]), sums.visits
         unseen = self.start_square if self.stochastic else 0.0
-        noise = jnp.where(noise > 0, noise, unseen)
+        noise = jnp.where(noise > 0, jnp.maximum(noise, LEAST_NOISE * unseen), unseen)
         variance = (sums.squares + NOISE_COUNT * noise) / (jnp.maximum(visits - 1.0, 0.0) + NOISE_COUNT)
         priors = self.prior_counts(variance)
         # what is left of the start is a sum of its own: 32 bits would lose a small target beside it
