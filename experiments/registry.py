@@ -100,6 +100,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         ("least_squares/chance/*-count_bonus.json",), ("README", "least-squares"), 0.2,
         again=True, chosen_on="100 to 103 (the bonus)", reported_on="0 to 9; 0 to 29 on RiskyArm and the Chain",
     ),
+    "chance_peers": Experiment(
+        "published methods and ours on tables with chance",
+        "chance.__main__ --tasks jackpot door river_swim six_arms --methods least_squares posterior optimistic_value "
+        "mbie_eb mbie rmax psrl q_learning --out results/chance", ("chance/*",), ("chance",), 0.2,
+        {"chance-peers": "chance:peers"}, again=True, chosen_on="100 to 111 (decision 31)", reported_on="0 to 9",
+    ),
     "uncertainties": Experiment(
         "ensembles by gradients, where there is chance", "tasks.uncertainties --out results/uncertainties",
         ("uncertainties/*",), ("README", "uncertainties"), 0.9, {"uncertain": "uncertainties:uncertain"},

@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,14 @@ from uppertail.training.process import hardware
 QUICK = ["jackpot", "door", "river_swim", "six_arms", "risky_arm", "noisy_chain_20", "deep_sea_10", "lake_8x8"]
 FORM = "{:<15} {:<16} {:>8} {:>8} {:>8} {:>7} {:>7} {:>22} {:>10} {:>10} {:>7}"
 HEAD = ["task", "method", "good", "episode", "step", "greedy", "earned", "return, s.e.", "regret", "per step", "s"]
+
+
+def again(stem: str, stored: dict[str, Any]) -> dict[str, Any]:
+    """The first seed of a stored result, made again."""
+    name, _, method = stem.rpartition("-")
+    task, seeds = TASKS[name]._replace(steps=stored["steps"]), [stored["seed"]]
+    found = measure(task, method, seeds, stored["discount"], stored["options"])
+    return {each: found[each] for each in ("good_from_step", "greedy_share", "return_while_learning")}
 
 
 def main() -> None:

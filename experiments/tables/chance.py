@@ -1,0 +1,42 @@
+"""Our learners and published methods on tables with chance."""
+
+import json
+import statistics
+
+from experiments.tables.cells import RESULTS, number
+from uppertail.records import median_episode
+
+TASKS = {"jackpot": "Jackpot", "door": "Door", "river_swim": "RiverSwim", "six_arms": "SixArms"}
+
+METHODS = {
+    "least_squares": "least squares",
+    "posterior": "the same, `PosteriorSampling`",
+    "optimistic_value": "optimistic value",
+    "mbie_eb": "MBIE-EB",
+    "mbie": "MBIE",
+    "rmax": "R-MAX",
+    "psrl": "PSRL",
+    "q_learning": "Q-learning",
+}
+
+
+def peers() -> list[list[str]]:
+    """What each earned while learning, and when its greedy policy was good for good."""
+    rows = [["task", "method", "good at the end", "good from", "return while learning", "share of the best"]]
+    for task, name in TASKS.items():
+        for method, shown in METHODS.items():
+            if (path := RESULTS / "chance" / f"{task}-{method}.json").exists():
+                run = json.loads(path.read_text(encoding="utf-8"))
+                earned, good = run["return_while_learning"], f"{run['good_seeds']} of {run['seeds']}"
+                of = "episode" if min(run["episodes"]) > 1 else "step"  # one that never ends is one episode
+                first, error = median_episode(run[f"good_from_{of}"]), statistics.stdev(earned) / len(earned) ** 0.5
+                rows.append([
+                    name, shown, good, "never" if first is None else f"{of} {number(first)}",
+                    f"{_digits(statistics.mean(earned))} ± {_digits(error)}",
+                    f"{statistics.mean(run['share_while_learning']):.2f}",
+                ])  # fmt: skip
+    return rows
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1e4 else f"{value:.2e}".replace("e+0", "e")
