@@ -87,7 +87,8 @@ def test_a_rare_jackpot_is_not_given_up() -> None:
     """One arm pays 0.04 for certain, the other 1 with chance 0.1."""
     for policy in (ut.UCB(), ut.PosteriorSampling()):
         run = ut.train(Jackpot(), None, policy, ut.Settings(seeds=10, episodes=400))
-        better = [int(np.argmax(np.asarray(run.network(seed).values)[0, :, 0])) for seed in range(10)]
+        networks: list[Any] = [run.network(seed) for seed in range(10)]
+        better = [int(np.argmax(np.asarray(network.values)[0, :, 0])) for network in networks]
         assert sum(better) >= 9, better
 
 
@@ -96,4 +97,5 @@ def test_the_far_end_of_the_river_is_found_though_its_range_was_measured() -> No
     run = ut.train(Measured(ut.RiverSwim()), settings=ut.Settings(seeds=3, episodes=10**6, steps=5_000))
     assert run.record.asked["measured_returns"][1] > 10_000
     for seed in range(3):
-        assert np.asarray(run.network(seed).counts)[5, 1] > 500
+        network: Any = run.network(seed)
+        assert np.asarray(network.counts)[5, 1] > 500
