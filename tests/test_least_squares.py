@@ -271,7 +271,7 @@ def test_what_was_never_seen_gets_the_unit_of_the_first_reward(builder: Any) -> 
     )
     points = np.random.default_rng(2).uniform(size=(8, 3)).astype(np.float32)
     data = transitions(8)._replace(observation=jnp.asarray(points), next_observation=jnp.asarray(points))
-    state = guessed.init(jax.random.key(0), data.observation[:1], ACTIONS)
+    state = fitted.refitted(guessed, guessed.init(jax.random.key(0), data.observation[:1], ACTIONS))
     state, _ = jax.jit(fitted.learn)(jax.random.key(1), state, data, jnp.asarray(0))
     np.testing.assert_allclose(state.network.start, fitted.start)
     np.testing.assert_allclose(fitted.start[0], 150.0)
