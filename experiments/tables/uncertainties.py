@@ -4,16 +4,11 @@ import json
 import statistics
 
 from experiments.tables.cells import RESULTS, last, number, of_seeds
+from experiments.tables.solved import CHANCE
 from uppertail.records import median_episode
 
 UNCERTAIN = {
-    "risky_arm": "RiskyArm",
-    "noisy_chain_20": "Chain 20, slips, noise",
-    "deep_sea_10": "stochastic DeepSea 10",
-    "deep_sea_20": "stochastic DeepSea 20",
-    "deep_sea_30": "stochastic DeepSea 30",
-    "lake_4x4": "slippery FrozenLake 4x4",
-    "lake_8x8": "slippery FrozenLake 8x8",
+    **CHANCE,
     "chain_100": "Chain 100",
     "certain_deep_sea_20": "DeepSea 20",
     "certain_deep_sea_50": "DeepSea 50",

@@ -122,9 +122,8 @@ class TableLearner(Regression):
             replaced=jnp.zeros((), jnp.int32),
             **self.linear(key),
         )
-        most = min(
-            2 * states * pairs, max(self.outcomes_per_pair * pairs, SMALL)
-        )  # an outcome: a state, or an end there
+        possible = 2 * states * pairs  # each leads to a state, and ends there or not
+        most = min(possible, max(self.outcomes_per_pair * pairs, SMALL))
         error_key = jax.random.fold_in(key, RENEW)
         errors = jax.random.normal(error_key, (draws, pairs)) if self.stochastic else jnp.zeros((draws, pairs))
         memory = TableMemory(Outcomes.none(pairs, most), jnp.zeros(()), jnp.zeros(()), errors, jnp.zeros((), jnp.int32))

@@ -15,7 +15,7 @@ from uppertail.environments import Environment, EnvironmentBuilder, FiniteMDP, b
 from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
-from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Refit, State, refitted
+from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Refit, State
 from uppertail.training.loop import (
     Actor,
     Episode,
@@ -169,14 +169,9 @@ class CompiledDriver(Driver):
 
     def use(self, loop: Loop, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run
-        self.run, self.iterations = CompiledRun(loop), loop.iterations_per_chunk(CHUNK_STEPS)
+        self.loop, self.run, self.iterations = loop, CompiledRun(loop), loop.iterations_per_chunk(CHUNK_STEPS)
         self.template = jax.eval_shape(jax.vmap(self.run.init), self.keys.run, self.environments)
         self._chunks: list[Callable[..., Any]] = []
-
-    def refit(self, state: State, loop: Loop) -> State:
-        program = self.programs.compiled_later(refitted, (self.run.loop.learner, loop.learner))
-        self.use(loop, None)
-        return [run._replace(learned=program(run.learned)) for run in state]
 
     def start(self) -> State:
         arguments = (self.keys.run, self.environments)

@@ -13,7 +13,7 @@ from uppertail.learners import Learner, LearnerState, Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.loop import Loop, RunState, StepRecord
-from uppertail.training.programs import Groups
+from uppertail.training.programs import Groups, Programs
 from uppertail.types import PyTree
 
 EVALUATION_STEPS = 10_000  # an episode that is played with a learned network ends after this many steps at the latest
@@ -42,6 +42,8 @@ class Driver(abc.ABC):
     identity: PyTree  # arrays that are equal if the environments are
     groups: Groups  # of seeds, each with a state of its own
     failure: str | None = None  # why an environment could not go on
+    programs: Programs  # that are compiled for it
+    loop: Loop  # after `use`
     iterations: int  # of a chunk, after `use`
     template: RunState  # shapes and types of the state of all seeds, after `use`
 
@@ -61,9 +63,11 @@ class Driver(abc.ABC):
         `refit` is called once, before anything is learned from a reward that is not 0; None: it is not called.
         """
 
-    @abc.abstractmethod
     def refit(self, state: State, loop: Loop) -> State:
         """The state to go on from with a loop whose distribution is fitted to another range of returns."""
+        program = self.programs.compiled_later(_refitted, (self.loop.learner, loop.learner))
+        self.use(loop, None)
+        return [run._replace(learned=program(run.learned)) for run in state]
 
     @abc.abstractmethod
     def start(self) -> State:
@@ -100,7 +104,7 @@ class Driver(abc.ABC):
         """Ends threads, and frees the resources of the environments."""
 
 
-def refitted(learners: tuple[Learner, Learner], learned: LearnerState) -> LearnerState:
+def _refitted(learners: tuple[Learner, Learner], learned: LearnerState) -> LearnerState:
     """What was learned, after the first learner's family was fitted to another range of returns."""
     before, now = learners
     return now.refitted(before, learned)

@@ -15,7 +15,7 @@ from uppertail.learners import Metrics
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import arrays_below
-from uppertail.training.driver import Driver, Played, Refit, State, refitted
+from uppertail.training.driver import Driver, Played, Refit, State
 from uppertail.training.loop import Actor, Episode, Loop, RunState, SeedKeys, StepRecord, iteration_keys, start_keys
 from uppertail.training.programs import Groups, Programs
 from uppertail.training.rollouts import (
@@ -89,11 +89,6 @@ class HostDriver(Driver):
         self._view = compiled(view_all, actor, static=(structure,))
         self._choose = compiled(choose_all, actor)
         self._learning: list[Callable[..., tuple[RunState, Metrics]]] = []
-
-    def refit(self, state: State, loop: Loop) -> State:
-        program = self.programs.compiled_later(refitted, (self.loop.learner, loop.learner))
-        self._use(loop)
-        return [run._replace(learned=program(run.learned)) for run in state]
 
     def start(self) -> State:
         arguments = (self.keys.run, self._begun)

@@ -16,7 +16,7 @@ from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, know
 from uppertail.encodings import States
 from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading, Say, widest_range
 from uppertail.errors import InputError
-from uppertail.learners import LearnerBuilder, Metrics
+from uppertail.learners import LearnerBuilder, LeastSquares, Metrics
 from uppertail.networks import Network
 from uppertail.records import Distributions, RunRecord, describe
 from uppertail.training.compiled import CompiledDriver
@@ -130,7 +130,7 @@ class Run:
         """A sentence if the discount looks far beyond the time limit where there is chance: exploring is free there."""
         limit = self.builder.time_limit if isinstance(self.builder, GymnasiumBuilder) else None
         discount, learner = self.settings.discount, self._asked_method.chosen_learner
-        if limit is None or discount >= 1 or not getattr(learner, "stochastic", False):
+        if limit is None or discount >= 1 or not isinstance(learner, LeastSquares) or not learner.stochastic:
             return []
         ahead = 1 / (1 - discount**self.builder.repeats)
         if ahead <= FAR * limit:
