@@ -15,7 +15,9 @@ from uppertail import cli, records
 from uppertail.analysis.figures import learning_curves
 from uppertail.records import episode_text, median_episode
 
-NETWORKS = ("--learner", "GradientDescent", "--hidden_layers", "2", "--width", "256", "--batch_size", "16")
+LAYERS = ("--hidden_layers", "2", "--width", "256", "--batch_size", "16")
+NETWORKS = ("--learner", "GradientDescent", "--evidence", "NoEvidence", *LAYERS)
+"""Networks alone, whose picture README shows; the defaults of `--evidence Counts` are for one hidden layer."""
 
 METHODS: dict[str, Sequence[str]] = {
     "LeastSquares": ("--distribution", "Gaussian"),
