@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of, usual_learner
+from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of
 from uppertail.encodings import States
 from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading, Say, widest_range
 from uppertail.errors import InputError
@@ -33,6 +33,7 @@ from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"  # the name of the only recording
+UNIT = ReturnRange(0.0, 1.0, known=False)
 FAR = 5  # time limits that a discount may look ahead where there is chance
 
 
@@ -87,9 +88,9 @@ class Run:
         """Chooses what the user left open, and opens the environments again if actions are repeated."""
         builder, asked = self.builder, tuple(asked_of_gradients(method, settings))
         draft = Draft(builder, self.driver.observations, method.distribution, method.policy, method.learner, asked)
-        learner = method.learner or usual_learner(draft.family, draft.policy, draft.encoding, asked).value
-        observed = draft.encoding.has_features and not learner.uses_gradients
-        facts = Facts(builder, settings.discount, observed, self._known_returns, self.driver.table, say)
+        facts = Facts(
+            builder, settings.discount, draft.encoding.has_features, self._known_returns, self.driver.table, say
+        )
         draft, self._chosen, self.notes = decide(facts, draft, before)
         self.builder = draft.builder
         if self.builder.repeats != builder.repeats:
@@ -114,7 +115,7 @@ class Run:
             self._chosen["returns"] = before.entries["returns"]
             self._fit(before.returns)
         else:
-            returns = known_or_measured(facts)
+            returns = known_or_measured(facts, self._range_grows)
             self._chosen["returns"] = Entry(None, "measured" if returns.is_measured else "default", returns.reason)
             self._fit(returns.value)
         self.notes = [
@@ -167,9 +168,17 @@ class Run:
         least, most = seen_returns(records, self.loop.agent.discount)
         if low <= least and most <= high:
             return state
-        span = max(high, most) - min(low, least)
+        least, most = min(low, least), max(high, most)
+        span = 0.0 if self._range_grows else most - least
         self._fit(ReturnRange(least - span if least < low else low, most + span if most > high else high, known=False))
         return self.driver.refit(state, self.loop)
+
+    @property
+    def _range_grows(self) -> bool:
+        """Whether the range of returns is what was seen so far, because what was learned can be kept as it grows."""
+        method = self._asked_method
+        fitted = dataclasses.replace(method, distribution=method.distribution.fit(UNIT))
+        return method.chosen_learner.uses_gradients and fitted.learns(self._encoding, self.settings).can_refit
 
     def result(self, record: RunRecord, networks: Network, distributions: Distributions | None) -> TrainingResult:
         """What a user gets of the run."""
