@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import os
 import signal
 from typing import Any
@@ -23,7 +22,7 @@ from uppertail.learners import Gradients, Metrics
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy, Thompson
-from uppertail.records import describe, write_run
+from uppertail.records import Success, describe, write_run
 from uppertail.replay import Uniform
 from uppertail.targets import Online
 from uppertail.training import compiled
@@ -386,11 +385,11 @@ def test_the_criterion_is_the_mean_of_fifty_episodes_in_a_row():
     records = StepRecord(ended, ret, ended.astype(np.int32), ~ended)
     start = np.zeros(2), np.zeros(2)
     for until, stopped in (("return=-110", "until return=-110"), ("return=-109.9", None), ("solved", "until solved")):
-        ledger = Ledger(Settings(seeds=2, until=until, rollout_steps=1), -100.0)
+        ledger = Ledger(Settings(seeds=2, until=until, rollout_steps=1), Success(-100.0))
         ledger.extend(records, metrics, start)
         assert (ledger.stopped, ledger.over) == (stopped, stopped is not None)
     with pytest.raises(InputError, match="defines no success return"):
-        Ledger(Settings(until="solved"), math.inf)
+        Ledger(Settings(until="solved"), Success())
 
 
 @pytest.mark.slow

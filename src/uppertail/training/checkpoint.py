@@ -164,7 +164,7 @@ def record_of(folder: RunFolder, header: Header) -> RunRecord:
     summary, most = folder.summary, header.asked["settings"]["episodes"]
     return RunRecord(
         asked=header.asked,
-        success_return=math.inf if folder.success_return is None else folder.success_return,
+        success=folder.success,
         floor_episodes=summary.get("floor_episodes"),
         episodes=folder.episodes,
         env_steps=[int(seed.end_steps[-1]) if seed.returns.size >= most else header.step for seed in folder.episodes],

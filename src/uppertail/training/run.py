@@ -109,7 +109,7 @@ class Run:
         encoding = driver.observations.encoding(builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding, before)
         self._encoding = self._asked_method.encoding(encoding)
-        self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats, builder.steps_of)
+        self.ledger = Ledger(self.settings, builder.criterion, self.programs, builder.repeats, builder.steps_of)
         if before is not None and before.returns is not None:
             self._chosen["returns"] = before.entries["returns"]
             self._fit(before.returns)
@@ -200,7 +200,7 @@ class Run:
     @property
     def opening(self) -> str:
         """What was chosen, in a line."""
-        return in_words(self.plan, self.driver.observations, self.driver.num_actions, self.builder.success_return)
+        return in_words(self.plan, self.driver.observations, self.driver.num_actions, self.builder.criterion)
 
     def advance(self, state: State) -> tuple[State, StepRecord, Metrics]:
         """A chunk, which is recorded at the moments in it; it ends early where an environment fails."""

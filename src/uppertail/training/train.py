@@ -178,7 +178,7 @@ def _result(run: Run, networks: Network) -> TrainingResult:
         greedy_returns = [math.nan] * run.settings.seeds
     record = RunRecord(
         asked=run.asked(),
-        success_return=run.builder.success_return,
+        success=run.builder.criterion,
         floor_episodes=run.builder.floor_episodes,
         episodes=ledger.episodes,
         env_steps=ledger.env_steps,
