@@ -18,7 +18,7 @@ NAN = math.nan
 def extended(ledger: Ledger, ended: list[list[list[int]]], values: list[list[list[float]]]) -> Progress:
     """Adds a chunk to a ledger: [seeds, iterations, steps or updates]."""
     ends, numbers = np.array(ended, bool), np.array(values, np.float32)
-    records = StepRecord(ends, np.ones(ends.shape, np.float32), np.ones(ends.shape, np.int32), numbers > 0)  # pyright: ignore
+    records = StepRecord(ends, np.ones(ends.shape, np.float32), np.ones(ends.shape, np.int32), numbers, numbers > 0)  # pyright: ignore
     metrics = Metrics(numbers, 2 * numbers, numbers, 3 * numbers)  # pyright: ignore
     start = np.arange(len(ends), dtype=float)
     return ledger.extend(records, metrics, (start, 2 * start))

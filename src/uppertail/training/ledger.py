@@ -18,6 +18,7 @@ from uppertail.training.settings import Settings
 Moments = tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, " seeds"]]
 ROOM = [field.name for field in dataclasses.fields(Episodes)]
 TARGETS = "targets"  # the array of a checkpoint with `Ledger.updates` and `Ledger.outside`
+SEEN = "seen"  # that with `Ledger.seen`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,6 +171,7 @@ class Ledger:
         self.stopped: str | None = None
         self.failed: str | None = None
         self.updates = self.outside = 0.0  # updates that count, and the sum of their shares of targets outside
+        self.seen = np.zeros(2)  # the least and the most that discounted rewards of an episode came to
 
     @property
     def episodes(self) -> list[Episodes]:
@@ -208,7 +210,9 @@ class Ledger:
         `at_start` has mean and standard deviation of the return where each seed's run starts, by the greedy action.
         """
         running = ~self.finished
-        ended, returns, lengths, exploratory = map(np.asarray, records)
+        ended, returns, lengths, earned, exploratory = map(np.asarray, records)
+        seen = np.concatenate([self.seen, earned[running].ravel()])
+        self.seen = np.array([seen.min(), seen.max()])
         counted = self._counted(ended)
         diverged = ~np.isfinite(np.asarray(metrics.loss)).all(axis=-1) & counted
         if diverged.any():
@@ -235,10 +239,12 @@ class Ledger:
         return {
             **arrays_of([history.episodes for history in self.histories]),
             TARGETS: np.array([self.updates, self.outside]),
+            SEEN: self.seen,
         }
 
     def restore(self, arrays: dict[str, np.ndarray], step: int, stopped: str | None, seconds: dict[str, float]) -> None:
         self.updates, self.outside = arrays[TARGETS].tolist()
+        self.seen = arrays[SEEN]
         self.histories = [*map(History, Episodes.of_arrays(arrays))]
         self.step, self.stopped = step, stopped
         self.programs.add(seconds)
