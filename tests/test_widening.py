@@ -1,6 +1,7 @@
 """A measured range of returns grows in a run, with several environments too, and wherever the run is stopped."""
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,14 @@ def test_a_run_that_is_stopped_before_its_range_grows_goes_on_as_if_it_had_not_b
     whole = trained(1_000, num_envs)
     assert whole.record.asked["measured_returns"][1] > 1.0
     assert_same(trained(1_000, num_envs, tmp_path), whole)
+
+
+@pytest.mark.parametrize(
+    ("returns", "words"), [((0.0, 0.1), r"^Returns from 0 to 1\.\d+ were seen"), ((0.0, 1.0), None)]
+)
+def test_a_given_range_that_is_far_too_small_is_said(returns: tuple[float, float], words: str | None) -> None:
+    run = Run(ut.FromGymnasium(Crumbs, returns=returns), Method(), ut.Settings(seeds=1))
+    run.close()
+    run.ledger.seen = np.array([0.0, 1.004])
+    found = run._beyond_what_was_given()
+    assert found is None if words is None else re.match(words, found or "")

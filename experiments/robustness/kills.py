@@ -26,20 +26,19 @@ from uppertail import cli, records
 from uppertail.cli import resume as _resume  # noqa: F401 - imported before the forks
 from uppertail.training import checkpoint
 from uppertail.training.checkpoint import UnusableCheckpointError
-from uppertail.training.process import hardware
 
 CHAIN = "--env Chain --env.length 20 --seeds 4"
 CAR = "--env Gym --env.id MountainCar-v0 --env.returns [-200,0] --seeds 2"
 CRUMBS = "--env Gym --env.id experiments.robustness.corridors:Crumbs-v0 --seeds 2"
 NETWORK = "--width 32 --hidden_layers 1"
 RUNS = {
-    "networks": (f"{CHAIN} {NETWORK}", 32_768, 1_024),
     "table": (f"{CHAIN} --learner LeastSquares", 98_304, 1_024),
-    "imitation": (f"{CHAIN} {NETWORK} --learner Imitation --distribution PointMass --policy Softmax", 16_384, 1_024),
-    "neighbors": (f"{CAR} --learner NearestNeighbors --env.action_repeat 4", 4_096, 1_024),
-    "landmarks": (f"{CAR} --learner LeastSquares --env.action_repeat 4", 4_096, 1_024),
-    "environments": (f"{CAR} {NETWORK} --learner GradientDescent --num_envs 4 --rollout_steps 16", 4_096, 1_024),
     "growing_range": (f"{CRUMBS} --num_envs 2", 4_096, 512),
+    "environments": (f"{CAR} {NETWORK} --learner GradientDescent --num_envs 4 --rollout_steps 16", 4_096, 1_024),
+    "landmarks": (f"{CAR} --learner LeastSquares --env.action_repeat 4", 8_192, 2_048),
+    "neighbors": (f"{CAR} --learner NearestNeighbors --env.action_repeat 4", 8_192, 2_048),
+    "networks": (f"{CHAIN} {NETWORK}", 32_768, 1_024),
+    "imitation": (f"{CHAIN} {NETWORK} --learner Imitation --distribution PointMass --policy Softmax", 16_384, 1_024),
 }
 """The options of each run, its steps, and the steps between checkpoints."""
 ANYWHEN = 0.25
@@ -112,7 +111,7 @@ def measure(name: str, kills: int, seed: int, folder: Path) -> dict[str, Any]:
     whole, run, draw = folder / "whole", folder / "run", random.Random(seed)
     began = time.perf_counter()
     killed(train(name, whole), whole, 3600, training=False)
-    seconds = time.perf_counter() - began
+    seconds, hardware = time.perf_counter() - began, records.RunFolder(whole).summary["hardware"]
     rows: list[dict[str, Any]] = []
     lives: list[dict[str, Any]] = []
     exact, ends = 0, 0
@@ -144,6 +143,7 @@ def measure(name: str, kills: int, seed: int, folder: Path) -> dict[str, Any]:
         "kills_before_the_first_checkpoint": sum(row["step"] == 0 for row in rows),
         "runs": ends,
         "all": rows,
+        "hardware": hardware,
     }
 
 
@@ -153,8 +153,6 @@ if __name__ == "__main__":
     for each in given.runs:
         with tempfile.TemporaryDirectory() as temporary:
             document[each] = measure(each, given.kills, given.seed, Path(temporary))
-        print(
-            each, {name: value for name, value in document[each].items() if name not in ("all", "setting")}, flush=True
-        )
-    write(given.out, {"runs": document, "hardware": hardware()})  # which starts JAX, and so comes after all forks
+        write(given.out, document)
+        print(each, {name: value for name, value in document[each].items() if isinstance(value, int)}, flush=True)
     sys.exit(any(row["exact_resumes"] < given.kills or row["damaged_checkpoints"] for row in document.values()))

@@ -239,6 +239,20 @@ class Run:
         recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
         return with_environment(recorded, tables, self.builder)
 
+    def remarks(self, networks: Network) -> list[str]:
+        """Sentences for the user at the end."""
+        return [*filter(None, (networks.remark(), self.driver.remark, self._beyond_what_was_given()))]
+
+    def _beyond_what_was_given(self) -> str | None:
+        """A sentence if the range of returns that the user gave is far from what the environment paid."""
+        (low, high, _), (least, most) = self.returns, self.ledger.seen.tolist()
+        if not self.builder.known_returns or (2 * low - high <= least and most <= 2 * high - low):
+            return None
+        return (
+            f"Returns from {least:.4g} to {most:.4g} were seen, far beyond the given {low:.4g} to {high:.4g}, in whose "
+            "unit the run explores: give those that it has to tell apart, with --env.returns, or leave them out."
+        )
+
     def start_returns(self, state: State) -> Moments:
         """Mean and standard deviation of the return where each seed's run starts."""
         networks = self.driver.gather(state, lambda run: run.learned.network)

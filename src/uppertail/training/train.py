@@ -108,7 +108,7 @@ def train(
         result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints)
     if asked.is_set():
         raise TrainingInterrupted(result)
-    for remark in filter(None, (result.networks.remark(), run.driver.remark, _endless(run, result))):
+    for remark in filter(None, (*run.remarks(result.networks), _endless(run, result))):
         warnings.warn(remark, stacklevel=2)
     return result
 
