@@ -233,7 +233,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         0.1, needs="uppertail[browser]", **SPEED,
     ),
     "kills": Experiment(
-        "20 kills of each of 7 runs", "robustness.kills --out results/kills.json", ("kills.json",), ("checkpoints",),
+        "20 kills each of runs", "robustness.kills --out results/kills.json", ("kills.json",), ("checkpoints",),
         0.3,
     ),
     "study_kills": Experiment(
