@@ -31,7 +31,7 @@ def main(config: Values) -> int:
     with records.write_errors(str(to), "give --to another file"):
         records.write_bytes(to, content)
     if not config.quiet:
-        print(f"The greedy policy of seed {seed} in {to} ({len(content) / 1000:,.0f} kB): {checked}.")
+        print(f"The greedy policy of seed {seed} in {to} ({len(content):,} bytes): {checked}.")
     return 0
 
 

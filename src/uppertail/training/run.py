@@ -110,7 +110,7 @@ class Run:
         encoding = driver.observations.encoding(builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding, before)
         self._encoding = self._asked_method.encoding(encoding)
-        self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats, builder.steps_of)
+        self.ledger = Ledger(self.settings, builder.criterion, self.programs, builder.repeats, builder.steps_of)
         if before is not None and before.returns is not None:
             self._chosen["returns"] = before.entries["returns"]
             self._fit(before.returns)
@@ -160,12 +160,16 @@ class Run:
         self._fit(ReturnRange(low, high, known=False))
         return self.loop
 
-    def _widened(self, state: State, records: StepRecord) -> State:
-        """The state with the distribution fitted to a wider range, if a return was beyond the measured one."""
-        learner, (low, high, known) = self.loop.learner, self.returns
-        if known or not learner.can_refit or self.settings.num_envs > 1 or self.ledger.finished.any():
+    def _widened(self, state: State) -> State:
+        """The state with the distribution fitted to a wider range, if a return was beyond the measured one.
+
+        It is asked where whole chunks end, so that a run that was stopped elsewhere goes on as if it had not been.
+        """
+        (low, high, known), ledger = self.returns, self.ledger
+        whole = ledger.iteration % self.driver.iterations == 0
+        if known or not whole or not self.loop.learner.can_refit or ledger.finished.any():
             return state
-        least, most = seen_returns(records, self.loop.agent.discount)
+        least, most = ledger.seen.tolist()
         if low <= least and most <= high:
             return state
         least, most = min(low, least), max(high, most)
@@ -209,16 +213,17 @@ class Run:
     @property
     def opening(self) -> str:
         """What was chosen, in a line."""
-        return in_words(self.plan, self.driver.observations, self.driver.num_actions, self.builder.success_return)
+        return in_words(self.plan, self.driver.observations, self.driver.num_actions, self.builder.criterion)
 
     def advance(self, state: State) -> tuple[State, StepRecord, Metrics]:
         """A chunk, which is recorded at the moments in it; it ends early where an environment fails."""
+        state = self._widened(state)
         driver, ledger, done = self.driver, self.ledger, list[tuple[StepRecord, Metrics]]()
-        if self.recorder is None:
-            state, records, metrics = driver.advance(state, ledger.finished)
-            return self._widened(state, records), records, metrics
         iteration = ledger.iteration
-        for count in self.recorder.pieces(iteration, driver.iterations):
+        chunk = self.loop.chunk(driver.iterations, iteration)
+        if self.recorder is None:
+            return driver.advance(state, ledger.finished, chunk)
+        for count in self.recorder.pieces(iteration, chunk):
             state, records, metrics = driver.advance(state, ledger.finished, count)
             done.append((records, metrics))
             if driver.failure:
@@ -226,7 +231,7 @@ class Run:
             iteration += count
             self.recorder.take(state, iteration)
         records, metrics = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
-        return self._widened(state, records), records, metrics
+        return state, records, metrics
 
     def record(self, state: State) -> None:
         """Records the beginning or the end of the run, if anything is recorded."""
@@ -243,6 +248,20 @@ class Run:
         recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
         return with_environment(recorded, tables, self.builder)
 
+    def remarks(self, networks: Network) -> list[str]:
+        """Sentences for the user at the end."""
+        return [*filter(None, (networks.remark(), self.driver.remark, self._beyond_what_was_given()))]
+
+    def _beyond_what_was_given(self) -> str | None:
+        """A sentence if the range of returns that the user gave is far from what the environment paid."""
+        (low, high, _), (least, most) = self.returns, self.ledger.seen.tolist()
+        if not self.builder.known_returns or (2 * low - high <= least and most <= 2 * high - low):
+            return None
+        return (
+            f"Returns from {least:.4g} to {most:.4g} were seen, far beyond the given {low:.4g} to {high:.4g}, in whose "
+            "unit the run explores: give those that it has to tell apart, with --env.returns, or leave them out."
+        )
+
     def start_returns(self, state: State) -> Moments:
         """Mean and standard deviation of the return where each seed's run starts."""
         networks = self.driver.gather(state, lambda run: run.learned.network)
@@ -251,21 +270,6 @@ class Run:
 
     def close(self) -> None:
         self.driver.close()
-
-
-def seen_returns(records: StepRecord, discount: Any) -> tuple[float, float]:
-    """The least and the most that a discounted sum of rewards came to in a chunk, the latest reward undiscounted.
-
-    Such a sum, which 0 is among, is known while an episode goes on, and its range is that of returns.
-    """
-    seeds = len(records.ret)
-    ret, length = (np.asarray(each, np.float64).reshape(seeds, -1) for each in (records.ret, records.length))
-    reward = np.where(length > 1, np.diff(ret, axis=1, prepend=ret[:, :1]), ret)
-    total, sums = np.zeros(seeds), np.zeros(ret.shape)
-    for step, begins in enumerate((length == 1).T):
-        total = np.where(begins, 0.0, float(discount) * total) + reward[:, step]
-        sums[:, step] = total
-    return float(sums.min(initial=0.0)), float(sums.max(initial=0.0))
 
 
 def driver_of(
