@@ -141,7 +141,7 @@ class Gaussian(Centered[GaussianReturn]):
         """The lower mean and the lower standard deviation, so that no upper bound is above both."""
         return jax.tree.map(jnp.minimum, first, second)
 
-    def rescaling(self, before: Self) -> Rescaling:
+    def rescaling(self, before: Any) -> Rescaling:
         """A narrow spread is the exponential of its output, so that another unit is a shift."""
         ratio = jnp.asarray(before.unit / self.unit, jnp.float32)
         return Rescaling(jnp.stack([ratio, jnp.ones(())]), jnp.stack([jnp.zeros(()), jnp.log(ratio)]))

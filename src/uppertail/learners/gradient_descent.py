@@ -110,7 +110,7 @@ class GradientLearner(Learner):
         return parts.evidence.by_row and parts.network.can_rescale and family.rescaling(family) is not None
 
     def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
-        rescaling = self.agent.family.rescaling(before.agent.family)
+        rescaling: Any = self.agent.family.rescaling(before.agent.family)
         network, target = state.network, state.memory.target
         network = network.with_regressor(network.regressor().rescaled(rescaling))
         target = target.rescaled(rescaling) if isinstance(target, Network) else target

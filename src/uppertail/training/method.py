@@ -112,6 +112,8 @@ def resolved(
             raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")
         ours = {**GradientDescent().usual(encoding), **learner.usual(encoding), **own}
         filled: dict[str, Any] = {name: getattr(method, name) or ours.get(name) for name in PARTS_OF_GRADIENTS}
+        if evidence and evidence.by_row:
+            ours["updates_per_rollout"] *= max(settings.rollout_steps or 1, 1)  # so many for each action
         steps = {name: each for name, each in ours.items() if name not in filled and getattr(settings, name) is None}
         filled["network"] = learner.network(with_short_forms(filled["network"], settings), encoding)
         if filled["network"].members and evidence and not isinstance(evidence, NoEvidence):

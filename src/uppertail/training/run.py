@@ -87,7 +87,8 @@ class Run:
     ) -> tuple[Facts, LearnerBuilder | None]:
         """Chooses what the user left open, and opens the environments again if actions are repeated."""
         builder, asked = self.builder, tuple(asked_of_gradients(method, settings))
-        draft = Draft(builder, self.driver.observations, method.distribution, method.policy, method.learner, asked)
+        parts = method.distribution, method.policy, method.learner, asked, method.network, method.evidence
+        draft = Draft(builder, self.driver.observations, *parts)
         facts = Facts(
             builder, settings.discount, draft.encoding.has_features, self._known_returns, self.driver.table, say
         )
