@@ -233,7 +233,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         0.1, needs="uppertail[browser]", **SPEED,
     ),
     "kills": Experiment(
-        "100 kills of a run", "robustness.kills --out results/kills.json", ("kills.json",), ("checkpoints",), 0.2
+        "20 kills each of runs", "robustness.kills --out results/kills.json", ("kills.json",), ("checkpoints",),
+        0.3,
     ),
     "study_kills": Experiment(
         "kills of a study's processes", "robustness.study_kills --out results/study_kills.json",

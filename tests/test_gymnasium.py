@@ -251,6 +251,32 @@ def test_few_observations_of_several_integers_are_states(name: str) -> None:
         read.array(observation(*sizes))
 
 
+PIXELS = spaces.Box(0, 255, (12, 10, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("space", "seen", "words"),
+    [
+        (spaces.Discrete(6), 0.5, r"the observation holds 0\.5, which is not in Discrete\(6\)"),
+        (spaces.Discrete(6), np.int64(2**32 + 1), r"the observation holds 4294967297, which is not in Discrete\(6\)"),
+        (spaces.MultiDiscrete([3, 2]), np.array([1.5, 0.0]), r"the observation holds 1\.5, which is not in"),
+        (PIXELS, np.full(PIXELS.shape, 0.25), r"the observation holds 0\.25, which is not in Box\(0, 255"),
+        (PIXELS, np.full(PIXELS.shape, 300), "the observation holds 300, which is not in Box"),
+        (PIXELS, np.zeros((3, 12, 10), np.uint8), r"has the shape \(3, 12, 10\), but its space says \(12, 10, 3\)"),
+    ],
+    ids=["half", "beyond 32 bits", "halves", "shares", "no byte", "axes"],
+)
+def test_what_would_become_another_observation_is_refused(space: Any, seen: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read_space(np, space).array(seen)
+
+
+@pytest.mark.parametrize("seen", [np.ones((12, 10, 1)), np.ones((12, 10), int), np.ones((12, 10), bool)], ids=str)
+def test_an_image_may_have_another_type_and_axes_of_one(seen: Any) -> None:
+    read = read_space(np, spaces.Box(0, 255, (12, 10), np.uint8)).array(seen)
+    assert (read.shape, read.dtype, read.min()) == ((12, 10), np.uint8, 1)
+
+
 class Showing(gymnasium.Env[Any, Any]):
     """Shows one and the same observation of a space."""
 

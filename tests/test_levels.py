@@ -82,7 +82,7 @@ def taken_of(builder: Any, num_envs: int = 1) -> list[Any]:
         (spaces.Box(np.array([3.0, 0]), np.array([3.0, 1]), dtype=np.float64), 2, [[3, 0], [3, 1]]),
         (spaces.MultiDiscrete([2, 3]), None, [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]),
         (spaces.MultiDiscrete([2, 1], start=[5, -3]), None, [[5, -3], [6, -3]]),
-        (spaces.MultiDiscrete([[2, 2]]), None, [[[0, 0]], [[0, 1]], [[1, 0]], [[1, 1]]]),
+        (spaces.MultiDiscrete(np.array([[2, 2]])), None, [[[0, 0]], [[0, 1]], [[1, 0]], [[1, 1]]]),
         (spaces.MultiBinary(2), None, [[0, 0], [0, 1], [1, 0], [1, 1]]),
     ],
     ids=str,
@@ -226,10 +226,10 @@ def test_actions_that_are_numbers_have_names(name: str) -> None:
 
 
 def test_the_usual_number_of_levels_is_said() -> None:
-    found = chosen(ut.FromGymnasium(Push), ut.GradientDescent())
+    found = chosen(ut.FromGymnasium(Push, radius=0.1), ut.GradientDescent())
     assert (found.builder.levels, found.entries["env.levels"].source) == (3, "default")
     assert found.notes == ["An action is a number in [-2, 2], cut into 3 levels (--env.levels 5 for more)."]
-    again = chosen(ut.FromGymnasium(Push), ut.GradientDescent(), Plan(found.entries))
+    again = chosen(ut.FromGymnasium(Push, radius=0.1), ut.GradientDescent(), Plan(found.entries))
     assert again.builder.levels == 3 and again.notes == []
 
 
@@ -254,13 +254,13 @@ def test_a_note_says_how_numbers_are_cut(space: Any, words: str) -> None:
 
 @pytest.mark.parametrize("kind", [Buttons, Switches])
 def test_levels_that_mean_nothing_are_not_chosen(kind: Any) -> None:
-    found = chosen(ut.FromGymnasium(kind), ut.GradientDescent())
+    found = chosen(ut.FromGymnasium(kind, radius=0.1), ut.GradientDescent())
     assert "env.levels" not in found.entries and found.builder.levels is None
     assert list_actions(spaces.Box(0, 1, (2,), np.int8)).note is None  # it has no more values
 
 
 def test_levels_that_are_given_stay() -> None:
-    found = chosen(ut.FromGymnasium(Push, levels=4), ut.GradientDescent())
+    found = chosen(ut.FromGymnasium(Push, levels=4, radius=0.1), ut.GradientDescent())
     assert "env.levels" not in found.entries and found.builder.levels == 4
     assert found.notes == []
 

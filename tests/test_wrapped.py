@@ -399,6 +399,9 @@ def test_a_threshold_may_be_a_number_of_numpy(declared: Any, mark: float) -> Non
         return env
 
     assert FromGymnasium(make).success_return == mark
+    assert FromGymnasium(make).success_episodes == (100 if math.isfinite(mark) else 1), "it is meant for a mean"
+    asked = FromGymnasium(make, success=0.25).criterion
+    assert (asked.least, asked.episodes) == (0.25, 1), "a user's own judges each episode"
 
 
 @pytest.mark.parametrize("shape", [("a", "b"), (0, 3), (2.5, 1), (4, 3)], ids=str)

@@ -1,4 +1,7 @@
-"""One corridor, seen through observation spaces of several kinds: `--env.id corridors:CorridorDict-v0`, and others."""
+"""One corridor, seen through observation spaces of several kinds: `--env.id corridors:CorridorDict-v0`, and others.
+
+`Crumbs-v0` is a Chain whose reward is far beyond what a random policy sees.
+"""
 
 from typing import Any
 
@@ -46,5 +49,24 @@ class Corridor(gymnasium.Env[Any, Any]):
         return seen(self.kind, self.cell), float(end), end, False, {}
 
 
+class Crumbs(gymnasium.Env[int, int]):
+    """Each of 40 cells leads on by one of four actions, which pays little; another ends the episode; the end pays 1."""
+
+    observation_space: Any = spaces.Discrete(40)
+    action_space: Any = spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.cell = 0
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        if action != self.cell % 4:
+            return self.cell, 0.001, True, False, {}
+        self.cell += 1
+        return self.cell % 40, 1.0 if self.cell == 40 else 0.0005, self.cell == 40, False, {}
+
+
+gymnasium.register("Crumbs-v0", Crumbs, max_episode_steps=100)
 for name in SPACES:
     gymnasium.register(f"Corridor{name}-v0", "corridors:Corridor", kwargs={"kind": name}, max_episode_steps=TIME_LIMIT)

@@ -113,7 +113,7 @@ def read_space(
     shape = getattr(space, "shape", None)
     if images and is_a(space, "Box") and (image := _image(space)):
         kind = np.uint8 if np.dtype(space.dtype) in (bool, np.uint8) else np.float32
-        return Reading(lambda seen: _flat(xp.array(seen, kind), space).reshape(shape), image, tuple(space.shape))
+        return Reading(lambda seen: _pixels(xp, seen, kind, space), image, tuple(space.shape))
     first_seen = (lambda path: None) if seen is None else functools.partial(at, seen)
     parts = [_part(xp, path, part, first_seen(path)) for path, part in leaves(space) if path not in left_out]
     count = math.prod(size for part in parts for size in part.sizes)
@@ -168,6 +168,25 @@ def _flat(numbers: Any, space: Any) -> Any:
     if numbers.size != math.prod(space.shape):
         raise ValueError(f"the observation has the shape {numbers.shape}, but its space says {tuple(space.shape)}")
     return numbers.reshape(numbers.size)
+
+
+def _pixels(xp: Any, seen: Any, kind: Any, space: Any) -> Any:
+    """A copy of an image in its declared shape; ValueError if it has other axes, or numbers that bytes do not hold."""
+    pixels = xp.array(seen, kind)
+    if xp is np:
+        _flat(pixels, space)
+        given, declared = ([side for side in shape if side != 1] for shape in (pixels.shape, space.shape))
+        if given != declared:
+            raise ValueError(f"the observation has the shape {pixels.shape}, but its space says {tuple(space.shape)}")
+        _require_same(seen, pixels, space)
+    return pixels.reshape(space.shape)
+
+
+def _require_same(seen: Any, read: np.ndarray, space: Any) -> None:
+    """ValueError if a part of an observation is other numbers, such as fractions, where it is read as integers."""
+    numbers = np.asarray(seen).reshape(read.shape)
+    if read.dtype.kind != "f" and (wrong := numbers != read).any():
+        raise ValueError(f"the observation holds {numbers[wrong].flat[0]}, which is not in {space}")
 
 
 def _centered(numbers: np.ndarray, origin: np.ndarray) -> Float[np.ndarray, " numbers"]:
@@ -225,8 +244,10 @@ def _integers(xp: Any, path: Path, space: Any) -> Part:
 
     def read(seen: Any) -> Any:  # in a compiled program, no error can be raised
         integers = xp.array(seen, np.int32).reshape(sizes.size) - start
-        if xp is np and ((integers < 0) | (integers >= sizes)).any():
-            raise ValueError(f"the observation {seen} is not in {space}")
+        if xp is np:
+            _require_same(seen, integers + start, space)
+            if ((integers < 0) | (integers >= sizes)).any():
+                raise ValueError(f"the observation {seen} is not in {space}")
         return integers
 
     def one_hot(seen: Any) -> Any:

@@ -75,6 +75,8 @@ class Method:
         network, replay, target, evidence = self.network, self.replay, self.target, self.evidence
         members = network.members if network else None
         agent = Agent(self.distribution, self.policy, encoding, settings.discount, members, settings.loss_samples)
+        if evidence and evidence.greedy_mean:
+            agent = dataclasses.replace(agent, greedy_mean=True)
         gradients = None
         if network and replay and target and evidence:
             own = {name: getattr(settings, name) for name in OF_GRADIENTS}
@@ -119,6 +121,7 @@ def resolved(
             )
         settings = with_those_of(filled["network"], dataclasses.replace(settings, **steps))
         family = method.distribution.for_images() if encoding.image_shape else method.distribution
+        family = evidence.family(family) if evidence else family
         return dataclasses.replace(method, **filled, distribution=family), settings
     if asked:
         raise InputError(

@@ -40,8 +40,12 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
         after, reward, terminated, truncated, info = returned
         if reward is None or np.ndim(reward):
             raise ValueError(f"the reward {reward} is {'no' if reward is None else 'an array, not a'} number")
-        if isinstance(reward, str | bytes):
-            raise ValueError(f"the reward {reward!r} is a text, not a number")
+        if isinstance(reward, str | bytes) or np.iscomplexobj(reward):
+            raise ValueError(
+                f"the reward {reward!r} is {'complex' if np.iscomplexobj(reward) else 'a text'}, not a number"
+            )
+        if isinstance(terminated, str | bytes) or isinstance(truncated, str | bytes):
+            raise ValueError(f"terminated {terminated!r} and truncated {truncated!r} are texts, not truth values")
         return after, reward, bool(terminated), bool(truncated), info
 
 

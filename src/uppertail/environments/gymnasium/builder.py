@@ -27,6 +27,7 @@ from uppertail.environments.spaces import Reading
 from uppertail.errors import InputError
 
 SHOWN = 4  # numbers that a note names
+THRESHOLD_EPISODES = 100  # over which Gymnasium's `reward_threshold` is a mean
 MOST_STACKED = 1_000  # more observations would leave no memory for anything else
 
 
@@ -98,8 +99,17 @@ class GymnasiumBuilder(PackageBuilder):
 
     @property
     def success_return(self) -> float:
-        threshold = self.inspected.reward_threshold
-        return super().success_return if threshold is None or self.success is not None else threshold
+        threshold = self._threshold
+        return super().success_return if threshold is None else threshold
+
+    @property
+    def success_episodes(self) -> int:
+        return super().success_episodes if self._threshold is None else THRESHOLD_EPISODES
+
+    @property
+    def _threshold(self) -> float | None:
+        """The return that solves the environment by its own word; None: it says nothing, or the user says another."""
+        return None if self.success is not None else self.inspected.reward_threshold
 
     @functools.cached_property
     def inspected(self) -> Inspected:

@@ -73,15 +73,17 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
 
 
 def _walk(env: Any) -> list[Any]:
-    """The observations of the first steps of a random episode; if it fails, the run says why in its own words."""
-    checked, over, seen = Checked(env), False, list[Any]()
+    """The observations of the first steps of random episodes; if one fails, the run says why in its own words."""
+    checked, seen = Checked(env), list[Any]()
     env.action_space.seed(0)
     with contextlib.suppress(Exception):
-        seen.append(copy.deepcopy(checked.reset(seed=0)[0]))
-        while not over and len(seen) <= TRIED_STEPS:
-            observation, _, terminated, truncated, _ = checked.step(env.action_space.sample())
+        for episode in range(TRIED_EPISODES):
+            observation, over = checked.reset(seed=episode)[0], False
             seen.append(copy.deepcopy(observation))  # many environments reuse their arrays
-            over = terminated or truncated
+            while not over and len(seen) <= TRIED_STEPS:
+                observation, _, terminated, truncated, _ = checked.step(env.action_space.sample())
+                seen.append(copy.deepcopy(observation))
+                over = terminated or truncated
     return seen
 
 
