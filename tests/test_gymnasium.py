@@ -31,11 +31,13 @@ from uppertail.encodings import (
     VectorSettings,
 )
 from uppertail.environments import FromGymnasium, Gym, HostStep, builder_of, measure_returns
+from uppertail.environments.actions import Actions
 from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
+from uppertail.environments.interface import Interface
 from uppertail.environments.random_policy import MEASURED_EPISODES, MEASURED_STEPS
-from uppertail.environments.spaces import Interface, read_space, require_discrete
+from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
@@ -353,27 +355,6 @@ def test_a_space_without_a_fixed_number_of_numbers_is_refused(space: spaces.Spac
         read_space(np, space)
 
 
-@pytest.mark.parametrize(
-    ("space", "kind"),
-    [
-        (spaces.Box(-1.0, 1.0, (2,)), "continuous"),
-        (spaces.MultiDiscrete([2, 3]), "composite"),
-        (spaces.MultiBinary(3), "composite"),
-        (spaces.Tuple((spaces.Discrete(2),)), "composite"),
-    ],
-    ids=str,
-)
-def test_only_discrete_actions_can_be_taken(space: spaces.Space[Any], kind: str) -> None:
-    with pytest.raises(InputError, match=rf"^The action space .* is {kind}, but UpperTail acts in Dis.*: .*\.$"):
-        require_discrete(space)
-
-
-@pytest.mark.parametrize("name", ["Pendulum-v1", "MountainCarContinuous-v0"])
-def test_an_environment_with_continuous_actions_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match=r"^The action space Box.* is continuous"):
-        _ = Gym(name).num_actions
-
-
 def test_the_first_action_is_the_spaces_own() -> None:
     """`Remembering` asserts that it gets -1, 0 or 1."""
     for host in (Gym("Testing/Remembering-v0").open(0, 1), Gym("Testing/Remembering-v0").open(0, 2)):
@@ -495,7 +476,7 @@ def test_max_episode_steps_truncates() -> None:
 
 # Vector environments, whichever way they begin new episodes
 
-COUNTING = Interface(read_space(np, Counting.observation_space), 2)
+COUNTING = Interface(read_space(np, Counting.observation_space), Actions(2))
 
 KINDS = [(2, True, False), (3, False, True), (5, True, True), (1, True, False)]
 """Steps of an episode, whether it terminates then, whether it is truncated then."""

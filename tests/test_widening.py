@@ -12,8 +12,10 @@ from gymnasium import spaces
 
 import uppertail as ut
 from killed import assert_same
+from uppertail.environments.actions import Actions
 from uppertail.environments.gymnasium.vector import HostEnvironments
-from uppertail.environments.spaces import Interface, read_space
+from uppertail.environments.interface import Interface
+from uppertail.environments.spaces import read_space
 from uppertail.training.loop import Episode
 from uppertail.training.method import Method
 from uppertail.training.rollouts import Rollouts
@@ -56,7 +58,7 @@ def test_a_chunk_ends_at_the_same_places_wherever_a_run_is_stopped() -> None:
 def test_each_of_several_environments_has_its_own_discounted_rewards() -> None:
     """The first ends with 0.001 after its first step, the second goes on to the end."""
     vector = gymnasium.vector.SyncVectorEnv([Crumbs] * 2, autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED)
-    host = HostEnvironments(vector, Interface(read_space(np, Crumbs.observation_space), 4), 0)
+    host = HostEnvironments(vector, Interface(read_space(np, Crumbs.observation_space), Actions(4)), 0)
     zeros = np.zeros(2, np.float32)
     begun: tuple[Any, ...] = host.reset(), np.array([1, 0]), zeros, zeros.astype(np.int32), zeros
     rollouts = Rollouts(host, 0, Episode((), *begun), 0, 0, discount=0.5)

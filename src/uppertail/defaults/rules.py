@@ -9,7 +9,7 @@ import numpy as np
 from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED, SAME, SIGNIFICANT, Facts
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
-from uppertail.environments import EnvironmentBuilder, VectorBuilder
+from uppertail.environments import LEVELS, EnvironmentBuilder, PackageBuilder, VectorBuilder
 from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares, NearestNeighbors
 from uppertail.networks import NetworkBuilder
@@ -89,8 +89,8 @@ class Draft:
         if isinstance(self.learner, LeastSquares) and self.learner.stochastic is not None:
             given.add("learner.stochastic")
         if isinstance(self.builder, VectorBuilder):
-            usual = {"left_out": None, "features": "auto", "action_repeat": None}
-            given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name) != value}
+            usual = {"left_out": None, "features": "auto", "action_repeat": None, "levels": None}
+            given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name, None) != value}
         return given
 
     def with_value(self, setting: str, value: Any) -> Self:
@@ -195,6 +195,12 @@ def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(None, "no pair of observation and action came again", True)
     reason = f"{different:,} of {repeated:,} pairs of observation and action that came again led to different outcomes"
     return Choice(different > 0, reason, True)
+
+
+def _levels(facts: Facts, draft: Draft) -> Choice | None:
+    note = draft.builder.actions.note if isinstance(draft.builder, PackageBuilder) else None
+    reason = "actions are numbers, which have to become a list: both ends and the middle"
+    return None if note is None else Choice(LEVELS, reason, note=note)
 
 
 def known_or_measured(facts: Facts, grows: bool = False) -> Choice:
@@ -311,6 +317,13 @@ RULES = (
         "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
         "otherwise",
         tested_on="Chain and FrozenLake with and without slips or noise",
+    ),
+    Rule(
+        "env.levels",
+        _levels,
+        "whether actions are a Box",
+        f"{LEVELS} levels of each of its numbers, both ends among them, and all combinations of these as actions",
+        f"{LEVELS}; at most 64 actions",
     ),
 )
 """The rules in the order in which they are asked; a later one for the same setting may change it."""

@@ -1,5 +1,6 @@
 """Environments of other packages: their settings, and calls of their code, whose errors become sentences."""
 
+import abc
 import dataclasses
 import importlib
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from uppertail.environments.actions import Actions
 from uppertail.environments.base import VectorBuilder
 from uppertail.errors import InputError, message_of, nearest
 from uppertail.types import ReturnRange
@@ -41,6 +43,15 @@ class PackageBuilder(VectorBuilder):
             raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest, within {LARGEST:g}.")
         if isinstance(self.reset_seed, int) and self.reset_seed < 0:
             raise InputError(f"reset_seed is {self.reset_seed}: use 0 or more, or run, or leave it out.")
+
+    @property
+    @abc.abstractmethod
+    def actions(self) -> Actions:
+        """How its actions are numbered."""
+
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        return self.actions.names
 
     @property
     def success_return(self) -> float:

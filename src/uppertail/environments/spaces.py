@@ -1,4 +1,4 @@
-"""Spaces of Gymnasium and gymnax: which arrays their observations become for a network, and how actions are numbered.
+"""Spaces of Gymnasium and gymnax: which arrays their observations become for a network.
 
 Spaces are told apart by the names of their classes, since packages that follow gymnax's form copied its spaces.
 """
@@ -44,20 +44,6 @@ class Reading(NamedTuple):
     origins: tuple[tuple[int, float], ...] = ()
 
 
-class Interface(NamedTuple):
-    """How a program talks to what was learned: with its environment's own observations and actions."""
-
-    reading: Reading
-    num_actions: int
-    first_action: int = 0
-
-    def is_batch(self, observation: Any) -> bool:
-        """Whether this is several observations: a list, or an array with one axis more than an observation has."""
-        if self.reading.shape is None:
-            return isinstance(observation, list)
-        return np.ndim(observation) == len(self.reading.shape) + 1
-
-
 class Part(NamedTuple):
     """A part of an observation: where it is, and how it is read, as numbers between bounds.
 
@@ -100,16 +86,6 @@ def at(observation: Any, path: Path) -> Any:
         is_item = isinstance(observation, Mapping) or not isinstance(name, str)
         observation = observation[name] if is_item else getattr(observation, name)
     return observation
-
-
-def require_discrete(space: Any) -> None:
-    """Refuses actions that are not one of a list."""
-    if not is_a(space, "Discrete"):
-        kind = "continuous" if is_a(space, "Box") else "composite"
-        raise InputError(
-            f"The action space {space} is {kind}, but UpperTail acts in Discrete ones: "
-            "wrap the environment so that each action is one of a list."
-        )
 
 
 def read_space(

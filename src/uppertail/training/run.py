@@ -14,7 +14,16 @@ from jaxtyping import Array
 from uppertail.capacity import require_memory, size_of
 from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of
 from uppertail.encodings import States
-from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading, Say, widest_range
+from uppertail.environments import (
+    Actions,
+    EnvironmentBuilder,
+    GymnasiumBuilder,
+    Interface,
+    PackageBuilder,
+    Reading,
+    Say,
+    widest_range,
+)
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder, LeastSquares, Metrics
 from uppertail.networks import Network
@@ -193,7 +202,8 @@ class Run:
         else:
             first = driver.first[0]
             read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
-            interface = Interface(Reading(read, driver.observations, first.shape), driver.num_actions)
+            listed = self.builder.actions if isinstance(self.builder, PackageBuilder) else Actions(driver.num_actions)
+            interface = Interface(Reading(read, driver.observations, first.shape), listed)
         return TrainingResult(record, self.loop.agent, networks, interface, driver.environments, distributions)
 
     def asked(self) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from uppertail.environments.spaces import Reading, require_discrete
+from uppertail.environments.actions import Actions
+from uppertail.environments.spaces import Reading
 
 LAST_SECONDS = 60  # for which an environment's process outlives a signal, so that its parent can save what was learned
 
@@ -48,6 +49,17 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
         return after, reward, bool(terminated), bool(truncated), info
 
 
+class Listed(Checked):
+    """An environment whose actions are numbers of a list."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], actions: Actions) -> None:
+        super().__init__(env)
+        self.listed, self.action_space = actions, spaces.Discrete(actions.size)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        return super().step(self.listed.taken(action))
+
+
 class Stack(Checked):
     """Shows the last `count` observations and the actions between them, the oldest first.
 
@@ -58,7 +70,6 @@ class Stack(Checked):
     def __init__(self, env: gymnasium.Env[Any, Any], count: int) -> None:
         super().__init__(env)
         actions: Any = env.action_space
-        require_discrete(actions)
         self.first_action, self.none, self.count = int(actions.start), int(actions.n), count
         taken = spaces.MultiDiscrete([self.none + 1] * (count - 1))
         self.observation_space = spaces.Tuple((*[env.observation_space] * count, taken))
