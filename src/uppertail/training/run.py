@@ -177,9 +177,9 @@ class Run:
         if isinstance(self.builder, GymnasiumBuilder):
             interface = self.builder.interface
         else:
-            first = driver.first[0]
-            read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
-            interface = Interface(Reading(read, driver.observations, first.shape), driver.num_actions)
+            shape = driver.first.shape[1:]
+            read = functools.partial(_reshaped, shape=shape, dtype=driver.first.dtype)
+            interface = Interface(Reading(read, driver.observations, shape), driver.num_actions)
         return TrainingResult(record, self.loop.agent, networks, interface, driver.environments, distributions)
 
     def asked(self) -> dict[str, Any]:
