@@ -520,7 +520,7 @@ def test_a_builder_defines_no_success_unless_it_says_so() -> None:
 
 @pytest.mark.slow
 def test_an_environment_without_a_table_is_trained_on_and_keeps_what_was_measured() -> None:
-    settings = Settings(seeds=2, episodes=10, discount=0.5, width=4, hidden_layers=1, replay_size=32, batch_size=8)
+    settings = Settings(seeds=2, episodes=10, discount=0.5, replay_size=32, batch_size=8)
     result = train(Paying(), settings=settings)
     assert result.record.summary()["measured_returns"] == [0.0, 1.875]
     assert result.record.episodes[1].returns.tolist() == [4.0] * result.record.episodes[1].returns.size

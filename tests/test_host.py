@@ -51,8 +51,6 @@ SMALL: dict[str, Any] = {
     "discount": 0.5,
     "learning_rate": 0.01,
     "learning_rate_end": 1e-4,
-    "width": 16,
-    "hidden_layers": 1,
     "rollout_steps": 16,
     "replay_size": 128,
     "batch_size": 32,
@@ -243,9 +241,7 @@ def of_progress(progress: Any) -> list[float]:
 @pytest.mark.parametrize(("compiled", "stepped", "family"), SAME.values(), ids=SAME)
 def test_a_run_is_the_same_compiled_and_stepped_in_python(compiled: Any, stepped: Gym, family: Any) -> None:
     """Everything random is drawn from the same keys: the same actions, episodes and networks, but for rounding."""
-    settings = Settings(
-        seeds=2, seed=3, episodes=10**6, steps=448, width=8, hidden_layers=1, replay_size=128, batch_size=16
-    )
+    settings = Settings(seeds=2, seed=3, episodes=10**6, steps=448, replay_size=128, batch_size=16)
     seen: tuple[list[Any], list[Any]] = ([], [])
     theirs = train(compiled, family, UCB(), settings, seen[0].append)
     stepped = dataclasses.replace(stepped, compile="never")

@@ -252,7 +252,7 @@ def test_watching_holds_it_too() -> None:
 def test_memory_is_the_same_compiled_and_stepped_in_python(policy: ExplorationPolicy) -> None:
     """The same actions from the same keys, in the order in which they were stored; and played with what was learned."""
     lake = Gym("FrozenLake-v1", kwargs={"map_name": "4x4", "is_slippery": False}, returns=(0.0, 1.0))
-    settings = Settings(seeds=1, seed=5, steps=10**6, width=4, hidden_layers=1, replay_size=256, batch_size=16)
+    settings = Settings(seeds=1, seed=5, steps=10**6, replay_size=256, batch_size=16)
     stored, played = [], []
     for compiles in ("auto", "never"):
         run = Run(dataclasses.replace(lake, compile=compiles), Method(Gaussian(), policy, replay=Uniform()), settings)
@@ -282,7 +282,7 @@ def test_a_run_that_is_killed_goes_on_with_its_memory_priorities_and_target(tmp_
     """In the middle of an episode: it ends as one that was not killed."""
 
     def trained(on_chunk: Any, folder: Any = None) -> Any:
-        settings = Settings(seeds=2, steps=2048, episodes=10**6, width=4, hidden_layers=1, replay_size=64, batch_size=8)
+        settings = Settings(seeds=2, steps=2048, episodes=10**6, replay_size=64, batch_size=8)
         parts = {"replay": Prioritized(), "target": Periodic(7)}
         checkpoints = Checkpoints(folder, every=1) if folder else None
         return train(Chain(6, ordered=True), Gaussian(), Repeated(2), settings, on_chunk, checkpoints, **parts)

@@ -29,7 +29,7 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 def run(cache: Path, out: Path) -> bytes:
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": matplotlib.get_cachedir()}
-    sizes = ["--seeds=1", "--episodes=20", "--width=4", "--hidden_layers=1", "--replay_size=99", "--batch_size=8"]
+    sizes = ["--seeds=1", "--episodes=20", "--network.width=4", "--replay_size=99", "--batch_size=8"]
     sizes += ["--replay=Uniform", "--target=Online"]
     words = ["train", "--env=Toy", *sizes, "--quiet", f"--out={out}"]
     done = subprocess.run(

@@ -110,9 +110,7 @@ def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatc
 
 def test_a_run_of_the_command_line_is_at_hand_in_python(finished, monkeypatch):
     monkeypatch.setattr(CompiledDriver, "advance", None)  # there is nothing left to train
-    settings = Settings(
-        seeds=2, width=8, hidden_layers=1, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048
-    )
+    settings = Settings(seeds=2, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048)
     result = train(Chain(length=4), settings=settings, checkpoints=Checkpoints(finished))
     assert result.record.env_steps == [2048, 2048]
     assert_same_results(finished, finished)
@@ -193,7 +191,7 @@ HARM = [
     (lambda folder: (folder / "config.yaml").unlink(), "is not the folder of a run"),
     (shutil.rmtree, "is not the folder of a run"),
     (no_checkpoints, "`uppertail train --checkpoint_every N` makes them"),
-    (lambda folder: replaced(folder, "width: 8", "width: 16"), "was made with width 8, not 16"),
+    (lambda folder: replaced(folder, "replay_size: 999", "replay_size: 99"), "was made with replay_size 999, not 99"),
     (lambda folder: replaced(folder, "length: 4", "length: 5"), "was made with length 4, not 5"),
     (lambda folder: (folder / "config.yaml").write_text("seeds: [1"), "is not valid YAML"),
     (lambda folder: os.truncate(folder / "config.yaml", 50), "config.yaml' is not valid YAML"),

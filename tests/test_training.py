@@ -37,7 +37,7 @@ from uppertail.training.settings import Settings
 from uppertail.training.train import train
 from uppertail.types import POLICY_CHOICE
 
-SMALL: dict[str, Any] = {"width": 16, "hidden_layers": 1, "replay_size": 512, "batch_size": 16}
+SMALL: dict[str, Any] = {"replay_size": 512, "batch_size": 16}
 THREE_CHUNKS: dict[str, Any] = {"episodes": 10**6, "steps": 3000}
 """The limits of most runs: limits are part of a program, and equal programs are compiled once."""
 
@@ -420,8 +420,8 @@ def test_returns_outside_the_support_are_refused_before_training():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("seeds", 0), ("episodes", -1), ("steps", 0), ("discount", 1.1), ("learning_rate", -1.0), ("width", 0),
-        ("learning_rate", float("nan")), ("hidden_layers", 0), ("batch_size", 1), ("replay_size", 0), ("seed", -1),
+        ("seeds", 0), ("episodes", -1), ("steps", 0), ("discount", 1.1), ("learning_rate", -1.0),
+        ("learning_rate", float("nan")), ("batch_size", 1), ("replay_size", 0), ("seed", -1),
         ("rollout_steps", 0), ("updates_per_rollout", 0), ("gradient_clip", 0.0),
         ("replay_start", -1), ("loss_samples", -1), ("num_envs", 0),
         ("learning_rate_end", -0.1), ("learning_rate_end", float("nan")),

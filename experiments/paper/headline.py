@@ -15,7 +15,7 @@ from uppertail import cli, records
 from uppertail.analysis.figures import learning_curves
 from uppertail.records import episode_text, median_episode
 
-LAYERS = ("--hidden_layers", "2", "--width", "256", "--batch_size", "16")
+LAYERS = ("--network.hidden_layers", "2", "--network.width", "256", "--batch_size", "16")
 NETWORKS = ("--learner", "GradientDescent", "--evidence", "NoEvidence", *LAYERS)
 """Networks alone, whose picture README shows; the defaults of `--evidence Counts` are for one hidden layer."""
 

@@ -29,7 +29,7 @@ from uppertail.training.process import hardware
 COMMAND = [sys.executable, "-m", "uppertail"]
 CHAIN = "--env Chain --env.length 20 --seeds 4"
 CAR = "--env Gym --env.id MountainCar-v0 --env.returns [-200,0] --seeds 2"
-NETWORK = "--width 32 --hidden_layers 1"
+NETWORK = "--network.width 32"
 RUNS = {
     "networks": (f"{CHAIN} {NETWORK}", 98_304, 1_024),
     "least_squares": (f"{CHAIN} --learner LeastSquares", 98_304, 1_024),

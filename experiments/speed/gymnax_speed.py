@@ -55,9 +55,13 @@ def rejax_dqn(seeds: int, steps: int) -> Callable[[], int]:
     return turn
 
 
-def ours(builder: ut.Gymnax, learner: Any, seeds: int, steps: int, **settings: Any) -> Callable[[], int]:
+def ours(
+    builder: ut.Gymnax, learner: Any, seeds: int, steps: int, network: Any = None, **settings: Any
+) -> Callable[[], int]:
     """Goes on with the runs of all seeds, after compilation and a first chunk."""
-    run = Run(builder, Method.of(learner=learner), ut.Settings(seeds=seeds, episodes=10**6, **settings))
+    run = Run(
+        builder, Method.of(learner=learner, network=network), ut.Settings(seeds=seeds, episodes=10**6, **settings)
+    )
     state = [run.driver.advance(run.driver.start())[0]]
 
     def turn() -> int:
@@ -72,11 +76,11 @@ def ours(builder: ut.Gymnax, learner: Any, seeds: int, steps: int, **settings: A
 
 def measure(seeds: int, steps: int, turns: int) -> dict[str, Any]:
     """The median rate of each, in environment steps of all seeds per second."""
-    plain, equal = ut.Gymnax(ID, features="scaled", scaling="running"), {"width": WIDTH, "hidden_layers": 2}
+    plain = ut.Gymnax(ID, features="scaled", scaling="running")
     who = {
         "rejax DQN, equal load": rejax_dqn(seeds, steps),
         "Gaussian by gradient descent, equal load": ours(
-            plain, ut.GradientDescent(), seeds, steps, batch_size=BATCH, **equal
+            plain, ut.GradientDescent(), seeds, steps, ut.PerAction(WIDTH, 2), batch_size=BATCH
         ),
         "least squares, an action for each step": ours(
             ut.Gymnax(ID, scaling="running", action_repeat=1), None, seeds, steps // 10
