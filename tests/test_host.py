@@ -325,23 +325,6 @@ def test_the_toy_is_learned(num_envs: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_unit_of_the_rewards_changes_nothing() -> None:
-    """Times 1024, and 1 / 1024, as float32 multiplies exactly: equal networks to the bit, and scaled returns."""
-    large, small = (
-        train(Gym("Testing/Toy-v0", kwargs={"factor": factor}, compile="never"), settings=settings_of())
-        for factor in (1024.0, 1 / 1024)
-    )
-    assert large.record.asked["distribution"]["scale"] == 1024**2 * small.record.asked["distribution"]["scale"]
-    jax.tree.map(np.testing.assert_array_equal, large.networks, small.networks)
-    for ours, theirs in zip(large.record.episodes, small.record.episodes, strict=True):
-        assert set(ours.returns.tolist()) == {3072.0, 0.0, 2048.0, 1024.0}
-        np.testing.assert_array_equal(ours.returns, 1024**2 * theirs.returns)
-    high, low = (np.asarray(result.agent.returns(result.network(0), 0).mean) for result in (large, small))
-    np.testing.assert_array_equal(high, 1024**2 * low)
-    np.testing.assert_allclose(high[1], 1536, rtol=0.1)  # 1 + 1 / 2
-
-
-@pytest.mark.slow
 def test_what_a_network_knows_of_bounds_is_what_it_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     """The observations of all transitions; evaluation adds nothing."""
     take, seen = Rollouts.take, {0: [], 1: []}

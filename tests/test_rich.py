@@ -23,8 +23,6 @@ def observations(world: RichMDP, state: int, count: int) -> np.ndarray:
         reward=world.mdp.reward,
         terminated=world.mdp.terminated,
         probability=world.mdp.probability,
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
         time_limit=10,
     )
     rich = RichMDP(there, world.codes, world.std, world.rotation, world.bits)
