@@ -340,11 +340,6 @@ def test_a_network_with_layer_normalization_trains() -> None:
     assert np.isfinite(result.record.greedy_returns).all()
 
 
-def test_short_forms_are_of_networks_that_have_them() -> None:
-    with pytest.raises(ut.InputError, match=r"width is 4, but the network NormalizedBuilder has no such setting"):
-        ut.train(ut.Chain(3), settings=TINY, network=NormalizedBuilder())
-
-
 # (e) A new environment
 
 

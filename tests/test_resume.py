@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from killed import RESULTS, SHORT, TIMES, TINY, killed_run
-from uppertail import Chain, Checkpoints, Settings, records, train
+from uppertail import Chain, Checkpoints, PerAction, Settings, records, train
 from uppertail.cli import main
 from uppertail.cli import train as command
 from uppertail.records import locked
@@ -111,7 +111,7 @@ def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatc
 def test_a_run_of_the_command_line_is_at_hand_in_python(finished, monkeypatch):
     monkeypatch.setattr(CompiledDriver, "advance", None)  # there is nothing left to train
     settings = Settings(seeds=2, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048)
-    result = train(Chain(length=4), settings=settings, checkpoints=Checkpoints(finished))
+    result = train(Chain(4), settings=settings, network=PerAction(width=8), checkpoints=Checkpoints(finished))
     assert result.record.env_steps == [2048, 2048]
     assert_same_results(finished, finished)
 
