@@ -153,6 +153,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
     def _project(self, points: Float[Array, " points"], mass: Float[Array, " points"]) -> CategoricalReturn:
         """Shares the mass of each point between its neighboring centers: the operator Psi, a triangular kernel."""
         points = jnp.clip(points, self.centers[0], self.centers[-1])
-        kernel = jnp.clip(1.0 - jnp.abs(points[:, None] - self.centers[None, :]) / self.bin_width, 0.0, 1.0)
+        distance = (points[:, None] - self.centers[None, :]) / self.bin_width
+        kernel = jnp.clip(1.0 - jnp.abs(distance), 0.0, 1.0)
         probabilities = mass @ kernel
         return CategoricalReturn(jnp.log(probabilities / jnp.sum(probabilities)))
