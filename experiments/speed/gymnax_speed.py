@@ -72,18 +72,11 @@ def ours(builder: ut.Gymnax, parts: dict[str, Any], seeds: int, steps: int, **se
 
 def measure(seeds: int, steps: int, turns: int) -> dict[str, Any]:
     """The median rate of each, in environment steps of all seeds per second."""
-    plain, equal = ut.Gymnax(ID, features="scaled", scaling="running"), {"width": WIDTH, "hidden_layers": 2}
-    least_squares = {"learner": ut.LeastSquares()}
+    plain, least_squares = ut.Gymnax(ID, features="scaled", scaling="running"), {"learner": ut.LeastSquares()}
+    equal = {"learner": ut.GradientDescent(), "evidence": ut.NoEvidence(), "network": ut.PerAction(WIDTH, 2)}
     who = {
         "rejax DQN, equal load": rejax_dqn(seeds, steps),
-        "Gaussian by gradient descent, equal load": ours(
-            plain,
-            {"learner": ut.GradientDescent(), "evidence": ut.NoEvidence()},
-            seeds,
-            steps,
-            batch_size=BATCH,
-            **equal,
-        ),
+        "Gaussian by gradient descent, equal load": ours(plain, equal, seeds, steps, batch_size=BATCH),
         "least squares, an action for each step": ours(
             ut.Gymnax(ID, scaling="running", action_repeat=1), least_squares, seeds, steps // 10
         ),

@@ -44,7 +44,7 @@ class GradientDescent(LearnerBuilder):
     """A network that learns by gradient steps; its parts are --network, --replay and --target.
 
     Examples:
-        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
+        >>> small = ut.Settings(seeds=2, episodes=256)
         >>> result = ut.train(ut.Toy(), settings=small, learner=ut.GradientDescent())
         >>> result.record.summary()["learner"]["name"]
         'GradientDescent'
