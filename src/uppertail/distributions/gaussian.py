@@ -7,7 +7,7 @@ next action is sampled: the average of the distance is then minimized by another
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
