@@ -35,7 +35,7 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## Install the package, then run its headline experiment, with a report of it.
-	@$(BIN)/python -m experiments run headline
+	@$(BIN)/python -m experiments run headline --until solved
 
 bench: $(VENV)/.installed $(PEERS)/.installed ## Time training beside the peers, which get an environment of their own.
 	@$(BIN)/python -m experiments.speed.bench --peer $(PEERS)/bin/python

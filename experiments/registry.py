@@ -175,10 +175,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         {"minigrid-imitation": "grids:imitated"}, again=True, needs=MINIGRID,
         chosen_on="0 to 4", reported_on="10 to 14",
     ),
-    "ppo_rnd": Experiment(
-        "PPO with random network distillation", "peers.ppo_rnd --out results/ppo_rnd", ("ppo_rnd/*",), ("minigrid",),
-        0.1, needs="uppertail[xminigrid]", reported_on="0",
-    ),
     "bsuite": Experiment(
         "bsuite's scores, after `uppertail study experiments/tasks/bsuite.yaml`",
         "tasks.bsuite_scores --out results/bsuite", ("bsuite/*.json",), ("README", "bsuite"), None,
@@ -233,10 +229,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "recording": Experiment(
         "what recording costs", "speed.recording --out results/recording.json", ("recording.json",), ("report",), 0.1,
         **SPEED,
-    ),
-    "report": Experiment(
-        "how fast a report opens", "speed.report_opening --out results/report.json", ("report.json",), ("report",),
-        0.1, needs="uppertail[browser]", **SPEED,
     ),
     "kills": Experiment(
         "20 kills each of runs", "robustness.kills --out results/kills.json", ("kills.json",), ("checkpoints",),

@@ -12,7 +12,7 @@ from uppertail.records import arrays_of
 from uppertail.training.results import TrainingResult
 
 TIMES = ("wall_seconds", "compile_seconds", "compilations", "steps_per_second")
-TINY = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "999"]
+TINY = ["--env.length", "4", "--seeds", "2", "--network.width", "8", "--replay_size", "999"]
 TINY += ["--batch_size", "16"]
 SHORT = [*TINY, "--episodes", "1000000", "--steps", "2048", "--checkpoint_every", "1024"]
 RESULTS = ("episodes.npz", "summary.json", "networks.safetensors", "curve.png")

@@ -8,7 +8,7 @@ from pathlib import Path
 from uppertail.cli import main
 from uppertail.records import RunFolder, write_summary
 
-OPTIONS = ["--env.length", "4", "--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "256"]
+OPTIONS = ["--env.length", "4", "--seeds", "2", "--network.width", "8", "--replay_size", "256"]
 OPTIONS += ["--batch_size", "16"]
 
 

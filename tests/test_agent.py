@@ -13,6 +13,7 @@ import optax
 import pytest
 import scipy.stats
 
+import worlds
 from uppertail import agent as agent_module
 from uppertail.agent import Agent
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
@@ -396,15 +397,8 @@ def test_take_and_where_reach_into_a_distribution() -> None:
 def table(rewards: list[list[float]], next_state: list[list[int]], terminated: list[list[bool]]) -> FiniteMDP:
     """A table of three states and two actions; states that are not given end at once."""
     missing = STATES - len(rewards)
-    return FiniteMDP(
-        next_state=jnp.array(next_state + [[0, 0]] * missing)[..., None],
-        reward=jnp.array(rewards + [[0.0, 0.0]] * missing)[..., None],
-        terminated=jnp.array(terminated + [[True, True]] * missing)[..., None],
-        probability=jnp.ones((STATES, ACTIONS, 1)),
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
-        time_limit=3,
-    )
+    rows = next_state + [[0, 0]] * missing, rewards + [[0.0, 0.0]] * missing, terminated + [[True, True]] * missing
+    return worlds.table(*rows, time_limit=3)
 
 
 PROBES = {

@@ -148,7 +148,7 @@ def test_a_signal_to_all_processes_keeps_what_was_learned(number: int, code: int
     arguments = [
         "train", "--env", "Gym", "--env.id", "CartPole-v1", "--num_envs", "2", "--env.vectorization", "async",
         "--env.returns", "[0, 50]", "--seeds", "1",
-        "--episodes", "1000000", "--width", "8", "--hidden_layers", "1", "--env.num_features", "8", "--out", "run",
+        "--episodes", "1000000", "--network.width", "8", "--env.num_features", "8", "--out", "run",
         "--replay_size", "100", "--batch_size", "8", "--replay", "Uniform", "--target", "Online", "--quiet",
     ]  # fmt: skip
     process = subprocess.Popen(

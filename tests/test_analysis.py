@@ -1,9 +1,14 @@
 """Statistics against hand-worked cases, figures as files."""
 
+import subprocess
+import sys
+
 import numpy as np
+import pytest
+import scipy.stats
 
 from uppertail.analysis.figures import learning_curves
-from uppertail.analysis.statistics import bootstrap, learning_curve
+from uppertail.analysis.statistics import CONFIDENCE, RESAMPLES, bootstrap, learning_curve, share_interval
 from uppertail.records import Episodes
 
 
@@ -39,6 +44,33 @@ def test_interval_of_one_seed_is_that_seed():
     interval = bootstrap([np.array([[1.0], [2.0]])], np.mean)
     np.testing.assert_array_equal(interval.low, [1.0, 2.0])
     np.testing.assert_array_equal(interval.high, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("shapes", [[(7,)], [(3, 5)], [(6,), (4,)]], ids=str)
+def test_intervals_are_those_of_scipy(shapes):
+    samples = [np.random.default_rng(1).normal(size=shape) for shape in shapes]
+
+    def statistic(*samples, axis):
+        return sum(sample.mean(axis=axis) for sample in samples)
+
+    theirs = scipy.stats.bootstrap(
+        samples, statistic, n_resamples=RESAMPLES, confidence_level=CONFIDENCE, method="percentile", rng=0, axis=-1
+    ).confidence_interval
+    ours = bootstrap(samples, statistic)
+    np.testing.assert_allclose((ours.low, ours.high), (theirs.low, theirs.high), atol=1e-13)
+
+
+def test_intervals_of_shares_are_those_of_scipy():
+    for of in (1, 2, 7, 40):
+        for count in range(of + 1):
+            wilson = scipy.stats.binomtest(count, of).proportion_ci(CONFIDENCE, method="wilson")
+            found = share_interval([seed < count for seed in range(of)])
+            np.testing.assert_allclose(found, (count / of, wilson.low, wilson.high), atol=5.1e-5)
+
+
+def test_pictures_of_runs_do_not_wait_for_scipy():
+    check = "import sys, uppertail.analysis.figures; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
 def test_curves_are_drawn_even_before_the_first_episode(tmp_path):

@@ -15,7 +15,7 @@ import yaml
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
 
-SMALL = ["--seeds", "2", "--width", "8", "--hidden_layers", "1", "--replay_size", "99", "--batch_size", "16"]
+SMALL = ["--seeds", "2", "--network.width", "8", "--replay_size", "99", "--batch_size", "16"]
 TINY = ["--env.length", "4", "--episodes", "40", *SMALL]
 LIGHT = ["--replay", "Uniform", "--target", "Online"]
 """Where neither matters: their programs are smaller than the defaults'."""

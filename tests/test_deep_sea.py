@@ -16,6 +16,7 @@ from uppertail.environments import DeepSea, EnvironmentBuilder, FiniteMDP
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError
 from uppertail.exact import exact_returns, uniform_policy
+from worlds import table
 
 KEY = jax.random.key(0)
 DRAWS = 20_000
@@ -161,16 +162,8 @@ def test_the_stochastic_version_fails_and_is_noisy_as_often_as_it_says() -> None
 
 def test_the_failure_and_the_noise_of_a_step_have_nothing_to_do_with_each_other() -> None:
     mdp = built(DeepSea(1, stochastic=True), KEY)
-    two = FiniteMDP(
-        next_state=jnp.array([[[0, 1]], [[0, 1]]]),
-        reward=jnp.zeros((2, 1, 2)),
-        terminated=jnp.zeros((2, 1, 2), bool),
-        probability=jnp.full((2, 1, 2), 0.5),
-        start_state=mdp.start_state,
-        start_probability=mdp.start_probability,
-        time_limit=1,
-        reward_std=jnp.ones((2, 1, 2)),
-    )
+    start = {"start_state": mdp.start_state, "start_probability": mdp.start_probability}
+    two = table([[[0, 1]], [[0, 1]]], np.zeros((2, 1, 2)), False, 0.5, 1, **start, reward_std=jnp.ones((2, 1, 2)))
     now = draws(two, 1, 0, 0, 0, DRAWS)
     for observation in range(2):
         assert scipy.stats.kstest(now.reward[now.observation == observation], scipy.stats.norm.cdf).pvalue > 1e-4
@@ -243,17 +236,8 @@ def test_the_range_of_returns_by_hand() -> None:
 
 def test_noise_adds_up_along_an_episode() -> None:
     """A corridor of three steps, each with noise of sd 0.5: sd 0.5 sqrt(1 + 0.81 + 0.6561) of its return."""
-    ones = jnp.ones((3, 1, 1))
-    mdp = FiniteMDP(
-        next_state=jnp.array([1, 2, 2])[:, None, None],
-        reward=ones,
-        terminated=jnp.array([False, False, True])[:, None, None],
-        probability=ones,
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
-        time_limit=10,
-        reward_std=0.5 * ones,
-    )
+    ends, noise = [[False], [False], [True]], jnp.full((3, 1, 1), 0.5)
+    mdp = table([[1], [2], [2]], np.ones((3, 1)), ends, reward_std=noise)
     low, high = range_of(mdp, 0.9)
     sd = 0.5 * math.sqrt(1 + 0.81 + 0.6561)
     assert high == pytest.approx(1 + 0.9 + 0.81 + 2 * sd)

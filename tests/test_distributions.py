@@ -47,10 +47,6 @@ MIXTURES = [
 ]
 BUILT_IN = [kind() for kind in PARTS["distribution"].classes.values()]
 FITTED = [family.fit(ReturnRange(-0.5, 1.5)) for family in BUILT_IN]
-CATEGORICAL_PRINTED_STD = Categorical(7, -0.2, 1.2, printed_std=True)
-CATEGORICAL_PRINTED_PROJECTION = Categorical(7, -0.2, 1.2, printed_projection=True)
-MIXTURE_RELEASED_STD = GaussianMixture(released_std=True)
-MIXTURE_PRINTED_LOSS = GaussianMixture(distance="l2", printed_loss=True)
 OTHERS = [PointMass(scale=20.0), Quantile(3, scale=5.0), Quantile(2, start_std=0.0)]
 RIGHT = [*FITTED, *GAUSSIANS, *CATEGORICALS, *MIXTURES, *OTHERS]
 UNBOUNDED = [family for family in RIGHT if family.support[0] == -math.inf]
@@ -59,16 +55,12 @@ EVERY = [
     *RIGHT,
     *GAUSSIANS_BY_DISTANCE,
     Gaussian(beta=0.0, distance="hellinger", scale=0.01),
-    CATEGORICAL_PRINTED_STD,
-    CATEGORICAL_PRINTED_PROJECTION,
-    MIXTURE_RELEASED_STD,
-    MIXTURE_PRINTED_LOSS,
     GaussianMixture(distance="l2"),
 ]
 OPEN = [
     *BUILT_IN,
     *GAUSSIANS_BY_DISTANCE,
-    GaussianMixture(2, distance="l2", printed_loss=True),
+    GaussianMixture(2, distance="l2"),
     Categorical(31),
 ]
 """What is left open is set by `fit`."""
@@ -270,29 +262,6 @@ def test_categorical_projection(family: Categorical, data: st.DataObject, reward
     np.testing.assert_allclose(do.mean(backed_up), clipped_mean, atol=1e-5 * (centers[-1] - centers[0]))
 
 
-@given(data=st.data(), reward=st.floats(-2.0, 2.0, width=32), discount=discounts)
-def test_printed_projection(data: st.DataObject, reward: float, discount: float) -> None:
-    """The appendix as it is printed: every atom reaches all the bins above it, so mass has to be normalized."""
-    family = CATEGORICAL_PRINTED_PROJECTION
-    do, centers = compiled(family), exact_centers(family)
-    z = do.from_outputs(outputs_of(family, data))
-    q = np.zeros(family.bins)
-    for i in range(family.bins):
-        for j in range(family.bins):
-            point = min(max(reward + discount * centers[j], centers[0]), centers[-1])
-            q[i] += exact(z).p[j] * min(max(1 - (point - centers[i]) / family.bin_width, 0.0), 1.0)
-    backed_up = do.backup(z, number(reward), number(discount))
-    np.testing.assert_allclose(exact(backed_up).p, q / q.sum(), atol=1e-5)
-
-
-def test_printed_projection_differs_from_the_right_one() -> None:
-    z = compiled(CATEGORICALS[0]).from_outputs(jnp.zeros(7))
-    right = compiled(CATEGORICALS[0]).backup(z, number(0.0), number(1.0))
-    printed = compiled(CATEGORICAL_PRINTED_PROJECTION).backup(z, number(0.0), number(1.0))
-    np.testing.assert_allclose(exact(right).p, np.full(7, 1 / 7), atol=1e-6)
-    np.testing.assert_allclose(exact(printed).p, np.arange(1, 8) / 28, atol=1e-6)
-
-
 @over(RIGHT)
 def test_terminal_is_a_point_at_zero(family: ReturnDistribution[Any]) -> None:
     assert abs(family.mean(family.terminal())) <= 1e-6
@@ -331,7 +300,7 @@ def test_loss_is_stationary_at_its_target(family: ReturnDistribution[Any], data:
     np.testing.assert_allclose(gradient, 0.0, atol=1e-4 * max(1.0, abs(float(loss))))
 
 
-@over([family for family in EVERY if family not in [*GAUSSIANS, MIXTURE_PRINTED_LOSS]])
+@over([family for family in EVERY if family not in GAUSSIANS])
 @given(data=st.data())
 def test_loss_is_least_at_its_target(family: ReturnDistribution[Any], data: st.DataObject) -> None:
     do = compiled(family)
@@ -419,29 +388,6 @@ def test_l2_distance_is_its_integral(family: GaussianMixture, data: st.DataObjec
     np.testing.assert_allclose(do.loss(target, prediction), distance, atol=1e-5 * sharpness, rtol=1e-4)
 
 
-def test_printed_mixture_loss_can_be_negative() -> None:
-    """Two bumps against one broad one: a squared distance below 0."""
-    params = type(GaussianMixture(2).terminal())
-    half = jnp.full(2, 0.5)
-    target = params(half, jnp.array([-0.5, 0.5]), jnp.full(2, 0.3))
-    prediction = params(half, jnp.zeros(2), jnp.full(2, 0.5))
-    assert GaussianMixture(2, distance="l2", printed_loss=True).loss(target, prediction) < -0.005
-    assert GaussianMixture(2, distance="l2").loss(target, prediction) > 0.005
-
-
-@given(data=st.data())
-def test_printed_mixture_loss(data: st.DataObject) -> None:
-    """The appendix as it is printed, with kernels as wide as the sum of the standard deviations."""
-    do = compiled(MIXTURE_PRINTED_LOSS)
-    z = [do.from_outputs(outputs_of(MIXTURE_PRINTED_LOSS, data)) for _ in range(2)]
-    expected = 0.0
-    for first, second, sign in ((0, 0, 1), (1, 1, 1), (0, 1, -2)):
-        for w, m, s in zip(*parts(MIXTURE_PRINTED_LOSS, z[first]), strict=True):
-            for v, n, t in zip(*parts(MIXTURE_PRINTED_LOSS, z[second]), strict=True):
-                expected += sign * w * v * scipy.stats.norm.pdf(m, n, s + t)
-    np.testing.assert_allclose(do.loss(*z), expected, atol=1e-5)
-
-
 @over([*GAUSSIANS, *MIXTURES])
 @given(data=st.data())
 def test_moments_and_mass_are_their_integrals(family: ReturnDistribution[Any], data: st.DataObject) -> None:
@@ -503,20 +449,6 @@ def test_categorical_mean_and_std(data: st.DataObject) -> None:
     mean = np.sum(exact(z).p * centers)
     np.testing.assert_allclose(do.mean(z), mean, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(do.std(z), np.sqrt(np.sum(exact(z).p * (centers - mean) ** 2)), rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("right", "variant"),
-    [(Categorical(7, -0.2, 1.2), CATEGORICAL_PRINTED_STD), (GaussianMixture(), MIXTURE_RELEASED_STD)],
-    ids=str,
-)
-@given(data=st.data())
-def test_printed_and_released_std_is_the_variance(
-    right: ReturnDistribution[Any], variant: ReturnDistribution[Any], data: st.DataObject
-) -> None:
-    z = compiled(right).from_outputs(outputs_of(right, data))
-    std, variance = float(compiled(right).std(z)), float(compiled(variant).std(z))
-    np.testing.assert_allclose(variance, std**2, rtol=1e-5)
 
 
 def test_categorical_samples_follow_the_probabilities() -> None:
@@ -620,7 +552,7 @@ def test_bins_without_probability_in_the_target_leave_no_mark() -> None:
 def test_fit_reaches_beyond_the_returns() -> None:
     family = Categorical().fit(ReturnRange(0.0, 1.0))
     assert family.low is not None and family.high is not None
-    assert (family.bins, family.printed_std) == (7, False)
+    assert family.bins == 7
     np.testing.assert_allclose([family.low, family.high], [-0.2, 1.2], rtol=1e-12)
     np.testing.assert_allclose(family.centers, [-0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.1], atol=1e-6)
     np.testing.assert_allclose(family.bin_width, 0.2, rtol=1e-12)
@@ -854,7 +786,6 @@ def test_quantiles_are_sorted_and_their_loss_is_the_wasserstein_distance(data: s
         (lambda: Categorical(high=math.nan), ["high is nan", "finite"]),
         (lambda: Categorical(low=1.0, high=1.0), ["low (1.0)", "high (1.0)", "swap"]),
         (lambda: Categorical(low=2.0, high=1.0), ["low (2.0)", "high (1.0)", "swap"]),
-        (lambda: GaussianMixture(printed_loss=True), ["printed_loss", "distance is cramer", "use distance l2"]),
         (lambda: Quantile(1), ["quantiles is 1", "from 2 to 4096"]),
         (lambda: Quantile(start_std=-1.0), ["start_std is -1.0", "0 or more"]),
         (lambda: Quantile(scale=0.0), ["scale is 0.0", "above 0"]),

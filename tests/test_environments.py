@@ -32,6 +32,7 @@ from uppertail.environments import (
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError
 from uppertail.types import TimeStep
+from worlds import table
 
 KEY = jax.random.key(0)
 DRAWS = 20_000
@@ -73,16 +74,7 @@ def correct_actions(environment: FiniteMDP) -> list[int]:
 
 def one_table(rewards: Any, next_state: Any, terminated: Any, time_limit: int) -> FiniteMDP:
     """A deterministic MDP from nested lists over states and actions."""
-    rewards = np.asarray(rewards, np.float32)
-    return FiniteMDP(
-        next_state=jnp.asarray(next_state, jnp.int32)[..., None],
-        reward=jnp.asarray(rewards)[..., None],
-        terminated=jnp.asarray(terminated, bool)[..., None],
-        probability=jnp.ones((*rewards.shape, 1)),
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
-        time_limit=time_limit,
-    )
+    return table(next_state, rewards, terminated, time_limit=time_limit)
 
 
 @pytest.mark.parametrize(("ordered", "length"), [(True, 1), (True, 6), (False, 1), (False, 6)])
@@ -172,15 +164,6 @@ def test_an_end_at_the_time_limit_is_an_end() -> None:
     assert play(environment, [0, 1])[-1] == (0, 1.0, True, False)
 
 
-def test_an_episode_starts_anew_after_a_reset() -> None:
-    environment = one_table([[0.0, 0.0]], [[0, 0]], [[False, False]], time_limit=2)
-    for _ in range(2):
-        state, now = reset(environment, KEY)
-        for truncated in (False, True):
-            state, now = step(environment, KEY, state, jnp.asarray(0))
-            assert bool(now.truncated) == truncated
-
-
 def steps_before_the_best(environment: FiniteMDP, discount: float) -> list[float]:
     """0 and the return of every possible step, if the best of all policies follows it, in float64.
 
@@ -235,15 +218,8 @@ def random_table(seed: int, time_limit: int) -> FiniteMDP:
     """Three states, two actions, one or two outcomes of each, rewards of both signs."""
     random, shape = np.random.default_rng(seed), (3, 2, 2)
     sure = random.random(shape[:2]) < 0.5
-    return FiniteMDP(
-        next_state=jnp.asarray(random.integers(3, size=shape), jnp.int32),
-        reward=jnp.asarray(random.normal(size=shape) * 3 - 1, jnp.float32),
-        terminated=jnp.asarray(random.random(shape) < 0.3),
-        probability=jnp.asarray(np.where(sure[..., None], [1.0, 0.0], [0.25, 0.75]), jnp.float32),
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
-        time_limit=time_limit,
-    )
+    nexts, rewards, ends = random.integers(3, size=shape), random.normal(size=shape) * 3 - 1, random.random(shape) < 0.3
+    return table(nexts, rewards, ends, np.where(sure[..., None], [1.0, 0.0], [0.25, 0.75]), time_limit)
 
 
 @pytest.mark.parametrize("time_limit", [1, 2, 3])
@@ -283,27 +259,13 @@ def test_a_policy_that_errs_again_and_again_does_not_set_the_range() -> None:
 
 
 def test_return_range_ignores_outcomes_of_probability_zero() -> None:
-    environment = FiniteMDP(
-        next_state=jnp.zeros((1, 1, 2), jnp.int32),
-        reward=jnp.array([[[1.0, 9.0]]]),
-        terminated=jnp.ones((1, 1, 2), bool),
-        probability=jnp.array([[[1.0, 0.0]]]),
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
-        time_limit=5,
-    )
+    environment = table(0, [[[1.0, 9.0]]], True, [[[1.0, 0.0]]], 5)
     assert environment.return_range(0.9) == (0.0, 1.0)
 
 
 def test_the_range_of_returns_takes_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a loop that pays 1, each sweep adds one; 12 outcomes are six sweeps of a table of two."""
-    loop = FiniteMDP(
-        next_state=jnp.zeros((1, 2, 1), jnp.int32),
-        reward=jnp.array([[[1.0], [0.0]]]),
-        terminated=jnp.zeros((1, 2, 1), bool),
-        probability=jnp.ones((1, 2, 1)),
-        time_limit=100,
-    )
+    loop = table(0, [[1.0, 0.0]], time_limit=100)
     assert loop.return_range(1.0) == (0.0, 100.0)
     monkeypatch.setattr(finite, "MOST_OUTCOMES", 12)
     assert loop.return_range(1.0) == (0.0, 6.0)
@@ -313,15 +275,7 @@ def test_the_range_of_returns_takes_a_bounded_time(monkeypatch: pytest.MonkeyPat
 def test_outcomes_of_probability_zero_are_never_drawn(
     draw: float, outcome: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environment = FiniteMDP(
-        next_state=jnp.arange(4)[None, None],
-        reward=jnp.zeros((1, 1, 4)),
-        terminated=jnp.zeros((1, 1, 4), bool),
-        probability=jnp.array([[[0.0, 0.5, 0.5, 0.0]]]),
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
-        time_limit=5,
-    )
+    environment = table([[[0, 1, 2, 3]]], np.zeros((1, 1, 4)), False, [[[0.0, 0.5, 0.5, 0.0]]], 5)
     monkeypatch.setattr(jax.random, "uniform", lambda key: jnp.asarray(draw, jnp.float32))
     state, _ = environment.reset(KEY)
     assert environment.step(KEY, state, jnp.asarray(0))[1].observation == outcome
@@ -520,7 +474,7 @@ def test_a_builder_defines_no_success_unless_it_says_so() -> None:
 
 @pytest.mark.slow
 def test_an_environment_without_a_table_is_trained_on_and_keeps_what_was_measured() -> None:
-    settings = Settings(seeds=2, episodes=10, discount=0.5, width=4, hidden_layers=1, replay_size=32, batch_size=8)
+    settings = Settings(seeds=2, episodes=10, discount=0.5, replay_size=32, batch_size=8)
     result = train(Paying(), settings=settings)
     assert result.record.summary()["measured_returns"] == [0.0, 1.875]
     assert result.record.episodes[1].returns.tolist() == [4.0] * result.record.episodes[1].returns.size

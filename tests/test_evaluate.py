@@ -28,7 +28,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_folder")]
 TOY_REWARD = {0: (-1.0, 1.0), 1: (4.0, 1.0), 2: (1.0, 0.0)}
 """The Toy's table: action 0 of state 0 leads to state 1, action 1 to state 2, and both end the episode."""
 
-SMALL = ["--seeds", "4", "--width", "8", "--hidden_layers", "1", "--replay_size", "99", "--batch_size", "16", "--quiet"]
+SMALL = ["--seeds", "4", "--network.width", "8", "--replay_size", "99", "--batch_size", "16", "--quiet"]
+SMALL += ["--learner", "GradientDescent", "--evidence", "NoEvidence"]
 
 TOY = ["--env", "Toy", "--steps", "32", *SMALL, "--adam_epsilon", "1e-4"]
 CART = ["--env", "Gym", "--env.id", "CartPole-v1", "--steps", "256", *SMALL, "--seeds", "2"]
@@ -134,10 +135,8 @@ def test_gymnasium_itself_gives_the_same_returns(cart):
 
 
 def test_load_gives_what_training_gave():
-    settings = ut.Settings(
-        seeds=2, width=8, hidden_layers=1, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048
-    )
-    result = ut.train(ut.Chain(length=4), settings=settings)
+    settings = ut.Settings(seeds=2, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048)
+    result = ut.train(ut.Chain(length=4), settings=settings, network=ut.PerAction(8), evidence=ut.NoEvidence())
     limits = ["--episodes", "1000000", "--steps", "2048", "--replay_size", "999"]
     chain = ["--env", "Chain", "--env.length", "4", *SMALL, "--seeds", "2", *limits]
     assert main(["train", *chain, "--out", "chain"]) == 0
@@ -259,8 +258,8 @@ def cut(folder):
 
 def other_settings(folder):
     config = folder / "config.yaml"
-    config.write_text(config.read_text().replace("width: 8", "width: 16"))
-    return "was made with width 8, not 16"
+    config.write_text(config.read_text().replace("replay_size: 99\n", "replay_size: 98\n"))
+    return "was made with replay_size 99, not 98"
 
 
 def other_part(folder):

@@ -171,15 +171,6 @@ def test_the_network_learns_from_targets_of_the_mixture_and_the_evidence_has_no_
         assert (got == before).all()
 
 
-def test_what_was_never_seen_stays_wide_whatever_the_network_says() -> None:
-    _, state = learner_of(Online())
-    narrowed = state.network.with_regressor(jax.tree.map(lambda leaf: leaf - 3.0, state.network.learned))
-    family = ut.Gaussian(scale=1.0)
-    z, start = narrowed.returns(family, jnp.array(2)), family.from_outputs(jnp.zeros(2))
-    assert z.mean.tolist() == [[0.0, 0.0]]
-    assert z.std.tolist() == [[float(start.std)] * 2]
-
-
 # Choice
 
 

@@ -1,11 +1,9 @@
 """Exact return distributions against closed forms, paths spelled out one by one, simulation and linear solves."""
 
 import json
-from typing import Any
 
 import gymnasium
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
@@ -17,23 +15,11 @@ from uppertail.errors import InputError
 from uppertail.exact import exact_returns, optimal_policy, uniform_policy
 from uppertail.exact.discrete import ExactReturn, merge
 from uppertail.exact.markov import MarkovReward
+from worlds import table
 
 KEY = jax.random.key(0)
 DISCOUNT = 0.95
 LAKE = gymnasium.make("FrozenLake-v1", map_name="4x4", is_slippery=True).unwrapped.P  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def tables(next_state: Any, reward: Any, terminated: Any, probability: Any) -> FiniteMDP:
-    """Tables of [states, actions, outcomes]."""
-    return FiniteMDP(
-        next_state=jnp.asarray(next_state, jnp.int32),
-        reward=jnp.asarray(reward, jnp.float32),
-        terminated=jnp.asarray(terminated, bool),
-        probability=jnp.asarray(probability, jnp.float32),
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
-        time_limit=10,
-    )
 
 
 def layered() -> FiniteMDP:
@@ -45,7 +31,7 @@ def layered() -> FiniteMDP:
     probability = np.stack([share, 1 - share], axis=-1)
     reward, terminated = draws.normal(size=(8, 2, 2)), (layer == 3) | (draws.random((8, 2, 2)) < 0.1)
     order = draws.permutation(8)  # so that the order of the states does not help
-    return tables(np.argsort(order)[next_state[order]], reward[order], terminated[order], probability[order])
+    return table(np.argsort(order)[next_state[order]], reward[order], terminated[order], probability[order])
 
 
 def random_policy(mdp: FiniteMDP) -> np.ndarray:
@@ -202,7 +188,7 @@ def test_simulated_episodes_agree():
 
 def coin_flips() -> FiniteMDP:
     """One state that never ends: +1 or -1, equally often."""
-    return tables(np.zeros((1, 1, 2)), [[[1.0, -1.0]]], np.zeros((1, 1, 2)), [[[0.5, 0.5]]])
+    return table(np.zeros((1, 1, 2)), [[[1.0, -1.0]]], np.zeros((1, 1, 2)), [[[0.5, 0.5]]])
 
 
 @pytest.mark.parametrize("tolerance", [0.1, 0.01, None])
@@ -219,7 +205,7 @@ def test_endless_coin_flips_are_uniform(tolerance):
 @pytest.mark.parametrize("stop", [0.5, 0.05])
 def test_returns_without_bound(stop, sign):
     """A step pays until one of them ends the episode: with discount 1, the return is geometric."""
-    mdp = tables(np.zeros((1, 2, 1)), np.full((1, 2, 1), sign), [[[True], [False]]], np.ones((1, 2, 1)))
+    mdp = table(np.zeros((1, 2, 1)), np.full((1, 2, 1), sign), [[[True], [False]]], np.ones((1, 2, 1)))
     returns = exact_returns(mdp, np.array([[stop, 1 - stop]]), 1.0)
     count = np.arange(1, 3000)
     chance = scipy.stats.geom.pmf(count, stop)
@@ -234,7 +220,7 @@ def test_what_a_grid_cuts_off_is_in_its_error(jackpot, monkeypatch):
     """A step pays 1 and goes on, or ends the episode, one time in ten with a jackpot: a geometric number, and it."""
     monkeypatch.setattr("uppertail.exact.grid.TAIL", 0.5)
     reward = [[[1.0], [0.0], [jackpot]]]
-    mdp = tables(np.zeros((1, 3, 1)), reward, [[[False], [True], [True]]], np.ones((1, 3, 1)))
+    mdp = table(np.zeros((1, 3, 1)), reward, [[[False], [True], [True]]], np.ones((1, 3, 1)))
     z = exact_returns(mdp, np.array([[0.5, 0.4, 0.1]]), 1.0)[0, 0]
     steps = np.arange(1, 100)
     chance = scipy.stats.geom.pmf(steps, 0.5)
@@ -243,7 +229,7 @@ def test_what_a_grid_cuts_off_is_in_its_error(jackpot, monkeypatch):
 
 
 def test_an_action_never_taken_may_come_back():
-    mdp = tables(np.zeros((1, 2, 1)), [[[1.0], [0.25]]], [[[True], [False]]], np.ones((1, 2, 1)))
+    mdp = table(np.zeros((1, 2, 1)), [[[1.0], [0.25]]], [[[True], [False]]], np.ones((1, 2, 1)))
     returns = exact_returns(mdp, np.array([[1.0, 0.0]]), 0.5)
     np.testing.assert_array_equal(returns[0, 1].atoms, [0.75])
     assert returns[0, 1].error == 0
@@ -290,7 +276,7 @@ def test_optimal_policy():
 
 def test_optimal_values_without_end_are_refused(monkeypatch):
     monkeypatch.setattr("uppertail.exact.markov.SWEEPS", 100)
-    endless = tables(np.zeros((1, 1, 1)), np.ones((1, 1, 1)), np.zeros((1, 1, 1)), np.ones((1, 1, 1)))
+    endless = table(np.zeros((1, 1, 1)), np.ones((1, 1, 1)), np.zeros((1, 1, 1)), np.ones((1, 1, 1)))
     with pytest.raises(InputError, match="do not converge"):
         optimal_policy(endless, 1.0)
 

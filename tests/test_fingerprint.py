@@ -136,7 +136,7 @@ class Ends(gymnasium.Env[Any, Any]):
 
 @pytest.mark.slow
 def test_checkpoints_of_another_function_are_not_taken_for_its_own(tmp_path: Any) -> None:
-    settings = Settings(seeds=1, episodes=3, width=4, hidden_layers=1, rollout_steps=4, batch_size=4, replay_size=8)
+    settings = Settings(seeds=1, episodes=3, rollout_steps=4, batch_size=4, replay_size=8)
 
     def run(pay: float) -> float:
         result = train(

@@ -15,9 +15,7 @@ from uppertail.training.results import TrainingResult
 pytestmark = pytest.mark.slow
 
 LENGTH = 9
-SETTINGS = Settings(
-    seeds=1, steps=1024, episodes=10**6, width=16, hidden_layers=1, replay_size=256, batch_size=64, learning_rate=0.01
-)
+SETTINGS = Settings(seeds=1, steps=1024, episodes=10**6, replay_size=256, batch_size=64, learning_rate=0.01)
 
 
 class Corridor(gymnasium.Env[int, int]):

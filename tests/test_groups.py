@@ -23,7 +23,7 @@ from uppertail.training.train import train
 
 pytestmark = pytest.mark.slow
 
-SMALL: dict[str, Any] = {"episodes": 60, "width": 16, "hidden_layers": 1, "batch_size": 16, "replay_size": 256}
+SMALL: dict[str, Any] = {"episodes": 60, "batch_size": 16, "replay_size": 256}
 
 
 @functools.cache

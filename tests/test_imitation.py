@@ -193,16 +193,15 @@ PARTS: dict[str, Any] = {"distribution": ut.PointMass(), "policy": ut.Softmax(),
 
 
 @pytest.mark.parametrize(
-    ("given", "settings", "expected"),
+    ("given", "expected"),
     [
-        (None, {}, (64, "mlp", True)),
-        (None, {"width": 32, "bias": False}, (32, "mlp", False)),
-        (ut.PerAction(width=32), {}, (32, "mlp", True)),
-        (ut.PerAction(torso_widths=(7,), bias=False), {}, (64, "mlp", False)),
+        (None, (64, "mlp", True)),
+        (ut.PerAction(width=32), (32, "mlp", True)),
+        (ut.PerAction(torso_widths=(7,), bias=False), (64, "mlp", False)),
     ],
 )
-def test_what_is_open_is_filled_in(given: Any, settings: dict[str, Any], expected: tuple[int, str, bool]) -> None:
-    method, filled = resolved(Method.of(**PARTS, network=given), ut.Settings(**settings), OneHot(4))
+def test_what_is_open_is_filled_in(given: Any, expected: tuple[int, str, bool]) -> None:
+    method, filled = resolved(Method.of(**PARTS, network=given), ut.Settings(), OneHot(4))
     network: Any = method.network
     assert (network.width, network.torso, network.bias) == expected
     assert (filled.rollout_steps, filled.updates_per_rollout, filled.batch_size) == (128, 10, 256)

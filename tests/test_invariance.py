@@ -83,10 +83,3 @@ def test_the_same_is_learned_in_other_units_of_observations() -> None:
     assert np.ptp(plain[..., 0]) > 0.3, "something was learned"
     for unit in (1_000.0, 1e-3):
         np.testing.assert_allclose(learned(1.0)(unit), plain, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("paid", [100.0, 1e-3])
-def test_the_same_is_learned_in_other_units_of_rewards(paid: float) -> None:
-    """Means and spreads are as much larger."""
-    np.testing.assert_allclose(learned(paid)(1.0) / paid, learned(1.0)(1.0), rtol=1e-3, atol=1e-3)

@@ -455,7 +455,7 @@ def test_a_lambda_above_what_noise_leads_to_counts() -> None:
     np.testing.assert_allclose(learner.prior_counts(jnp.zeros(())), [1e-6, 5.0])
 
 
-@pytest.mark.parametrize("given_", [{"learning_rate": 0.01}, {"batch_size": 8}, {"width": 16}], ids=str)
+@pytest.mark.parametrize("given_", [{"learning_rate": 0.01}, {"batch_size": 8}], ids=str)
 def test_settings_of_gradients_mean_nothing_to_it(given_: dict[str, Any]) -> None:
     (name,) = given_
     with pytest.raises(InputError, match=rf"^{name} is a part or setting of gradient descent, which LeastSquares does"):

@@ -368,9 +368,7 @@ def test_a_killed_run_needs_its_loggers_too(killed, monkeypatch, refused):
 
 @pytest.mark.slow
 def test_from_python_a_logger_is_a_callback():
-    settings = ut.Settings(
-        seeds=1, episodes=1_000_000, steps=2048, width=8, hidden_layers=1, replay_size=99, batch_size=8
-    )
+    settings = ut.Settings(seeds=1, episodes=1_000_000, steps=2048, replay_size=99, batch_size=8)
     with ut.loggers.JSONL("log.jsonl") as log:
         result = ut.train(ut.Chain(length=4), settings=settings, on_chunk=log)
     assert steps("log.jsonl") == [1024, 2048]

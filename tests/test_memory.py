@@ -20,7 +20,7 @@ from uppertail import Checkpoints, FromGymnasium, Gaussian, Gym, Periodic, Prior
 from uppertail.agent import Agent
 from uppertail.cli.watch import watch
 from uppertail.encodings import OneHot
-from uppertail.environments import Chain, FiniteMDP, WatchedEnvironment
+from uppertail.environments import Chain, WatchedEnvironment
 from uppertail.learners import Gradients
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
@@ -31,6 +31,7 @@ from uppertail.training.compiled import CompiledRun
 from uppertail.training.loop import Actor, Loop
 from uppertail.training.method import Method
 from uppertail.training.run import Run
+from worlds import table
 
 MANY = 64
 """Actions, so that two episodes hardly ever hold the same one."""
@@ -124,15 +125,7 @@ def test_the_first_decision_is_that_of_a_replayed_next_action(policy: Exploratio
 
 def test_an_episode_played_in_a_compiled_environment_holds_one_action() -> None:
     """Action a pays a at each of three steps: returns are 3 a, and not those of one episode again and again."""
-    environment = FiniteMDP(
-        next_state=jnp.zeros((1, MANY, 1), jnp.int32),
-        reward=jnp.arange(MANY, dtype=jnp.float32)[None, :, None],
-        terminated=jnp.zeros((1, MANY, 1), bool),
-        probability=jnp.ones((1, MANY, 1)),
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
-        time_limit=3,
-    )
+    environment = table(0, [range(MANY)], time_limit=3)
     loop = loop_of_one_step(UCB(), PerAction(2, 1), 1)
     network = loop.learner.init(jax.random.key(0), jnp.zeros(1, jnp.int32), MANY).network
     play = jax.jit(lambda key: CompiledRun(loop, Held()).play(30, key, environment, network))
@@ -252,7 +245,7 @@ def test_watching_holds_it_too() -> None:
 def test_memory_is_the_same_compiled_and_stepped_in_python(policy: ExplorationPolicy) -> None:
     """The same actions from the same keys, in the order in which they were stored; and played with what was learned."""
     lake = Gym("FrozenLake-v1", kwargs={"map_name": "4x4", "is_slippery": False}, returns=(0.0, 1.0))
-    settings = Settings(seeds=1, seed=5, steps=10**6, width=4, hidden_layers=1, replay_size=256, batch_size=16)
+    settings = Settings(seeds=1, seed=5, steps=10**6, replay_size=256, batch_size=16)
     stored, played = [], []
     for compiles in ("auto", "never"):
         run = Run(dataclasses.replace(lake, compile=compiles), Method(Gaussian(), policy, replay=Uniform()), settings)
@@ -282,7 +275,7 @@ def test_a_run_that_is_killed_goes_on_with_its_memory_priorities_and_target(tmp_
     """In the middle of an episode: it ends as one that was not killed."""
 
     def trained(on_chunk: Any, folder: Any = None) -> Any:
-        settings = Settings(seeds=2, steps=2048, episodes=10**6, width=4, hidden_layers=1, replay_size=64, batch_size=8)
+        settings = Settings(seeds=2, steps=2048, episodes=10**6, replay_size=64, batch_size=8)
         parts = {"replay": Prioritized(), "target": Periodic(7)}
         checkpoints = Checkpoints(folder, every=1) if folder else None
         return train(Chain(6, ordered=True), Gaussian(), Repeated(2), settings, on_chunk, checkpoints, **parts)

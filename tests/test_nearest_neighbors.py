@@ -18,7 +18,6 @@ from uppertail.encodings import Image, Vector
 from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.learners import neighborhoods
-from uppertail.learners.neighbors import NeighborReturns
 from uppertail.types import Transition
 
 KEY = jax.random.key(0)
@@ -288,10 +287,3 @@ def test_what_it_cannot_learn_is_refused() -> None:
             ut.NearestNeighbors(**{name: value})  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match=r"use --learner.transitions 1600 or more"):
         learned(learner_of(transitions=1024), walk(800))
-
-
-def test_a_network_is_a_tree_of_arrays() -> None:
-    network = learned(learner_of(), corners()).network
-    assert isinstance(network, NeighborReturns)
-    jitted = jax.jit(lambda network, point: network.outputs(point))
-    np.testing.assert_allclose(jitted(network, jnp.zeros(2)), network.outputs(jnp.zeros(2)), rtol=1e-5)

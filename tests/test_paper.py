@@ -35,7 +35,7 @@ from uppertail.training.process import interruptible
 from uppertail.training.settings import Settings
 from uppertail.training.train import train
 
-TINY: dict[str, Any] = {"width": 8, "hidden_layers": 1, "batch_size": 16, "replay_size": 999}
+TINY: dict[str, Any] = {"batch_size": 16, "replay_size": 999}
 
 
 @pytest.fixture
@@ -317,7 +317,7 @@ def _must_not_be_called(*arguments, **settings):
 @pytest.mark.slow
 def test_the_headline_is_runs_with_one_table_one_picture_and_a_report(tmp_path, capsys):
     methods = {name: headline.METHODS[name] for name in ("Gaussian", "EpsilonGreedy")}
-    run = "--env Chain --env.length 4 --seeds 2 --episodes 40 --width 8 --hidden_layers 1 --record distributions"
+    run = "--env Chain --env.length 4 --seeds 2 --episodes 40 --network.width 8 --record distributions"
     assert headline.main(tmp_path / "h", methods, run.split()) == 0
     printed = capsys.readouterr().out
     assert "Gaussian, UCB" in printed and "PointMass, EpsilonGreedy" in printed and " of 2" in printed

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from uppertail import UCB, InputError, PerAction, RiskyArm, Settings
+from uppertail import UCB, RiskyArm
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.parts import PARTS
-from uppertail.training.method import with_short_forms, with_those_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,53 +79,9 @@ def test_however_a_kind_is_named_it_has_its_own_defaults(own, arguments) -> None
     assert parse_request(arguments).built.env == RiskyArm(mean=0.5)
 
 
-# Short forms
-
-
-@pytest.mark.parametrize(
-    ("network", "short", "expected"),
-    [
-        ({}, {}, (64, 1, None)),
-        ({}, {"width": 8, "hidden_layers": 2, "bias": True}, (8, 2, True)),
-        ({"width": 8, "bias": True}, {}, (8, 1, True)),
-        ({"width": 8}, {"hidden_layers": 3}, (8, 3, None)),
-        ({"width": 8}, {"width": 8}, (8, 1, None)),
-    ],
-)
-def test_a_short_form_is_the_networks_setting_and_both_are_recorded_alike(network, short, expected):
-    built = with_short_forms(PerAction(**network), Settings(**short))
-    settings = with_those_of(built, Settings(**short))
-    assert isinstance(built, PerAction)
-    assert (built.width, built.hidden_layers, built.bias) == expected
-    assert (settings.width, settings.hidden_layers, settings.bias) == expected
-
-
-def test_the_short_forms_of_a_network_of_ones_own_are_those_that_it_has():
-    built = with_short_forms(Own(), Settings(bias=True))
-    settings = with_those_of(built, Settings(bias=True))
-    assert built == Own(bias=True)
-    assert (settings.width, settings.hidden_layers, settings.bias) == (None, None, True)
-
-
-@pytest.mark.parametrize(
-    ("network", "short", "sentence"),
-    [
-        (PerAction(width=8), {"width": 16}, "width is 16, but network.width is 8: give it once."),
-        (PerAction(bias=True), {"bias": False}, "bias is False, but network.bias is True: give it once."),
-        (Own(), {"width": 8}, "width is 8, but the network Own has no such setting: leave it out."),
-    ],
-)
-def test_a_short_form_that_cannot_be_is_refused(network, short, sentence):
-    with pytest.raises(InputError) as caught:
-        with_short_forms(network, Settings(**short))
-    assert str(caught.value) == sentence
-
-
 # On the command line
 
 BAD = {
-    "width twice": ("--width 16 --network.width 8", "width is 16, but network.width is 8: give it once."),
-    "no width": ("--network test_parts.Own --width 8", "width is 8, but the network Own has no such setting"),
     "network": ("--network Peraction", "Unknown network 'Peraction': use PerAction, Ensemble, Dropout or Variational,"),
     "replay": ("--replay Unifrm", "own class. Did you mean Uniform?"),
     "target": (
@@ -159,7 +114,9 @@ BAD = {
     "one beta": ("--adam_betas [0.9]", "adam_betas is [0.9]: use a list of 2, or leave it out."),
     "a beta of 1": ("--adam_betas [0.9,1.0]", "adam_betas is [0.9, 1.0]: use two numbers in [0, 1)"),
     "epsilon": ("--adam_epsilon 0", "adam_epsilon is 0.0: use a number above 0."),
-    "short form": ("--widht 3", "There is no option --widht. Did you mean --width?"),
+    "misspelled": ("--discuont 3", "There is no option --discuont. Did you mean --discount?"),
+    "setting of the usual network": ("--width 3", "There is no option --width. Did you mean --network.width?"),
+    "setting of the environment": ("--length 3", "There is no option --length. Did you mean --env.length?"),
 }
 
 
@@ -188,7 +145,7 @@ def test_what_is_asked_for_reaches_the_parts(own):
 def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_them_all(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = (
-        "--env.length 3 --seeds 1 --steps 64 --width 4 --network.activation tanh --replay Prioritized "
+        "--env.length 3 --seeds 1 --steps 64 --network.width 4 --network.activation tanh --replay Prioritized "
         "--target Periodic --target.every 2 --adam_betas [0.8,0.9] --adam_epsilon 0.001 --policy Thompson "
         "--replay_size 64 --quiet"
     )
@@ -207,7 +164,7 @@ def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_th
         "target": "Periodic",
     }
     assert (first["network"]["width"], first["network"]["activation"], first["target"]["every"]) == (4, "tanh", 2)
-    assert [first["settings"][name] for name in ("width", "adam_betas", "adam_epsilon")] == [4, [0.8, 0.9], 0.001]
+    assert [first["settings"][name] for name in ("adam_betas", "adam_epsilon")] == [[0.8, 0.9], 0.001]
     for name in (*PARTS, "settings"):
         assert second[name] == first[name]
     assert yaml.safe_load(Path("first", "config.yaml").read_text()).keys() > set(PARTS)
@@ -237,3 +194,5 @@ def test_help_names_every_part_and_its_kinds(capsys):
     for option, part in PARTS.items():
         assert f"--{option}.help CLASS" in printed
         assert f"{part.meaning}: {part.choices}, or the import path" in printed
+    order = "examples:", "every run:", "--seeds", "gradient descent only:", "--batch_size", "files and output:", "--out"
+    assert sorted(order, key=printed.rindex) == [*order]

@@ -24,7 +24,7 @@ STD = float(np.log1p(np.exp(1.0)))
 @pytest.fixture(scope="module")
 def untaught():
     """A snapshot of networks that give 0 everywhere: N(0, softplus(1)) for each state and action."""
-    settings = Settings(seeds=2, width=4, hidden_layers=1)
+    settings = Settings(seeds=2)
     at = snapshot(Toy(), Gaussian(scale=1.0), UNIFORM, settings, 0, lambda progress: None)
     return at._replace(networks=jax.tree.map(jnp.zeros_like, at.networks))
 
@@ -94,9 +94,9 @@ def test_action_probabilities_of_known_gaussians():
 
 @pytest.mark.slow
 def test_a_snapshot_is_the_network_of_a_run_that_ends_there():
-    settings = Settings(seeds=2, width=4, hidden_layers=1)
+    settings = Settings(seeds=2)
     at = snapshot(Chain(length=3), Gaussian(), UCB(), settings, 30, lambda progress: None)
-    settings_to_the_end = Settings(seeds=2, width=4, hidden_layers=1, episodes=30)
+    settings_to_the_end = Settings(seeds=2, episodes=30)
     ended = train(Chain(length=3), Gaussian(), UCB(), settings_to_the_end, **PARTS)
     for ours, theirs in zip(jax.tree.leaves(at.networks), jax.tree.leaves(ended.networks), strict=True):
         np.testing.assert_array_equal(ours, theirs)

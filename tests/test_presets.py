@@ -20,8 +20,13 @@ def test_the_paper_preset_is_the_papers_form() -> None:
     assert (built.learning_rate, built.adam_betas, built.adam_epsilon) == (5e-4, (0.9, 0.999), 1e-8)
     assert (built.replay, built.target) == (None, None)  # open: GradientDescent fills in Uniform and Online
     assert (built.policy.low, built.policy.high, built.on_policy) == (1.7, 2.3, "fresh")
-    assert (built.width, built.hidden_layers) == (256, 2)
-    assert (built.bias, built.batch_size, built.updates_per_rollout) == (True, 32, 2)
+    assert (built.network.width, built.network.hidden_layers, built.network.bias) == (256, 2, True)
+    assert (built.batch_size, built.updates_per_rollout) == (32, 2)
+
+
+def test_the_paper_preset_is_for_every_network_with_layers() -> None:
+    built = parse_request(["--preset", "paper", "--network", "Ensemble", "--network.hidden_layers", "3"]).built
+    assert (type(built.network).__name__, built.network.width, built.network.hidden_layers) == ("Ensemble", 256, 3)
 
 
 @pytest.fixture

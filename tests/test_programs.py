@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import matplotlib
+import numpy as np
 import pytest
 
 from uppertail import cli
+from uppertail.training.programs import Groups
 
 NAMES = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
 
@@ -26,7 +29,7 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 def run(cache: Path, out: Path) -> bytes:
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": matplotlib.get_cachedir()}
-    sizes = ["--seeds=1", "--episodes=20", "--width=4", "--hidden_layers=1", "--replay_size=99", "--batch_size=8"]
+    sizes = ["--seeds=1", "--episodes=20", "--network.width=4", "--replay_size=99", "--batch_size=8"]
     sizes += ["--replay=Uniform", "--target=Online"]
     words = ["train", "--env=Toy", *sizes, "--quiet", f"--out={out}"]
     done = subprocess.run(
@@ -51,6 +54,25 @@ def test_the_next_run_compiles_nothing_and_damaged_programs_are_compiled_again(t
         Path(name).write_bytes(content[: len(content) // 2])
     assert run(cache, tmp_path / "damaged") == first
     assert kept(cache).keys() == files.keys()
+
+
+def test_seeds_are_split_and_joined_without_a_program():
+    numbers, compiled = np.arange(60.0, dtype=np.float32).reshape(5, 3, 4), list[str]()
+    tree, groups = {"numbers": jax.device_put(numbers), "flags": jax.device_put(numbers[:, 0, 0] > 7)}, Groups(5)
+
+    def listen(event: str, duration_secs: float, **_: object) -> None:
+        compiled.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        parts = groups.split(tree)
+        joined = groups.join(parts)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert [part["numbers"].shape for part in parts] == [(1, 3, 4)] * 5
+    np.testing.assert_array_equal(joined["numbers"], numbers)
+    np.testing.assert_array_equal(joined["flags"], tree["flags"])
+    assert not [event for event in compiled if "compile" in event]
 
 
 def test_the_oldest_programs_go_first(tmp_path):

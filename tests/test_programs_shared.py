@@ -14,7 +14,7 @@ from uppertail.schema import traced
 from uppertail.training import programs
 from uppertail.training.programs import filled, split
 
-TINY = ut.Settings(seeds=1, episodes=10, hidden_layers=1, width=4, replay_size=64)
+TINY = ut.Settings(seeds=1, episodes=10, replay_size=64)
 
 
 @dataclasses.dataclass(frozen=True)

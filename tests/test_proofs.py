@@ -287,7 +287,7 @@ class Surprising(Replay):
 
 @pytest.mark.slow
 def test_a_replay_of_ones_own_trains_and_gets_its_losses_back() -> None:
-    settings = dataclasses.replace(TINY, width=16, hidden_layers=1)
+    settings = TINY
     result = ut.train(ut.Chain(3), ut.Gaussian(), ut.UCB(), settings, replay=Surprising(7.0))
     assert result.record.asked["replay"] == {"name": "Surprising", "fresh": 7.0}
     assert result.record.episodes[0].returns.max() == 1.0
@@ -340,11 +340,6 @@ def test_a_network_with_layer_normalization_trains() -> None:
     assert np.isfinite(result.record.greedy_returns).all()
 
 
-def test_short_forms_are_of_networks_that_have_them() -> None:
-    with pytest.raises(ut.InputError, match=r"width is 4, but the network NormalizedBuilder has no such setting"):
-        ut.train(ut.Chain(3), settings=dataclasses.replace(TINY, width=4), network=NormalizedBuilder())
-
-
 # (e) A new environment
 
 
@@ -377,15 +372,13 @@ class SmallSea(EnvironmentBuilder):
             reward=(treasure.astype(jnp.float32) - cost)[..., None],
             terminated=jnp.stack([last, last], axis=1)[..., None],
             probability=jnp.ones((self.size**2, 2, 1)),
-            start_state=jnp.zeros(1, jnp.int32),
-            start_probability=jnp.ones(1),
             time_limit=self.size,
         )
 
 
 @pytest.mark.slow
 def test_a_new_environment_trains() -> None:
-    settings = dataclasses.replace(TINY, seeds=2, episodes=300, steps=1024, width=16, batch_size=16)
+    settings = dataclasses.replace(TINY, seeds=2, episodes=300, steps=1024, batch_size=16)
     result = ut.train(SmallSea(), ut.Gaussian(), ut.UCB(1.7, 2.3), dataclasses.replace(settings, adam_epsilon=1e-4))
     assert result.record.asked["environment"] == {"name": "SmallSea", "size": 3}
     assert all((seed.lengths == 3).all() for seed in result.record.episodes)

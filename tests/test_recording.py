@@ -20,10 +20,8 @@ from uppertail.training import recording
 
 pytestmark = pytest.mark.slow
 
-TINY = ut.Settings(
-    seeds=2, episodes=120, width=4, hidden_layers=1, replay_size=256, batch_size=16, updates_per_rollout=1
-)
-OPTIONS = ["--env.length", "4", "--seeds", "2", "--width", "4", "--hidden_layers", "1", "--replay_size", "256"]
+TINY = ut.Settings(seeds=2, episodes=120, replay_size=256, batch_size=16, updates_per_rollout=1)
+OPTIONS = ["--env.length", "4", "--seeds", "2", "--network.width", "4", "--replay_size", "256"]
 LIMITS = ["--updates_per_rollout", "1", "--episodes", "100000", "--steps", "2048", "--checkpoint_every", "1024"]
 LIMITS += ["--batch_size", "16"]
 

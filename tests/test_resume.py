@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from killed import RESULTS, SHORT, TIMES, TINY, killed_run
-from uppertail import Chain, Checkpoints, Settings, records, train
+from uppertail import Chain, Checkpoints, PerAction, Settings, records, train
 from uppertail.cli import main
 from uppertail.cli import train as command
 from uppertail.records import locked
@@ -110,10 +110,8 @@ def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatc
 
 def test_a_run_of_the_command_line_is_at_hand_in_python(finished, monkeypatch):
     monkeypatch.setattr(CompiledDriver, "advance", None)  # there is nothing left to train
-    settings = Settings(
-        seeds=2, width=8, hidden_layers=1, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048
-    )
-    result = train(Chain(length=4), settings=settings, checkpoints=Checkpoints(finished))
+    settings = Settings(seeds=2, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048)
+    result = train(Chain(4), settings=settings, network=PerAction(width=8), checkpoints=Checkpoints(finished))
     assert result.record.env_steps == [2048, 2048]
     assert_same_results(finished, finished)
 
@@ -193,7 +191,7 @@ HARM = [
     (lambda folder: (folder / "config.yaml").unlink(), "is not the folder of a run"),
     (shutil.rmtree, "is not the folder of a run"),
     (no_checkpoints, "`uppertail train --checkpoint_every N` makes them"),
-    (lambda folder: replaced(folder, "width: 8", "width: 16"), "was made with width 8, not 16"),
+    (lambda folder: replaced(folder, "replay_size: 999", "replay_size: 99"), "was made with replay_size 999, not 99"),
     (lambda folder: replaced(folder, "length: 4", "length: 5"), "was made with length 4, not 5"),
     (lambda folder: (folder / "config.yaml").write_text("seeds: [1"), "is not valid YAML"),
     (lambda folder: os.truncate(folder / "config.yaml", 50), "config.yaml' is not valid YAML"),

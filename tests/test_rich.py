@@ -23,8 +23,6 @@ def observations(world: RichMDP, state: int, count: int) -> np.ndarray:
         reward=world.mdp.reward,
         terminated=world.mdp.terminated,
         probability=world.mdp.probability,
-        start_state=jnp.zeros(1, jnp.int32),
-        start_probability=jnp.ones(1),
         time_limit=10,
     )
     rich = RichMDP(there, world.codes, world.std, world.rotation, world.bits)
@@ -109,5 +107,5 @@ def test_settings_that_cannot_be_are_refused(make, words) -> None:
 
 @pytest.mark.slow
 def test_a_small_sea_is_solved() -> None:
-    settings = Settings(seeds=1, episodes=300, width=32, replay_size=512, batch_size=64)
+    settings = Settings(seeds=1, episodes=300, replay_size=512, batch_size=64)
     assert train(RichSea(size=2, bits=1), settings=settings).record.greedy_returns == [pytest.approx(1.0, abs=0.02)]

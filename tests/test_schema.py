@@ -94,7 +94,7 @@ def _arguments(part: Any) -> dict[str, Any]:
     ("kind", "name", "value", "words"),
     [
         (ut.Settings, "discount", "0.9", "discount is '0.9': use a number"),
-        (ut.Settings, "width", 2.5, "width is 2.5: use a whole number, or leave it out"),
+        (ut.Settings, "steps", 2.5, "steps is 2.5: use a whole number, or leave it out"),
         (ut.Settings, "replay_start", None, r"replay_start is None: use a whole number\.$"),
         (ut.Settings, "on_policy", "replay", "on_policy is 'replay': use one of fresh, all or none"),
         (ut.Settings, "adam_betas", [0.5], r"adam_betas is \[0.5\]: use a list of 2"),
@@ -118,7 +118,7 @@ def test_the_sentence_names_the_setting_the_value_and_the_remedy(kind: Any, name
 
 def test_numbers_of_numpy_and_jax_become_pythons() -> None:
     for kind, name, value, own in (
-        (ut.Settings, "width", np.int64(16), 16),
+        (ut.Settings, "steps", np.int64(16), 16),
         (ut.Settings, "discount", np.float32(0.5), 0.5),
         (ut.Settings, "steps", jnp.int32(100), 100),
         (ut.Settings, "adam_betas", np.array([0.0, 0.5]), (0.0, 0.5)),

@@ -18,7 +18,7 @@ from uppertail.studies.definition import Definition
 from uppertail.studies.folder import effective
 
 DOCUMENTATION = Path(__file__).parents[1] / "docs"
-TINY = {"seeds": 1, "episodes": 3, "width": 4, "hidden_layers": 1, "replay_size": 99}
+TINY = {"seeds": 1, "episodes": 3, "network.width": 4, "replay_size": 99}
 
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -66,8 +66,14 @@ def test_a_grid_is_a_product_and_cells_are_combined_with_it():
 
 
 def test_options_are_arguments():
-    cell = Cell("", {"policy.low": 0.1, "policy": "UCB", "steps": None, "bias": True, "logger": ["a.B"]}, {})
-    assert cell.arguments == ["--policy.low=0.1", "--policy=UCB", "--steps=null", "--bias=true", '--logger=["a.B"]']
+    cell = Cell("", {"policy.low": 0.1, "policy": "UCB", "steps": None, "env.slip": 0, "logger": ["a.B"]}, {})
+    assert cell.arguments == [
+        "--policy.low=0.1",
+        "--policy=UCB",
+        "--steps=null",
+        "--env.slip=0",
+        '--logger=["a.B"]',
+    ]
 
 
 def test_names_are_those_of_folders_and_differ_where_options_do():
@@ -110,11 +116,11 @@ def test_what_is_no_study_is_said(document, said):
     ("document", "said"),
     [
         ({"grid": {"env.lenght": [5]}}, "In the cell env.lenght=5: Chain has no setting 'lenght'"),
-        ({"grid": {"widht": [5]}}, r"In the cell widht=5: There is no option --widht. Did you mean --width\?"),
+        ({"grid": {"widht": [5]}}, r"In the cell widht=5: There is no option --widht. Did you mean --network.width\?"),
         ({"grid": {"distribution": ["Gaussian", "Gausian"]}}, r"Unknown distribution 'Gausian'.*Did you mean Gaussian"),
         ({"grid": {"env.length": [5, 0]}}, "In the cell env.length=0: length is 0, but"),
         ({"grid": {"env.length": [5, 100]}, "cells": [{"policy": "UCB"}, {"name": "b"}]}, "have the same settings"),
-        ({"grid": {"width": [8, 0]}}, "In the cell width=0: width is 0: use 1 or more"),
+        ({"grid": {"network.width": [8, 0]}}, "In the cell network.width=0: width is 0: use a whole number, 1 or more"),
         ({"grid": {"seed": [0]}, "base": {"checkpoint_every": 0}}, "checkpoint_every is 0"),
         ({"grid": {"seed": [0]}, "base": {"logger": "nobody.Here"}}, "nobody"),
     ],
@@ -184,8 +190,8 @@ def test_the_time_left_is_that_of_cells_like_those_that_are_done():
 
 
 def test_settings_are_compared_under_the_names_of_options():
-    was = effective({"env": "Chain", "env.length": 5, "width": 3, "logger": []})
-    assert was == {"env": "Chain", "env.length": 5, "width": 3}
+    was = effective({"env": "Chain", "env.length": 5, "network.width": 3, "logger": []})
+    assert was == {"env": "Chain", "env.length": 5, "network.width": 3}
     assert list(differences(was, was | {"env.length": 6})) == ["env.length is 5, not 6"]
 
 
@@ -255,8 +261,10 @@ def test_a_study_that_grows_keeps_its_cells(there, inline):
 
 
 def test_a_cell_folder_of_other_settings_is_refused(there, refused):
-    other = study(base={**TINY, "width": 8}, grid={"env.length": [2]})
-    assert "has other settings (width is 4, not 8): choose another --out" in refused(["study", other, "--out", "study"])
+    other = study(base={**TINY, "network.width": 8}, grid={"env.length": [2]})
+    assert "has other settings (network.width is 4, not 8): choose another --out" in refused(
+        ["study", other, "--out", "study"]
+    )
     checkpointed = study(base={**TINY, "checkpoint_every": 99}, grid={"env.length": [2]})
     assert main(["study", checkpointed, "--out", "study", "--dry-run"]) == 0  # that changes no result
 

@@ -18,7 +18,7 @@ from uppertail.studies.search import Search, open_study
 
 RATE = {"low": "1e-4", "high": 1.0e-2, "log": True}
 """YAML takes a number without a point for text."""
-SEARCH = {"learning_rate": RATE, "width": [8, 16], "seed": {"low": 0, "high": 9}}
+SEARCH = {"learning_rate": RATE, "network.width": [8, 16], "seed": {"low": 0, "high": 9}}
 
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -36,11 +36,17 @@ def written(**document):
         ({"search": SEARCH}, "trials is None"),
         ({"search": SEARCH, "trials": 3, "grid": {"seed": [1]}}, "it has search and grid"),
         ({"search": SEARCH, "trials": 3, "metric": "reward"}, "metric is 'reward': use one of final_return"),
-        ({"search": {"width": {"low": 9, "high": 8}}, "trials": 3}, "search has width: .*low=9, high=8"),
-        ({"search": {"width": {"low": "few", "high": 8}}, "trials": 3}, "search has width: .*'few'"),
-        ({"search": {"width": {"low": None, "high": 8}}, "trials": 3}, "search has width: .*NoneType"),
-        ({"search": {"width": {"min": 9, "high": 8}}, "trials": 3}, "use {low: 1, high: 9}"),
-        ({"search": {"width": {"low": 0, "high": 8, "log": True}}, "trials": 3}, "low.*(>= 1|> 0|greater than 1)"),
+        (
+            {"search": {"network.width": {"low": 9, "high": 8}}, "trials": 3},
+            "search has network.width: .*low=9, high=8",
+        ),
+        ({"search": {"network.width": {"low": "few", "high": 8}}, "trials": 3}, "search has network.width: .*'few'"),
+        ({"search": {"network.width": {"low": None, "high": 8}}, "trials": 3}, "search has network.width: .*NoneType"),
+        ({"search": {"network.width": {"min": 9, "high": 8}}, "trials": 3}, "use {low: 1, high: 9}"),
+        (
+            {"search": {"network.width": {"low": 0, "high": 8, "log": True}}, "trials": 3},
+            "low.*(>= 1|> 0|greater than 1)",
+        ),
         ({"grid": {"seed": [1]}, "trials": 3}, "it has trials, but no search"),
     ],
 )
@@ -52,7 +58,7 @@ def test_what_is_no_search_is_said(document, said):
 
 def test_both_ends_and_every_choice_are_checked(capsys):
     pytest.importorskip("optuna", reason="Optuna is not installed")
-    for search in ({"width": {"low": 0, "high": 9}}, {"policy": ["UCB", "UBC"]}):
+    for search in ({"network.width": {"low": 0, "high": 9}}, {"policy": ["UCB", "UBC"]}):
         assert main(["study", written(search=search, trials=3)]) == 2
     error = capsys.readouterr().err
     assert "width is 0" in error and "Unknown policy 'UBC'" in error
@@ -60,7 +66,7 @@ def test_both_ends_and_every_choice_are_checked(capsys):
 
 def test_without_optuna_its_extra_is_named(monkeypatch, refused):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    assert "pip install optuna" in refused(["study", written(search={"width": [8]}, trials=1)])
+    assert "pip install optuna" in refused(["study", written(search={"network.width": [8]}, trials=1)])
 
 
 @pytest.fixture
@@ -73,7 +79,7 @@ def inline(monkeypatch):
 def trains(cell, place, beside):
     """The wider and the nearer to a learning rate of 0.001, the better."""
     leave_run(cell, place)
-    value = cell.options["width"] - abs(np.log10(cell.options["learning_rate"]) + 3)
+    value = cell.options["network.width"] - abs(np.log10(cell.options["learning_rate"]) + 3)
     save_episodes(place, np.full((1, 3), value))
 
 
@@ -87,13 +93,13 @@ def test_a_search_finds_what_is_better_and_goes_on(inline, refused):
     assert main(["study", study, "--out", "out"]) == 0
     document = json.loads(Path("out/study.json").read_text())
     assert len(document["trials"]) == 12
-    assert document["trials"][0]["options"]["width"] == 16
+    assert document["trials"][0]["options"]["network.width"] == 16
     values = [trial["value"] for trial in document["trials"]]
     assert values == sorted(values, reverse=True)
     assert len(list(Path("out/cells").iterdir())) == len(outcomes()) == 12
     assert main(["study", written(search=SEARCH, trials=14), "--out", "out", "--quiet"]) == 0
     assert len(outcomes()) == 14
-    assert "is not this search" in refused(["study", written(search={"width": [8]}, trials=14), "--out", "out"])
+    assert "is not this search" in refused(["study", written(search={"network.width": [8]}, trials=14), "--out", "out"])
 
 
 def test_a_trial_that_was_cut_off_goes_on_with_its_options(inline):
@@ -120,11 +126,11 @@ def test_a_trial_that_was_cut_off_while_its_options_were_drawn_gets_the_rest(inl
     Path("out/cells").mkdir(parents=True)
     Path("out/study.yaml").write_text(Path(study).read_text())
     trial = open_study(Path("out")).ask()
-    width = trial.suggest_categorical("width", ["8", "16"])
+    width = trial.suggest_categorical("network.width", ["8", "16"])
     assert main(["study", study, "--out", "out", "--quiet"]) == 0
     (row,) = json.loads(Path("out/study.json").read_text())["trials"]
     assert row["options"].keys() == SEARCH.keys()
-    assert row["options"]["width"] == int(width)
+    assert row["options"]["network.width"] == int(width)
 
 
 def test_a_trial_that_looks_poor_is_ended_early(inline):
@@ -157,7 +163,7 @@ def test_a_real_run_reports_to_optuna_and_is_ended_early(inline, monkeypatch):
 
     inline(command.train)
     monkeypatch.setattr("optuna.trial.Trial.should_prune", should_prune)
-    base = {"env.length": 3, "seeds": 1, "width": 8, "hidden_layers": 1, "replay_size": 99, "episodes": 200}
+    base = {"env.length": 3, "seeds": 1, "network.width": 8, "replay_size": 99, "episodes": 200}
     study = written(base=base, search={"seed": [0, 1]}, trials=2)
     assert main(["study", study, "--out", "out", "--quiet"]) == 0
     states = {row["name"]: row["state"] for row in json.loads(Path("out/study.json").read_text())["trials"]}

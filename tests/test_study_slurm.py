@@ -43,7 +43,7 @@ KillWait=5
 NodeName={host} CPUs=2 RealMemory=8000
 PartitionName=cpu Nodes=ALL Default=YES
 """
-BASE = {"env": "Chain", "env.length": 4, "seeds": 1, "width": 8, "hidden_layers": 1, "replay_size": 999}
+BASE = {"env": "Chain", "env.length": 4, "seeds": 1, "network.width": 8, "replay_size": 999}
 BASE |= {"episodes": 1_000_000, "steps": 20_000, "checkpoint_every": 1}
 
 pytestmark = [

@@ -12,7 +12,7 @@ from uppertail.training import process
 POOL = """
 from pathlib import Path
 from uppertail.cli import main
-sizes = ["--steps=16", "--width=4", "--hidden_layers=1", "--replay_size=99", "--batch_size=8"]
+sizes = ["--steps=16", "--network.width=4", "--replay_size=99", "--batch_size=8"]
 sizes += ["--replay=Uniform", "--target=Online"]
 main(["train", "--env=Toy", "--seeds={seeds}", *sizes, "--quiet", "--out={out}"])
 print(sum("XLAEigen" in file.read_text() for file in Path("/proc/self/task").glob("*/comm")))
@@ -23,7 +23,7 @@ import jax, jax.numpy as jnp
 from uppertail import Gym, Settings, Toy
 from uppertail.training.method import Method
 from uppertail.training.run import Run
-Run({environment}, Method.of(), Settings(seeds=1, width=4, hidden_layers=1, replay_size=99))
+Run({environment}, Method.of(), Settings(seeds=1, replay_size=99))
 start = jnp.eye(300)
 long = jax.jit(lambda: jax.lax.fori_loop(0, 200, lambda _, product: product @ start, start)).lower().compile()
 print(long().is_ready())

@@ -127,8 +127,8 @@ def test_images_have_defaults_of_their_own(encoding: Encoding, expected: tuple[A
 
 
 def test_what_a_user_gives_is_kept_for_images() -> None:
-    network, family = PerAction(activation="tanh", width=8), Gaussian(std_bias=0.5)
-    asked = Settings(learning_rate=0.1, adam_betas=(0.5, 0.6), adam_epsilon=0.01, bias=False)
+    network, family = PerAction(activation="tanh", width=8, bias=False), Gaussian(std_bias=0.5)
+    asked = Settings(learning_rate=0.1, adam_betas=(0.5, 0.6), adam_epsilon=0.01)
     method, settings = resolved(Method(family, network=network), asked, Image(8, 8, 1))
     assert (settings.learning_rate, settings.adam_betas, settings.adam_epsilon) == (0.1, (0.5, 0.6), 0.01)
     assert method.distribution == family

@@ -17,7 +17,7 @@ from uppertail.errors import InputError
 
 pytestmark = pytest.mark.slow
 
-SMALL = ["--seeds", "2", "--width", "4", "--hidden_layers", "1", "--replay_size", "99", "--batch_size", "8", "--quiet"]
+SMALL = ["--seeds", "2", "--network.width", "4", "--replay_size", "99", "--batch_size", "8", "--quiet"]
 SMALL += ["--replay", "Uniform", "--target", "Online"]
 TEXT = """
 import gymnasium

@@ -378,7 +378,7 @@ def test_wrappers_from_the_command_line_hold_when_it_is_resumed_and_evaluated(tm
     options = ["--env", "Gym", "--env.id", "Testing/Told-v0", "--env.reset_seed", "run", "--seeds", "1", "--quiet"]
     options += ["--env.max_episode_steps", "50", "--replay", "Uniform", "--target", "Online"]
     options += ["--env.wrappers", f"[{{class_path: {__name__}.Left, init_args: {{of: 1}}}}]", "--steps", "32"]
-    options += ["--width", "4", "--hidden_layers", "1", "--batch_size", "8", "--checkpoint_every", "16"]
+    options += ["--network.width", "4", "--batch_size", "8", "--checkpoint_every", "16"]
     options += ["--out", str(out)]
     assert main(["train", *options]) == 0
     assert f"class_path: {__name__}.Left" in (out / "config.yaml").read_text()

@@ -11,16 +11,17 @@ from uppertail.targets import Online
 from uppertail.training.settings import Settings
 
 PARTS: dict[str, Any] = {
-    "network": PerAction(),
+    "network": PerAction(256, 2),
     "replay": Uniform(),
     "target": Online(),
     "evidence": NoEvidence(),
 }
-"""All layers start and learn alike; replay is of the last 50,000 transitions; the network bootstraps from itself."""
+"""Two hidden layers of 256; replay is of the last 50,000 transitions; the network bootstraps from itself."""
+
+ONE_LAYER: dict[str, Any] = {**PARTS, "network": PerAction(256)}
+"""The same with one hidden layer."""
 
 PRINTED: dict[str, Any] = {
-    "width": 256,
-    "hidden_layers": 2,
     "on_policy": "fresh",
     "learning_rate": 5e-4,
     "adam_betas": (0.9, 0.999),
@@ -28,7 +29,7 @@ PRINTED: dict[str, Any] = {
     "batch_size": 32,
     "updates_per_rollout": 2,
 }
-"""Two hidden layers of 256, minibatches of 32, Adam with its usual settings (Implementation Details)."""
+"""Minibatches of 32, Adam with its usual settings (Implementation Details)."""
 
 
 def paper_settings(**settings: Any) -> Settings:

@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.paper.cells import Cell, CellResult
 from experiments.paper.drawing.curve_panels import curve_panels
-from experiments.paper.form import paper_gaussian, paper_mixture, paper_settings
+from experiments.paper.form import ONE_LAYER, paper_gaussian, paper_mixture, paper_settings
 from experiments.paper.training_cell import numbers, training_cell, training_row
 from uppertail.distributions import Categorical, PointMass
 from uppertail.environments import FrozenLake
@@ -25,7 +25,7 @@ METHODS = {
     "GaussianMixture, Thompson": (paper_mixture(), Thompson()),
     "PointMass, epsilon-greedy": (PointMass(), EpsilonGreedy()),
 }
-SETTINGS = paper_settings(seeds=5, episodes=3000, hidden_layers=1, updates_per_rollout=4)
+SETTINGS = paper_settings(seeds=5, episodes=3000, updates_per_rollout=4)
 """Five repetitions as in the paper; one hidden layer and four passes over the data as in the released job."""
 
 QUICK_SETTINGS = dataclasses.replace(SETTINGS, seeds=2, episodes=300)
@@ -35,7 +35,7 @@ def cells(quick: bool) -> list[Cell]:
     """One per method."""
     settings = QUICK_SETTINGS if quick else SETTINGS
     return [
-        training_cell(_name(label), ENVIRONMENT, distribution, policy, settings)
+        training_cell(_name(label), ENVIRONMENT, distribution, policy, settings, ONE_LAYER)
         for label, (distribution, policy) in METHODS.items()
     ]
 

@@ -1,7 +1,7 @@
 """What `make run` does: the randomized Chain of length 100 by least squares, and by networks of the paper's families.
 
 Each method is `uppertail train`, in a folder of its own; then one table, one picture of all learning curves, and a
-report.
+report. Further options are those of `uppertail train`, such as `--until solved`, which `make run` gives.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from uppertail import cli, records
 from uppertail.analysis.figures import learning_curves
 from uppertail.records import episode_text, median_episode
 
-LAYERS = ("--hidden_layers", "2", "--width", "256", "--batch_size", "16")
+LAYERS = ("--network.hidden_layers", "2", "--network.width", "256", "--batch_size", "16")
 NETWORKS = ("--learner", "GradientDescent", "--evidence", "NoEvidence", *LAYERS)
 """Networks alone, whose picture README shows; the defaults of `--evidence Counts` are for one hidden layer."""
 
@@ -78,5 +78,5 @@ def _numbers(summary: dict[str, Any]) -> dict[str, str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=None, help="folder for the results (default: runs/headline)")
-    out = parser.parse_args().out
-    ended(lambda: main(out or records.unused_folder(Path("runs"), "headline"), METHODS, RUN))
+    given, words = parser.parse_known_args()
+    ended(lambda: main(given.out or records.unused_folder(Path("runs"), "headline"), METHODS, [*RUN, *words]))

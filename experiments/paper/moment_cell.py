@@ -6,6 +6,7 @@ from typing import Any
 
 from experiments.paper.cells import Cell, CellResult, Report
 from experiments.paper.drawing.learned_returns import Moment
+from experiments.paper.form import PARTS
 from experiments.paper.snapshots import DECISIONS, Shape, Snapshot, learned_returns, snapshot
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder
@@ -25,6 +26,7 @@ def moment_cell(
     policies: Mapping[str, ExplorationPolicy],
     shape: Callable[[Any, PyTree], Shape],
     numbers: Callable[[Snapshot], dict[str, Any]] = lambda at: {},
+    parts: Mapping[str, Any] = PARTS,
 ) -> Cell:
     """The moment after a number of episodes of a run.
 
@@ -37,6 +39,7 @@ def moment_cell(
         policies: policies whose action probabilities are drawn.
         shape: what is drawn of a distribution.
         numbers: further numbers about the moment, for JSON.
+        parts: of gradient descent.
     """
     asked = {
         "env": describe(environment),
@@ -48,7 +51,7 @@ def moment_cell(
     }
 
     def compute(report: Report) -> CellResult:
-        at = snapshot(environment, distribution, behaviour, settings, episodes, report)
+        at = snapshot(environment, distribution, behaviour, settings, episodes, report, parts)
         label = f"after {episodes:,} episodes" if episodes else "at initialisation"
         moment = Moment(label, learned_returns(at, 0, policies, shape))
         return CellResult({"moment": moment.to_json(), **numbers(at), "hardware": hardware()})

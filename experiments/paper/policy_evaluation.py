@@ -13,7 +13,7 @@ import numpy as np
 from experiments.paper.against_exact import against_exact
 from experiments.paper.cells import Cell, CellResult, Report
 from experiments.paper.drawing.policy_evaluation import evaluation_figure
-from experiments.paper.form import paper_gaussian, paper_mixture, paper_settings
+from experiments.paper.form import ONE_LAYER, paper_gaussian, paper_mixture, paper_settings
 from experiments.paper.snapshots import Snapshot
 from experiments.paper.training_cell import whole_run
 from uppertail.analysis.statistics import mean_interval
@@ -51,7 +51,6 @@ SETTINGS = paper_settings(
     seeds=5,
     episodes=10**6,
     learning_rate=1e-4,
-    hidden_layers=1,
     batch_size=128,
     rollout_steps=32,
     updates_per_rollout=1,
@@ -95,7 +94,7 @@ def _cell(name: str, label: str, steps: int) -> Cell:
     }
 
     def compute(report: Report) -> CellResult:
-        result = whole_run(environment, family, UNIFORM, settings, report)
+        result = whole_run(environment, family, UNIFORM, settings, report, ONE_LAYER)
         at = Snapshot(result.agent, result.networks, result.environments)
         pairs = [row for seed in range(settings.seeds) for row in against_exact(at, seed, DRAWS)]
         columns = {key: [row[key] for row in pairs] for key in pairs[0]}

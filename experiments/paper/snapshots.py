@@ -68,6 +68,7 @@ def snapshot(
     settings: Settings,
     episodes: int,
     report: Report,
+    parts: Mapping[str, Any] = PARTS,
 ) -> Snapshot:
     """A run after a number of episodes of each seed; 0 is before its first step.
 
@@ -77,11 +78,11 @@ def snapshot(
         KeyboardInterrupt: Ctrl-C.
     """
     if episodes == 0:
-        run = Run(environment, Method(distribution, policy, **PARTS), settings)
+        run = Run(environment, Method(distribution, policy, **parts), settings)
         networks = run.driver.gather(run.driver.start(), lambda state: state.learned.network)
         return Snapshot(run.loop.agent, networks, run.driver.environments)
     settings = dataclasses.replace(settings, episodes=episodes)
-    result = whole_run(environment, distribution, policy, settings, report)
+    result = whole_run(environment, distribution, policy, settings, report, parts)
     return Snapshot(result.agent, result.networks, result.environments)
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from experiments.paper.cells import Cell, CellResult
 from experiments.paper.drawing.learned_returns import Moment
 from experiments.paper.drawing.toy import optimal_paths, toy_figure
-from experiments.paper.form import paper_gaussian, paper_settings, paper_ucb
+from experiments.paper.form import ONE_LAYER, paper_gaussian, paper_settings, paper_ucb
 from experiments.paper.moment_cell import moment_cell
 from experiments.paper.snapshots import Snapshot, action_probabilities, curve
 from uppertail.analysis.statistics import mean_interval
@@ -25,7 +25,7 @@ DISTRIBUTION = paper_gaussian(std_bias=4.0, beta=0.0, scale=1.0)
 """The paper's loss, in its unit of return; an initial sd of 4, since the returns reach 4."""
 
 POLICIES = {"Thompson": Thompson(), "UCB": paper_ucb()}
-SETTINGS = paper_settings(seeds=10, hidden_layers=1, rollout_steps=2, updates_per_rollout=3)
+SETTINGS = paper_settings(seeds=10, rollout_steps=2, updates_per_rollout=3)
 """Three updates per episode of two steps, so that 64 episodes are part of the way, as in the paper."""
 
 QUICK_SETTINGS = dataclasses.replace(SETTINGS, seeds=3)
@@ -38,8 +38,9 @@ LEFT_HALF = (0, 1)
 def cells(quick: bool) -> list[Cell]:
     """One per moment."""
     settings = QUICK_SETTINGS if quick else SETTINGS
+    drawn = POLICIES, curve, _against_truth, ONE_LAYER
     return [
-        moment_cell(ENVIRONMENT, DISTRIBUTION, BEHAVIOUR, settings, episodes, POLICIES, curve, _against_truth)
+        moment_cell(ENVIRONMENT, DISTRIBUTION, BEHAVIOUR, settings, episodes, *drawn)
         for episodes in (0, PARTWAY, CONVERGED)
     ]
 

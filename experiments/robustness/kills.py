@@ -30,7 +30,7 @@ from uppertail.training.checkpoint import UnusableCheckpointError
 CHAIN = "--env Chain --env.length 20 --seeds 4"
 CAR = "--env Gym --env.id MountainCar-v0 --env.returns [-200,0] --seeds 2"
 CRUMBS = "--env Gym --env.id experiments.robustness.corridors:Crumbs-v0 --seeds 2"
-NETWORK = "--width 32 --hidden_layers 1"
+NETWORK = "--network.width 32"
 RUNS = {
     "table": (f"{CHAIN} --learner LeastSquares", 98_304, 1_024),
     "growing_range": (f"{CRUMBS} --num_envs 2", 4_096, 512),

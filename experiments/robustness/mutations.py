@@ -39,7 +39,7 @@ from uppertail.studies import comparison
 from uppertail.training import checkpoint
 from uppertail.training.process import hardware
 
-RUN = "--env.length 4 --seeds 2 --width 4 --hidden_layers 1 --replay_size 256 --batch_size 16 --episodes 80"
+RUN = "--env.length 4 --seeds 2 --network.width 4 --replay_size 256 --batch_size 16 --episodes 80"
 FILES = ("summary.json", "episodes.npz", "distributions.npz", "config.yaml", "networks.safetensors", "log.jsonl")
 COMMANDS = ("inspect", "report", "evaluate --episodes 1 --quiet", "inspect --json", "study --compare")
 LONGEST, WHOLE, COMPILING = 20, 10, 120

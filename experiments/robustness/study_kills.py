@@ -30,8 +30,7 @@ base:
   seeds: 2
   steps: 16384
   episodes: 1000000
-  width: 32
-  hidden_layers: 1
+  network.width: 32
   checkpoint_every: 2048
 grid:
   env.length: [4, 5]

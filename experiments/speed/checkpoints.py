@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.common import options, write
-from uppertail import UCB, Chain, Checkpoints, Gaussian, Settings
+from uppertail import UCB, Chain, Checkpoints, Gaussian, PerAction, Settings
 from uppertail.training import checkpoint
 from uppertail.training.checkpoints import Saver
 from uppertail.training.method import Method
@@ -23,7 +23,7 @@ from uppertail.training.process import hardware
 from uppertail.training.run import Run
 
 REPETITIONS = 7
-SETTINGS = Settings(seeds=10, replay_size=50_000, width=256, hidden_layers=2)
+SETTINGS = Settings(seeds=10, replay_size=50_000)
 
 
 def seconds(action: Callable[[], object]) -> list[float]:
@@ -38,7 +38,7 @@ def seconds(action: Callable[[], object]) -> list[float]:
 
 def measure(folder: Path) -> dict[str, Any]:
     """Makes the checkpoint of a run before its first step, whose arrays are as large as any later ones."""
-    run = Run(Chain(length=100), Method(Gaussian(), UCB()), SETTINGS)
+    run = Run(Chain(length=100), Method(Gaussian(), UCB(), network=PerAction(256, 2)), SETTINGS)
     state = run.driver.start()
     saver = Saver(Checkpoints(folder), run)
     made = seconds(lambda: saver.save(state))

@@ -19,7 +19,13 @@ from typing import Any
 from experiments.common import options, write
 
 REPETITIONS = 5
-LOAD = {"batch_size": 32, "rollout_steps": 16, "updates_per_rollout": 1, "width": 256, "hidden_layers": 2}
+LOAD = {
+    "batch_size": 32,
+    "rollout_steps": 16,
+    "updates_per_rollout": 1,
+    "network.width": 256,
+    "network.hidden_layers": 2,
+}
 OURS = {
     "UpperTail, scaled observations": {"seeds": 1, "env.features": "scaled"},
     "UpperTail, scaled observations, 4 environments": {"seeds": 1, "num_envs": 4, "env.features": "scaled"},

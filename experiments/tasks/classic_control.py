@@ -32,9 +32,10 @@ class Task(NamedTuple):
     policy: ut.ExplorationPolicy
     settings: dict[str, Any]
     solved: float
+    network: ut.PerAction = ut.PerAction()
 
 
-RATE_FALLS = {"learning_rate": 1e-3, "learning_rate_end": 0.0, "hidden_layers": 1, "width": 64}
+RATE_FALLS = {"learning_rate": 1e-3, "learning_rate_end": 0.0}
 OFTEN = {"batch_size": 64, "rollout_steps": 16, "updates_per_rollout": 8}
 TASKS = {
     "CartPole-v1": Task(
@@ -50,8 +51,9 @@ TASKS = {
         paper_gaussian(),
         ut.UCB(low=1.0, high=1.0),
         {"steps": 60_000, "replay_size": 100_000, "discount": 0.98, **RATE_FALLS, "learning_rate": 2e-4}
-        | {"hidden_layers": 2, "width": 128, "batch_size": 128, "rollout_steps": 16, "updates_per_rollout": 16},
+        | {"batch_size": 128, "rollout_steps": 16, "updates_per_rollout": 16},
         -100.0,
+        ut.PerAction(128, 2),
     ),
     "MountainCar-v0": Task(
         ut.Gym("MountainCar-v0", length_scale=0.15, num_features=1024),
@@ -75,7 +77,7 @@ def solve(env: str, seed: int, seeds: int) -> dict[str, Any]:
     """Trains all seeds, and plays greedily with what they learned."""
     task = TASKS[env]
     settings = paper_settings(seed=seed, seeds=seeds, episodes=10**6, **task.settings)
-    run = Run(task.environment, Method(task.family, task.policy, **PARTS), settings)
+    run = Run(task.environment, Method(task.family, task.policy, **{**PARTS, "network": task.network}), settings)
     result = drive(
         run, lambda progress: print(f"{env}: {progress.fraction:.0%}, return {progress.mean_return:.1f}", end="\r")
     )

@@ -35,7 +35,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "policy_mean": {"learner": ut.LeastSquares(greedy_mean=False)},
     "one_sweep": {"learner": ut.LeastSquares(sweeps=1)},
     "thompson": {"policy": ut.Thompson()},
-    "steps_of_adam": {"learner": ut.GradientDescent()},
+    "steps_of_adam": {"learner": ut.GradientDescent(), "evidence": ut.NoEvidence()},
 }
 """The methods of the tables, then ablations of the first: no spread, from the narrower start of vectors or by random
 actions, what the start is worth, one lambda for both, the policy's next action for the mean, too, one sweep, draws in

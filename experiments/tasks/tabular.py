@@ -33,8 +33,6 @@ SETTINGS = paper_settings(
     discount=0.95,
     learning_rate=2e-3,
     learning_rate_end=0.0,
-    width=64,
-    hidden_layers=1,
     batch_size=128,
     rollout_steps=32,
     updates_per_rollout=4,
@@ -91,7 +89,7 @@ class Table:
 
 def solve(builder: ut.Gym, family: ut.Gaussian, settings: ut.Settings) -> dict[str, Any]:
     """Trains all seeds, and holds their greedy policies against the optimum."""
-    result = ut.train(builder, family, paper_ucb(), settings, **PARTS)
+    result = ut.train(builder, family, paper_ucb(), settings, **{**PARTS, "network": ut.PerAction()})
     table, limit = Table.of(builder), builder.max_episode_steps or builder.time_limit or 0
     starts = np.flatnonzero(table.start)
     optimum = table.optimum(limit)[starts]

@@ -3,7 +3,7 @@
 import difflib
 import importlib
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 LONGEST = 200  # the most characters of a value that a sentence shows
@@ -42,9 +42,14 @@ def join_names(choices: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def nearest(name: str, names: Iterable[str], count: int = 3, prefix: str = "") -> str:
-    """A hint at names like this one, each after a prefix, as a sentence after another; empty if there are none."""
-    by_lower = {each.lower(): each for each in names}
+def nearest(
+    name: str, names: Iterable[str], count: int = 3, prefix: str = "", shown: Mapping[str, str] | None = None
+) -> str:
+    """A hint at names like this one, each after a prefix, as a sentence after another; empty if there are none.
+
+    `shown` has what is shown of some names.
+    """
+    by_lower = {each.lower(): (shown or {}).get(each, each) for each in names}
     close = difflib.get_close_matches(name.lower(), by_lower, n=count, cutoff=0.6)
     return f" Did you mean {' or '.join(prefix + by_lower[each] for each in close)}?" if close else ""
 

@@ -113,20 +113,24 @@ PARTS = {
 }
 """Each part by the name of its option."""
 
+PARTS_OF_GRADIENTS = ("network", "replay", "target", "evidence")
+"""The parts of gradient descent, which `LearnerBuilder.usual` fills in where they are open."""
+
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "learner": "GradientDescent",
         "evidence": "NoEvidence",
-        "width": 256,
-        "hidden_layers": 2,
-        "bias": True,
+        "network": "PerAction",
         "on_policy": "fresh",
         "learning_rate": 5e-4,
         "adam_betas": [0.9, 0.999],
         "adam_epsilon": 1e-8,
         "batch_size": 32,
         "updates_per_rollout": 2,
+        "network.width": 256,
+        "network.hidden_layers": 2,
+        "network.bias": True,
         "Gaussian.distance": "cross_entropy",
         "Gaussian.beta": 0.0,
         "GaussianMixture.distance": "l2",
@@ -177,7 +181,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "Gym.returns": [0, 1],
     },
 }
-"""Named sets of options for `uppertail train --preset NAME`; a setting of a class counts where the run has this class.
+"""Named sets of options for `uppertail train --preset NAME`.
+
+A setting of a class counts where the run has this class, one of a part where its class has such a setting.
 
 `paper`: deeper networks with biases, c drawn for each decision, the paper's losses, plain Adam and replay.
 `minigrid`: the whole grid in view, each of its states told apart, one layout for each seed, the goal paid the same at

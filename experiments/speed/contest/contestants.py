@@ -83,14 +83,13 @@ class Ours(Contestant):
         settings = Settings(
             seeds=self.seeds,
             episodes=10**9,
-            width=self.width or load.width,
-            hidden_layers=self.hidden_layers,
             batch_size=load.batch_size,
             rollout_steps=load.rollout_steps,
             updates_per_rollout=load.updates_per_rollout,
             replay_size=load.replay_size,
         )
-        network = PerAction() if self.members == 1 else Ensemble(members=self.members)
+        size: dict[str, Any] = {"width": self.width or load.width, "hidden_layers": self.hidden_layers}
+        network = PerAction(**size) if self.members == 1 else Ensemble(members=self.members, **size)
         method = Method(self.distribution, UCB(), network=network)
         self.run = Run(stepped if self.host else compiled, method, settings)
         self.state = self.run.driver.start()

@@ -1,11 +1,12 @@
 """Statistics over seeds, with intervals; of times, too, where some seeds were last seen before."""
 
+import math
+import statistics
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.stats
 from jaxtyping import Bool, Float, Int
 
 from uppertail.records import Episodes
@@ -27,16 +28,16 @@ class Interval(NamedTuple):
 
 
 def bootstrap(samples: Sequence[np.ndarray], statistic: Callable[..., Any]) -> Interval:
-    """A statistic and its percentile bootstrap interval (Efron, 1979), by SciPy; of one seed, three equal numbers.
+    """A statistic and its percentile bootstrap interval (Efron, 1979), as SciPy's; of one seed, three equal numbers.
 
     Seeds, the last axis, are resampled within each sample. With few seeds the interval is narrower than its name: five
-    cannot show what a sixth might do. The statistic takes the samples and `axis`; copies of all seeds do not change it.
+    cannot show what a sixth might do. The statistic takes the samples and `axis`.
     """
-    two = [sample.repeat(2, axis=-1) if sample.shape[-1] == 1 else sample for sample in samples]  # SciPy's least
-    interval = scipy.stats.bootstrap(
-        two, statistic, n_resamples=RESAMPLES, confidence_level=CONFIDENCE, axis=-1, method="percentile", rng=0
-    ).confidence_interval
-    return Interval(statistic(*samples, axis=-1), interval.low, interval.high)
+    generator = np.random.default_rng(0)
+    seeds = [sample.shape[-1] for sample in samples]
+    picks = [generator.integers(count, size=(RESAMPLES, count)) for count in seeds]
+    drawn = statistic(*(sample[..., rows] for sample, rows in zip(samples, picks, strict=True)), axis=-1)
+    return Interval(statistic(*samples, axis=-1), *np.quantile(drawn, QUANTILES, axis=-1))
 
 
 def resample(seeds: int, generator: np.random.Generator) -> Int[np.ndarray, "_ _"]:
@@ -56,8 +57,11 @@ def mean_interval(values: Sequence[float]) -> list[float]:
 
 def share_interval(holds: Sequence[bool]) -> list[float]:
     """Share of the seeds for which something holds, and the lower and upper end of Wilson's 95% interval."""
-    interval = scipy.stats.binomtest(sum(holds), len(holds)).proportion_ci(CONFIDENCE, method="wilson")
-    return [round(float(bound), 4) for bound in (sum(holds) / len(holds), interval.low, interval.high)]
+    count, share = len(holds), sum(holds) / len(holds)
+    z2 = statistics.NormalDist().inv_cdf(QUANTILES[1]) ** 2
+    center, half = 2 * count * share + z2, math.sqrt(z2 * (z2 + 4 * count * share * (1 - share)))
+    low, high = ((center + side * half) / (2 * (count + z2)) for side in (-1, 1))
+    return [round(bound, 4) for bound in (share, max(low, 0.0), min(high, 1.0))]
 
 
 def learning_curve(
@@ -96,6 +100,8 @@ class Survival(NamedTuple):
 
 def kaplan_meier(seen: Times) -> Survival:
     """The estimate of Kaplan and Meier (1958), by SciPy; no interval where the share is 0."""
+    import scipy.stats  # imported late: it takes half a second
+
     times = np.unique(seen.at[seen.happened])
     data = scipy.stats.CensoredData(seen.at[seen.happened], right=seen.at[~seen.happened])
     estimate = scipy.stats.ecdf(data).sf

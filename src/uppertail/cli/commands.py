@@ -3,14 +3,15 @@
 import argparse
 import dataclasses
 import errno
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from uppertail.cli.options import Option, Values, flag, options_of, parse
 from uppertail.errors import InputError, printable
-from uppertail.parts import PARTS, class_named
-from uppertail.training.settings import Settings
+from uppertail.parts import PARTS, PARTS_OF_GRADIENTS, class_named
+from uppertail.training.settings import OF_EVERY_RUN, Settings
 
 PLACES = ("folder", "folders", "study", "compare", "out", "to", "gif")  # options that are names of files or folders
 
@@ -38,6 +39,7 @@ class Command:
     options: Mapping[str, Option]
     parts: Sequence[str] = ()  # of a run, which are options, too, with their settings
     settings: type | None = None  # a dataclass whose fields are options, too
+    examples: str = ""
 
     def parse(self, arguments: Sequence[str]) -> Values:
         """The values of its options; InputError if one is unknown or missing, or its value of another type."""
@@ -64,19 +66,23 @@ class Command:
                 for setting, option in options_of(kind).items():
                     option.show(f"{part}.{setting}", parser)
                 return parser.format_help().rstrip()
-        parser = argparse.ArgumentParser(f"uppertail {self.name}", description=self.description)
-        for name in self.parts:
-            part = PARTS[name]
-            own = f"or the import path of your own class; its settings: --{name}.NAME VALUE"
-            default = None if part.optional else part.default
-            Option(str, default, f"{part.meaning}: {part.choices}, {own}").show(name, parser)
-            parser.add_argument(f"--{name}.help", metavar="CLASS", help="list the settings of one of these")
-        for name, option in self.options.items():
-            option.show(name, parser)
-        if self.settings is not None:
-            group = parser.add_argument_group(str(self.settings.__doc__).partition(".\n")[0])
-            for name, option in options_of(self.settings).items():
-                option.show(name, group)
+        name, settings = f"uppertail {self.name}", options_of(self.settings) if self.settings else {}
+        every = gradients = rest = parser = argparse.ArgumentParser(name, description=self.description)
+        if settings:
+            parser.usage, parser.formatter_class = f"{name} [options]", argparse.RawDescriptionHelpFormatter
+            parser.description = f"{self.examples}\n\n{textwrap.fill(self.description)}"
+            titles = "every run", "gradient descent only", "files and output"
+            every, gradients, rest = map(parser.add_argument_group, titles)
+        of_gradients = {*PARTS_OF_GRADIENTS, *settings} - {*OF_EVERY_RUN}
+        for part in self.parts:
+            usual, own = PARTS[part], f"its settings: --{part}.NAME VALUE, listed by --{part}.help CLASS"
+            text = f"{usual.meaning}: {usual.choices}, or the import path of your own class; {own}"
+            option = Option(str, None if usual.optional else usual.default, text)
+            option.show(part, gradients if part in of_gradients else every)
+        for setting, option in settings.items():
+            option.show(setting, gradients if setting in of_gradients else every)
+        for each, option in self.options.items():
+            option.show(each, rest)
         return parser.format_help().rstrip()
 
 
@@ -133,6 +139,9 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
             },
             parts=tuple(PARTS),
             settings=Settings,
+            examples="""examples:
+  uppertail train --env Chain --env.length 100 --seeds 10
+  uppertail train --env Gym --env.id CartPole-v1 --distribution Categorical --steps 50000 --out runs/cartpole""",
         ),
         Command(
             "resume",

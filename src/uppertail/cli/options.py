@@ -129,14 +129,15 @@ def parse(program: str, options: Mapping[str, Option], parts: Sequence[str], arg
     settings = {f"{part}.{name}": each for part, kind in classes.items() for name, each in options_of(kind).items()}
     for part, kind in classes.items():
         for name in preset:
-            if name.startswith(f"{kind.__name__}."):
-                given.setdefault(name.replace(kind.__name__, part, 1), preset[name])
+            owner, _, setting = name.partition(".")
+            if owner == kind.__name__ or (owner == part and name in settings):
+                given.setdefault(f"{part}.{setting}", preset[name])
     known, values = {**options, **settings}, dict[str, Any]()
     for name, value in given.items():
         if name in known:
             values[name] = _converted(name, value, known[name])
         elif name not in parts:
-            raise InputError(_unknown(program, known, classes, name, "--" * (name in typed)))
+            raise InputError(_unknown(program, known, parts, classes, name, "--" * (name in typed)))
     for name, option in settings.items():
         if option.default is REQUIRED and name not in values:
             part, _, setting = name.partition(".")
@@ -196,12 +197,22 @@ def _class_of(part: str, given: Mapping[str, Any]) -> type | None:
     return class_named(part, known.default if is_open else name)
 
 
-def _unknown(program: str, options: Mapping[str, Option], classes: Mapping[str, type], name: str, dashes: str) -> str:
+def _unknown(
+    program: str,
+    options: Mapping[str, Option],
+    parts: Sequence[str],
+    classes: Mapping[str, type],
+    name: str,
+    dashes: str,
+) -> str:
     """Why an option is refused that there is not."""
     part, _, setting = name.partition(".")
     if part not in classes:
-        hint = nearest(name.replace("-", "_"), options, 1, dashes) or f" `{program} --help` lists them."
-        return f"There is no option {dashes}{printable(name)}.{hint}"
+        kinds = {each: classes.get(each) or class_named(each, PARTS[each].default) for each in parts}
+        own = {setting: f"{each}.{setting}" for each, kind in kinds.items() for setting in options_of(kind)}
+        shown = {**own, **{each: each for each in (*parts, *options)}}
+        hint = nearest(name.replace("-", "_"), shown, 1, dashes, shown)
+        return f"There is no option {dashes}{printable(name)}.{hint or f' `{program} --help` lists them.'}"
     kind = classes[part].__name__
     hint = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.") or (
         f" `{program} --{part}.help {kind}` lists its settings; to set those of another class, name it, too, with "

@@ -4,11 +4,15 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED, SAME, SIGNIFICANT, Facts
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, PackageBuilder, VectorBuilder
+from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares, NearestNeighbors
+from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
 
 REPEATED = 0.4  # share of the distinct observations that must come again
@@ -45,6 +49,8 @@ class Draft:
         policy: explores.
         learner: None until it is chosen.
         of_gradients: parts and settings of gradient descent that are given.
+        network: the network's builder, if it is given.
+        evidence: the evidence beside it, if it is given.
     """
 
     builder: EnvironmentBuilder
@@ -53,6 +59,8 @@ class Draft:
     policy: ExplorationPolicy
     learner: LearnerBuilder | None = None
     of_gradients: tuple[str, ...] = ()
+    network: NetworkBuilder | None = None
+    evidence: EvidenceBuilder | None = None
 
     @property
     def encoding(self) -> Encoding:
@@ -64,8 +72,9 @@ class Draft:
         """The builder, if its observations are numbers, and the learner tells near ones from far ones."""
         if not isinstance(self.builder, VectorBuilder) or not isinstance(self.space, Numbers) or self.learner is None:
             return None
-        if self.learner.uses_gradients and not self.learner.evidence(None, self.encoding).by_row:
-            return None
+        if self.learner.uses_gradients:
+            evidence = self.evidence or self.learner.evidence(self.network, self.encoding)
+            return self.builder if evidence.by_row else None
         return self.builder if self.builder.radius is None else None
 
     @property
@@ -173,7 +182,7 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
     if not draft.builder.can_repeat:
         return Choice(1, "a vector environment is used as it is")
     steps = facts.steps_of_an_action(draft.left_out)
-    steps = min(steps, LONGEST_BY_NETWORK) if draft.vectors and draft.learner.uses_gradients else steps
+    steps = min(steps, LONGEST_BY_NETWORK) if isinstance(draft.learner, GradientDescent) else steps
     return Choice(steps, f"so many steps move what actions control by {MOVED} of its standard deviation", True)
 
 

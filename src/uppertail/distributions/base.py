@@ -138,7 +138,7 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         is_first = self.mean(first) <= self.mean(second)
         return jax.tree.map(lambda one, other: jnp.where(is_first, one, other), first, second)
 
-    def rescaling(self, before: Self) -> Rescaling | None:
+    def rescaling(self, before: Any) -> Rescaling | None:
         """How outputs of this family follow from outputs fitted to another range of returns; None: they do not."""
         del before
         return None

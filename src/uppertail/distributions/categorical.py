@@ -34,8 +34,6 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         bins: number of bins, at least 2. The paper uses 7 on the Chain, 31 elsewhere.
         low: lower edge of the lowest bin, in units of return; null: a fifth of the environment's range below it.
         high: upper edge of the highest bin, in units of return; null: a fifth of the environment's range above it.
-        printed_std: the paper's printed standard deviation, which lacks the square root.
-        printed_projection: the paper's printed projection, which lacks the absolute value and so loses its shape.
 
     Examples:
         >>> family = ut.Categorical(bins=3, low=0.0, high=2.0)
@@ -49,8 +47,6 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
     bins: int = 7
     low: float | None = traced(None)
     high: float | None = traced(None)
-    printed_std: bool = False
-    printed_projection: bool = False
 
     def __post_init__(self) -> None:
         settle(self)
@@ -115,8 +111,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         return jnp.sum(jnp.exp(z.log_probabilities) * self.centers)
 
     def std(self, z: CategoricalReturn) -> Float[Array, ""]:
-        variance = jnp.sum(jnp.exp(z.log_probabilities) * (self.centers - self.mean(z)) ** 2)
-        return variance if self.printed_std else jnp.sqrt(variance)
+        return jnp.sqrt(jnp.sum(jnp.exp(z.log_probabilities) * (self.centers - self.mean(z)) ** 2))
 
     def sample(self, key: PRNGKeyArray, z: CategoricalReturn) -> Float[Array, ""]:
         return jnp.asarray(self.centers)[jax.random.categorical(key, z.log_probabilities)]
@@ -159,6 +154,6 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         """Shares the mass of each point between its neighboring centers: the operator Psi, a triangular kernel."""
         points = jnp.clip(points, self.centers[0], self.centers[-1])
         distance = (points[:, None] - self.centers[None, :]) / self.bin_width
-        kernel = jnp.clip(1.0 - (distance if self.printed_projection else jnp.abs(distance)), 0.0, 1.0)
+        kernel = jnp.clip(1.0 - jnp.abs(distance), 0.0, 1.0)
         probabilities = mass @ kernel
         return CategoricalReturn(jnp.log(probabilities / jnp.sum(probabilities)))

@@ -7,7 +7,7 @@ next action is sampled: the average of the distance is then minimized by another
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -141,7 +141,7 @@ class Gaussian(Centered[GaussianReturn]):
         """The lower mean and the lower standard deviation, so that no upper bound is above both."""
         return jax.tree.map(jnp.minimum, first, second)
 
-    def rescaling(self, before: Self) -> Rescaling:
+    def rescaling(self, before: Any) -> Rescaling:
         """A narrow spread is the exponential of its output, so that another unit is a shift."""
         ratio = jnp.asarray(before.unit / self.unit, jnp.float32)
         return Rescaling(jnp.stack([ratio, jnp.ones(())]), jnp.stack([jnp.zeros(()), jnp.log(ratio)]))

@@ -34,15 +34,12 @@ class MixtureReturn(NamedTuple):
 
 
 def _over_pairs(
-    kernel: Callable[[Array, Array], Array], first: MixtureReturn, second: MixtureReturn, printed: bool = False
+    kernel: Callable[[Array, Array], Array], first: MixtureReturn, second: MixtureReturn
 ) -> Float[Array, ""]:
-    """sum_ij w_i w_j kernel(mean_i - mean_j, width_ij), by the standard deviation of the components' difference.
-
-    printed: by the sum of their standard deviations, as the paper has it.
-    """
+    """sum_ij w_i w_j kernel(mean_i - mean_j, width_ij), by the standard deviation of the components' difference."""
     apart = first.means[:, None] - second.means[None, :]
     std_i, std_j = first.stds[:, None], second.stds[None, :]
-    width = jnp.maximum(std_i + std_j if printed else jnp.sqrt(std_i**2 + std_j**2), NARROWEST)
+    width = jnp.maximum(jnp.sqrt(std_i**2 + std_j**2), NARROWEST)
     return jnp.sum(first.weights[:, None] * second.weights[None, :] * kernel(apart, width))
 
 
@@ -61,13 +58,13 @@ def cramer(target: MixtureReturn, prediction: MixtureReturn) -> Float[Array, ""]
     return 2 * distance(target, prediction) - distance(prediction, prediction) - distance(target, target)
 
 
-def l2(target: MixtureReturn, prediction: MixtureReturn, printed: bool = False) -> Float[Array, ""]:
+def l2(target: MixtureReturn, prediction: MixtureReturn) -> Float[Array, ""]:
     """The integral of (q - p)^2, where q and p are the densities (appendix, Loss)."""
 
     def kernel(apart: Array, width: Array) -> Array:
         return jnp.exp(gaussian_log_density(apart, jnp.zeros(()), width))
 
-    overlap = functools.partial(_over_pairs, kernel, printed=printed)
+    overlap = functools.partial(_over_pairs, kernel)
     return overlap(target, target) + overlap(prediction, prediction) - 2 * overlap(target, prediction)
 
 
@@ -80,12 +77,9 @@ class GaussianMixture(Scaled[MixtureReturn]):
         spread: the means start evenly spaced on [-spread, spread], in units of the scale.
         std_bias: added to the network's output before the softplus that makes it a standard deviation.
         terminal_std: standard deviation after the end of an episode, in units of the scale; above 0.
-        released_std: the authors' released code, whose standard deviation is the variance.
         distance: the loss, from the target to the prediction: cramer (between cumulative distributions: its gradient is
             bounded, so a solved run stays solved, docs/decisions/0013) or l2 (between densities, the paper's: its
             gradient grows without bound as distributions narrow).
-        printed_loss: the L2 distance as the paper prints it, with kernels as wide as the sum of the two standard
-            deviations; with distance l2 only.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
 
     Examples:
@@ -100,9 +94,7 @@ class GaussianMixture(Scaled[MixtureReturn]):
     spread: float = traced(2.0)
     std_bias: float = traced(1.0)
     terminal_std: float = traced(1e-4)
-    released_std: bool = False
     distance: Literal["cramer", "l2"] = "cramer"
-    printed_loss: bool = False
     scale: float | None = traced(None)
 
     def __post_init__(self) -> None:
@@ -114,10 +106,6 @@ class GaussianMixture(Scaled[MixtureReturn]):
         if self.spread < 0:
             raise InputError(f"spread is {self.spread}, but the means start on [-spread, spread]: use 0 or more.")
         require_terminal_std(self.terminal_std)
-        if self.printed_loss and self.distance != "l2":
-            raise InputError(
-                f"printed_loss is a form of the L2 distance, but distance is {self.distance}: use distance l2 with it."
-            )
 
     @property
     def num_outputs(self) -> int:
@@ -145,8 +133,7 @@ class GaussianMixture(Scaled[MixtureReturn]):
 
     def std(self, z: MixtureReturn) -> Float[Array, ""]:
         """Root of sum_i w_i std_i^2 + sum_i w_i (mean_i - mean)^2, the variance of Eq. 22 without its cancellation."""
-        variance = jnp.sum(z.weights * (z.stds**2 + (z.means - self.mean(z)) ** 2))
-        return variance if self.released_std else jnp.sqrt(variance)
+        return jnp.sqrt(jnp.sum(z.weights * (z.stds**2 + (z.means - self.mean(z)) ** 2)))
 
     def sample(self, key: PRNGKeyArray, z: MixtureReturn) -> Float[Array, ""]:
         component_key, normal_key = jax.random.split(key)
@@ -180,4 +167,4 @@ class GaussianMixture(Scaled[MixtureReturn]):
     def loss(self, target: MixtureReturn, prediction: MixtureReturn) -> Float[Array, ""]:
         """The distance, with returns in units of the scale: the same whatever number all rewards are multiplied by."""
         q, p = (MixtureReturn(z.weights, z.means / self.unit, z.stds / self.unit) for z in (target, prediction))
-        return l2(q, p, self.printed_loss) if self.distance == "l2" else cramer(q, p)
+        return l2(q, p) if self.distance == "l2" else cramer(q, p)

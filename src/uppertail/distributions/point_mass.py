@@ -1,7 +1,7 @@
 """A plain action value: all mass at the mean, learned by squared error. The baseline without a distribution."""
 
 import dataclasses
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -47,7 +47,7 @@ class PointMass(Scaled[PointMassReturn]):
     def lower(self, first: PointMassReturn, second: PointMassReturn) -> PointMassReturn:
         return PointMassReturn(jnp.minimum(first.mean, second.mean))
 
-    def rescaling(self, before: Self) -> Rescaling:
+    def rescaling(self, before: Any) -> Rescaling:
         ratio = jnp.asarray(before.unit / self.unit, jnp.float32)[None]
         return Rescaling(ratio, self.start * (ratio - 1.0))
 

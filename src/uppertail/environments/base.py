@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
@@ -243,7 +242,7 @@ def _ranges(environments: Environment, discount: float) -> PyTree:
 def widest_range(environments: Environment, discount: float) -> ReturnRange | None:
     """The widest range of returns that compiled environments [seeds] name; None: they name none."""
     named = _ranges(environments, discount)
-    return named and ReturnRange(float(jnp.min(named[0])), float(jnp.max(named[1])))
+    return named and ReturnRange(float(np.asarray(named[0]).min()), float(np.asarray(named[1]).max()))
 
 
 def require_tables_fit(builder: EnvironmentBuilder, keys: Key[Array, " seeds"], copies: float = 1.0) -> None:

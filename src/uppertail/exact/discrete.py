@@ -3,7 +3,6 @@
 import dataclasses
 
 import numpy as np
-import scipy.stats
 from jaxtyping import Float, Int
 
 Points = Float[np.ndarray, " points"]
@@ -33,6 +32,8 @@ class ExactReturn:
 
     def wasserstein(self, values: Points, weights: Points | None = None) -> float:
         """Wasserstein-1 distance, the integral of |F - G|, to weighted atoms, or to samples where weights is None."""
+        import scipy.stats  # imported late, as in `analysis.statistics`
+
         return float(scipy.stats.wasserstein_distance(self.atoms, values, self.probabilities, weights))
 
     def coarsened(self, spacing: float) -> "ExactReturn":

@@ -44,7 +44,7 @@ class GradientDescent(LearnerBuilder):
     """A network that learns by gradient steps; its parts are --network, --replay and --target.
 
     Examples:
-        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
+        >>> small = ut.Settings(seeds=2, episodes=256)
         >>> result = ut.train(ut.Toy(), settings=small, learner=ut.GradientDescent())
         >>> result.record.summary()["learner"]["name"]
         'GradientDescent'
@@ -110,7 +110,7 @@ class GradientLearner(Learner):
         return parts.evidence.by_row and parts.network.can_rescale and family.rescaling(family) is not None
 
     def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
-        rescaling = self.agent.family.rescaling(before.agent.family)
+        rescaling: Any = self.agent.family.rescaling(before.agent.family)
         network, target = state.network, state.memory.target
         network = network.with_regressor(network.regressor().rescaled(rescaling))
         target = target.rescaled(rescaling) if isinstance(target, Network) else target

@@ -67,7 +67,7 @@ class TableReturns(LinearReturns):
         return self.priors[index] / (self.priors[index] + self.counts[index])
 
     def remark(self) -> str | None:
-        if not (lost := int(np.sum(self.replaced))):
+        if not (lost := int(np.asarray(self.replaced).sum())):
             return EncodedNetwork.remark(self)
         return (
             f"The table gave up {lost:,} rare outcomes of states and actions for want of room, so averages over them "

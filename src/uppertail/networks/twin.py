@@ -97,5 +97,6 @@ class TwinNetwork(EncodedNetwork):
         return jax.tree.map(lambda leaf: leaf[None], functools.reduce(lower, each))
 
     def rescaled(self, rescaling: Rescaling) -> Self:
-        heads, offsets = self.heads * rescaling.factor, self.offsets * rescaling.factor + rescaling.shift
+        factor, shift = rescaling.factor[None, None], rescaling.shift[None, None]
+        heads, offsets = self.heads * factor[None], self.offsets * factor + shift
         return dataclasses.replace(self, heads=heads, offsets=offsets)

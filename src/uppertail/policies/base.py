@@ -182,8 +182,10 @@ class FirstGreedy(ExplorationPolicy):
     """The highest mean, of several the first."""
 
     def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
-        mean = jnp.mean(decision.mean, axis=0)
-        return (jnp.arange(mean.shape[0]) == jnp.argmax(mean)).astype(jnp.float32)
+        return jnp.mean(decision.mean, axis=0)
+
+    def select(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
+        return jnp.argmax(self.scores(key, decision)).astype(jnp.int32)
 
 
 @dataclasses.dataclass(frozen=True)

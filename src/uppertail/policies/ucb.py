@@ -35,18 +35,22 @@ class UCB(ExplorationPolicy):
     explores_by_spread: ClassVar[bool] = True
     low: float = traced(2.0)
     high: float = traced(2.0)
+    is_constant: bool = dataclasses.field(init=False, repr=False, default=False)  # then c is not drawn
 
     def __post_init__(self) -> None:
         settle(self)
         if not 0 <= self.low <= self.high:
             raise InputError(f"UCB draws c from [low, high] = [{self.low}, {self.high}]: use 0 <= low <= high.")
+        object.__setattr__(self, "is_constant", self.low == self.high)
 
     @property
     def optimism(self) -> Float[Array, ""] | float:
         return (self.low + self.high) / 2
 
     def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
-        c = jax.random.uniform(key, (decision.num_actions,), minval=self.low, maxval=self.high)
+        c = jnp.full(decision.num_actions, self.low, jnp.float32)
+        if not self.is_constant:
+            c = jax.random.uniform(key, (decision.num_actions,), minval=self.low, maxval=self.high)
         return jnp.mean(decision.mean + c[None] * decision.std, axis=0)
 
 

@@ -27,7 +27,7 @@ from uppertail.training.loop import (
     start_keys,
     step_keys,
 )
-from uppertail.training.programs import Group, Groups, Programs
+from uppertail.training.programs import Group, Groups, Programs, rows_of
 from uppertail.types import POLICY_CHOICE, PyTree, TimeStep, Transition
 
 CHUNK_STEPS = 1024  # environment steps of each seed between two calls of the callback
@@ -157,7 +157,7 @@ class CompiledDriver(Driver):
         self.environments = programs.compiled(_build, builder, keys.environment)(keys.environment)
         self.identity, arguments = self.environments, (keys.run, self.environments)
         self.first = programs.compiled(_first_observation, None, *arguments)(*arguments)
-        one = jax.tree.map(lambda leaf: leaf[0], self.environments)
+        one = rows_of(self.environments, 0)
         self.observations, self.num_actions = one.observations, one.num_actions
         self._arguments = [*map(self.groups.split, arguments)]
         self.most = math.ceil(EVALUATION_STEPS / builder.repeats)
@@ -167,7 +167,7 @@ class CompiledDriver(Driver):
             return None
         keys = jnp.broadcast_to(jax.random.key(0), self.keys.environment.shape)  # so many that the program is there
         built = self.programs.compiled(_build, self._builder, keys)(keys)
-        return jax.tree.map(lambda leaf: leaf[0], built)
+        return rows_of(built, 0)
 
     def use(self, loop: Loop, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run

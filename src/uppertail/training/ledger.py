@@ -49,7 +49,7 @@ class Progress:
 
     Examples:
         >>> import uppertail as ut
-        >>> small = ut.Settings(seeds=2, episodes=256, hidden_layers=1, width=16)
+        >>> small = ut.Settings(seeds=2, episodes=256)
         >>> seen = []
         >>> def keep(progress: ut.Progress) -> None:
         ...     seen.append(progress.fraction)
@@ -97,7 +97,7 @@ class Stop:
 
     Examples:
         >>> import uppertail as ut
-        >>> small = ut.Settings(seeds=2, episodes=100_000, hidden_layers=1, width=16)
+        >>> small = ut.Settings(seeds=2, episodes=100_000)
         >>> result = ut.train(ut.Toy(), settings=small, on_chunk=lambda progress: ut.Stop("seen enough"))
         >>> result.record.summary()["stopped"]
         'seen enough'

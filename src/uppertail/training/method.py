@@ -16,24 +16,16 @@ from uppertail.errors import InputError
 from uppertail.evidence import EvidenceBuilder, NoEvidence
 from uppertail.learners import MOST_DISCOUNT, GradientDescent, Gradients, Learner, LearnerBuilder
 from uppertail.networks import NetworkBuilder
-from uppertail.parts import PARTS
+from uppertail.parts import PARTS, PARTS_OF_GRADIENTS
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.replay import Replay
 from uppertail.schema import TRACED, traced
 from uppertail.targets import Target
-from uppertail.training.settings import Settings
+from uppertail.training.settings import OF_EVERY_RUN, Settings
 from uppertail.types import PyTree
-
-OF_EVERY_RUN = ("seeds", "seed", "episodes", "steps", "until", "num_envs", "discount", "rollout_steps")
-"""The settings of a run that mean something to every learner; the others belong to gradient descent."""
-
-PARTS_OF_GRADIENTS = ("network", "replay", "target", "evidence")
-"""The parts of gradient descent, which `LearnerBuilder.usual` fills in where they are open."""
 
 OF_GRADIENTS = ("rollout_steps", "updates_per_rollout", "batch_size", "replay_size", "on_policy", "replay_start")
 """The settings of a run that `Gradients` takes by the same names."""
-
-SHORT_FORMS = ("width", "hidden_layers", "bias")  # settings of the network that `Settings` also has
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,17 +104,18 @@ def resolved(
             raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")
         ours = {**GradientDescent().usual(encoding), **learner.usual(encoding), **own}
         filled: dict[str, Any] = {name: getattr(method, name) or ours.get(name) for name in PARTS_OF_GRADIENTS}
+        if evidence and evidence.by_row:
+            ours["updates_per_rollout"] *= max(settings.rollout_steps or 1, 1)  # so many for each action
         steps = {name: each for name, each in ours.items() if name not in filled and getattr(settings, name) is None}
-        filled["network"] = learner.network(with_short_forms(filled["network"], settings), encoding)
+        filled["network"] = learner.network(filled["network"], encoding)
         if filled["network"].members and evidence and not isinstance(evidence, NoEvidence):
             raise InputError(
                 f"evidence is {type(evidence).__name__}, which stands beside a network without members, but "
                 f"{type(filled['network']).__name__} has some: leave evidence out, or use another network."
             )
-        settings = with_those_of(filled["network"], dataclasses.replace(settings, **steps))
         family = method.distribution.for_images() if encoding.image_shape else method.distribution
         family = evidence.family(family) if evidence else family
-        return dataclasses.replace(method, **filled, distribution=family), settings
+        return dataclasses.replace(method, **filled, distribution=family), dataclasses.replace(settings, **steps)
     if asked:
         raise InputError(
             f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does not use: leave "
@@ -151,7 +144,8 @@ def sanity_warnings(method: Method, encoding: Encoding, discount: float = 0.0) -
         )
     if isinstance(encoding, Scalar) and not getattr(method.network, "bias", True):
         yield (
-            "A network without biases can hardly tell scalar states apart: use --bias true, or --env.encoding one_hot."
+            "A network without biases can hardly tell scalar states apart: use --network.bias true, or --env.encoding "
+            "one_hot."
         )
 
 
@@ -190,27 +184,6 @@ class Adam:
     def _transformation(self) -> optax.GradientTransformation:
         adam = optax.adam(self.rate, b1=self.mean_decay, b2=self.square_decay, eps=self.epsilon)
         return optax.chain(optax.clip(self.gradient_clip), adam)
-
-
-def with_those_of(network: NetworkBuilder, settings: Settings) -> Settings:
-    """The settings with the width, depth and biases of the network."""
-    return dataclasses.replace(settings, **{name: getattr(network, name, None) for name in SHORT_FORMS})
-
-
-def with_short_forms(network: NetworkBuilder, settings: Settings) -> NetworkBuilder:
-    """The network with the settings' width, depth and biases.
-
-    A setting that the network does not have, or that is given twice, is refused.
-    """
-    fields = {field.name: field.default for field in dataclasses.fields(network)}  # pyright: ignore[reportArgumentType]
-    asked = {name: value for name in SHORT_FORMS if (value := getattr(settings, name)) is not None}
-    for name, value in asked.items():
-        if name not in fields:
-            kind = type(network).__name__
-            raise InputError(f"{name} is {value}, but the network {kind} has no such setting: leave it out.")
-        if (own := getattr(network, name)) not in (fields[name], value):
-            raise InputError(f"{name} is {value}, but network.{name} is {own}: give it once.")
-    return dataclasses.replace(network, **asked)  # pyright: ignore[reportArgumentType]
 
 
 def optimizer_of(settings: Settings) -> Adam:

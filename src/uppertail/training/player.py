@@ -181,8 +181,7 @@ def _quantiles(agent: Agent, levels: Float[Array, " levels"], z: PyTree) -> Arra
 
         mean, std = jax.vmap(family.mean)(z), jax.vmap(family.std)(z)
         center = jnp.mean(mean)
-        # A family may print a variance for its standard deviation (`Categorical.printed_std`): the root covers both.
-        wide = jnp.max(jnp.maximum(std, jnp.sqrt(std))) + jnp.max(jnp.abs(mean - center))
+        wide = jnp.max(std) + jnp.max(jnp.abs(mean - center))
         reach = 1.01 * wide * jnp.sqrt(jnp.maximum(level, 1.0 - level) / jnp.minimum(level, 1.0 - level))  # Cantelli
         return jax.lax.fori_loop(0, HALVINGS, halved, (center - reach, center + reach))[1]
 

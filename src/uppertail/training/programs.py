@@ -204,10 +204,9 @@ class Groups:
 
     def split(self, tree: PyTree) -> list[PyTree]:
         """Each group's part of a tree, whose arrays have a leading axis of all seeds, on its device."""
-        return [
-            jax.device_put(jax.tree.map(lambda leaf, group=group: leaf[group.rows], tree), group.device)
-            for group in self.groups
-        ]
+        if len(self.groups) == 1:
+            return [jax.device_put(tree, self.groups[0].device)]
+        return [jax.device_put(rows_of(tree, group.rows), group.device) for group in self.groups]
 
     def join(self, parts: list[PyTree]) -> PyTree:
         """Joins the groups' trees into one of all seeds, on the first device or on the host."""
@@ -215,7 +214,10 @@ class Groups:
         def end_to_end(*leaves: Any) -> Any:
             if isinstance(leaves[0], np.ndarray):
                 return np.concatenate(leaves)
-            return jnp.concatenate(jax.device_put(list(leaves), jax.local_devices()[0]))
+            first = jax.local_devices()[0]
+            if _is_of_keys(leaves[0]):
+                return jnp.concatenate(jax.device_put(list(leaves), first))
+            return jax.device_put(np.concatenate([*map(np.asarray, leaves)]), first)
 
         return parts[0] if len(parts) == 1 else jax.tree.map(end_to_end, *parts)
 
@@ -233,6 +235,15 @@ class Groups:
     @functools.cached_property
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.workers)
+
+
+def rows_of(tree: PyTree, rows: int | slice) -> PyTree:
+    """Some rows of every array of a tree, taken on the host: nothing is compiled for them, but for those of keys."""
+    return jax.tree.map(lambda leaf: leaf[rows] if _is_of_keys(leaf) else np.asarray(leaf)[rows], tree)
+
+
+def _is_of_keys(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def over_seeds(function: Callable[..., Any], *arguments: PyTree, shared: int = 0) -> PyTree:

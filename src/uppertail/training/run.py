@@ -96,7 +96,8 @@ class Run:
     ) -> tuple[Facts, LearnerBuilder | None]:
         """Chooses what the user left open, and opens the environments again if actions are repeated."""
         builder, asked = self.builder, tuple(asked_of_gradients(method, settings))
-        draft = Draft(builder, self.driver.observations, method.distribution, method.policy, method.learner, asked)
+        parts = method.distribution, method.policy, method.learner, asked, method.network, method.evidence
+        draft = Draft(builder, self.driver.observations, *parts)
         facts = Facts(
             builder, settings.discount, draft.encoding.has_features, self._known_returns, self.driver.table, say
         )
@@ -199,10 +200,10 @@ class Run:
         if isinstance(self.builder, GymnasiumBuilder):
             interface = self.builder.interface
         else:
-            first = driver.first[0]
-            read = functools.partial(_reshaped, shape=first.shape, dtype=first.dtype)
+            shape = driver.first.shape[1:]
+            read = functools.partial(_reshaped, shape=shape, dtype=driver.first.dtype)
             listed = self.builder.actions if isinstance(self.builder, PackageBuilder) else Actions(driver.num_actions)
-            interface = Interface(Reading(read, driver.observations, first.shape), listed)
+            interface = Interface(Reading(read, driver.observations, shape), listed)
         return TrainingResult(record, self.loop.agent, networks, interface, driver.environments, distributions)
 
     def asked(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     *((name, lambda value: value >= 1, "use 1 or more") for name in ("seeds", "episodes", "num_envs")),
     *(
         (name, lambda value: value is None or value >= 1, "use 1 or more, or leave it out")
-        for name in ("steps", "width", "hidden_layers", "rollout_steps", "updates_per_rollout", "learning_rate_decay")
+        for name in ("steps", "rollout_steps", "updates_per_rollout", "learning_rate_decay")
     ),
     *(
         (name, lambda value: value is None or value > 0, "use a number above 0")
@@ -31,6 +31,10 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("loss_samples", lambda value: value >= 0, "use 0, the closed form, or more"),
 )
 """For each setting, what has to hold, and the remedy if it does not."""
+
+
+OF_EVERY_RUN = ("seeds", "seed", "episodes", "steps", "until", "num_envs", "discount", "rollout_steps")
+"""The settings that mean something to every learner; the others belong to gradient descent."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,9 +62,6 @@ class Settings:
         adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it move the weights in
             proportion to their size, so small errors vanish (docs/decisions/0013). null: 1e-8 for images and Imitation,
             1e-4 else.
-        width: units in each hidden layer, short for --network.width; null: as the network has it.
-        hidden_layers: number of hidden layers, short for --network.hidden_layers; null: as the network has it.
-        bias: whether the layers have biases, short for --network.bias; null: as the network has it.
         batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, 64 for one-hot
             states beside Counts, or 256 for Imitation.
         replay_size: transitions that the replay buffer holds; null: 50,000, or 10,000 for Imitation.
@@ -72,7 +73,7 @@ class Settings:
             theirs chosen by the policy when they are learned from.
         replay_start: transitions stored before replay is used; until then all data are fresh. The released code: 5,000.
         loss_samples: draws per transition of the sample-based negative log-likelihood; 0: the family's own closed form,
-            whose settings (beta, distance, printed_loss) are for it alone.
+            whose settings (beta, distance) are for it alone.
 
     Examples:
         >>> import uppertail as ut
@@ -96,9 +97,6 @@ class Settings:
     gradient_clip: float = 1.0
     adam_betas: tuple[float, float] | None = None
     adam_epsilon: float | None = None
-    width: int | None = None
-    hidden_layers: int | None = None
-    bias: bool | None = None
     batch_size: int | None = None
     replay_size: int | None = None
     rollout_steps: int | None = None

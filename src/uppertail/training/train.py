@@ -164,7 +164,7 @@ def _train(run: Run, on_chunk: OnChunk, saver: Saver | None, asked_to_stop: Stop
             run.record(state)
         if saver:
             saver.after_chunk(state, steps_before, over)
-    return driver.gather(state, jax.vmap(run.loop.result))
+    return driver.gather(state, jax.jit(jax.vmap(run.loop.result)))
 
 
 def _result(run: Run, networks: Network) -> TrainingResult:

@@ -1,0 +1,23 @@
+"""Environments that several tests need."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from uppertail.environments import FiniteMDP
+
+
+def table(
+    next_state: Any, reward: Any, terminated: Any = False, probability: Any = 1.0, time_limit: int = 10, **more: Any
+) -> FiniteMDP:
+    """A table from arrays or lists of [states, actions] or [states, actions, outcomes]; it starts in state 0."""
+    reward = np.asarray(reward, np.float32)
+    shape = reward.shape if reward.ndim == 3 else (*reward.shape, 1)
+
+    def filled(values: Any, kind: Any) -> Any:
+        values = np.asarray(values)
+        return jnp.asarray(np.broadcast_to(values[..., None] if values.ndim == 2 else values, shape).astype(kind))
+
+    arrays = filled(next_state, np.int32), filled(reward, np.float32), filled(terminated, bool)
+    return FiniteMDP(*arrays, filled(probability, np.float32), time_limit, **more)
