@@ -85,6 +85,15 @@ def test_kernel_counts_are_sums_over_stored_pairs_also_where_each_transition_lea
     np.testing.assert_allclose(shares, 0.2 / (0.2 + counts), rtol=1e-5)
 
 
+def test_numbers_that_are_left_out_keep_nothing_apart() -> None:
+    encoding = Standardized(Vector((-INF,) * 2, (INF,) * 2, left_out=(1,)))
+    evidence: Any = ut.KernelCounts(prior_count=0.5).init(jax.random.key(0), encoding, 1, 8)
+    evidence = evidence.observe(transitions([[0.0, 0.0], [9.0, 9.0]], [0, 0], [[0.0, 0.0], [9.0, 9.0]]))
+    there, apart = evidence.share(jnp.array([0.0, 0.0])), evidence.share(jnp.array([0.0, 5.0]))
+    np.testing.assert_array_equal(there, apart)
+    assert 0.2 < float(there[0]) < 0.5 / 1.5
+
+
 def test_where_a_transition_leads_is_counted_as_later_pairs_arrive() -> None:
     encoding = Standardized(Vector((-INF,), (INF,)))
     evidence: Any = ut.KernelCounts(reach=1.0).init(jax.random.key(0), encoding, 2, 8)

@@ -19,12 +19,15 @@ import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.cli import main
 from uppertail.encodings import Encoding, Hashed, HashedNumbers, Nearest, OneHot, RandomFeatures, Vector
+from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, Interface, Reading
 from uppertail.errors import InputError
+from uppertail.evidence import MixedNetwork
 from uppertail.export import loader
 from uppertail.export.operations import numpy_file, onnx_file
 from uppertail.export.program import program_of
 from uppertail.training.player import Player
+from uppertail.types import Transition
 
 NUMBERS = Vector((0.0, -np.inf, -2.0), (1.0, np.inf, 5.0))
 """A number that stays as it is, one with bounds by observation, and one with declared ones."""
@@ -76,6 +79,24 @@ def test_both_files_decide_as_the_run_does(made):
         actions, means = policy(observations)
         np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
         np.testing.assert_array_equal(actions, expected.argmax(axis=1) + 2)
+
+
+@pytest.mark.parametrize("family", [FAMILIES[0], FAMILIES[3]], ids=["Gaussian", "PointMass"])
+def test_a_network_beside_kernel_counts_is_exported_with_the_places_that_it_knows(family):
+    encoding = Standardized(dataclasses.replace(NUMBERS, left_out=(1,)))
+    agent = Agent(family, ut.UCB(), encoding, 0.9)
+    twin: Any = ut.Twin(width=4).init(jax.random.key(0), encoding, 3, family.num_outputs)
+    twin = dataclasses.replace(twin, heads=jax.random.normal(jax.random.key(5), twin.heads.shape))
+    network: Any = MixedNetwork(twin, ut.KernelCounts().init(jax.random.key(0), encoding, 3, 8))
+    none = jnp.zeros(3)
+    network = network.experience(Transition(jnp.asarray(SEEN), jnp.arange(3), none, none > 0, jnp.asarray(SEEN), none))
+    reading = Reading(lambda each: np.asarray(each, np.float32), ut.States(7), (3,))
+    player = Player(agent, network, Interface(reading, Actions(3)))
+    observations = np.concatenate([SEEN, asked(player)])
+    actions, means = numpy_file(program_of(player), {})[1](observations)
+    expected = player.returns(observations).mean
+    np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(actions, expected.argmax(axis=1))
 
 
 def onnxruntime_of(content: bytes) -> list[Any]:

@@ -55,3 +55,10 @@ class ReturnRange(NamedTuple):
     low: float
     high: float
     known: bool = True
+
+
+class Rescaling(NamedTuple):
+    """outputs = factor * outputs before + shift, so that the distributions stay the same."""
+
+    factor: Float[Array, " outputs"]
+    shift: Float[Array, " outputs"]

@@ -13,16 +13,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.errors import InputError
 from uppertail.schema import settle
-from uppertail.types import PyTree, ReturnRange
+from uppertail.types import PyTree, Rescaling, ReturnRange
 
 Params = TypeVar("Params")
-
-
-class Rescaling(NamedTuple):
-    """outputs = factor * outputs before + shift, so that the distributions stay the same."""
-
-    factor: Float[Array, " outputs"]
-    shift: Float[Array, " outputs"]
 
 
 DRAWS = 4096  # how many draws stand for a distribution whose family gives no `cdf`

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.base import Centered, Rescaling
+from uppertail.distributions.base import Centered
 from uppertail.errors import InputError
 from uppertail.schema import traced
+from uppertail.types import Rescaling
 
 WEIGHTED = ("cross_entropy", "kl")  # distances whose gradient explodes as distributions narrow, and which beta weights
 IMAGE_STD_BIAS = -3.0  # images cannot be searched: a wide start takes longer to narrow than a run has (decision 25)

@@ -6,8 +6,9 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.base import Rescaling, Scaled
+from uppertail.distributions.base import Scaled
 from uppertail.schema import traced
+from uppertail.types import Rescaling
 
 
 class PointMassReturn(NamedTuple):

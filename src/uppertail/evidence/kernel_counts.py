@@ -85,6 +85,12 @@ class KernelEvidence(Evidence):
         return dataclasses.replace(new, counts=counts.at[rows].set(new.counted(fresh.next_observation)))
 
     @property
+    def per_unit(self) -> Float[Array, " entries"]:
+        """What each number is multiplied by, so that the sum of squared differences is (d / reach)^2."""
+        scaled = self.encoding.per_unit(self.encoder)
+        return scaled / (self.reach * jnp.sqrt(jnp.maximum(jnp.sum(scaled > 0), 1)))
+
+    @property
     def blocks(self) -> Int[Array, ""]:
         """How many blocks have transitions."""
         return -(-jnp.minimum(self.added, self.capacity) // BLOCK)
@@ -93,9 +99,7 @@ class KernelEvidence(Evidence):
         self, some: Float[Array, "some entries"], others: Float[Array, "others entries"]
     ) -> Float[Array, "some others"]:
         """exp(- (d / reach)^2), d the root mean square over the numbers that vary, in units of their scale."""
-        scale = self.encoder.scale
-        entries = jnp.maximum(jnp.sum(scale > 0), 1)
-        per_unit = jnp.where(scale > 0, 1.0 / jnp.where(scale > 0, scale, 1.0), 0.0) / (self.reach * jnp.sqrt(entries))
+        per_unit = self.per_unit
         some, others = some * per_unit[None], others * per_unit[None]
         apart = jnp.sum(some**2, axis=1)[:, None] + jnp.sum(others**2, axis=1)[None] - 2.0 * some @ others.T
         return jnp.exp(-jnp.maximum(apart, 0.0))

@@ -5,26 +5,30 @@ Every value has a batch axis: observations are [n] or [n, entries], a network's 
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from uppertail.distributions import Categorical, GaussianMixture
+from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
 from uppertail.distributions.categorical import TINY as LEAST_MASS
 from uppertail.encodings import HashedNumbers, Landmarks, Nearest, RandomFeatures, Vector
 from uppertail.encodings.base import OfStates
 from uppertail.encodings.landmarks import SCALES
+from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
+from uppertail.evidence import MixedNetwork
+from uppertail.evidence.kernel_counts import KernelEvidence
 from uppertail.export.operations import Program
 from uppertail.learners.regression import FeatureReturns, from_powers
-from uppertail.networks import PerActionNetwork
+from uppertail.networks import PerActionNetwork, TwinNetwork
 from uppertail.networks.layers import TINY, Activation, Normalization
+from uppertail.networks.twin import UNITS
 from uppertail.training.player import Player
 
-NEEDED = "export needs integer states, or plain numbers with LeastSquares or the network PerAction without a torso"
+NEEDED = "export needs integer states, or plain numbers by default, with LeastSquares or with PerAction without a torso"
 
 
 def program_of(player: Player) -> Program:
@@ -46,7 +50,7 @@ def program_of(player: Player) -> Program:
     else:
         entries = np.zeros(math.prod(reading.shape))
         program = Program(entries, entries)
-        mean = _mean(player.agent.family, outputs_of(player.network, program))  # [actions, n, 1]
+        mean = mean_of(player.network, player.agent.family, program)  # [actions, n, 1]
         mean = program.add("rows", program.add("transpose", mean), 0, result="mean")
     best, listed = program.add("best", mean), interface.actions
     if listed.own is None:
@@ -55,6 +59,42 @@ def program_of(player: Player) -> Program:
         program.action = listed.own[0]
         program.add("rows", listed.own, best, result="action")
     return program
+
+
+@functools.singledispatch
+def mean_of(network: Any, family: Any, program: Program) -> Any:
+    """The mean returns [actions, n, 1] of a network."""
+    return _mean(family, outputs_of(network, program))
+
+
+@mean_of.register
+def _(network: TwinNetwork, family: Any, program: Program) -> Any:
+    if not isinstance(family, Gaussian | PointMass):
+        raise InputError(f"The lower of two {type(family).__name__} returns cannot be exported: {NEEDED}.")
+    return functools.reduce(np.minimum, (_mean(family, outputs) for outputs in critics_of(network, program)))
+
+
+@mean_of.register
+def _(network: MixedNetwork, family: Any, program: Program) -> Any:
+    known, start = mean_of(network.learned, family, program), float(family.mean(network.unknown.start(family)))
+    return known + share_of(network.unknown, program) * (start - known)
+
+
+@functools.singledispatch
+def share_of(unknown: Any, _program: Program) -> Any:
+    """The share of the wide start [actions, n, 1] that is left."""
+    raise InputError(f"The evidence {type(unknown).__name__} cannot be exported: {NEEDED}.")
+
+
+@share_of.register
+def _(unknown: KernelEvidence, program: Program) -> Any:
+    stored = min(int(unknown.added), unknown.capacity)
+    per_unit = np.asarray(unknown.per_unit)
+    places, taken = np.asarray(unknown.places)[:stored] * per_unit, np.asarray(unknown.taken)[:stored].T[..., None]
+    here = program.observation * per_unit
+    distance = here @ (-2 * places.T) + np.square(places).sum(axis=1) + (here * here).total(per_unit.size)
+    counts = np.exp(np.maximum(distance, 0.0) * np.float32(-1.0)) @ taken
+    return float(unknown.prior_count) / (counts + float(unknown.prior_count))
 
 
 @functools.singledispatch
@@ -73,6 +113,15 @@ def _(encoding: Vector, encoder: Any, program: Program) -> Any:
     span = np.where(slope == 0, 1, slope)
     program.low, program.high = np.where(as_it_is, 0, (-1 - zero) / span), np.where(as_it_is, 1, (1 - zero) / span)
     return program.observation * slope + zero
+
+
+@features_of.register
+def _(encoding: Standardized, encoder: Any, program: Program) -> Any:
+    if encoding.num_features != program.low.size:
+        raise InputError(f"The observations of this run are not plain numbers: {NEEDED}.")
+    seen = encoding.seen_bounds(encoder)
+    program.low, program.high = (np.asarray(bound, np.float64) for bound in seen)
+    return program.observation * np.asarray(encoding.per_unit(encoder))
 
 
 @features_of.register
@@ -126,6 +175,21 @@ def _(network: PerActionNetwork, program: Program) -> Outputs:
         if network.biases:
             value = value + network.biases[layer][:, None]
     return Outputs(value, lambda family, each: family.from_outputs(each), lambda x: np.exp(x - x.highest()))
+
+
+def critics_of(network: TwinNetwork, program: Program) -> Iterator[Outputs]:
+    """The outputs of each critic."""
+    features, layers = (
+        features_of(network.encoding, network.encoder, program),
+        [*zip(network.weights, network.biases, strict=True)],
+    )
+    for critic in range(network.heads.shape[0]):
+        value = features
+        for weights, biases in layers:
+            value = value @ weights[critic] + biases[critic]
+            value = ACTIVATIONS[UNITS.activation](NORMALIZATIONS[UNITS.normalization](value, weights.shape[-1]))
+        heads, offsets = np.moveaxis(network.heads[critic], 1, 0), np.asarray(network.offsets[critic])[:, None]
+        yield Outputs(value @ heads + offsets, lambda family, each: family.from_outputs(each), np.exp)
 
 
 def _rms(x: Any, count: int) -> Any:

@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from uppertail.distributions import Rescaling
 from uppertail.encodings import Encoding
-from uppertail.types import PyTree, Transition
+from uppertail.types import PyTree, Rescaling, Transition
 
 
 class Network(eqx.Module):

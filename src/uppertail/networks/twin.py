@@ -10,13 +10,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions import Rescaling
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks import layers
 from uppertail.networks.base import EncodedNetwork, NetworkBuilder
 from uppertail.schema import settle
-from uppertail.types import PyTree
+from uppertail.types import PyTree, Rescaling
 
 UNITS = layers.Units("relu", "layer")
 
