@@ -162,6 +162,7 @@ def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_th
         "network": "PerAction",
         "replay": "Prioritized",
         "target": "Periodic",
+        "evidence": "Counts",
     }
     assert (first["network"]["width"], first["network"]["activation"], first["target"]["every"]) == (4, "tanh", 2)
     assert [first["settings"][name] for name in ("adam_betas", "adam_epsilon")] == [[0.8, 0.9], 0.001]
