@@ -20,7 +20,7 @@ SITE := build/docs
 QUICK := $(patsubst %,tests/test_%.py,checkpoints cli exact figures gaussian_losses gymnasium networks package policies \
 	records replay report study_pool study_search study_work)
 # The tests of which some are skipped where a package is missing that `make test` does not install.
-EXTRAS := $(patsubst %,tests/test_%.py,browser export gymnasium minigrid pages study study_pool study_search study_slurm use)
+EXTRAS := $(patsubst %,tests/test_%.py,browser dm_control export gymnasium minigrid pages study study_pool study_search study_slurm use)
 
 # Pyright runs as it was installed: it looks for no newer version and downloads nothing.
 export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := 1

@@ -136,6 +136,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         ("classic_control/peers.json",), ("gymnasium",), None, {"control-peers": "control:peers"}, needs=PEERS,
         chosen_on="tuned by rl-baselines3-zoo", reported_on="0 to 4",
     ),
+    "evidence": Experiment(
+        "networks beside kernel counts: classic control, LunarLander and dm_control",
+        "tasks.evidence --out results/evidence", ("evidence/*",), ("evidence",), 2.0,
+        {"evidence": "evidence:reached"}, again=True, needs="gymnasium[box2d] and uppertail[dm_control]",
+        chosen_on="100 to 103, on four of the tasks", reported_on="9000 to 9009",
+    ),
     "invariance": Experiment(
         "classic control in other units, directions, limits and steps, with numbers that mean nothing",
         "tasks.invariance --out results/invariance", ("invariance/*",), ("invariance",), 0.3,
@@ -225,7 +231,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         **SPEED,
     ),
     "kills": Experiment(
-        "100 kills of a run", "robustness.kills --out results/kills.json", ("kills.json",), ("checkpoints",), 0.2
+        "20 kills each of runs", "robustness.kills --out results/kills.json", ("kills.json",), ("checkpoints",),
+        0.3,
     ),
     "study_kills": Experiment(
         "kills of a study's processes", "robustness.study_kills --out results/study_kills.json",

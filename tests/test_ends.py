@@ -23,7 +23,7 @@ def episodes(observations: list[np.ndarray], terminated: bool = True) -> Ends:
         last, none = np.arange(count) == count - 1, np.zeros(count, np.int32)
         zeros: Any = np.zeros(count, np.float32)
         columns: tuple[Any, ...] = seen[:-1], none, zeros, last & terminated, seen[1:], none
-        records: tuple[Any, ...] = last, zeros, np.arange(1, count + 1), last
+        records: tuple[Any, ...] = last, zeros, np.arange(1, count + 1), zeros, last
         ends.add(Transition(*columns), StepRecord(*records))
     return ends
 

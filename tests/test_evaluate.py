@@ -227,6 +227,22 @@ def no_networks(folder):
     return "has no networks.safetensors: train it again, or resume it"
 
 
+def of_python(folder):
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "checkpoints").mkdir()
+    return "holds checkpoints of ut.train alone: repeat that call in Python"
+
+
+def of_another_version(folder):
+    def without(header):
+        settings = {name: each for name, each in header.asked["settings"].items() if name != "gradient_clip"}
+        return dataclasses.replace(header, asked={**header.asked, "settings": settings})
+
+    rewritten(folder, without, dict)
+    return "was made with no gradient_clip: use the version of uppertail that made it, or train again in another folder"
+
+
 def damaged(folder):
     path = folder / "networks.safetensors"
     content = bytearray(path.read_bytes())
@@ -282,6 +298,8 @@ def other_shape(folder):
         no_run,
         no_folder,
         no_networks,
+        of_python,
+        of_another_version,
         damaged,
         cut,
         other_settings,

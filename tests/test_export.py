@@ -19,7 +19,7 @@ import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.cli import main
 from uppertail.encodings import Encoding, Hashed, HashedNumbers, Nearest, OneHot, RandomFeatures, Vector
-from uppertail.environments import Interface, Reading
+from uppertail.environments import Actions, Interface, Reading
 from uppertail.errors import InputError
 from uppertail.export import loader
 from uppertail.export.operations import numpy_file, onnx_file
@@ -51,7 +51,7 @@ def player_of(family: Any, builder: Any, encoding: Encoding) -> Player:
     network = network.observe(jnp.arange(3) if states else jnp.asarray(SEEN))
     shape, kind = ((), np.int32) if states else ((3,), np.float32)
     reading = Reading(lambda each: np.asarray(each, kind), ut.States(7), shape)
-    return Player(agent, network, Interface(reading, 3, first_action=2))
+    return Player(agent, network, Interface(reading, Actions(3, first=2)))
 
 
 def asked(player: Player) -> np.ndarray:
@@ -88,6 +88,23 @@ def onnxruntime_of(content: bytes) -> list[Any]:
     assert session.get_modelmeta().custom_metadata_map == {"seed": "3"}
     kind = {"tensor(float)": np.float32, "tensor(int64)": np.int64}[session.get_inputs()[0].type]
     return [lambda observations: session.run(None, {"observation": observations.astype(kind)})]
+
+
+@pytest.mark.parametrize(
+    "own", [np.array([[-2.0], [0.5], [2.0]], np.float32), np.array([[[0, 1]], [[1, 0]], [[1, 1]]])]
+)
+def test_actions_that_are_arrays_leave_as_the_environment_takes_them(own):
+    player = player_of(FAMILIES[0], ut.PerAction(width=4), OneHot(7))
+    player = dataclasses.replace(player, interface=player.interface._replace(actions=Actions(3, own=own)))
+    observations = np.arange(7)
+    expected = own[player.returns(observations).mean.argmax(axis=1)]
+    np.testing.assert_array_equal(player.act(observations), expected)
+    program = program_of(player)
+    policies = [numpy_file(program, {})[1]]
+    if importlib.util.find_spec("onnx"):
+        policies.append(onnx_file(program, {})[1])
+    for policy in policies:
+        np.testing.assert_array_equal(policy(observations)[0], expected)
 
 
 def test_the_readme_of_a_numpy_file_reads_it_without_this_package(tmp_path):

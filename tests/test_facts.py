@@ -230,20 +230,6 @@ def test_steps_hold_observations_only_if_they_are_asked_for(builder: Any) -> Non
         np.testing.assert_array_equal(one, other[: len(one)])
 
 
-def test_returns_of_whole_random_episodes_are_compared() -> None:
-    """Three episodes of two steps, and one that has not ended: by hand, returns of 1.9, 2.9 and 1.0."""
-    ends = np.array([False, True, False, True, False, True, False])
-    reward = np.array([1.0, 1.0, 2.0, 1.0, 1.0, 0.0, 50.0])
-    numbers = np.zeros((7, 1))
-    for terminated, truncated in ((ends, ~ends & False), (~ends & False, ends)):
-        facts = Facts(ut.Toy(), 0.9)
-        facts.steps = Steps(numbers, np.zeros(7, int), reward, terminated, truncated, numbers)
-        assert facts.spread == pytest.approx(1.9)
-    one = Facts(ut.Toy(), 0.9)
-    one.steps = Steps(numbers, np.zeros(7, int), reward, ends & (np.arange(7) > 4), ~ends & False, numbers)
-    assert one.spread == np.inf, "one episode says nothing of others"
-
-
 def test_nothing_is_measured_twice_unless_actions_last_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
 
@@ -253,7 +239,7 @@ def test_nothing_is_measured_twice_unless_actions_last_longer(monkeypatch: pytes
 
     monkeypatch.setattr("uppertail.defaults.facts.random_steps", counted)
     facts = Facts(builder := ut.Gym("CartPole-v1"), 0.99)
-    assert facts.range == facts.of(builder).range and facts.spread > 0 and facts.chance() == Chance(0, 0)
+    assert facts.range == facts.of(builder).range and facts.chance() == Chance(0, 0)
     assert asked == [True]
     assert facts.of(builder.with_settings(action_repeat=2)).range.high > facts.range.high
     assert asked == [True, False]

@@ -31,11 +31,13 @@ from uppertail.encodings import (
     VectorSettings,
 )
 from uppertail.environments import FromGymnasium, Gym, HostStep, builder_of, measure_returns
+from uppertail.environments.actions import Actions
 from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
+from uppertail.environments.interface import Interface
 from uppertail.environments.random_policy import MEASURED_EPISODES, MEASURED_STEPS
-from uppertail.environments.spaces import Interface, read_space, require_discrete
+from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
 
@@ -249,6 +251,32 @@ def test_few_observations_of_several_integers_are_states(name: str) -> None:
         read.array(observation(*sizes))
 
 
+PIXELS = spaces.Box(0, 255, (12, 10, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("space", "seen", "words"),
+    [
+        (spaces.Discrete(6), 0.5, r"the observation holds 0\.5, which is not in Discrete\(6\)"),
+        (spaces.Discrete(6), np.int64(2**32 + 1), r"the observation holds 4294967297, which is not in Discrete\(6\)"),
+        (spaces.MultiDiscrete([3, 2]), np.array([1.5, 0.0]), r"the observation holds 1\.5, which is not in"),
+        (PIXELS, np.full(PIXELS.shape, 0.25), r"the observation holds 0\.25, which is not in Box\(0, 255"),
+        (PIXELS, np.full(PIXELS.shape, 300), "the observation holds 300, which is not in Box"),
+        (PIXELS, np.zeros((3, 12, 10), np.uint8), r"has the shape \(3, 12, 10\), but its space says \(12, 10, 3\)"),
+    ],
+    ids=["half", "beyond 32 bits", "halves", "shares", "no byte", "axes"],
+)
+def test_what_would_become_another_observation_is_refused(space: Any, seen: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read_space(np, space).array(seen)
+
+
+@pytest.mark.parametrize("seen", [np.ones((12, 10, 1)), np.ones((12, 10), int), np.ones((12, 10), bool)], ids=str)
+def test_an_image_may_have_another_type_and_axes_of_one(seen: Any) -> None:
+    read = read_space(np, spaces.Box(0, 255, (12, 10), np.uint8)).array(seen)
+    assert (read.shape, read.dtype, read.min()) == ((12, 10), np.uint8, 1)
+
+
 class Showing(gymnasium.Env[Any, Any]):
     """Shows one and the same observation of a space."""
 
@@ -325,27 +353,6 @@ def test_boxes_of_many_rows_and_columns_are_images(space: spaces.Box, expected: 
 def test_a_space_without_a_fixed_number_of_numbers_is_refused(space: spaces.Space[Any]) -> None:
     with pytest.raises(InputError, match=r"^Observations of the space .* cannot become numbers: wrap .*\.$"):
         read_space(np, space)
-
-
-@pytest.mark.parametrize(
-    ("space", "kind"),
-    [
-        (spaces.Box(-1.0, 1.0, (2,)), "continuous"),
-        (spaces.MultiDiscrete([2, 3]), "composite"),
-        (spaces.MultiBinary(3), "composite"),
-        (spaces.Tuple((spaces.Discrete(2),)), "composite"),
-    ],
-    ids=str,
-)
-def test_only_discrete_actions_can_be_taken(space: spaces.Space[Any], kind: str) -> None:
-    with pytest.raises(InputError, match=rf"^The action space .* is {kind}, but UpperTail acts in Dis.*: .*\.$"):
-        require_discrete(space)
-
-
-@pytest.mark.parametrize("name", ["Pendulum-v1", "MountainCarContinuous-v0"])
-def test_an_environment_with_continuous_actions_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match=r"^The action space Box.* is continuous"):
-        _ = Gym(name).num_actions
 
 
 def test_the_first_action_is_the_spaces_own() -> None:
@@ -469,7 +476,7 @@ def test_max_episode_steps_truncates() -> None:
 
 # Vector environments, whichever way they begin new episodes
 
-COUNTING = Interface(read_space(np, Counting.observation_space), 2)
+COUNTING = Interface(read_space(np, Counting.observation_space), Actions(2))
 
 KINDS = [(2, True, False), (3, False, True), (5, True, True), (1, True, False)]
 """Steps of an episode, whether it terminates then, whether it is truncated then."""

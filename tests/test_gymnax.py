@@ -205,8 +205,21 @@ def test_an_image_may_be_read_as_numbers() -> None:
 
 
 class Pushing(Line):
+    def step_env(self, key, state, action, params):
+        return super().step_env(key, state, action[0], params)
+
     def action_space(self, params):
         return Box(-1, 1, (1,))
+
+
+def test_levels_of_a_box_are_a_list_of_actions() -> None:
+    builder = ut.Gymnax(Pushing())
+    assert builder.names == {"actions": ("-1", "0", "1")}
+    assert [reward for _, reward, _, _ in play(builder, [2, 1, 0])[1:]] == [1.0, 0.0, -1.0]
+    assert [reward for _, reward, _, _ in play(ut.Gymnax(Pushing(), levels=5), [4, 3, 1])[1:]] == [1.0, 0.5, -0.5]
+    found = chosen(builder)
+    assert found.entries["env.levels"].value == 3
+    assert found.notes[-1].startswith("An action is a number in [-1, 1], cut into 3 levels (--env.levels 5 for more)")
 
 
 class Raising(Line):
@@ -218,8 +231,12 @@ class Raising(Line):
     ("make", "words"),
     [
         (
-            lambda: ut.Gymnax(Pushing()),
-            r"^The action space Box\(.*\) is continuous, but UpperTail acts in Discrete ones",
+            lambda: ut.Gymnax(Pushing(), levels=1),
+            r"^levels is 1: use 2, which are both ends, to 64",
+        ),
+        (
+            lambda: ut.Gymnax(Line(), levels=3),
+            r"^levels is 3, but only a Box is cut into levels",
         ),
         (lambda: ut.Gymnax(Raising()), r"^Line, at its first step, raised RuntimeError: no road\.$"),
         (
@@ -321,7 +338,6 @@ def test_episodes_are_gymnaxs_own(gymnax, name: str, steps: int) -> None:
 def test_ids_and_settings_that_gymnax_does_not_know_get_a_sentence(gymnax) -> None:
     for builder, words in (
         (ut.Gymnax("MountianCar-v0"), r"^There is no environment 'MountianCar-v0' in gymnax here\. Did you mean Mount"),
-        (ut.Gymnax("Pendulum-v1"), r"^The action space Box\(.* is continuous, but UpperTail acts in Discrete ones"),
         (ut.Gymnax("CartPole-v1", {"weight": 1}), r"^CartPole-v1 has no parameter 'weight': it has max_steps_in_epi"),
         (ut.Gymnax("CartPole-v1", kwargs={"size": 1}), r"^CartPole-v1 cannot be made \(TypeError: .*'size'"),
     ):

@@ -24,10 +24,12 @@ from uppertail import Categorical, Chain, Checkpoints, FromGymnasium, Gaussian, 
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.environments import EnvironmentFailedError, Toy, measure_returns, step_host
+from uppertail.environments.actions import Actions
 from uppertail.environments.gymnasium import builder as builder_module
 from uppertail.environments.gymnasium.adapter import Adapter
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
-from uppertail.environments.spaces import Interface, read_space
+from uppertail.environments.interface import Interface
+from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 from uppertail.learners import Gradients
 from uppertail.learners.gradient_descent import GradientLearner
@@ -473,9 +475,9 @@ def test_the_share_of_targets_outside_is_reported(rewards: tuple[float, float], 
 def test_the_transitions_of_a_rollout_are_on_policy_and_within_episodes(mode: AutoresetMode) -> None:
     """Whichever way new episodes begin: by hand, for episodes of three steps that pay 1 each."""
     env = SyncVectorEnv([functools.partial(Endless, True)], autoreset_mode=mode)
-    host = HostEnvironments(env, Interface(read_space(np, Endless.observation_space), 2), 0)
+    host = HostEnvironments(env, Interface(read_space(np, Endless.observation_space), Actions(2)), 0)
     random, zero = np.random.default_rng(0), np.zeros(1, np.int32)
-    begun: tuple[Any, ...] = (host.reset(), zero, np.zeros(1, np.float32), zero)
+    begun: tuple[Any, ...] = (host.reset(), zero, np.zeros(1, np.float32), zero, np.zeros(1, np.float32))
     rollouts = Rollouts(host, 0, Episode((), *begun), 0, 0)
     while rollouts.waiting < 14:
         rollouts.step()
@@ -843,6 +845,8 @@ def test_a_reward_that_is_an_array_is_named(num_envs: int, monkeypatch: pytest.M
         (0, "its step gives one value; Gymnasium's gives"),
         ((0, None, False, False, {}), "the reward None is no number"),
         ((0, "1", False, False, {}), "the reward '1' is a text, not a number"),
+        ((0, 1j, False, False, {}), "the reward 1j is complex, not a number"),
+        ((0, 1.0, "False", False, {}), "terminated 'False' and truncated False are texts, not truth values"),
     ],
 )
 def test_a_step_of_another_form_is_named(

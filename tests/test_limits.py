@@ -8,7 +8,7 @@ import pytest
 
 from uppertail import Settings
 from uppertail.learners import Metrics
-from uppertail.records import Episodes
+from uppertail.records import SOLVED_WINDOW, Episodes, Success
 from uppertail.training.ledger import History, Ledger, Milestone, Progress
 from uppertail.training.loop import StepRecord
 
@@ -18,7 +18,7 @@ NAN = math.nan
 def extended(ledger: Ledger, ended: list[list[list[int]]], values: list[list[list[float]]]) -> Progress:
     """Adds a chunk to a ledger: [seeds, iterations, steps or updates]."""
     ends, numbers = np.array(ended, bool), np.array(values, np.float32)
-    records = StepRecord(ends, np.ones(ends.shape, np.float32), np.ones(ends.shape, np.int32), numbers > 0)  # pyright: ignore
+    records = StepRecord(ends, np.ones(ends.shape, np.float32), np.ones(ends.shape, np.int32), numbers, numbers > 0)  # pyright: ignore
     metrics = Metrics(numbers, 2 * numbers, numbers, 3 * numbers)  # pyright: ignore
     start = np.arange(len(ends), dtype=float)
     return ledger.extend(records, metrics, (start, 2 * start))
@@ -39,7 +39,7 @@ def test_updates_count_up_to_the_iteration_in_which_a_seed_reaches_its_limit(lim
         [[1.0] * 2, [0.75] * 2, [0.5 if later else NAN] * 2, [NAN] * 2],
     ]
     settings = Settings(seeds=2, rollout_steps=2, updates_per_rollout=2, replay_size=2, **limits)
-    ledger = Ledger(settings, 1.0)
+    ledger = Ledger(settings, Success(1.0))
     progress = extended(ledger, ended, values)
     counted = [0.5, 0.25, 1.0, 0.75, *([0.5] if later else [])]
     assert ledger.diverged is None
@@ -53,7 +53,9 @@ def test_updates_count_up_to_the_iteration_in_which_a_seed_reaches_its_limit(lim
 
 
 def test_a_loss_at_the_limit_itself_still_counts():
-    ledger = Ledger(Settings(seeds=1, rollout_steps=2, updates_per_rollout=1, replay_size=2, episodes=1, seed=7), 1.0)
+    ledger = Ledger(
+        Settings(seeds=1, rollout_steps=2, updates_per_rollout=1, replay_size=2, episodes=1, seed=7), Success(1.0)
+    )
     extended(ledger, [[[0, 0], [0, 1], [0, 0]]], [[[0.0], [NAN], [NAN]]])
     assert ledger.diverged == {"seed": 7, "step": 4}
 
@@ -64,7 +66,7 @@ def test_episodes_are_added_and_judged_as_if_at_once():
     whole = Episodes(returns, np.arange(300), 2 * np.arange(300))
     goals = (0.8, 0.88, whole.returns[120:170].mean(dtype=float), 2.0)
     for length in (1, 7, 49, 50, 51, 300):
-        history, found = History(Episodes.none()), [Milestone(1, goal) for goal in goals]
+        history, found = History(Episodes.none()), [Milestone(1, goal, SOLVED_WINDOW) for goal in goals]
         for first in range(0, 300, length):
             history.add(Episodes(*(column[first : first + length] for column in dataclasses.astuple(whole))))
             for milestone in found:
@@ -75,7 +77,7 @@ def test_episodes_are_added_and_judged_as_if_at_once():
 
 
 def test_a_seed_at_its_limit_is_not_reported():
-    ledger = Ledger(Settings(seeds=2, rollout_steps=1, replay_size=2, episodes=1), 1.0)
+    ledger = Ledger(Settings(seeds=2, rollout_steps=1, replay_size=2, episodes=1), Success(1.0))
     extended(ledger, [[[1]], [[0]]], [[[0.0]], [[0.0]]])
     progress = extended(ledger, [[[0]], [[0]]], [[[math.inf]], [[-0.25]]])
     assert (progress.loss, progress.gradient_norm, progress.outside) == (-0.25, -0.5, -0.25)

@@ -77,7 +77,9 @@ def test_what_was_chosen_is_said_in_a_line() -> None:
         "4 numbers, which do not repeat",
         "each action is taken for 3 steps (--env.action_repeat)",
     ]
-    assert pole[-2].endswith(", measured by a random policy") and pole[-1] == "an episode succeeds from 475 on."
+    assert (
+        pole[-2].endswith(", measured by a random policy") and pole[-1] == "solved: mean of 100 episodes at least 475."
+    )
     assert "; success is not defined: --env.success 30 counts it." in words(ut.FromGymnasium(Bare, returns=(0, 30)))
     measured = words(ut.FromGymnasium(Bare))
     assert measured.endswith("success is not defined: --env.success N counts it."), "measured ranges reach too far"

@@ -8,7 +8,7 @@ import pytest
 
 from uppertail import records
 from uppertail.errors import InputError
-from uppertail.records import Episodes, RunRecord
+from uppertail.records import Episodes, RunRecord, Success
 
 
 def episodes_of(returns):
@@ -28,7 +28,7 @@ def record_of(*seeds, **changes):
             "settings": {"seed": 0, "discount": 0.9},
             "measured_returns": None,
         },
-        "success_return": 1.0,
+        "success": Success(1.0),
         "floor_episodes": 6.0,
         "episodes": [episodes_of(seed) for seed in seeds],
         "env_steps": [10 for _ in seeds],
@@ -46,33 +46,33 @@ def record_of(*seeds, **changes):
 def test_solved_is_the_first_episode_whose_last_50_returns_average_0_9():
     returns = [0.0] * 20 + [1.0] * 60
     # at episode 20 + k the last 50 hold k ones (k <= 50): 45 of 50 at episode 65
-    assert episodes_of(returns).solved(1.0) == 65
+    assert episodes_of(returns).solved(Success(1.0)) == 65
     by_hand = next(e for e in range(50, 81) if np.mean(returns[e - 50 : e]) >= 0.9)
     assert by_hand == 65
 
 
 def test_solved_needs_50_episodes_and_scales_with_the_success_return():
-    assert episodes_of([1.0] * 49).solved(1.0) is None
-    assert episodes_of([1.0] * 50).solved(1.0) == 50
-    assert episodes_of([1.0] * 50).solved(3.0) is None
-    assert episodes_of([2.7] * 50).solved(3.0) == 50
-    assert episodes_of([0.0] * 500).solved(1.0) is None
+    assert episodes_of([1.0] * 49).solved(Success(1.0)) is None
+    assert episodes_of([1.0] * 50).solved(Success(1.0)) == 50
+    assert episodes_of([1.0] * 50).solved(Success(3.0)) is None
+    assert episodes_of([2.7] * 50).solved(Success(3.0)) == 50
+    assert episodes_of([0.0] * 500).solved(Success(1.0)) is None
 
 
 @pytest.mark.parametrize(("success", "last"), [(-110.0, -121.0), (-10.0, -11.0), (0.0, 0.0), (200.0, 180.0)])
 def test_solved_allows_for_a_tenth_below_the_success_return_whatever_its_sign(success, last):
-    assert episodes_of([last] * 50).solved(success) == 50
-    assert episodes_of([last - 0.01] * 50).solved(success) is None
+    assert episodes_of([last] * 50).solved(Success(success)) == 50
+    assert episodes_of([last - 0.01] * 50).solved(Success(success)) is None
 
 
 def test_first_success_counts_from_1():
-    assert episodes_of([0, 0, 1, 0]).first_success(1.0) == 3
-    assert episodes_of([0, 0]).first_success(1.0) is None
+    assert episodes_of([0, 0, 1, 0]).first_success(Success(1.0)) == 3
+    assert episodes_of([0, 0]).first_success(Success(1.0)) is None
 
 
 def test_final_success_rate_is_over_the_last_100_episodes():
-    assert episodes_of([0.0] * 50 + [1.0] * 75).final_success_rate(1.0) == 0.75
-    assert Episodes.none().final_success_rate(1.0) is None
+    assert episodes_of([0.0] * 50 + [1.0] * 75).final_success_rate(Success(1.0)) == 0.75
+    assert Episodes.none().final_success_rate(Success(1.0)) is None
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,49 @@ def test_final_success_rate_is_over_the_last_100_episodes():
 def test_kept_counts_all_episodes_after_solving(after, kept, fall):
     """Solved at episode 95: the first at which 45 of the last 50 succeed."""
     seed = episodes_of([0.0] * 50 + [1.0] * 45 + after)
-    assert seed.solved(1.0) == 95
-    assert seed.kept(1.0) == (None if kept is None else pytest.approx(kept))
-    assert seed.longest_fall(1.0) == fall
+    assert seed.solved(Success(1.0)) == 95
+    assert seed.kept(Success(1.0)) == (None if kept is None else pytest.approx(kept))
+    assert seed.longest_fall(Success(1.0)) == fall
 
 
 def test_a_seed_that_was_not_solved_kept_nothing():
     seed = episodes_of([0.0] * 80)
-    assert seed.kept(1.0) is None
-    assert seed.longest_fall(1.0) is None
+    assert seed.kept(Success(1.0)) is None
+    assert seed.longest_fall(Success(1.0)) is None
+
+
+TAXI = Success(8.0, episodes=100)
+"""As Gymnasium declares it; the best return of an episode is 3 to 14 by where it starts, and 7.93 on average."""
+
+
+def test_a_threshold_judges_the_mean_of_100_episodes_and_no_single_one():
+    """Half of the episodes of the best policy are below 8, and still it solves Taxi and keeps it."""
+    seed = episodes_of([-200.0] * 30 + [4.0, 12.0] * 200)
+    assert (seed.first_success(TAXI), seed.solved(TAXI)) == (130, 130), "one of -200 is among the 100 before"
+    assert (seed.kept(TAXI), seed.longest_fall(TAXI), seed.final_success_rate(TAXI)) == (1.0, 0, 1.0)
+    assert seed.kept(Success(8.0)) == pytest.approx(0.5, abs=0.01), "what single episodes said"
+
+
+def test_a_seed_with_a_threshold_falls_where_the_mean_of_100_is_a_tenth_below():
+    seed = episodes_of([8.0] * 100 + [0.0] * 20 + [8.0] * 130)
+    # ten failures leave 7.2: there are more among the last 100 from episode 111 until 209
+    assert (seed.solved(TAXI), seed.longest_fall(TAXI)) == (100, 99)
+    assert seed.kept(TAXI) == pytest.approx(1 - 99 / 150)
+
+
+@pytest.mark.parametrize("count", [0, 1, 99])
+def test_fewer_than_100_episodes_are_not_judged_by_a_threshold(count):
+    seed = episodes_of([20.0] * count)
+    assert (seed.first_success(TAXI), seed.solved(TAXI), seed.kept(TAXI), seed.final_success_rate(TAXI)) == (None,) * 4
+    assert episodes_of([20.0] * 100).solved(TAXI) == 100
+
+
+def test_episodes_played_after_training_are_judged_by_their_own_mean():
+    played = np.array([[4.0, 11.0, 8.0], [4.0, 4.0, 12.0], [7.0, 7.5, 7.1]])
+    assert TAXI.rate(played).tolist() == [1.0, 0.0, 1.0]  # means 7.67, 6.67, 7.2: a tenth below is allowed for
+    assert Success(8.0).rate(played).tolist() == pytest.approx([2 / 3, 1 / 3, 0.0])
+    record = record_of([12.0] * 100, success=TAXI, greedy_returns=[7.5])
+    assert (record.greedy_solves, record.summary()["success"]["episodes"]) == ([True], 100)
 
 
 def test_extended_keeps_only_ended_episodes_with_their_step():

@@ -39,15 +39,16 @@ def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
     assert cells.builder == near, "cells are states"
 
 
-@pytest.mark.parametrize("given", [{"left_out": ()}, {"features": "random", "action_repeat": 8}])
+@pytest.mark.parametrize("given", [{"left_out": ()}, {"features": "random", "action_repeat": 4}])
 def test_a_given_setting_turns_off_no_other_choice(given: Any) -> None:
     """`--env.left_out '[]'`, which keeps what is kept anyway, changed the learner and the length of an action."""
     found = chosen(ut.Gym("MountainCar-v0", **CAR, **given))
-    assert (type(found.learner), found.builder.repeats) == (ut.NearestNeighbors, 8)
+    assert (type(found.learner), found.builder.repeats) == (ut.GradientDescent, 4)
     for name, value in given.items():
         assert getattr(found.builder, name) == value
         assert f"env.{name}" not in found.entries
-    assert type(chosen(ut.Gym("MountainCar-v0", **CAR), ut.LeastSquares()).learner) is ut.LeastSquares
+    asked = chosen(ut.Gym("MountainCar-v0", **CAR), ut.LeastSquares())
+    assert (type(asked.learner), asked.builder.repeats) == (ut.LeastSquares, 8)
 
 
 def test_what_an_earlier_run_chose_is_chosen_again_without_a_look() -> None:
@@ -81,15 +82,14 @@ def test_a_plan_that_no_run_wrote_is_refused() -> None:
             Plan.read(written)
 
 
-def test_neighbors_learn_where_reward_is_sparse_and_numbers_do_not_repeat() -> None:
-    sparse = chosen(ut.Gym("MountainCar-v0", returns=(-200.0, 0.0)))
-    assert isinstance(sparse.learner, ut.NearestNeighbors) and "nearest neighbors learn" in sparse.notes[0]
-    for learner in (
-        chosen(ut.Gym("MountainCar-v0")).learner,  # the range of returns is only measured
-        chosen(ut.Gym("CartPole-v1", returns=(0.0, 100.0))).learner,
-        chosen(ut.Gym("CartPole-v1", returns=(0.0, 500.0))).learner,  # also if the range is much too wide
-    ):
-        assert isinstance(learner, ut.LeastSquares)
+def test_a_network_learns_where_numbers_stay_numbers() -> None:
+    for builder in (ut.Gym("MountainCar-v0"), ut.Gym("CartPole-v1", returns=(0.0, 100.0)), ut.RichChain(4)):
+        assert isinstance(chosen(builder).learner, ut.GradientDescent)
+
+
+@pytest.mark.parametrize("part", [{"family": ut.Categorical()}, {"policy": ut.PosteriorSampling()}])
+def test_what_cannot_follow_a_range_that_grows_is_averaged(part: Any) -> None:
+    assert isinstance(chosen(ut.Gym("CartPole-v1"), **part).learner, ut.LeastSquares)
 
 
 class Falling(gymnasium.Env[Any, Any]):
@@ -128,7 +128,7 @@ def test_actions_last_only_where_numbers_stay_numbers_and_can_be_repeated() -> N
     scaled = chosen(ut.Gym("MountainCar-v0", features="scaled"))
     assert scaled.builder.repeats == scaled.entries["env.action_repeat"].value == 1
     networks = chosen(ut.Gym("MountainCar-v0"), ut.GradientDescent())
-    assert networks.builder.repeats == 1 and set(networks.entries) == {"env.action_repeat"}
+    assert networks.builder.repeats == 4
 
 
 class Cue(gymnasium.Env[Any, Any]):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import os
 import signal
 from typing import Any
@@ -23,7 +22,7 @@ from uppertail.learners import Gradients, Metrics
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
 from uppertail.policies import UCB, EpsilonGreedy
-from uppertail.records import describe, write_run
+from uppertail.records import Success, describe, write_run
 from uppertail.replay import Uniform
 from uppertail.targets import Online
 from uppertail.training import compiled
@@ -303,7 +302,7 @@ def test_ctrl_c_keeps_what_was_learned():
     assert isinstance(caught.value, ut.TrainingInterrupted)
     result = caught.value.result
     assert result.record.interrupted
-    assert result.record.env_steps == [1008, 1008]
+    assert result.record.env_steps == [1024, 1024]
     assert result.record.diverged is None
     assert all(seed.returns.size for seed in result.record.episodes)
     assert signal.getsignal(signal.SIGINT) is before
@@ -340,14 +339,14 @@ def test_the_criterion_is_the_mean_of_fifty_episodes_in_a_row():
     nothing: Any = np.zeros((2, 60, 1), np.float32)
     metrics, ret, ended = Metrics(nothing, nothing, nothing, nothing), nothing - 200.0, nothing == 0
     ret[:, 5:] = -110.0
-    records = StepRecord(ended, ret, ended.astype(np.int32), ~ended)
+    records = StepRecord(ended, ret, ended.astype(np.int32), ret, ~ended)
     start = np.zeros(2), np.zeros(2)
     for until, stopped in (("return=-110", "until return=-110"), ("return=-109.9", None), ("solved", "until solved")):
-        ledger = Ledger(Settings(seeds=2, until=until, rollout_steps=1), -100.0)
+        ledger = Ledger(Settings(seeds=2, until=until, rollout_steps=1), Success(-100.0))
         ledger.extend(records, metrics, start)
         assert (ledger.stopped, ledger.over) == (stopped, stopped is not None)
     with pytest.raises(InputError, match="defines no success return"):
-        Ledger(Settings(until="solved"), math.inf)
+        Ledger(Settings(until="solved"), Success())
 
 
 @pytest.mark.slow
@@ -364,7 +363,7 @@ def test_a_loss_that_is_not_finite_names_seed_and_step_and_keeps_the_rest():
 def test_progress_is_reported_after_each_chunk():
     seen = []
     train(Chain(length=5), Gaussian(), UCB(), Settings(**SMALL, seeds=2, **THREE_CHUNKS), seen.append)
-    assert [round(progress.fraction, 2) for progress in seen] == [0.34, 0.67, 1.0]
+    assert [round(progress.fraction, 2) for progress in seen] == [0.34, 0.68, 1.0]
     assert seen[-1].env_steps == 6000
     assert seen[-1].steps_per_second > 0
 

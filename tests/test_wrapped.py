@@ -160,7 +160,7 @@ class Older(Told):
 class Composite(Broken):
     """Its actions are asked for before its texts are looked at."""
 
-    action_space = spaces.MultiDiscrete([2, 2])
+    action_space = spaces.Dict({"left": spaces.Discrete(2), "right": spaces.Discrete(2)})
 
 
 class Shapeless(gymnasium.Env[Any, Any]):
@@ -172,7 +172,7 @@ class Shapeless(gymnasium.Env[Any, Any]):
     [
         (Broken, r"^Broken, in a random episode before training, raised RuntimeError: out of order\.$"),
         (Older, r"^Older, in .* its reset does not return an observation and an info, as Gymnasium's does\.$"),
-        (Composite, r"^The action space MultiDiscrete\(\[2 2\]\) is composite"),
+        (Composite, r"^The action space Dict\(.*\) is neither a list, nor a Box, nor several integers: wrap"),
         (Shapeless, r"^Shapeless, asked for its spaces, raised AttributeError"),
     ],
 )
@@ -399,6 +399,9 @@ def test_a_threshold_may_be_a_number_of_numpy(declared: Any, mark: float) -> Non
         return env
 
     assert FromGymnasium(make).success_return == mark
+    assert FromGymnasium(make).success_episodes == (100 if math.isfinite(mark) else 1), "it is meant for a mean"
+    asked = FromGymnasium(make, success=0.25).criterion
+    assert (asked.least, asked.episodes) == (0.25, 1), "a user's own judges each episode"
 
 
 @pytest.mark.parametrize("shape", [("a", "b"), (0, 3), (2.5, 1), (4, 3)], ids=str)

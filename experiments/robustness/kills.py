@@ -1,19 +1,20 @@
-"""Kills a run at random moments, resumes it, and holds its end against a run that nobody killed.
+"""Kills runs at random moments, resumes them, and holds their ends against runs that nobody killed.
 
-Usage: python -m experiments.robustness.kills [--kills 100] [--run networks] [--out results/kills.json]
+Usage: python -m experiments run kills [--kills 20] [--runs networks table ...] [--out results/kills.json]
 
-One run of `uppertail train`, with a checkpoint after each compiled chunk, is killed by SIGKILL, resumed, killed again,
-and so on until it comes to its end; then the next run begins, until there were so many kills. A quarter of the moments
-is drawn uniformly over the time that the whole run takes, start and compilation included; the others over two seconds
-from the process's first checkpoint. After every kill each checkpoint must be whole; at each end the episodes,
-summary.json without its times, and every array of the last checkpoint must be those of the run without kills, to the
-bit. Takes five to ten seconds a kill on two CPU cores. `--run` names one of `RUNS`: each learner, actions that last,
-and several environments for each seed. experiments/robustness/study_kills.py kills the processes of a study.
+`--runs` names some of `RUNS`: each learner, actions that last, several environments for each seed, and a measured range
+of returns that grows. Of each, a run of `uppertail train`, with a checkpoint after each compiled chunk, is killed by
+SIGKILL, resumed, killed again, and so on until it comes to its end; then the next one begins, until there were so many
+kills. A quarter of the moments is drawn uniformly over the time that the whole run takes, compilation included; the
+others over two seconds from the process's first checkpoint. After every kill each checkpoint must be whole; at each end
+the episodes, summary.json without its times, and every array of the last checkpoint must be those of the run without
+kills, to the bit. A process is a fork of this one, which has imported all but not started JAX: imports take no time.
+experiments/robustness/study_kills.py kills the processes of a study.
 """
 
+import multiprocessing
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,22 +22,23 @@ from pathlib import Path
 from typing import Any
 
 from experiments.common import options, write
-from uppertail import records
+from uppertail import cli, records
+from uppertail.cli import resume as _resume  # noqa: F401 - imported before the forks
 from uppertail.training import checkpoint
 from uppertail.training.checkpoint import UnusableCheckpointError
-from uppertail.training.process import hardware
 
-COMMAND = [sys.executable, "-m", "uppertail"]
 CHAIN = "--env Chain --env.length 20 --seeds 4"
 CAR = "--env Gym --env.id MountainCar-v0 --env.returns [-200,0] --seeds 2"
+CRUMBS = "--env Gym --env.id experiments.robustness.corridors:Crumbs-v0 --seeds 2"
 NETWORK = "--network.width 32"
 RUNS = {
-    "networks": (f"{CHAIN} {NETWORK}", 98_304, 1_024),
-    "least_squares": (f"{CHAIN} --learner LeastSquares", 98_304, 1_024),
-    "imitation": (f"{CHAIN} {NETWORK} --learner Imitation --distribution PointMass --policy Softmax", 16_384, 1_024),
-    "neighbors": (f"{CAR} --learner NearestNeighbors --env.action_repeat 4", 4_096, 1_024),
-    "landmarks": (f"{CAR} --learner LeastSquares --env.action_repeat 4", 4_096, 1_024),
+    "table": (f"{CHAIN} --learner LeastSquares", 98_304, 1_024),
+    "growing_range": (f"{CRUMBS} --num_envs 2", 4_096, 512),
     "environments": (f"{CAR} {NETWORK} --learner GradientDescent --num_envs 4 --rollout_steps 16", 4_096, 1_024),
+    "landmarks": (f"{CAR} --learner LeastSquares --env.action_repeat 4", 8_192, 2_048),
+    "neighbors": (f"{CAR} --learner NearestNeighbors --env.action_repeat 4", 8_192, 2_048),
+    "networks": (f"{CHAIN} {NETWORK}", 32_768, 1_024),
+    "imitation": (f"{CHAIN} {NETWORK} --learner Imitation --distribution PointMass --policy Softmax", 16_384, 1_024),
 }
 """The options of each run, its steps, and the steps between checkpoints."""
 ANYWHEN = 0.25
@@ -48,7 +50,12 @@ def train(run: str, folder: Path) -> list[str]:
     """The command of a run."""
     settings, steps, every = RUNS[run]
     limits = ["--episodes", "1000000", "--steps", str(steps), "--checkpoint_every", str(every)]
-    return [*COMMAND, "train", *settings.split(), *limits, "--quiet", "--overwrite", "--out", str(folder)]
+    return ["train", *settings.split(), *limits, "--quiet", "--overwrite", "--out", str(folder)]
+
+
+def call(command: list[str]) -> None:
+    """What a process does."""
+    sys.exit(cli.main(command))
 
 
 def killed(command: list[str], folder: Path, delay: float, training: bool) -> bool:
@@ -60,17 +67,17 @@ def killed(command: list[str], folder: Path, delay: float, training: bool) -> bo
         delay: seconds until the kill.
         training: whether they count from its first checkpoint, not from its start.
     """
-    before = files(folder)
-    with subprocess.Popen(command) as process:
-        while training and process.poll() is None and not files(folder) - before:
-            time.sleep(0.01)
-        try:
-            process.wait(delay)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return True
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with exit code {process.returncode}.")
+    before, process = files(folder), multiprocessing.get_context("fork").Process(target=call, args=(command,))
+    process.start()
+    while training and process.is_alive() and not files(folder) - before:
+        time.sleep(0.01)
+    process.join(delay)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return True
+    if process.exitcode:
+        raise SystemExit(f"{' '.join(command)} ended with exit code {process.exitcode}.")
     return False
 
 
@@ -104,16 +111,16 @@ def measure(name: str, kills: int, seed: int, folder: Path) -> dict[str, Any]:
     whole, run, draw = folder / "whole", folder / "run", random.Random(seed)
     began = time.perf_counter()
     killed(train(name, whole), whole, 3600, training=False)
-    seconds = time.perf_counter() - began
+    seconds, hardware = time.perf_counter() - began, records.RunFolder(whole).summary["hardware"]
     rows: list[dict[str, Any]] = []
     lives: list[dict[str, Any]] = []
     exact, ends = 0, 0
     while len(rows) < kills or lives:
-        command = [*COMMAND, "resume", str(run), "--quiet"] if (run / records.CONFIG).exists() else train(name, run)
+        command = ["resume", str(run), "--quiet"] if (run / records.CONFIG).exists() else train(name, run)
         training = draw.random() >= ANYWHEN
         delay = draw.uniform(0, TRAINING_SECONDS if training else seconds) if len(rows) < kills else 3600.0
         if killed(command, run, delay, training):
-            lives.append({"command": command[3], "delay": round(delay, 3), "training": training, **found(run)})
+            lives.append({"command": command[0], "delay": round(delay, 3), "training": training, **found(run)})
             rows.append(lives[-1])
             print(f"kill {len(rows)} of {kills}: {lives[-1]}", flush=True)
             continue
@@ -125,7 +132,7 @@ def measure(name: str, kills: int, seed: int, folder: Path) -> dict[str, Any]:
         shutil.rmtree(run)
     return {
         "setting": {
-            "command": " ".join(["uppertail", *train(name, Path("DIR"))[3:]]),
+            "command": " ".join(["uppertail", *train(name, Path("DIR"))]),
             "seed": seed,
             "seconds": round(seconds, 1),
         },
@@ -136,14 +143,16 @@ def measure(name: str, kills: int, seed: int, folder: Path) -> dict[str, Any]:
         "kills_before_the_first_checkpoint": sum(row["step"] == 0 for row in rows),
         "runs": ends,
         "all": rows,
-        "hardware": hardware(),
+        "hardware": hardware,
     }
 
 
 if __name__ == "__main__":
-    given = options(__doc__, "results/kills.json", kills=100, seed=0, run="networks")  # the seed is that of the delays
-    with tempfile.TemporaryDirectory() as temporary:
-        results = measure(given.run, given.kills, given.seed, Path(temporary))
-    write(given.out, results)
-    print({name: value for name, value in results.items() if name not in ("all", "hardware", "setting")})
-    sys.exit(results["exact_resumes"] != given.kills or results["damaged_checkpoints"] > 0)
+    given = options(__doc__, "results/kills.json", kills=20, seed=0, runs=RUNS)  # the seed is that of the delays
+    document: dict[str, Any] = {}
+    for each in given.runs:
+        with tempfile.TemporaryDirectory() as temporary:
+            document[each] = measure(each, given.kills, given.seed, Path(temporary))
+        write(given.out, document)
+        print(each, {name: value for name, value in document[each].items() if isinstance(value, int)}, flush=True)
+    sys.exit(any(row["exact_resumes"] < given.kills or row["damaged_checkpoints"] for row in document.values()))

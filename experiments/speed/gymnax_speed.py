@@ -55,13 +55,9 @@ def rejax_dqn(seeds: int, steps: int) -> Callable[[], int]:
     return turn
 
 
-def ours(
-    builder: ut.Gymnax, learner: Any, seeds: int, steps: int, network: Any = None, **settings: Any
-) -> Callable[[], int]:
+def ours(builder: ut.Gymnax, parts: dict[str, Any], seeds: int, steps: int, **settings: Any) -> Callable[[], int]:
     """Goes on with the runs of all seeds, after compilation and a first chunk."""
-    run = Run(
-        builder, Method.of(learner=learner, network=network), ut.Settings(seeds=seeds, episodes=10**6, **settings)
-    )
+    run = Run(builder, Method.of(**parts), ut.Settings(seeds=seeds, episodes=10**6, **settings))
     state = [run.driver.advance(run.driver.start())[0]]
 
     def turn() -> int:
@@ -76,16 +72,15 @@ def ours(
 
 def measure(seeds: int, steps: int, turns: int) -> dict[str, Any]:
     """The median rate of each, in environment steps of all seeds per second."""
-    plain = ut.Gymnax(ID, features="scaled", scaling="running")
+    plain, least_squares = ut.Gymnax(ID, features="scaled", scaling="running"), {"learner": ut.LeastSquares()}
+    equal = {"learner": ut.GradientDescent(), "evidence": ut.NoEvidence(), "network": ut.PerAction(WIDTH, 2)}
     who = {
         "rejax DQN, equal load": rejax_dqn(seeds, steps),
-        "Gaussian by gradient descent, equal load": ours(
-            plain, ut.GradientDescent(), seeds, steps, ut.PerAction(WIDTH, 2), batch_size=BATCH
-        ),
+        "Gaussian by gradient descent, equal load": ours(plain, equal, seeds, steps, batch_size=BATCH),
         "least squares, an action for each step": ours(
-            ut.Gymnax(ID, scaling="running", action_repeat=1), None, seeds, steps // 10
+            ut.Gymnax(ID, scaling="running", action_repeat=1), least_squares, seeds, steps // 10
         ),
-        "least squares, by default": ours(ut.Gymnax(ID, scaling="running"), None, seeds, steps // 10),
+        "least squares, by default": ours(ut.Gymnax(ID, scaling="running"), least_squares, seeds, steps // 10),
     }
     rates: dict[str, list[float]] = {name: [] for name in who}
     for _ in range(turns):

@@ -1,4 +1,4 @@
-"""What the default learner reaches, beside a plain optimistic value by the same least squares.
+"""What least squares reaches, beside a plain optimistic value by the same least squares.
 
     python -m experiments.tasks.least_squares --out results/least_squares                    # all tasks, no ablation
     python -m experiments.tasks.least_squares --task chain_100 --method gaussian             # one of them
@@ -35,7 +35,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "policy_mean": {"learner": ut.LeastSquares(greedy_mean=False)},
     "one_sweep": {"learner": ut.LeastSquares(sweeps=1)},
     "thompson": {"policy": ut.Thompson()},
-    "steps_of_adam": {"learner": ut.GradientDescent()},
+    "steps_of_adam": {"learner": ut.GradientDescent(), "evidence": ut.NoEvidence()},
 }
 """The methods of the tables, then ablations of the first: no spread, from the narrower start of vectors or by random
 actions, what the start is worth, one lambda for both, the policy's next action for the mean, too, one sweep, draws in
@@ -81,11 +81,12 @@ EACH = ("first_success_episode", "solved_episode", "kept", "final_greedy_return"
 
 
 def measure(task: Task, method: str) -> dict[str, Any]:
-    """All seeds by the defaults, and what came of them."""
+    """All seeds by least squares with its defaults, and what came of them."""
     settings = ut.Settings(seeds=task.seeds, episodes=task.episodes, discount=task.discount)
     alone = [dataclasses.replace(settings, seeds=1, seed=seed) for seed in range(task.seeds)]
     runs = [settings] if task.together else alone
-    records = [ut.train(task.environment, settings=each, **METHODS[method]).record for each in runs]
+    parts = {"learner": ut.LeastSquares(), **METHODS[method]}
+    records = [ut.train(task.environment, settings=each, **parts).record for each in runs]
     summaries = [record.summary() for record in records]
     returns = [seed.returns for record in records for seed in record.episodes]
     return {

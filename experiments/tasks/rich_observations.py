@@ -22,6 +22,7 @@ PAPER = {
     "distribution": ut.Gaussian(distance="cross_entropy", beta=0.0),
     "policy": ut.UCB(low=1.7, high=2.3),
     "learner": ut.GradientDescent(),
+    "evidence": ut.NoEvidence(),
 }
 """The parts of the preset `paper`; its settings are read from it."""
 

@@ -127,7 +127,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
         "share_of_best": shares[-1].round(4).tolist(),
         "good_from_episode": [stays_from(good[:, k], looks, ends[k]) for k in range(seeds)],
         "success_return": run.builder.success_return,
-        "first_success_episode": [each.first_success(run.builder.success_return) for each in run.ledger.episodes],
+        "first_success_episode": [each.first_success(run.builder.criterion) for each in run.ledger.episodes],
         "episodes": [each.size for each in returns],
         "share_while_training": [round(float(each.mean() / b), 3) for b, each in zip(best, returns, strict=True)],
         "regret": [round(float(b * each.size - each.sum()), 1) for b, each in zip(best, returns, strict=True)],

@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # `as` makes a name public; `_HOME_OF` is read from these lin
     from uppertail.networks import Network as Network
     from uppertail.networks import NetworkBuilder as NetworkBuilder
     from uppertail.networks import PerAction as PerAction
+    from uppertail.networks import Twin as Twin
     from uppertail.policies import UCB as UCB
     from uppertail.policies import Decision as Decision
     from uppertail.policies import DoubleUCB as DoubleUCB

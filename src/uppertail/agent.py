@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
@@ -14,6 +15,9 @@ from uppertail.networks import EncodedNetwork, Network
 from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.schema import TRACED
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
+
+TINY = 1e-12
+"""The least optimism of a policy that is divided by."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Agent:
         discount: gamma, per step.
         members: members of the network that acts; None: it has none.
         loss_samples: draws per transition of the sample-based loss; 0: the family's own loss, in closed form.
+        greedy_mean: whether the mean is backed up with the greedy next action, and mean + c sd with the policy's.
     """
 
     family: ReturnDistribution[Any]
@@ -37,6 +42,7 @@ class Agent:
     discount: float | Float[Array, ""] = dataclasses.field(metadata=TRACED)
     members: int | None = None
     loss_samples: int = 0
+    greedy_mean: bool = False
 
     def __post_init__(self) -> None:
         if self.loss_samples and not self.family.has_density:
@@ -69,13 +75,29 @@ class Agent:
             target = jax.lax.stop_gradient(self.back_up(bootstrap, transition))  # q(Z | s, a)
             return self.distance(keys[1], target, prediction), self.is_outside(bootstrap, transition)
 
-        z = self.returns_by_member(network, transition.observation)
-        return jax.vmap(of_member)(z, self.returns_by_member(bootstrapping, transition.next_observation))
+        z = network.predictions(self.family, transition.observation)
+        z_next = self.returns_by_member(bootstrapping, transition.next_observation)
+        of_each = jax.vmap(of_member, in_axes=(0, None if is_shared(z_next) else 0))
+        return of_each(z, jax.tree.map(lambda leaf: leaf[0], z_next) if is_shared(z_next) else z_next)
 
     def bootstrap(self, key: PRNGKeyArray, z_next: PyTree, transition: Transition) -> PyTree:
         """Z(s', a') of one member, of Z(s', .); where a' is not known, it is the policy's choice from these alone."""
         chosen = self.choice(key, z_next)
-        return take(z_next, jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action))
+        z = take(z_next, jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action))
+        return self.with_greedy_mean(z, z_next) if self.greedy_mean else z
+
+    def with_greedy_mean(self, z: PyTree, z_next: PyTree) -> PyTree:
+        """The mean of the greedy next action, and what is left between it and the policy's upper bound as spread.
+
+        A loop through known states would otherwise have the mean of the way to the goal and the spread of what is
+        unknown.
+        """
+        family, is_mean = self.family, np.array(self.family.is_mean)
+        if not is_mean.any():
+            return z
+        greedy = take(z_next, jnp.argmax(jax.vmap(family.mean)(z_next)))
+        lost = (family.mean(greedy) - family.mean(z)) / jnp.maximum(self.policy.optimism, TINY)
+        return family.from_coordinates(jnp.where(is_mean, family.coordinates(greedy), family.coordinates(z) - lost))
 
     def choice(self, key: PRNGKeyArray, z: PyTree) -> Int[Array, ""]:
         """The policy's choice in a state, from the return distributions of one member alone."""
@@ -110,6 +132,11 @@ class Agent:
     def returns_by_member(self, network: Network, observation: Array) -> PyTree:
         """The same with leading axes [members, actions] for every network; one without members counts as one."""
         return network.returns(self.family, observation)
+
+
+def is_shared(z: PyTree) -> bool:
+    """Whether all members bootstrap from one prediction."""
+    return jax.tree.leaves(z)[0].shape[0] == 1
 
 
 def take(z: PyTree, action: Int[Array, ""]) -> PyTree:

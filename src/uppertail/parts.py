@@ -86,7 +86,7 @@ PARTS = {
         "uppertail.networks.NetworkBuilder",
         "the network of GradientDescent or Imitation",
         "PerAction",
-        _in("uppertail.networks", "PerAction Ensemble") | _in("uppertail.contrib", "Dropout Variational"),
+        _in("uppertail.networks", "PerAction Ensemble Twin") | _in("uppertail.contrib", "Dropout Variational"),
         optional=True,
     ),
     "replay": Part(

@@ -1,6 +1,5 @@
 """`uppertail evaluate`: what a run's learned networks earn, over many episodes."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -43,8 +42,8 @@ def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
     played = run.driver.play(opened.networks, opened.policy, episodes)
     steps = run.builder.steps_of(played.lengths)
     returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, steps))
-    success = run.builder.success_return if math.isfinite(run.builder.success_return) else None
-    rates = None if success is None else (played.returns >= success).mean(axis=1)
+    success = run.builder.criterion
+    rates = success.rate(played.returns) if success.is_defined else None
     mean, low, high = mean_interval(returns.tolist())
     return {
         "policy": {"asked": asked, **records.describe(opened.policy)},
@@ -53,7 +52,8 @@ def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
         "mean_return": mean,
         "interval": [low, high],
         "mean_length": float(np.mean(lengths)),
-        "success_return": success,
+        "success_return": success.mark if success.is_defined else None,
+        "success_episodes": success.episodes if success.episodes == 1 else episodes,
         "success_rate": None if rates is None else float(np.mean(rates)),
         "seeds": [
             {
@@ -71,6 +71,11 @@ def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
     }
 
 
+def _success(mark: float, episodes: int, rate: float) -> dict[str, str]:
+    """A seed's share of successes or, if the mean of all its episodes is judged, whether that is one."""
+    return {"successes": f"{rate:.0%}"} if episodes == 1 else {f"at least {mark:g}": "yes" if rate else "no"}
+
+
 def _show(distribution: str, document: dict[str, Any]) -> None:
     """Prints a row for each seed, and the mean over seeds with its interval in a sentence."""
     env, policy, (low, high) = document["env"], document["policy"], document["interval"]
@@ -82,7 +87,7 @@ def _show(distribution: str, document: dict[str, Any]) -> None:
         row = {"seed": str(each["seed"])}
         row |= {name: f"{each[name.replace(' ', '_')]:.4g}" for name in ("mean return", "mean length")}
         if each["success_rate"] is not None:
-            row["successes"] = f"{each['success_rate']:.0%}"
+            row |= _success(document["success_return"], document["success_episodes"], each["success_rate"])
         rows.append(row)
     print_table(rows)
     count = len(rows)

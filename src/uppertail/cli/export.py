@@ -31,7 +31,7 @@ def main(config: Values) -> int:
     with records.write_errors(str(to), "give --to another file"):
         records.write_bytes(to, content)
     if not config.quiet:
-        print(f"The greedy policy of seed {seed} in {to} ({len(content) / 1000:,.0f} kB): {checked}.")
+        print(f"The greedy policy of seed {seed} in {to} ({len(content):,} bytes): {checked}.")
     return 0
 
 
@@ -43,7 +43,8 @@ def _checked(run: TrainingResult, seed: int, program: Program, policy: Policy) -
     expected = run.distribution(asked, seed).mean
     if not np.isfinite(expected).all():
         raise InputError(f"The network of seed {seed} holds NaN or infinite numbers: export another --seed.")
-    difference, same = np.abs(means - expected).max(), int((actions == run.act(asked, seed=seed)).sum())
+    difference = np.abs(means - expected).max()
+    same = sum(map(np.allclose, actions, np.asarray(run.act(asked, seed=seed))))
     if difference > MOST_DIFFERENCE * max(1e-6, np.abs(expected).max()):
         raise InputError(f"Mean returns of the file and the run differ by {difference:.2g}, so nothing was written.")
     return f"{same:,} of {CHECKED:,} observations get the run's action; mean returns differ by up to {difference:.1g}"

@@ -216,7 +216,7 @@ def train(
         _write(folder, result, label)
     if not any(seed.returns.size for seed in result.record.episodes):
         complain(f"No episode ended in {max(result.record.env_steps):,} steps: train longer, or set a time limit.")
-    for remark in filter(None, (result.networks.remark(), run.driver.remark)):
+    for remark in run.remarks(result.networks):
         complain(remark)
     if result.record.interrupted and not quiet:
         how = f"; `uppertail resume {folder}` continues the run" if checkpoints else ""

@@ -15,7 +15,6 @@ from uppertail.environments import (
     FiniteMDP,
     Say,
     Steps,
-    discounted_returns,
     measured_range,
     random_steps,
     table_steps,
@@ -87,6 +86,11 @@ class Facts:
         return self.known() or measured_range(self.builder, self.steps, self.discount**self.builder.repeats)
 
     @functools.cached_property
+    def seen_range(self) -> ReturnRange:
+        """The range of discounted returns: known, or else no more than a random policy saw."""
+        return self.known() or measured_range(self.builder, self.steps, self.discount**self.builder.repeats, 0.0)
+
+    @functools.cached_property
     def irrelevant(self) -> Int[np.ndarray, " numbers"]:
         """The numbers that tell nothing of what comes next."""
         return irrelevant_numbers(self.steps)
@@ -100,14 +104,6 @@ class Facts:
     def clocks(self) -> Int[np.ndarray, " numbers"]:
         """The numbers that count the steps of an episode."""
         return clocks(self.steps)
-
-    @functools.cached_property
-    def spread(self) -> float:
-        """By how much the discounted returns of whole random episodes differ; infinite if there were fewer than two."""
-        steps, discount = self.steps, self.discount**self.builder.repeats
-        whole = [np.asarray(rewards, np.float64) for rewards in steps.episodes[: len(steps.ends)]]
-        found = [float(discounted_returns(rewards, discount)[-1]) for rewards in whole]
-        return float(np.ptp(found)) if len(found) > 1 else math.inf
 
     def repeating(self, left_out: tuple[int, ...] = ()) -> float:
         """The share of the distinct observations that come again, without the numbers that are left out."""

@@ -41,8 +41,9 @@ RETURNS = """
 
 `--env.returns` if it is given, else the range that a table or bsuite's names imply, else measured: it reaches
 to the returns of the lowest and of the highest reward at every step of the time limit, but at most two widths
-beyond the measured returns, 0 included. If the random policy saw no reward, the range is a guess, and the first
-reward sets the scale. If actions last several steps, it is measured again with such actions.
+beyond the measured returns, 0 included. A network beside kernel counts takes no more than was seen, and follows
+what is seen later, whenever a return is beyond the range. If the random policy saw no reward, the range is a
+guess, and the first reward sets the scale. If actions last several steps, it is measured again with such actions.
 """
 
 LEARNERS = """
@@ -80,8 +81,8 @@ def _rows() -> Iterator[str]:
     kinds = OneHot(2), Vector((0.0,), (1.0,)), Image(12, 12, 1)
     for kind in PARTS["learner"].classes.values():
         of_kinds = [_settings(kind(), encoding) for encoding in kinds]
-        for name in of_kinds[0]:
-            shown = [str(each[name]) if each["has"] else "-" for each in of_kinds]
+        for name in dict.fromkeys(name for each in of_kinds for name in each):
+            shown = [str(each.get(name, "-")) if each["has"] else "-" for each in of_kinds]
             if name != "has":
                 yield f"| {' | '.join([kind.__name__, f'`{name}`', *shown])} |"
 
@@ -91,12 +92,13 @@ def _settings(learner: LearnerBuilder, encoding: Encoding) -> dict[str, object]:
     filled = vars(learner.filled(encoding))
     own = {f"learner.{name}": filled[name] for name, value in vars(learner).items() if value is None}
     own.pop("learner.stochastic", None)
-    usual = {
-        name: type(each).__name__ if dataclasses.is_dataclass(each) else each
-        for name, each in learner.usual(encoding).items()
-    }
-    has = encoding.has_features or learner.uses_gradients
-    return {"has": has, **own, "rollout_steps": learner.rollout_steps(encoding), **usual}
+    usual = {"rollout_steps": learner.rollout_steps(encoding), **learner.usual(encoding)}
+    if learner.uses_gradients:
+        evidence = learner.evidence(None, encoding)
+        usual = {"evidence": evidence, **{f"evidence.{name}": each for name, each in vars(evidence).items()}, **usual}
+        usual |= evidence.usual
+    usual = {name: type(each).__name__ if dataclasses.is_dataclass(each) else each for name, each in usual.items()}
+    return {"has": encoding.has_features or learner.uses_gradients, **own, **usual}
 
 
 if __name__ == "__main__":

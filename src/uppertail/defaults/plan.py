@@ -11,7 +11,7 @@ from uppertail.encodings import HashedStates, Numbers, ObservationSpace, States
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder
 from uppertail.parts import PARTS
-from uppertail.records import describe, plain
+from uppertail.records import Success, describe, plain
 from uppertail.types import ReturnRange
 
 Source = Literal["given", "default", "measured"]
@@ -168,20 +168,22 @@ def plan_of(asked: Mapping[str, Any], filled: Mapping[str, Any], chosen: Mapping
     return Plan({**entries, **{name: each for name, each in chosen.items() if name not in entries}})
 
 
-def in_words(plan: Plan, space: ObservationSpace, num_actions: int, success: float) -> str:
+def in_words(plan: Plan, space: ObservationSpace, num_actions: int, success: Success) -> str:
     """What was chosen for a run, in a line.
 
     Args:
         plan: of the run.
         space: of the observations.
         num_actions: how many there are.
-        success: the return from which an episode is a success; infinite: not defined.
+        success: when episodes are a success.
     """
     parts = [f"{num_actions} actions", *_of_observations(plan, space), _learns(plan["learner"])]
     low, high = plan["returns"]
     parts.append(f"returns {low:.4g} to {high:.4g}, {plan.entries['returns'].reason}")
-    if math.isfinite(success):
-        parts.append(f"an episode succeeds from {success:g} on")
+    if success.episodes > 1:
+        parts.append(f"solved: mean of {success.window} episodes at least {success.solved_mark:g}")
+    elif success.is_defined:
+        parts.append(f"an episode succeeds from {success.mark:g} on")
     else:
         top = f"{high:.4g}" if plan.entries["returns"].source != "measured" else "N"  # measured ones reach farther
         counts = f": --env.success {top} counts it" if "env.success" in plan else ""

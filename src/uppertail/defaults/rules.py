@@ -8,13 +8,15 @@ import numpy as np
 
 from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED, SAME, SIGNIFICANT, Facts
 from uppertail.distributions import ReturnDistribution
-from uppertail.encodings import Encoding, Numbers, ObservationSpace, RandomFeatures
-from uppertail.environments import EnvironmentBuilder, VectorBuilder
+from uppertail.encodings import Encoding, Numbers, ObservationSpace
+from uppertail.environments import LEVELS, EnvironmentBuilder, PackageBuilder, VectorBuilder
+from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares, NearestNeighbors
+from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
 
 REPEATED = 0.4  # share of the distinct observations that must come again
-SPARSE = 0.05  # share of the range of returns within which all random episodes stay if reward is sparse
+LONGEST_BY_NETWORK = 4  # steps of an action at most, where a network learns
 SHOWN = 8  # numbers that a note names
 
 KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
@@ -47,6 +49,8 @@ class Draft:
         policy: explores.
         learner: None until it is chosen.
         of_gradients: parts and settings of gradient descent that are given.
+        network: the network's builder, if it is given.
+        evidence: the evidence beside it, if it is given.
     """
 
     builder: EnvironmentBuilder
@@ -55,6 +59,8 @@ class Draft:
     policy: ExplorationPolicy
     learner: LearnerBuilder | None = None
     of_gradients: tuple[str, ...] = ()
+    network: NetworkBuilder | None = None
+    evidence: EvidenceBuilder | None = None
 
     @property
     def encoding(self) -> Encoding:
@@ -63,10 +69,12 @@ class Draft:
 
     @property
     def vectors(self) -> VectorBuilder | None:
-        """The builder, if its observations are numbers, and a learner that averages takes them as they are."""
-        by_gradients = self.learner is None or self.learner.uses_gradients
-        if not isinstance(self.builder, VectorBuilder) or not isinstance(self.space, Numbers) or by_gradients:
+        """The builder, if its observations are numbers, and the learner tells near ones from far ones."""
+        if not isinstance(self.builder, VectorBuilder) or not isinstance(self.space, Numbers) or self.learner is None:
             return None
+        if self.learner.uses_gradients:
+            evidence = self.evidence or self.learner.evidence(self.network, self.encoding)
+            return self.builder if evidence.by_row else None
         return self.builder if self.builder.radius is None else None
 
     @property
@@ -81,8 +89,8 @@ class Draft:
         if isinstance(self.learner, LeastSquares) and self.learner.stochastic is not None:
             given.add("learner.stochastic")
         if isinstance(self.builder, VectorBuilder):
-            usual = {"left_out": None, "features": "auto", "action_repeat": None}
-            given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name) != value}
+            usual = {"left_out": None, "features": "auto", "action_repeat": None, "levels": None}
+            given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name, None) != value}
         return given
 
     def with_value(self, setting: str, value: Any) -> Self:
@@ -147,15 +155,12 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     return Choice("auto", f"{seen}, so they stay numbers", True)
 
 
-def _neighbors(facts: Facts, draft: Draft) -> Choice | None:
-    known = draft.builder.known_returns
-    if not draft.vectors or known is None or not isinstance(draft.encoding, RandomFeatures):
+def _network(facts: Facts, draft: Draft) -> Choice | None:
+    by_network = GradientDescent()
+    kinds = by_network.evidence(None, draft.encoding).by_row, isinstance(draft.learner, LeastSquares)
+    if not draft.vectors or not all(kinds) or draft.policy.posterior or draft.family.rescaling(draft.family) is None:
         return None
-    if not isinstance(draft.learner, LeastSquares) or facts.spread >= SPARSE * (known.high - known.low):
-        return None
-    why = "All episodes of a random policy returned nearly the same, so nearest neighbors learn"
-    note = f"{why} (--learner LeastSquares fits all data instead)."
-    return Choice(NearestNeighbors(), "reward is sparse: random episodes returned nearly the same", True, note)
+    return Choice(by_network, "numbers stay numbers, so a network learns, beside counts of what was seen nearby")
 
 
 def _clocks(facts: Facts, draft: Draft) -> Choice | None:
@@ -177,6 +182,7 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
     if not draft.builder.can_repeat:
         return Choice(1, "a vector environment is used as it is")
     steps = facts.steps_of_an_action(draft.left_out)
+    steps = min(steps, LONGEST_BY_NETWORK) if isinstance(draft.learner, GradientDescent) else steps
     return Choice(steps, f"so many steps move what actions control by {MOVED} of its standard deviation", True)
 
 
@@ -191,9 +197,20 @@ def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
     return Choice(different > 0, reason, True)
 
 
-def known_or_measured(facts: Facts) -> Choice:
-    """The range of returns: given by the user, named by the environment, or else measured."""
-    found = facts.range
+def _levels(facts: Facts, draft: Draft) -> Choice | None:
+    note = draft.builder.actions.note if isinstance(draft.builder, PackageBuilder) else None
+    reason = "actions are numbers, which have to become a list: both ends and the middle"
+    return None if note is None else Choice(LEVELS, reason, note=note)
+
+
+def known_or_measured(facts: Facts, grows: bool = False) -> Choice:
+    """The range of returns: given by the user, named by the environment, or else measured.
+
+    Args:
+        facts: of the environment.
+        grows: whether the range follows what is seen during the run, so that it need not be wider than that now.
+    """
+    found = facts.seen_range if grows else facts.range
     if found.known:
         return Choice(found, "given" if facts.builder.known_returns else "named by the environment")
     if found.low == found.high:
@@ -263,13 +280,11 @@ RULES = (
     ),
     Rule(
         "learner",
-        _neighbors,
-        "if numbers stay numbers: the range of returns, if it is given or bsuite's, and the discounted returns of "
-        "whole random episodes. A measured range comes from the same episodes, so it cannot tell",
-        f"`NearestNeighbors` in place of `LeastSquares`, if all lie within {SPARSE:.0%} of the range",
-        f"{SPARSE:g}",
-        "[decision 28](decisions/0028-neighbors-where-reward-is-sparse.md)",
-        "MountainCar and Acrobot without a given range, where neighbors found reward later",
+        _network,
+        "whether numbers stay numbers, and whether the family's outputs can follow a range of returns that grows",
+        "`GradientDescent` in place of `LeastSquares`, with the evidence `KernelCounts`",
+        chosen_on="dm_control's `pendulum-swingup` and `cartpole-swingup_sparse`, `LunarLander-v3`, `CartPole-v1`: "
+        "[decision 32](decisions/0032-a-network-for-vectors.md)",
     ),
     Rule(
         "env.left_out",
@@ -286,10 +301,11 @@ RULES = (
         "if numbers stay numbers: the change per step in what actions control, in standard deviations. Numbers are "
         "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
         "within an episode",
-        f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, by "
-        "gradient descent, and where actions make no difference that can be seen",
-        f"{MOVED:g}; {LONGEST}",
-        "[decision 27](decisions/0027-actions-that-last.md); CartPole 3, MountainCar 8, Acrobot 2, Pendulum by five "
+        f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}, or {LONGEST_BY_NETWORK} by a "
+        "network; 1 for states and images, without kernel counts, and where actions make no difference to be seen",
+        f"{MOVED:g}; {LONGEST}; {LONGEST_BY_NETWORK}",
+        "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md); "
+        "CartPole 3, MountainCar 8, Acrobot 2, Pendulum by five "
         "torques 5",
         "these four and MountainCarContinuous (8) with six constants of an episode, two fresh and two slow noises, a "
         "clock, rotated, 1,000 times as large, and with all of it: the same number each time",
@@ -301,6 +317,13 @@ RULES = (
         "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
         "otherwise",
         tested_on="Chain and FrozenLake with and without slips or noise",
+    ),
+    Rule(
+        "env.levels",
+        _levels,
+        "whether actions are a Box",
+        f"{LEVELS} levels of each of its numbers, both ends among them, and all combinations of these as actions",
+        f"{LEVELS}; at most 64 actions",
     ),
 )
 """The rules in the order in which they are asked; a later one for the same setting may change it."""

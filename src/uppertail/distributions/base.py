@@ -17,6 +17,14 @@ from uppertail.types import PyTree, ReturnRange
 
 Params = TypeVar("Params")
 
+
+class Rescaling(NamedTuple):
+    """outputs = factor * outputs before + shift, so that the distributions stay the same."""
+
+    factor: Float[Array, " outputs"]
+    shift: Float[Array, " outputs"]
+
+
 DRAWS = 4096  # how many draws stand for a distribution whose family gives no `cdf`
 
 
@@ -104,6 +112,10 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         """This family with its open settings as images need them."""
         return self
 
+    def for_vectors(self) -> Self:
+        """This family with its open settings as kernel counts need them: it starts as wide as the returns."""
+        return self
+
     def log_density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
         """log p(Z = returns), per unit of return; only where `has_density`."""
         raise TypeError(f"{type(self).__name__} has no density at {returns} of {z}.")
@@ -120,6 +132,16 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
     def mixed(self, share: Float[Array, ""], first: Params, second: Params) -> Params:
         """A `share` of the first distribution and the rest of the second; by default means of their parameters."""
         return jax.tree.map(lambda one, other: share * one + (1.0 - share) * other, first, second)
+
+    def lower(self, first: Params, second: Params) -> Params:
+        """The lower of two distributions; by default the one with the lower mean."""
+        is_first = self.mean(first) <= self.mean(second)
+        return jax.tree.map(lambda one, other: jnp.where(is_first, one, other), first, second)
+
+    def rescaling(self, before: Any) -> Rescaling | None:
+        """How outputs of this family follow from outputs fitted to another range of returns; None: they do not."""
+        del before
+        return None
 
     def coordinates(self, z: Params) -> Float[Array, " outputs"]:
         """The parameters as one vector, which least squares averages; only where `is_linear`."""

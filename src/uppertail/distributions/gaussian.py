@@ -7,18 +7,19 @@ next action is sampled: the average of the distance is then minimized by another
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.base import Centered
+from uppertail.distributions.base import Centered, Rescaling
 from uppertail.errors import InputError
 from uppertail.schema import traced
 
 WEIGHTED = ("cross_entropy", "kl")  # distances whose gradient explodes as distributions narrow, and which beta weights
 IMAGE_STD_BIAS = -3.0  # images cannot be searched: a wide start takes longer to narrow than a run has (decision 25)
+UNIFORM_STD_BIAS = -1.09  # starts with the standard deviation of a uniform distribution over the range of returns
 NARROWEST = 1e-6  # least std of a target, in units of the scale: a point (discount 0) is infinitely far from a Gaussian
 
 
@@ -89,7 +90,8 @@ class Gaussian(Centered[GaussianReturn]):
 
     Args:
         std_bias: added to the network's output before the softplus that makes it a standard deviation: 1 starts it at
-            about 1.3 of the scale (Implementation Details), -3 at 0.05. null: -3 for images, 1 else.
+            about 1.3 of the scale (Implementation Details), -3 at 0.05. null: -3 for images, -1.09 (0.29) beside
+            kernel counts, 1 else.
         terminal_std: standard deviation after the end of an episode, in units of the scale; above 0.
         beta: cross-entropy and KL are weighted by std_p^(2 beta), a constant (Seitzer et al. 2022, beta-NLL). 0 is the
             paper's loss, whose gradient explodes as distributions narrow, so a run can lose its solution. In [0, 1].
@@ -131,6 +133,18 @@ class Gaussian(Centered[GaussianReturn]):
 
     def for_images(self) -> Self:
         return dataclasses.replace(self, std_bias=IMAGE_STD_BIAS) if self.std_bias is None else self
+
+    def for_vectors(self) -> Self:
+        return dataclasses.replace(self, std_bias=UNIFORM_STD_BIAS) if self.std_bias is None else self
+
+    def lower(self, first: GaussianReturn, second: GaussianReturn) -> GaussianReturn:
+        """The lower mean and the lower standard deviation, so that no upper bound is above both."""
+        return jax.tree.map(jnp.minimum, first, second)
+
+    def rescaling(self, before: Any) -> Rescaling:
+        """A narrow spread is the exponential of its output, so that another unit is a shift."""
+        ratio = jnp.asarray(before.unit / self.unit, jnp.float32)
+        return Rescaling(jnp.stack([ratio, jnp.ones(())]), jnp.stack([jnp.zeros(()), jnp.log(ratio)]))
 
     def terminal(self) -> GaussianReturn:
         return GaussianReturn(jnp.zeros(()), jnp.full((), self.unit * self.terminal_std))

@@ -1,12 +1,12 @@
 """A plain action value: all mass at the mean, learned by squared error. The baseline without a distribution."""
 
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.distributions.base import Scaled
+from uppertail.distributions.base import Rescaling, Scaled
 from uppertail.schema import traced
 
 
@@ -43,6 +43,13 @@ class PointMass(Scaled[PointMassReturn]):
 
     def from_outputs(self, outputs: Float[Array, "1"]) -> PointMassReturn:
         return PointMassReturn(self.unit * (outputs[0] + self.start))
+
+    def lower(self, first: PointMassReturn, second: PointMassReturn) -> PointMassReturn:
+        return PointMassReturn(jnp.minimum(first.mean, second.mean))
+
+    def rescaling(self, before: Any) -> Rescaling:
+        ratio = jnp.asarray(before.unit / self.unit, jnp.float32)[None]
+        return Rescaling(ratio, self.start * (ratio - 1.0))
 
     def terminal(self) -> PointMassReturn:
         return PointMassReturn(jnp.zeros(()))

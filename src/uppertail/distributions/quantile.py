@@ -64,6 +64,10 @@ class Quantile(Centered[QuantileReturn]):
         normal = np.array([statistics.NormalDist().inv_cdf(level) for level in levels], np.float32)
         return QuantileReturn(self.unit * jnp.sort(outputs + self.start_std * normal))
 
+    def lower(self, first: QuantileReturn, second: QuantileReturn) -> QuantileReturn:
+        """Quantile by quantile: the highest distribution that neither of the two is below."""
+        return QuantileReturn(jnp.minimum(first.quantiles, second.quantiles))
+
     def terminal(self) -> QuantileReturn:
         return QuantileReturn(jnp.zeros(self.quantiles))
 

@@ -1,5 +1,6 @@
 """Environments: tables of finite MDPs, and the builders that make them."""
 
+from uppertail.environments.actions import LEVELS, Actions
 from uppertail.environments.base import (
     EVALUATION,
     Environment,
@@ -21,7 +22,8 @@ from uppertail.environments.gymnasium.gym import FrozenLake, Gym
 from uppertail.environments.gymnasium.vector import HostEnvironments, HostStep, step_host
 from uppertail.environments.gymnax.gymnax import Gymnax
 from uppertail.environments.gymnax.xminigrid import XMiniGrid
-from uppertail.environments.packages import EnvironmentFailedError, begin_all
+from uppertail.environments.interface import Interface
+from uppertail.environments.packages import EnvironmentFailedError, PackageBuilder, begin_all
 from uppertail.environments.random_policy import (
     Say,
     Steps,
@@ -33,5 +35,5 @@ from uppertail.environments.random_policy import (
 )
 from uppertail.environments.repeated import build_repeated
 from uppertail.environments.rich import RichChain, RichLock, RichMDP, RichSea
-from uppertail.environments.spaces import Interface, Reading
+from uppertail.environments.spaces import Reading
 from uppertail.environments.toy import RiskyArm, Toy

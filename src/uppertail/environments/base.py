@@ -15,6 +15,7 @@ from uppertail.capacity import require_memory, size_of
 from uppertail.encodings import ObservationSpace, Preferences, VectorSettings
 from uppertail.encodings.base import StateEncoding
 from uppertail.errors import InputError
+from uppertail.records import Success
 from uppertail.schema import settle
 from uppertail.types import PyTree, ReturnRange, TimeStep
 
@@ -108,6 +109,16 @@ class EnvironmentBuilder(abc.ABC):
     def success_return(self) -> float:
         """The undiscounted return from which an episode counts as a success; infinite: success is not defined."""
         return math.inf
+
+    @property
+    def success_episodes(self) -> int:
+        """How many episodes in a row are judged, by the mean of their returns; 1: each by its own."""
+        return 1
+
+    @property
+    def criterion(self) -> Success:
+        """When episodes are a success, and a seed is solved."""
+        return Success(self.success_return, self.success_episodes)
 
     def steps_of(self, lengths: Int[np.ndarray, "*episodes"]) -> Int[np.ndarray, "*episodes"]:
         """Steps of whole episodes, whose lengths are in actions; the last action of each counts in full, by default."""

@@ -1,5 +1,6 @@
 """Environments of other packages: their settings, and calls of their code, whose errors become sentences."""
 
+import abc
 import dataclasses
 import importlib
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from uppertail.environments.actions import Actions
 from uppertail.environments.base import VectorBuilder
 from uppertail.errors import InputError, message_of, nearest
 from uppertail.types import ReturnRange
@@ -26,7 +28,7 @@ class PackageBuilder(VectorBuilder):
         returns: lowest and highest discounted return that the run has to tell apart; null: as known, or measured by
             episodes of a random policy.
         success: undiscounted return from which an episode counts as a success; null: as the environment declares, if
-            it does.
+            it does. The `reward_threshold` of Gymnasium is one for the mean of 100 episodes in a row.
         reset_seed: the seed of every reset, which keeps a random layout the same; run: each run's own seed; null: a
             new one for each episode.
     """
@@ -41,6 +43,15 @@ class PackageBuilder(VectorBuilder):
             raise InputError(f"returns is {list(self.returns)}: give the lowest, then the highest, within {LARGEST:g}.")
         if isinstance(self.reset_seed, int) and self.reset_seed < 0:
             raise InputError(f"reset_seed is {self.reset_seed}: use 0 or more, or run, or leave it out.")
+
+    @property
+    @abc.abstractmethod
+    def actions(self) -> Actions:
+        """How its actions are numbered."""
+
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        return self.actions.names
 
     @property
     def success_return(self) -> float:

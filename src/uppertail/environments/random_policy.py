@@ -59,11 +59,11 @@ def random_steps(builder: EnvironmentBuilder, observed: bool = False, say: Say =
     return _compiled_steps(builder, observed) if builder.compiles else _host_steps(builder, observed, say)
 
 
-def measured_range(builder: EnvironmentBuilder, steps: Steps, discount: float) -> ReturnRange:
+def measured_range(builder: EnvironmentBuilder, steps: Steps, discount: float, wider: float = WIDER) -> ReturnRange:
     """An estimate of the range of discounted returns from steps of a random policy.
 
     It reaches to the returns of the lowest and of the highest reward at every step of the time limit, but at most
-    `WIDER` widths beyond the measured range.
+    so many widths beyond the measured range.
     """
     episodes = steps.episodes[:MEASURED_EPISODES]
     returns = np.concatenate([[0.0], *(discounted_returns(rewards, discount) for rewards in episodes)])
@@ -71,7 +71,7 @@ def measured_range(builder: EnvironmentBuilder, steps: Steps, discount: float) -
     horizon = discounted_steps(_time_limit(builder, steps) or math.inf, discount)
     width = returns.max() - returns.min()
     lowest, highest = (each * horizon if each else 0.0 for each in (rewards.min(), rewards.max()))
-    low, high = max(lowest, returns.min() - WIDER * width), min(highest, returns.max() + WIDER * width)
+    low, high = max(lowest, returns.min() - wider * width), min(highest, returns.max() + wider * width)
     return ReturnRange(float(low), float(high), known=False)
 
 

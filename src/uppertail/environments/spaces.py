@@ -1,4 +1,4 @@
-"""Spaces of Gymnasium and gymnax: which arrays their observations become for a network, and how actions are numbered.
+"""Spaces of Gymnasium and gymnax: which arrays their observations become for a network.
 
 Spaces are told apart by the names of their classes, since packages that follow gymnax's form copied its spaces.
 """
@@ -42,20 +42,6 @@ class Reading(NamedTuple):
     shape: tuple[int, ...] | None = None
     first: int = 0
     origins: tuple[tuple[int, float], ...] = ()
-
-
-class Interface(NamedTuple):
-    """How a program talks to what was learned: with its environment's own observations and actions."""
-
-    reading: Reading
-    num_actions: int
-    first_action: int = 0
-
-    def is_batch(self, observation: Any) -> bool:
-        """Whether this is several observations: a list, or an array with one axis more than an observation has."""
-        if self.reading.shape is None:
-            return isinstance(observation, list)
-        return np.ndim(observation) == len(self.reading.shape) + 1
 
 
 class Part(NamedTuple):
@@ -102,16 +88,6 @@ def at(observation: Any, path: Path) -> Any:
     return observation
 
 
-def require_discrete(space: Any) -> None:
-    """Refuses actions that are not one of a list."""
-    if not is_a(space, "Discrete"):
-        kind = "continuous" if is_a(space, "Box") else "composite"
-        raise InputError(
-            f"The action space {space} is {kind}, but UpperTail acts in Discrete ones: "
-            "wrap the environment so that each action is one of a list."
-        )
-
-
 def read_space(
     xp: Any,
     space: Any,
@@ -137,7 +113,7 @@ def read_space(
     shape = getattr(space, "shape", None)
     if images and is_a(space, "Box") and (image := _image(space)):
         kind = np.uint8 if np.dtype(space.dtype) in (bool, np.uint8) else np.float32
-        return Reading(lambda seen: _flat(xp.array(seen, kind), space).reshape(shape), image, tuple(space.shape))
+        return Reading(lambda seen: _pixels(xp, seen, kind, space), image, tuple(space.shape))
     first_seen = (lambda path: None) if seen is None else functools.partial(at, seen)
     parts = [_part(xp, path, part, first_seen(path)) for path, part in leaves(space) if path not in left_out]
     count = math.prod(size for part in parts for size in part.sizes)
@@ -192,6 +168,25 @@ def _flat(numbers: Any, space: Any) -> Any:
     if numbers.size != math.prod(space.shape):
         raise ValueError(f"the observation has the shape {numbers.shape}, but its space says {tuple(space.shape)}")
     return numbers.reshape(numbers.size)
+
+
+def _pixels(xp: Any, seen: Any, kind: Any, space: Any) -> Any:
+    """A copy of an image in its declared shape; ValueError if it has other axes, or numbers that bytes do not hold."""
+    pixels = xp.array(seen, kind)
+    if xp is np:
+        _flat(pixels, space)
+        given, declared = ([side for side in shape if side != 1] for shape in (pixels.shape, space.shape))
+        if given != declared:
+            raise ValueError(f"the observation has the shape {pixels.shape}, but its space says {tuple(space.shape)}")
+        _require_same(seen, pixels, space)
+    return pixels.reshape(space.shape)
+
+
+def _require_same(seen: Any, read: np.ndarray, space: Any) -> None:
+    """ValueError if a part of an observation is other numbers, such as fractions, where it is read as integers."""
+    numbers = np.asarray(seen).reshape(read.shape)
+    if read.dtype.kind != "f" and (wrong := numbers != read).any():
+        raise ValueError(f"the observation holds {numbers[wrong].flat[0]}, which is not in {space}")
 
 
 def _centered(numbers: np.ndarray, origin: np.ndarray) -> Float[np.ndarray, " numbers"]:
@@ -249,8 +244,10 @@ def _integers(xp: Any, path: Path, space: Any) -> Part:
 
     def read(seen: Any) -> Any:  # in a compiled program, no error can be raised
         integers = xp.array(seen, np.int32).reshape(sizes.size) - start
-        if xp is np and ((integers < 0) | (integers >= sizes)).any():
-            raise ValueError(f"the observation {seen} is not in {space}")
+        if xp is np:
+            _require_same(seen, integers + start, space)
+            if ((integers < 0) | (integers >= sizes)).any():
+                raise ValueError(f"the observation {seen} is not in {space}")
         return integers
 
     def one_hot(seen: Any) -> Any:

@@ -5,6 +5,7 @@ import dataclasses
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
@@ -35,6 +36,10 @@ class Evidence(eqx.Module):
     def observe(self, fresh: Transition) -> Self:
         """The evidence after these transitions, with one leading axis."""
 
+    def start(self, family: Any) -> PyTree:
+        """z0, the wide start; by default the family's, about a return of 0."""
+        return family.from_outputs(jnp.zeros(family.num_outputs))
+
     def kept(self, rows: Int[Array, " count"]) -> PyTree:
         """What it keeps of where stored transitions lead, by their rows in the replay buffer; nothing by default."""
         del rows
@@ -51,6 +56,7 @@ class EvidenceBuilder(abc.ABC):
 
     Attributes:
         by_row: whether it is `kept` for stored transitions, so that minibatches are drawn from the replay buffer alone.
+        greedy_mean: whether the mean is backed up with the greedy next action (`Agent.greedy_mean`).
         usual: parts and settings of gradient descent, where they are left open, for a network beside this evidence.
 
     Examples:
@@ -59,11 +65,16 @@ class EvidenceBuilder(abc.ABC):
     """
 
     by_row: ClassVar[bool] = False
+    greedy_mean: ClassVar[bool] = False
     usual: ClassVar[dict[str, Any]] = {}
 
     def encoding(self, encoding: Encoding) -> Encoding:
         """How observations enter, by default in the encoding that the environment and the user's settings give."""
         return encoding
+
+    def family(self, family: Any) -> Any:
+        """The family of return distributions, with its open settings as this evidence needs them."""
+        return family
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> Any:

@@ -13,7 +13,7 @@ from uppertail.encodings import Encoding, RandomFeatures, Vector
 from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.evidence.base import Evidence, EvidenceBuilder
-from uppertail.networks import PerAction
+from uppertail.networks import Twin
 from uppertail.schema import settle, traced
 from uppertail.targets import RunningMean
 from uppertail.types import PyTree, Transition
@@ -30,6 +30,9 @@ class KnownCounts(Evidence):
 
     def share(self, observation: Array) -> Float[Array, " actions"]:
         return self.prior_count / (self.prior_count + self.counts)
+
+    def start(self, family: Any) -> PyTree:
+        return centered(family)
 
     def observe(self, fresh: Transition) -> Self:
         return self
@@ -55,6 +58,9 @@ class KernelEvidence(Evidence):
 
     def share(self, observation: Array) -> Float[Array, " actions"]:
         return self.there(self.counted(observation[None])[0]).share(observation)
+
+    def start(self, family: Any) -> PyTree:
+        return centered(family)
 
     def kept(self, rows: Int[Array, " count"]) -> Float[Array, "count actions"]:
         return self.counts[rows]
@@ -126,10 +132,16 @@ class KernelEvidence(Evidence):
         return jax.lax.dynamic_slice_in_dim(rows, number * BLOCK, BLOCK)
 
 
+def centered(family: Any) -> PyTree:
+    """The family's start, moved to the middle of the returns, so that its upper bound is above the best of them."""
+    start = family.from_outputs(jnp.zeros(family.num_outputs))
+    if family.start_mean is None:
+        return start
+    return family.backup(start, jnp.asarray(family.start_mean, jnp.float32), jnp.ones(()))
+
+
 STEPS = {
-    "network": PerAction(
-        width=128, bias=True, activation="relu", normalization="layer", torso="mlp", torso_widths=(128,)
-    ),
+    "network": Twin(),
     "target": RunningMean(0.99),
     "rollout_steps": 1,
     "updates_per_rollout": 4,
@@ -153,14 +165,15 @@ class KernelCounts(EvidenceBuilder):
         reach: the distance at which a visit counts as 0.37.
 
     Examples:
-        >>> ut.KernelCounts(reach=1.0).prior_count
+        >>> ut.KernelCounts(reach=0.5).prior_count
         0.1
     """
 
     by_row: ClassVar[bool] = True
+    greedy_mean: ClassVar[bool] = True
     usual: ClassVar[dict[str, Any]] = STEPS
     prior_count: float = traced(0.1)
-    reach: float = traced(0.5)
+    reach: float = traced(0.7)
 
     def __post_init__(self) -> None:
         settle(self)
@@ -171,6 +184,9 @@ class KernelCounts(EvidenceBuilder):
     def encoding(self, encoding: Encoding) -> Encoding:
         vector = encoding.vector if isinstance(encoding, RandomFeatures) else encoding
         return Standardized(vector) if isinstance(vector, Vector) else vector
+
+    def family(self, family: Any) -> Any:
+        return family.for_vectors()
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> KernelEvidence:
         if not isinstance(encoding, Standardized):

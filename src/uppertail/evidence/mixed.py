@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from uppertail.evidence.base import Evidence
@@ -29,7 +28,7 @@ class MixedNetwork(EncodedNetwork):
         return self.learned.outputs(observation)
 
     def returns(self, family: Any, observation: Array) -> PyTree:
-        start = family.from_outputs(jnp.zeros(family.num_outputs))  # z0
+        start = self.unknown.start(family)  # z0
         known = self.learned.returns(family, observation)
         of_actions = jax.vmap(family.mixed, in_axes=(0, None, 0))
         return jax.vmap(of_actions, in_axes=(None, None, 0))(self.evidence(observation), start, known)

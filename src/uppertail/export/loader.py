@@ -14,7 +14,7 @@ def load(path):
         "best": lambda x: x.argmax(-1),
     }
 
-    def policy(observations):  # [n] states, or [n, entries] numbers -> actions [n], mean returns [n, actions]
+    def policy(observations):  # [n] states, or [n, entries] numbers -> actions [n, ...], mean returns [n, actions]
         values = {**file, "observation": np.asarray(observations, file["type"].item())}
         for result, operation, *inputs in json.loads(str(file["steps"])):
             values[result] = (own.get(operation) or getattr(np, operation))(*(values[name] for name in inputs))

@@ -22,6 +22,7 @@ class Program:
     high: np.ndarray  # the highest, likewise
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # the constants
     steps: list[tuple[str, ...]] = dataclasses.field(default_factory=list)  # result, operation, inputs
+    action: np.ndarray = dataclasses.field(default_factory=lambda: np.array(0))  # one, as the environment takes it
 
     @property
     def type(self) -> Any:
@@ -43,8 +44,13 @@ class Program:
         if isinstance(value, Value):
             return value.name
         array, name = np.asarray(value), f"c{len(self.arrays)}"
-        self.arrays[name] = array.astype(np.float32 if array.dtype.kind == "f" else np.int64)
+        self.arrays[name] = array.astype(_type(array))
         return name
+
+
+def _type(array: np.ndarray) -> Any:
+    """The type of an array in a file."""
+    return np.float32 if array.dtype.kind == "f" else np.int64
 
 
 class Value(NDArrayOperatorsMixin):
@@ -86,7 +92,7 @@ OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """ONNX's operators and their attributes, by the names of the operations, which are NumPy's or the loader's."""
 
-Policy = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # actions [n], mean returns [n, actions]
+Policy = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # actions [n, ...], mean returns [n, actions]
 
 
 def numpy_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy]:
@@ -106,8 +112,9 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
 
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(program.type))
     inputs = helper.make_tensor_value_info("observation", kind, ["n", *program.low.shape])
+    kind_of_action = helper.np_dtype_to_tensor_dtype(np.dtype(_type(program.action)))
     outputs = [
-        helper.make_tensor_value_info("action", TensorProto.INT64, ["n"]),
+        helper.make_tensor_value_info("action", kind_of_action, ["n", *program.action.shape]),
         helper.make_tensor_value_info("mean", TensorProto.FLOAT, ["n", "actions"]),
     ]
     nodes = [

@@ -28,7 +28,7 @@ NEEDED = "export needs integer states, or plain numbers with LeastSquares or the
 
 
 def program_of(player: Player) -> Program:
-    """The policy: `action` [n] and `mean` [n, actions] of `observation`; InputError if it cannot be exported."""
+    """The policy: `action` [n, ...] and `mean` [n, actions] of `observation`; InputError if it cannot be exported."""
     encoding, interface, reading = player.agent.encoding, player.interface, player.interface.reading
     if reading.shape is None:
         raise InputError(f"The observations of this run are not arrays: {NEEDED}.")
@@ -48,7 +48,12 @@ def program_of(player: Player) -> Program:
         program = Program(entries, entries)
         mean = _mean(player.agent.family, outputs_of(player.network, program))  # [actions, n, 1]
         mean = program.add("rows", program.add("transpose", mean), 0, result="mean")
-    program.add("add", program.add("best", mean), interface.first_action, result="action")
+    best, listed = program.add("best", mean), interface.actions
+    if listed.own is None:
+        program.add("add", best, listed.first, result="action")
+    else:
+        program.action = listed.own[0]
+        program.add("rows", listed.own, best, result="action")
     return program
 
 

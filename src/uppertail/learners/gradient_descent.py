@@ -9,9 +9,9 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Agent
-from uppertail.encodings import Encoding
+from uppertail.encodings import Encoding, RandomFeatures, Vector
 from uppertail.errors import InputError
-from uppertail.evidence import Counts, EvidenceBuilder, MixedNetwork, NoEvidence
+from uppertail.evidence import Counts, EvidenceBuilder, KernelCounts, MixedNetwork, NoEvidence
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder, LearnerState, Metrics
 from uppertail.networks import Network, NetworkBuilder, PerAction
 from uppertail.replay import Sample, Uniform
@@ -60,7 +60,11 @@ class GradientDescent(LearnerBuilder):
         return {"network": PerAction(), "replay": Uniform(), "target": target, **steps}
 
     def evidence(self, network: NetworkBuilder | None, encoding: Encoding) -> EvidenceBuilder:
-        return Counts() if encoding.is_one_hot and not (network and network.members) else NoEvidence()
+        if network and network.members:
+            return NoEvidence()
+        if encoding.is_one_hot:
+            return Counts()
+        return KernelCounts() if isinstance(encoding, Vector | RandomFeatures) else NoEvidence()
 
     def build(self, agent: Agent, gradients: Gradients | None) -> "GradientLearner":
         if gradients is None:
@@ -99,6 +103,18 @@ class GradientLearner(Learner):
         """How many transitions of a minibatch are fresh once replay has started."""
         parts = self.gradients
         return 0 if parts.evidence.by_row else min(parts.rollout_steps, parts.batch_size // 2)
+
+    @property
+    def can_refit(self) -> bool:
+        parts, family = self.gradients, self.agent.family
+        return parts.evidence.by_row and parts.network.can_rescale and family.rescaling(family) is not None
+
+    def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
+        rescaling: Any = self.agent.family.rescaling(before.agent.family)
+        network, target = state.network, state.memory.target
+        network = network.with_regressor(network.regressor().rescaled(rescaling))
+        target = target.rescaled(rescaling) if isinstance(target, Network) else target
+        return LearnerState(network, state.memory._replace(target=target))
 
     def loss(
         self, network: Network, bootstrapping: Network, keys: Key[Array, "2"], transition: Transition

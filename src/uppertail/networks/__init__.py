@@ -3,3 +3,4 @@
 from uppertail.networks.base import EncodedNetwork, Network, NetworkBuilder
 from uppertail.networks.ensemble import Ensemble, EnsembleNetwork
 from uppertail.networks.perceptrons import PerAction, PerActionNetwork
+from uppertail.networks.twin import Twin, TwinNetwork

@@ -2,13 +2,14 @@
 
 import abc
 import dataclasses
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from uppertail.distributions import Rescaling
 from uppertail.encodings import Encoding
 from uppertail.types import PyTree, Transition
 
@@ -42,6 +43,14 @@ class Network(eqx.Module):
         """The return distributions, of a family, with leading axes [members, actions]; a single network is a member."""
         outputs = self.outputs(observation)
         return jax.vmap(jax.vmap(family.from_outputs))(outputs[None] if self.members is None else outputs)
+
+    def predictions(self, family: Any, observation: Array) -> PyTree:
+        """What each part of the network that has a loss of its own predicts, with leading axes [parts, actions]."""
+        return self.returns(family, observation)
+
+    def rescaled(self, rescaling: Rescaling) -> Self:
+        """The network whose outputs are those before, rescaled; only where its builder `can_rescale`."""
+        raise TypeError(f"{type(self).__name__} cannot be rescaled by {rescaling}.")
 
     def evidence(self, observation: Array) -> Float[Array, " actions"] | None:
         """The share of the wide start that is left for each action, from 1 (never seen) to 0; None: not known."""
@@ -132,10 +141,15 @@ class EncodedNetwork(Network):
 class NetworkBuilder(abc.ABC):
     """A frozen dataclass of settings, named with `--network`; it builds the network of each seed.
 
+    Attributes:
+        can_rescale: whether its networks have `rescaled`, so that they follow a range of returns that grows.
+
     Examples:
         >>> issubclass(ut.Ensemble, ut.NetworkBuilder), ut.Ensemble(members=4).members, ut.PerAction().members
         (True, 4, None)
     """
+
+    can_rescale: ClassVar[bool] = False
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> Network:

@@ -4,10 +4,10 @@ from uppertail.records.episodes import (
     FINAL_WINDOW,
     SOLVED_WINDOW,
     Episodes,
+    Success,
     arrays_of,
     episode_text,
     median_episode,
-    solved_return,
     table_of,
 )
 from uppertail.records.folder import (

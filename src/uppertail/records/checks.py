@@ -64,13 +64,16 @@ def check_summary(summary: Mapping[str, Any]) -> None:
     convert(summary["settings"]["seed"], int)
     discount = convert(summary["settings"]["discount"], float)
     convert([] if summary["diverged"] is None else [summary["diverged"][name] for name in ("seed", "step")], list[int])
-    convert(summary["success"] and summary["success"]["return"], float | None)
+    success = summary["success"] or {"return": None}
+    convert(success["return"], float | None)
+    judged = convert(success.get("episodes", 1), int)
     counts = summary["episodes"]
     got_there = [*zip(summary["first_success_episode"], counts, strict=True)]
     got_there += zip(summary["solved_episode"], counts, strict=True)
     _require(
         0 <= discount <= 1,
         summary["seeds"] > 0,
+        judged > 0,
         all(len(summary[name]) == summary["seeds"] for name in OF_SEEDS),
         all(at is None or 1 <= at <= count for at, count in got_there),
         all(each is None or 0 <= each <= 1 for each in summary["kept"]),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -9,12 +10,72 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 SOLVED_WINDOW = 50
-SOLVED_SHARE = 0.9
+SLACK = 0.1
 FINAL_WINDOW = 100
 
 COLUMNS = {"return": "returns", "length": "lengths", "step": "end_steps"}
 """The arrays of episodes.npz, each [seeds, episodes] and padded with NaN, and the fields of `Episodes`."""
 KINDS = (np.float32, np.int64, np.int64)  # their types within `Episodes`
+
+
+@dataclasses.dataclass(frozen=True)
+class Success:
+    """When episodes are a success, by their undiscounted returns, and when a seed is solved.
+
+    If single episodes are judged, each succeeds from `least` on, and a seed is solved once the mean of 50 is at most a
+    tenth below. If the mean of several `episodes` in a row is judged, as the threshold of an environment of Gymnasium
+    is meant, a seed is solved once their mean is `least`, and succeeds as long as it is at most a tenth below, since
+    the mean of so few goes up and down by chance.
+    """
+
+    least: float = math.inf  # infinite: success is not defined
+    episodes: int = 1
+
+    @property
+    def is_defined(self) -> bool:
+        return math.isfinite(self.least)
+
+    @property
+    def near(self) -> float:
+        """A tenth below the return that is asked for."""
+        return self.least - SLACK * abs(self.least)
+
+    @property
+    def mark(self) -> float:
+        """From where on an episode, or the mean of the last ones, is a success."""
+        return self.least if self.episodes == 1 else self.near
+
+    @property
+    def solved_mark(self) -> float:
+        """The mean return of `window` episodes from which a seed is solved."""
+        return self.near if self.episodes == 1 else self.least
+
+    @property
+    def window(self) -> int:
+        return SOLVED_WINDOW if self.episodes == 1 else self.episodes
+
+    @property
+    def in_words(self) -> str:
+        """What a success is."""
+        if self.episodes == 1:
+            return f"an episode succeeds whose undiscounted return is at least {self.mark:g}"
+        return f"the last {self.episodes} episodes succeed if their mean undiscounted return is at least {self.mark:g}"
+
+    @property
+    def solved_in_words(self) -> str:
+        """When a seed is solved."""
+        if self.episodes == 1:
+            return f"the mean return of {self.window} episodes in a row reaches that but for a tenth of it"
+        return f"the mean return of {self.window} episodes in a row is at least {self.solved_mark:g}"
+
+    def judged(self, returns: Float[np.ndarray, " episodes"]) -> Bool[np.ndarray, " judged"]:
+        """Whether each episode succeeds or, from the first on before which there were enough, the last ones do."""
+        return means(returns, self.episodes) >= self.mark
+
+    def rate(self, returns: Float[np.ndarray, "seeds episodes"]) -> Float[np.ndarray, " seeds"]:
+        """Share of successes among episodes played after training: a mean, if it is judged, is that of all of them."""
+        judged = returns if self.episodes == 1 else returns.mean(axis=1, keepdims=True, dtype=np.float64)
+        return (judged >= self.mark).mean(axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,56 +123,56 @@ class Episodes:
         count = episodes if steps is None else min(episodes, int(np.searchsorted(self.end_steps, steps, "right")))
         return Episodes(self.returns[:count], self.lengths[:count], self.end_steps[:count])
 
-    def first_success(self, success_return: float) -> int | None:
-        """Number of the first episode that reaches the return of a success, counted from 1."""
-        successes = np.flatnonzero(self.returns >= success_return)
-        return int(successes[0]) + 1 if successes.size else None
+    def first_success(self, success: Success) -> int | None:
+        """Number of the first episode, counted from 1, that succeeds or with which the last ones do."""
+        successes = np.flatnonzero(success.judged(self.returns))
+        return int(successes[0]) + success.episodes if successes.size else None
 
-    def solved(self, success_return: float) -> int | None:
-        """Number of the first episode at which the mean return of the last 50 is within a tenth of a success."""
-        return self.reached(solved_return(success_return))
+    def solved(self, success: Success) -> int | None:
+        """Number of the first episode at which the seed is solved."""
+        return self.reached(success.solved_mark, success.window)
 
-    def reached(self, mean_return: float) -> int | None:
-        """Number of the first episode at which the mean return of the last 50 is at least this."""
-        if self.returns.size < SOLVED_WINDOW:
-            return None
-        totals = np.cumsum(np.concatenate([[0.0], self.returns.astype(np.float64)]))
-        means = (totals[SOLVED_WINDOW:] - totals[:-SOLVED_WINDOW]) / SOLVED_WINDOW
-        reached = np.flatnonzero(means >= mean_return - 1e-9)
-        return int(reached[0]) + SOLVED_WINDOW if reached.size else None
+    def reached(self, mean_return: float, window: int = SOLVED_WINDOW) -> int | None:
+        """Number of the first episode at which the mean return of the last ones is at least this."""
+        reached = np.flatnonzero(means(self.returns, window) >= mean_return - 1e-9)
+        return int(reached[0]) + window if reached.size else None
 
-    def kept(self, success_return: float) -> float | None:
-        """Share of all episodes after the seed was solved that succeed; None if it was not, or none followed."""
-        after = self._after_solved(success_return)
+    def kept(self, success: Success) -> float | None:
+        """Share of successes at all episodes after the seed was solved; None if it was not, or none followed."""
+        after = self._after_solved(success)
         return float(np.mean(after)) if after.size else None
 
-    def longest_fall(self, success_return: float) -> int | None:
-        """The most episodes in a row that failed after the seed was solved; None where `kept` is."""
-        after = self._after_solved(success_return)
+    def longest_fall(self, success: Success) -> int | None:
+        """The most episodes in a row without success after the seed was solved; None where `kept` is."""
+        after = self._after_solved(success)
         if not after.size:
             return None
         ends = np.flatnonzero(np.concatenate([[True], after, [True]]))
         return int(np.max(np.diff(ends))) - 1
 
-    def _after_solved(self, success_return: float) -> Bool[np.ndarray, " episodes"]:
-        """Which of the episodes after the seed was solved succeed."""
-        solved = self.solved(success_return)
-        return (self.returns if solved is not None else self.returns[:0])[solved or 0 :] >= success_return
+    def _after_solved(self, success: Success) -> Bool[np.ndarray, " episodes"]:
+        """At which of the episodes after the seed was solved there is success."""
+        solved = self.solved(success)
+        judged = success.judged(self.returns)
+        return judged[:0] if solved is None else judged[solved + 1 - success.episodes :]
 
     def final_return(self) -> float | None:
         """Mean return of the last 100 episodes; None before the first one."""
         last = self.returns[-FINAL_WINDOW:]
         return float(np.mean(last, dtype=np.float64)) if last.size else None
 
-    def final_success_rate(self, success_return: float) -> float | None:
-        """Share of the last 100 episodes that succeed; None before the first one, or if success is not defined."""
-        last = self.returns[-FINAL_WINDOW:]
-        return float(np.mean(last >= success_return)) if last.size and np.isfinite(success_return) else None
+    def final_success_rate(self, success: Success) -> float | None:
+        """Share of successes at the last 100 episodes; None before the first judgment, or if success is not defined."""
+        last = success.judged(self.returns[1 - success.episodes - FINAL_WINDOW :])
+        return float(np.mean(last)) if last.size and success.is_defined else None
 
 
-def solved_return(success_return: float) -> float:
-    """The mean return from which 50 episodes count as solved."""
-    return success_return - (1 - SOLVED_SHARE) * abs(success_return)
+def means(returns: Float[np.ndarray, " episodes"], window: int) -> Float[np.ndarray, " judged"]:
+    """Mean return of each `window` episodes in a row; of single ones, their returns as they are."""
+    if window == 1 or returns.size < window:
+        return returns[: returns.size if window == 1 else 0]
+    totals = np.cumsum(np.concatenate([[0.0], returns.astype(np.float64)]))
+    return (totals[window:] - totals[:-window]) / window
 
 
 def arrays_of(episodes: Sequence[Episodes]) -> dict[str, Float[np.ndarray, "seeds episodes"]]:

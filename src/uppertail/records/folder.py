@@ -149,6 +149,10 @@ def config_of(folder: Path) -> Path:
     """The config.yaml of a folder; one without it is refused, since it is not that of a run."""
     config = folder / CONFIG
     if not config.is_file():
+        if (folder / CHECKPOINTS).is_dir():
+            raise InputError(
+                f"{folder} holds checkpoints of ut.train alone: repeat that call in Python, and use its result."
+            )
         raise InputError(f"{folder} is not the folder of a run: give one with a {CONFIG}, as `train` writes it.")
     return config
 

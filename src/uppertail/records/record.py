@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Float, Int
 
-from uppertail.records.episodes import Episodes, arrays_of, median_episode
+from uppertail.records.episodes import Episodes, Success, arrays_of, median_episode
 from uppertail.records.folder import DISTRIBUTIONS, EPISODES, SUMMARY, arrays_below, digest, write_arrays, write_json
 
 CHECKSUM = "sha256"  # the last entry of summary.json
@@ -37,7 +37,7 @@ class RunRecord:
     """
 
     asked: dict[str, Any]
-    success_return: float  # from which an episode counts as a success
+    success: Success
     floor_episodes: float | None  # in which an agent of perfect memory first succeeds, on average; None: not known
     episodes: list[Episodes]  # of each seed, those that finished
     env_steps: list[int]  # of each seed within its limits
@@ -55,7 +55,7 @@ class RunRecord:
 
     @property
     def has_success(self) -> bool:
-        return math.isfinite(self.success_return)
+        return self.success.is_defined
 
     @property
     def environment(self) -> str:
@@ -77,22 +77,22 @@ class RunRecord:
     def greedy_solves(self) -> list[bool | None]:
         """For each seed, whether the greedy policy's mean return is a success; None where that is not known."""
         known = self.has_success
-        return [bool(ret >= self.success_return) if known and ret == ret else None for ret in self.greedy_returns]
+        return [bool(ret >= self.success.mark) if known and ret == ret else None for ret in self.greedy_returns]
 
     @property
     def first_success_episode(self) -> list[int | None]:
-        """For each seed, the first episode that succeeds."""
-        return [seed.first_success(self.success_return) for seed in self.episodes]
+        """For each seed, the first episode that succeeds, or with which the last ones do."""
+        return [seed.first_success(self.success) for seed in self.episodes]
 
     @property
     def solved_episode(self) -> list[int | None]:
         """For each seed, the episode at which it counts as solved."""
-        return [seed.solved(self.success_return) for seed in self.episodes]
+        return [seed.solved(self.success) for seed in self.episodes]
 
     @property
     def kept(self) -> list[float | None]:
-        """For each seed, the share of successes among all episodes after it was solved."""
-        return [seed.kept(self.success_return) for seed in self.episodes]
+        """For each seed, the share of successes at all episodes after it was solved."""
+        return [seed.kept(self.success) for seed in self.episodes]
 
     @property
     def first_success_over_floor(self) -> float | None:
@@ -108,7 +108,7 @@ class RunRecord:
     def summary(self) -> dict[str, Any]:
         """The contents of summary.json but for its checksum. A list has a value for each seed."""
         asked = {"env" if name == "environment" else name: value for name, value in self.asked.items()}
-        success, seeds = self.success_return, self.episodes
+        success, seeds = self.success, self.episodes
         of_all = {
             "seeds": len(seeds),
             "episodes": [seed.returns.size for seed in seeds],
@@ -140,10 +140,12 @@ class RunRecord:
         """What counts as a success and as solved, in words; None where success is not defined."""
         if not self.has_success:
             return None
+        success = self.success
         return {
-            "return": self.success_return,
-            "meaning": f"an episode succeeds whose undiscounted return is at least {self.success_return:g}",
-            "solved": "the mean return of 50 episodes in a row reaches that but for a tenth of it",
+            "return": success.least,
+            "episodes": success.episodes,
+            "meaning": success.in_words,
+            "solved": success.solved_in_words,
         }
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from uppertail.errors import InputError
 from uppertail.records.checks import check_distributions, check_summary
-from uppertail.records.episodes import Episodes
+from uppertail.records.episodes import Episodes, Success
 from uppertail.records.folder import CONFIG, CURVE, DISTRIBUTIONS, EPISODES, LOG, NETWORKS, SUMMARY, digest
 from uppertail.records.record import Distributions, read_summary
 from uppertail.yaml_files import read_options
@@ -118,9 +118,10 @@ class RunFolder:
         return list(range(first, first + self.summary["seeds"]))
 
     @property
-    def success_return(self) -> float | None:
-        """Return from which an episode is a success; None: not defined."""
-        return self.summary["success"] and float(self.summary["success"]["return"])
+    def success(self) -> Success:
+        """When its episodes are a success; those of earlier versions were judged one by one."""
+        found = self.summary["success"]
+        return Success() if found is None else Success(float(found["return"]), found.get("episodes", 1))
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunFolder]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from uppertail.analysis.statistics import Times, kaplan_meier, learning_curve, median
 from uppertail.errors import InputError
-from uppertail.records import Episodes, RunFolder, plain
+from uppertail.records import Episodes, RunFolder, Success, plain
 from uppertail.reports.details import detail
 from uppertail.reports.seeds import Seed, kind_of
 
@@ -127,11 +127,11 @@ def exploration(method: int, log: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def times(run: RunFolder) -> dict[str, Times]:
     """When each seed got there; a seed that had not by its end is censored, not dropped. Empty without a success."""
-    goal, solved = run.success_return, run.summary["solved_episode"]
-    if goal is None:
+    success, solved = run.success, run.summary["solved_episode"]
+    if not success.is_defined:
         return {}
     counts = [seed.returns.size for seed in run.episodes]
-    falls = [_fall(seed, at, goal) for seed, at in zip(run.episodes, solved, strict=True) if at is not None]
+    falls = [_fall(seed, at, success) for seed, at in zip(run.episodes, solved, strict=True) if at is not None]
     after = [count - at for count, at in zip(counts, solved, strict=True) if at is not None]
     found = {FIRST: Times.of(run.summary["first_success_episode"], counts), SOLVED: Times.of(solved, counts)}
     return found | ({KEPT: Times.of(falls, after)} if falls else {})
@@ -165,11 +165,13 @@ def table_row(label: str, run: RunFolder, seen: Mapping[str, Times]) -> dict[str
     }
 
 
-def _fall(seed: Episodes, solved: int, goal: float) -> int | None:
-    """How long after it was solved fewer than half of the last 50 episodes were successes; None: never."""
-    hits = np.cumsum(np.concatenate([[0], seed.returns >= goal]))
+def _fall(seed: Episodes, solved: int, success: Success) -> int | None:
+    """How long after it was solved fewer than half of the last 50 episodes succeeded, or their mean no longer did."""
+    window = WINDOW if success.episodes == 1 else 1
+    early = np.zeros(success.episodes, int)  # nothing is judged so early
+    hits = np.concatenate([early, np.cumsum(success.judged(seed.returns))])
     ends = np.arange(solved + 1, hits.size)
-    fallen = np.flatnonzero(hits[ends] - hits[np.maximum(ends - WINDOW, 0)] < WINDOW / 2)
+    fallen = np.flatnonzero(hits[ends] - hits[np.maximum(ends - window, 0)] < window / 2)
     return int(ends[fallen[0]]) - solved if fallen.size else None
 
 

@@ -28,11 +28,17 @@ HEADER, DIGEST = "uppertail", "sha256"
 """The entries of the file's metadata: the header as JSON, and the checksum of the header and all arrays."""
 
 
-AGAIN = "delete it and resume the run, or train it again"  # the remedy if the file cannot be used
+AGAIN = "delete it and resume the run, or train it again"  # the remedy if the file is damaged
+OTHER_VERSION = "use the version of uppertail that made it, or train again in another folder"
+OTHER_SETTINGS = "restore the run's settings, or train again in another folder"
 
 
 class UnusableCheckpointError(Exception):
-    """A checkpoint that cannot be used; its text says why, and begins with a verb."""
+    """A checkpoint that cannot be used; its text says why, and begins with a verb. It is damaged without a `remedy`."""
+
+    def __init__(self, text: str, remedy: str | None = None) -> None:
+        super().__init__(text)
+        self.remedy = remedy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,14 +80,19 @@ class Header:
     def require_run(self, asked: dict[str, Any], environments: str) -> None:
         """Refuses the checkpoint of a run with other parts, settings or environments."""
         was, now = ({name: each for name, each in of.items() if name != "plan"} for of in (self.asked, asked))
-        if different := next(_differences(was, json.loads(json.dumps(now))), None):
-            raise UnusableCheckpointError(f"was made with {different}")
+        if different := [*_differences(was, json.loads(json.dumps(now)))]:
+            other = next((text for text, is_new in different if is_new), None)
+            remedy = OTHER_SETTINGS if other is None else OTHER_VERSION
+            raise UnusableCheckpointError(f"was made with {other or different[0][0]}", remedy)
         if self.environments != environments:
-            raise UnusableCheckpointError("was made in environments that are built differently here")
+            raise UnusableCheckpointError("was made in environments that are built differently here", OTHER_VERSION)
 
 
-def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    """Each part and setting in which two runs differ, in words; of parts of different classes, only the classes."""
+def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Each part and setting in which two runs differ, in words; of parts of different classes, only the classes.
+
+    It says also whether only one of the two knows it, as if another version had made the run.
+    """
     for name in sorted(was.keys() | now.keys()):
         before, after = was.get(name), now.get(name)
         if isinstance(before, dict) and isinstance(after, dict):
@@ -89,11 +100,11 @@ def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
             if kinds[0] == kinds[1]:
                 yield from _differences(before, after)
             else:
-                yield f"{name} {kinds[0]}, not {kinds[1]}"
+                yield f"{name} {kinds[0]}, not {kinds[1]}", False
         elif name not in was or name not in now:
-            yield f"no {name}" if name not in was else f"{name}, which is unknown here"
+            yield f"no {name}" if name not in was else f"{name}, which is unknown here", True
         elif before != after:
-            yield f"{name} {before}, not {after}"
+            yield f"{name} {before}, not {after}", False
 
 
 def write(path: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
@@ -118,7 +129,9 @@ def read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
         version = fields["hardware"]["uppertail"]
     except (Exception, MemoryError) as error:  # a damaged or forged file raises many kinds of errors
         raise UnusableCheckpointError("is damaged") from error
-    raise UnusableCheckpointError(f"has format {number} (uppertail {version}), and this version reads {FORMAT}")
+    raise UnusableCheckpointError(
+        f"has format {number} (uppertail {version}), and this version reads {FORMAT}", OTHER_VERSION
+    )
 
 
 def save_networks(folder: Path, result: TrainingResult) -> None:
@@ -148,7 +161,7 @@ class LearnedFile:
         try:
             return cls(path, *read(path))
         except UnusableCheckpointError as error:
-            raise InputError(f"{path} {error}: {AGAIN}.") from error
+            raise InputError(f"{path} {error}: {error.remedy or AGAIN}.") from error
 
     def networks(self, run: Run) -> Network:
         """The networks of a run that was built again; those of another run are refused."""
@@ -156,7 +169,7 @@ class LearnedFile:
             self.header.require_run(run.asked(), digest(to_named(run.driver.environments)))
             return from_named(run.driver.template.network_at_limit, self.arrays)
         except UnusableCheckpointError as error:
-            raise InputError(f"{self.path} {error}: {AGAIN}.") from error
+            raise InputError(f"{self.path} {error}: {error.remedy or AGAIN}.") from error
 
 
 def record_of(folder: RunFolder, header: Header) -> RunRecord:
@@ -164,7 +177,7 @@ def record_of(folder: RunFolder, header: Header) -> RunRecord:
     summary, most = folder.summary, header.asked["settings"]["episodes"]
     return RunRecord(
         asked=header.asked,
-        success_return=math.inf if folder.success_return is None else folder.success_return,
+        success=folder.success,
         floor_episodes=summary.get("floor_episodes"),
         episodes=folder.episodes,
         env_steps=[int(seed.end_steps[-1]) if seed.returns.size >= most else header.step for seed in folder.episodes],
@@ -189,7 +202,7 @@ def from_named(template: PyTree, arrays: Mapping[str, np.ndarray]) -> PyTree:
     )
     for name in sorted(found.keys() | wanted.keys()):
         if (here := found.get(name, "missing")) != (there := wanted.get(name, "expected")):
-            raise UnusableCheckpointError(f"has another shape: {name} is {here}, not {there}")
+            raise UnusableCheckpointError(f"has another shape: {name} is {here}, not {there}", OTHER_VERSION)
 
     def on_device(leaf: Any, array: np.ndarray) -> Any:
         copy = jnp.array(array, copy=True)  # since the compiled loop overwrites what it is given

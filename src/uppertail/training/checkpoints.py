@@ -143,7 +143,7 @@ class Saver:
 
     def newest(self) -> tuple[Header, RunState, dict[str, np.ndarray]] | None:
         """Header, state and arrays of the last usable checkpoint; None if there is none at all."""
-        place, refused = self.checkpoints.place, list[str]()
+        place, refused, remedy = self.checkpoints.place, list[str](), None
         for path in self.checkpoints.files():
             try:
                 header, arrays = checkpoint.read(path)
@@ -153,6 +153,7 @@ class Saver:
                 state = checkpoint.from_named(self.run.driver.template, arrays_below(RUN, arrays))
             except UnusableCheckpointError as error:
                 refused.append(f"{path.name} {error}")
+                remedy = error.remedy
                 continue
             if refused:
                 because = "; ".join(refused)
@@ -161,7 +162,7 @@ class Saver:
         if refused:
             raise InputError(
                 f"No checkpoint in {place} can be used ({'; '.join(refused)}): "
-                "restore it or the run's settings from a copy, or start the run again in another folder."
+                f"{remedy or 'restore one from a copy, or train again in another folder'}."
             )
         return None
 

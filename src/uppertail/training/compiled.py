@@ -49,8 +49,8 @@ class CompiledRun:
         environment_state, first = environment.reset(reset_key)
         learned = self.loop.learner.init(network_key, first.observation[None], environment.num_actions)
         choice = self._actor.first(action_key, learned.network, first.observation)
-        zero = jnp.zeros((), jnp.int32)
-        episode = Episode(environment_state, first.observation, choice.action, jnp.zeros(()), zero, choice.memory)
+        zero, none = jnp.zeros(()), jnp.zeros((), jnp.int32)
+        episode = Episode(environment_state, first.observation, choice.action, zero, none, zero, choice.memory)
         return self.loop.begin(learned, episode)
 
     def chunk(
@@ -97,18 +97,20 @@ class CompiledRun:
             choice = actor.next(action_key, view, observation, episode.memory, ended)
             next_action = jnp.where(ended, POLICY_CHOICE, choice.action)  # after an end it is another episode's
             ret, length = episode.ret + now.reward, episode.length + 1
+            earned = actor.agent.discount * episode.earned + now.reward
             going_on = Episode(
                 environment_state,
                 observation,
                 choice.action,
                 jnp.where(ended, 0.0, ret),
                 jnp.where(ended, 0, length),
+                jnp.where(ended, 0.0, earned),
                 choice.memory,
             )
             transition = Transition(
                 episode.observation, episode.action, now.reward, now.terminated, now.observation, next_action
             )
-            return going_on, (transition, StepRecord(ended, ret, length, choice.exploratory))
+            return going_on, (transition, StepRecord(ended, ret, length, earned, choice.exploratory))
 
         keys = jax.vmap(step_keys, in_axes=(None, 0))(key, jnp.arange(self.loop.rollout_steps))
         episode, (transitions, records) = jax.lax.scan(step, episode, keys)
@@ -169,7 +171,7 @@ class CompiledDriver(Driver):
 
     def use(self, loop: Loop, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run
-        self.loop, self.run, self.iterations = loop, CompiledRun(loop), loop.iterations_per_chunk(CHUNK_STEPS)
+        self.loop, self.run, self.iterations = loop, CompiledRun(loop), max(1, CHUNK_STEPS // loop.rollout_steps)
         self.template = jax.eval_shape(jax.vmap(self.run.init), self.keys.run, self.environments)
         self._chunks: list[Callable[..., Any]] = []
 

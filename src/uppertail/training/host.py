@@ -71,7 +71,7 @@ class HostDriver(Driver):
         )
 
     def use(self, loop: Loop, refit: Refit | None) -> None:
-        self._first_reward, self.iterations = refit, loop.iterations_per_chunk(CHUNK_STEPS)
+        self._first_reward, self.iterations = refit, max(1, CHUNK_STEPS // loop.rollout_steps)
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
@@ -148,7 +148,8 @@ class HostDriver(Driver):
         ]
         here = begin_all(going_on, self.seeds, "as another episode began in place of the one in progress")
         on = ~lost[:, None]
-        begun = episode._replace(observation=here, ret=episode.ret * on, length=episode.length * on)
+        so_far = {name: getattr(episode, name) * on for name in ("ret", "length", "earned")}
+        begun = episode._replace(observation=here, **so_far)
         which = ", ".join(str(self.seeds[row]) for row in np.flatnonzero(lost))
         line = f"The episode in progress cannot be restored (seed {which}): another one begins."
         return self._go_on(state, begun), line if which else None
@@ -162,10 +163,10 @@ class HostDriver(Driver):
         """The state to go on from, with these episodes in progress."""
         episode = jax.tree.map(np.asarray, episode)
         ended, self.iteration = np.asarray(state.episodes), int(np.asarray(state.iteration)[0])
-        steps = self.iteration * self.loop.rollout_steps
+        steps, discount = self.iteration * self.loop.rollout_steps, float(self.loop.agent.discount)
         self.memory: PyTree = episode.memory
         self.rollouts = [
-            Rollouts(host, seed, _rows(episode, row), int(ended[row]), steps, self.builder.repeats)
+            Rollouts(host, seed, _rows(episode, row), int(ended[row]), steps, self.builder.repeats, discount)
             for row, (host, seed) in enumerate(zip(self.hosts, self.seeds, strict=True))
         ]
         return self.groups.split(state._replace(episode=()))
@@ -222,7 +223,7 @@ class HostDriver(Driver):
         counts = self.loop.rollout_steps, self.loop.learner.updates
         steps, updates = (jnp.zeros((len(self.seeds), 0, count)) for count in counts)
         no = steps.astype(bool)
-        return StepRecord(no, steps, steps.astype(jnp.int32), no), Metrics(updates, updates, updates, updates)
+        return StepRecord(no, steps, steps.astype(jnp.int32), steps, no), Metrics(updates, updates, updates, updates)
 
 
 def _rows(tree: PyTree, rows: int | slice) -> PyTree:
@@ -245,7 +246,7 @@ def _init(loop: Loop, num_actions: int, run_key: PRNGKeyArray, observations: Arr
     first = jax.vmap(actor.first, in_axes=(0, None, 0))
     choice = first(environment_keys(action_key, observations.shape[0]), learned.network, observations)
     zeros = jnp.zeros(observations.shape[0])
-    episode = Episode((), observations, choice.action, zeros, zeros.astype(jnp.int32), choice.memory)
+    episode = Episode((), observations, choice.action, zeros, zeros.astype(jnp.int32), zeros, choice.memory)
     return loop.begin(learned, episode)
 
 

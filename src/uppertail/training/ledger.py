@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
-from uppertail.records import FINAL_WINDOW, SOLVED_WINDOW, Episodes, arrays_of, solved_return
+from uppertail.records import FINAL_WINDOW, SOLVED_WINDOW, Episodes, Success, arrays_of
 from uppertail.training.loop import StepRecord
 from uppertail.training.programs import Programs
 from uppertail.training.settings import Settings
@@ -18,6 +18,7 @@ from uppertail.training.settings import Settings
 Moments = tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, " seeds"]]
 ROOM = [field.name for field in dataclasses.fields(Episodes)]
 TARGETS = "targets"  # the array of a checkpoint with `Ledger.updates` and `Ledger.outside`
+SEEN = "seen"  # that with `Ledger.seen`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Progress:
     Args:
         episodes: finished episodes of each seed.
         solved: number of seeds solved so far.
-        success_rate: share of successes among each seed's last 100 episodes, averaged over seeds; NaN where success is
-            not defined.
+        success_rate: share of successes at each seed's last 100 episodes, averaged over the seeds where it is known;
+            NaN where success is not defined, or before the first judgment (with a threshold: after 100 episodes).
         fraction: how much of its limit the slowest seed has used, from 0 to 1.
         env_steps: environment steps of all seeds together.
         steps_per_second: environment steps per second of all seeds together.
@@ -124,19 +125,19 @@ class History:
 
 
 class Milestone:
-    """The episode at which the mean return of the last 50 of a seed is first at least this; looks at each once."""
+    """The episode at which the mean return of the last ones of a seed is first at least this; looks at each once."""
 
-    def __init__(self, seeds: int, mean_return: float) -> None:
-        self.mean_return = mean_return
+    def __init__(self, seeds: int, mean_return: float, window: int) -> None:
+        self.mean_return, self.window = mean_return, window
         self.at: list[int | None] = [None] * seeds
         self._seen = [0] * seeds
 
     def look(self, episodes: list[Episodes]) -> None:
         for row, each in enumerate(episodes):
-            first = max(0, self._seen[row] - SOLVED_WINDOW + 1)
+            first = max(0, self._seen[row] - self.window + 1)
             self._seen[row] = each.returns.size
             later = Episodes(*(getattr(each, name)[first:] for name in ROOM))
-            if self.at[row] is None and (found := later.reached(self.mean_return)) is not None:
+            if self.at[row] is None and (found := later.reached(self.mean_return, self.window)) is not None:
                 self.at[row] = first + found
 
 
@@ -150,26 +151,27 @@ class Ledger:
     def __init__(
         self,
         settings: Settings,
-        success_return: float,
+        success: Success,
         programs: Programs | None = None,
         repeats: int = 1,
         steps_of: Callable[[np.ndarray], np.ndarray] = lambda lengths: lengths,
     ) -> None:
-        if settings.until == "solved" and not math.isfinite(success_return):
+        if settings.until == "solved" and not success.is_defined:
             raise InputError(
                 "until is solved, but this environment defines no success return: use return=NUMBER, the mean "
                 "return to reach."
             )
-        self.settings, self.success_return, self.programs = settings, success_return, programs or Programs()
+        self.settings, self.success, self.programs = settings, success, programs or Programs()
         self.histories = [History(Episodes.none()) for _ in range(settings.seeds)]
-        self.solved = Milestone(settings.seeds, solved_return(success_return))
+        self.solved = Milestone(settings.seeds, success.solved_mark, success.window)
         goal = settings.until_return
-        self.until = self.solved if goal is None else Milestone(settings.seeds, goal)
+        self.until = self.solved if goal is None else Milestone(settings.seeds, goal, SOLVED_WINDOW)
         self.step, self.repeats, self.steps_of = 0, repeats, steps_of
         self.diverged: dict[str, int] | None = None  # seed and environment step of the first loss that is not finite
         self.stopped: str | None = None
         self.failed: str | None = None
         self.updates = self.outside = 0.0  # updates that count, and the sum of their shares of targets outside
+        self.seen = np.zeros(2)  # the least and the most that discounted rewards of an episode came to
 
     @property
     def episodes(self) -> list[Episodes]:
@@ -208,7 +210,9 @@ class Ledger:
         `at_start` has mean and standard deviation of the return where each seed's run starts, by the greedy action.
         """
         running = ~self.finished
-        ended, returns, lengths, exploratory = map(np.asarray, records)
+        ended, returns, lengths, earned, exploratory = map(np.asarray, records)
+        seen = np.concatenate([self.seen, earned[running].ravel()])
+        self.seen = np.array([seen.min(), seen.max()])
         counted = self._counted(ended)
         diverged = ~np.isfinite(np.asarray(metrics.loss)).all(axis=-1) & counted
         if diverged.any():
@@ -235,10 +239,12 @@ class Ledger:
         return {
             **arrays_of([history.episodes for history in self.histories]),
             TARGETS: np.array([self.updates, self.outside]),
+            SEEN: self.seen,
         }
 
     def restore(self, arrays: dict[str, np.ndarray], step: int, stopped: str | None, seconds: dict[str, float]) -> None:
         self.updates, self.outside = arrays[TARGETS].tolist()
+        self.seen = arrays[SEEN]
         self.histories = [*map(History, Episodes.of_arrays(arrays))]
         self.step, self.stopped = step, stopped
         self.programs.add(seconds)
@@ -259,12 +265,12 @@ class Ledger:
         steps, episodes = sum(self.env_steps), self.episodes
         counts = [seed.returns.size for seed in episodes]
         by_steps = 0.0 if self.settings.steps is None else self.step / self.settings.steps
-        rates = [seed.final_success_rate(self.success_return) or 0.0 for seed in episodes]
+        rates = [rate for seed in episodes if (rate := seed.final_success_rate(self.success)) is not None]
         begun = [seed for seed in episodes if seed.returns.size]
         return Progress(
             episodes=counts,
             solved=sum(episode is not None for episode in self.solved.at),
-            success_rate=float(np.mean(rates)) if math.isfinite(self.success_return) else math.nan,
+            success_rate=float(np.mean(rates)) if rates else math.nan,
             fraction=min(1.0, max(min(counts) / self.settings.episodes, by_steps)),
             env_steps=steps,
             steps_per_second=steps / max(self.programs.training, 1e-9),

@@ -60,6 +60,7 @@ class Episode(NamedTuple):
     action: Int[Array, "*envs"]
     ret: Float[Array, "*envs"]
     length: Int[Array, "*envs"]
+    earned: Float[Array, "*envs"]  # as in `StepRecord`
     memory: PyTree = ()
 
 
@@ -90,6 +91,7 @@ class StepRecord(NamedTuple):
     ended: Bool[Array, "*steps"]
     ret: Float[Array, "*steps"]  # so far in the episode
     length: Int[Array, "*steps"]
+    earned: Float[Array, "*steps"]  # the rewards of the episode, each discounted for every step after it
     exploratory: Bool[Array, "*steps"]  # whether another action than the next one has a higher mean
 
 
@@ -202,13 +204,10 @@ class Loop:
     def agent(self) -> Agent:
         return self.learner.agent
 
-    def iterations_per_chunk(self, steps: int) -> int:
-        """Iterations of about this many steps; those of a run with a limit of steps are equal and end close to it."""
-        most = max(1, steps // self.rollout_steps)
-        if self.steps is None:
-            return most
-        iterations = math.ceil(self.steps / self.rollout_steps)
-        return math.ceil(iterations / math.ceil(iterations / most))
+    def chunk(self, most: int, iteration: int) -> int:
+        """Iterations of the next chunk: to a multiple of `most`, wherever the run was stopped, or to the last one."""
+        whole = most - iteration % most
+        return whole if self.steps is None else min(whole, math.ceil(self.steps / self.rollout_steps) - iteration)
 
     def begin(self, learned: LearnerState, episode: PyTree) -> RunState:
         zero, network = jnp.zeros((), jnp.int32), jax.tree.map(jnp.copy, learned.network)

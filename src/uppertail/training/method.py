@@ -67,6 +67,8 @@ class Method:
         network, replay, target, evidence = self.network, self.replay, self.target, self.evidence
         members = network.members if network else None
         agent = Agent(self.distribution, self.policy, encoding, settings.discount, members, settings.loss_samples)
+        if evidence and evidence.greedy_mean:
+            agent = dataclasses.replace(agent, greedy_mean=True)
         gradients = None
         if network and replay and target and evidence:
             own = {name: getattr(settings, name) for name in OF_GRADIENTS}
@@ -102,6 +104,8 @@ def resolved(
             raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")
         ours = {**GradientDescent().usual(encoding), **learner.usual(encoding), **own}
         filled: dict[str, Any] = {name: getattr(method, name) or ours.get(name) for name in PARTS_OF_GRADIENTS}
+        if evidence and evidence.by_row:
+            ours["updates_per_rollout"] *= max(settings.rollout_steps or 1, 1)  # so many for each action
         steps = {name: each for name, each in ours.items() if name not in filled and getattr(settings, name) is None}
         filled["network"] = learner.network(filled["network"], encoding)
         if filled["network"].members and evidence and not isinstance(evidence, NoEvidence):
@@ -110,6 +114,7 @@ def resolved(
                 f"{type(filled['network']).__name__} has some: leave evidence out, or use another network."
             )
         family = method.distribution.for_images() if encoding.image_shape else method.distribution
+        family = evidence.family(family) if evidence else family
         return dataclasses.replace(method, **filled, distribution=family), dataclasses.replace(settings, **steps)
     if asked:
         raise InputError(

@@ -85,12 +85,12 @@ class Player:
     interface: Interface
     _programs: dict[Any, Callable[..., Any]] = dataclasses.field(default_factory=dict)
 
-    def act(self, observation: Any) -> int | Int[np.ndarray, " batch"]:
-        """The greedy action of an observation, or of each of a batch."""
+    def act(self, observation: Any) -> int | np.ndarray:
+        """The greedy action of an observation, or of each of a batch, as the environment takes it."""
         seen, batch = self.read(observation)
         return self._numbered(self._program(_greedy, batch)(self.network, seen))
 
-    def explore(self, observation: Any, key: PRNGKeyArray) -> int | Int[np.ndarray, " batch"]:
+    def explore(self, observation: Any, key: PRNGKeyArray) -> int | np.ndarray:
         """The action of the run's exploration policy, as in the first step of an episode."""
         seen, batch = self.read(observation)
         keys = jax.random.split(key, len(seen)) if batch else key
@@ -143,7 +143,7 @@ class Player:
         return array
 
     def _numbered(self, action: Array) -> int | np.ndarray:
-        return (np.asarray(action) if action.ndim else int(action)) + self.interface.first_action
+        return self.interface.actions.taken(np.asarray(action) if action.ndim else int(action))
 
     def _program(self, function: Callable[..., Any], batch: bool) -> Callable[..., Any]:
         """A function of the agent, something all observations share, and one observation; compiled once."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from jaxtyping import Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.environments import Environment, Interface
@@ -87,8 +87,8 @@ class TrainingResult:
 
     def act(
         self, observation: Any, explore: bool = False, key: PRNGKeyArray | int | None = None, seed: int | None = None
-    ) -> int | Int[np.ndarray, " batch"]:
-        """The action for an observation, or the actions for a batch, numbered as the environment numbers them.
+    ) -> int | np.ndarray:
+        """The action for an observation, or the actions for a batch, as the environment takes them.
 
         Args:
             observation: one observation or a batch.
@@ -97,6 +97,10 @@ class TrainingResult:
             key: randomness of the exploration: a key of JAX or a number. A policy that draws something for an episode
                 keeps it as long as the key stays the same.
             seed: whose network acts.
+
+        Returns:
+            A whole number; an array of the space's shape if actions are a Box or several integers. Of a batch, an array
+            with one more axis.
 
         Raises:
             InputError: it is no observation of this environment, there is no such seed, or the key is missing.

@@ -46,12 +46,19 @@ class Rollouts:
     """
 
     def __init__(
-        self, host: HostEnvironments, seed: int, episode: Episode, episodes: int, steps: int, repeats: int = 1
+        self,
+        host: HostEnvironments,
+        seed: int,
+        episode: Episode,
+        episodes: int,
+        steps: int,
+        repeats: int = 1,
+        discount: float = 1.0,
     ) -> None:
-        self.host, self.seed, self.repeats = host, seed, repeats
+        self.host, self.seed, self.repeats, self.discount = host, seed, repeats, discount
         self.waiting = 0
         self._observation, self._action = np.asarray(episode.observation), np.asarray(episode.action)
-        self._ret, self._length = np.asarray(episode.ret), np.asarray(episode.length)
+        self._ret, self._length, self._earned = map(np.asarray, (episode.ret, episode.length, episode.earned))
         self._episodes, self._steps = episodes, steps
         self._latest: HostStep | None = None
         self._made: list[Columns] = []
@@ -72,7 +79,7 @@ class Rollouts:
     def episode(self) -> Episode:
         """The episodes in progress, with the action already chosen in each."""
         self._settle()
-        now: Columns = self._observation, self._action, self._ret, self._length
+        now: Columns = self._observation, self._action, self._ret, self._length, self._earned
         return Episode((), *now)
 
     def step(self) -> None:
@@ -106,9 +113,10 @@ class Rollouts:
         ended = (terminated | truncated) & real
         ret, self._ret = _running_sums(self._ret, reward * real, ended)
         length, self._length = _running_sums(self._length, real.astype(np.int32), ended)
+        earned, self._earned = _running_sums(self._earned, reward * real, ended, np.where(real, self.discount, 1.0))
         following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # at an end: the new episode's
         transitions: Columns = observation, action, reward, terminated, after, following
-        records: Columns = ended, ret, length, exploratory
+        records: Columns = ended, ret, length, earned, exploratory
         self._done.append(tuple(column[real] for column in (*transitions, *records)))
         self._steps += int(real.sum())
         self._episodes += int(ended.sum())
@@ -158,11 +166,14 @@ def _stack(rows: tuple[np.ndarray, ...]) -> np.ndarray:
     return np.concatenate(rows).reshape(len(rows), *rows[0].shape)
 
 
-def _running_sums(start: np.ndarray, each: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sums up to each step, which start again after an end, and the start of the next sums."""
+def _running_sums(
+    start: np.ndarray, each: np.ndarray, ended: np.ndarray, discounts: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The sums up to each step, whose discount what was before has; they start again after an end; the next start."""
     sums = np.empty_like(each)
     for step, over in enumerate(ended):
-        sums[step] = start = start + each[step]
+        before = start if discounts is None else (start * discounts[step]).astype(each.dtype)
+        sums[step] = start = before + each[step]
         if over.any():
             start = np.where(over, 0, start).astype(each.dtype)
     return sums, start

@@ -12,9 +12,18 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of, usual_learner
+from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of
 from uppertail.encodings import States
-from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, Interface, Reading, Say, widest_range
+from uppertail.environments import (
+    Actions,
+    EnvironmentBuilder,
+    GymnasiumBuilder,
+    Interface,
+    PackageBuilder,
+    Reading,
+    Say,
+    widest_range,
+)
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder, LeastSquares, Metrics
 from uppertail.networks import Network
@@ -33,6 +42,7 @@ from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"  # the name of the only recording
+UNIT = ReturnRange(0.0, 1.0, known=False)
 FAR = 5  # time limits that a discount may look ahead where there is chance
 
 
@@ -86,10 +96,11 @@ class Run:
     ) -> tuple[Facts, LearnerBuilder | None]:
         """Chooses what the user left open, and opens the environments again if actions are repeated."""
         builder, asked = self.builder, tuple(asked_of_gradients(method, settings))
-        draft = Draft(builder, self.driver.observations, method.distribution, method.policy, method.learner, asked)
-        learner = method.learner or usual_learner(draft.family, draft.policy, draft.encoding, asked).value
-        observed = draft.encoding.has_features and not learner.uses_gradients
-        facts = Facts(builder, settings.discount, observed, self._known_returns, self.driver.table, say)
+        parts = method.distribution, method.policy, method.learner, asked, method.network, method.evidence
+        draft = Draft(builder, self.driver.observations, *parts)
+        facts = Facts(
+            builder, settings.discount, draft.encoding.has_features, self._known_returns, self.driver.table, say
+        )
         draft, self._chosen, self.notes = decide(facts, draft, before)
         self.builder = draft.builder
         if self.builder.repeats != builder.repeats:
@@ -109,12 +120,12 @@ class Run:
         encoding = driver.observations.encoding(builder.preferences)
         self._asked_method, self.settings = resolved(method, settings, encoding, before)
         self._encoding = self._asked_method.encoding(encoding)
-        self.ledger = Ledger(self.settings, builder.success_return, self.programs, builder.repeats, builder.steps_of)
+        self.ledger = Ledger(self.settings, builder.criterion, self.programs, builder.repeats, builder.steps_of)
         if before is not None and before.returns is not None:
             self._chosen["returns"] = before.entries["returns"]
             self._fit(before.returns)
         else:
-            returns = known_or_measured(facts)
+            returns = known_or_measured(facts, self._range_grows)
             self._chosen["returns"] = Entry(None, "measured" if returns.is_measured else "default", returns.reason)
             self._fit(returns.value)
         self.notes = [
@@ -159,17 +170,29 @@ class Run:
         self._fit(ReturnRange(low, high, known=False))
         return self.loop
 
-    def _widened(self, state: State, records: StepRecord) -> State:
-        """The state with the distribution fitted to a wider range, if a return was beyond the measured one."""
-        learner, (low, high, known) = self.loop.learner, self.returns
-        if known or not learner.can_refit or self.settings.num_envs > 1 or self.ledger.finished.any():
+    def _widened(self, state: State) -> State:
+        """The state with the distribution fitted to a wider range, if a return was beyond the measured one.
+
+        It is asked where whole chunks end, so that a run that was stopped elsewhere goes on as if it had not been.
+        """
+        (low, high, known), ledger = self.returns, self.ledger
+        whole = ledger.iteration % self.driver.iterations == 0
+        if known or not whole or not self.loop.learner.can_refit or ledger.finished.any():
             return state
-        least, most = seen_returns(records, self.loop.agent.discount)
+        least, most = ledger.seen.tolist()
         if low <= least and most <= high:
             return state
-        span = max(high, most) - min(low, least)
+        least, most = min(low, least), max(high, most)
+        span = 0.0 if self._range_grows else most - least
         self._fit(ReturnRange(least - span if least < low else low, most + span if most > high else high, known=False))
         return self.driver.refit(state, self.loop)
+
+    @property
+    def _range_grows(self) -> bool:
+        """Whether the range of returns is what was seen so far, because what was learned can be kept as it grows."""
+        method = self._asked_method
+        fitted = dataclasses.replace(method, distribution=method.distribution.fit(UNIT))
+        return method.chosen_learner.uses_gradients and fitted.learns(self._encoding, self.settings).can_refit
 
     def result(self, record: RunRecord, networks: Network, distributions: Distributions | None) -> TrainingResult:
         """What a user gets of the run."""
@@ -179,7 +202,8 @@ class Run:
         else:
             shape = driver.first.shape[1:]
             read = functools.partial(_reshaped, shape=shape, dtype=driver.first.dtype)
-            interface = Interface(Reading(read, driver.observations, shape), driver.num_actions)
+            listed = self.builder.actions if isinstance(self.builder, PackageBuilder) else Actions(driver.num_actions)
+            interface = Interface(Reading(read, driver.observations, shape), listed)
         return TrainingResult(record, self.loop.agent, networks, interface, driver.environments, distributions)
 
     def asked(self) -> dict[str, Any]:
@@ -200,16 +224,17 @@ class Run:
     @property
     def opening(self) -> str:
         """What was chosen, in a line."""
-        return in_words(self.plan, self.driver.observations, self.driver.num_actions, self.builder.success_return)
+        return in_words(self.plan, self.driver.observations, self.driver.num_actions, self.builder.criterion)
 
     def advance(self, state: State) -> tuple[State, StepRecord, Metrics]:
         """A chunk, which is recorded at the moments in it; it ends early where an environment fails."""
+        state = self._widened(state)
         driver, ledger, done = self.driver, self.ledger, list[tuple[StepRecord, Metrics]]()
-        if self.recorder is None:
-            state, records, metrics = driver.advance(state, ledger.finished)
-            return self._widened(state, records), records, metrics
         iteration = ledger.iteration
-        for count in self.recorder.pieces(iteration, driver.iterations):
+        chunk = self.loop.chunk(driver.iterations, iteration)
+        if self.recorder is None:
+            return driver.advance(state, ledger.finished, chunk)
+        for count in self.recorder.pieces(iteration, chunk):
             state, records, metrics = driver.advance(state, ledger.finished, count)
             done.append((records, metrics))
             if driver.failure:
@@ -217,7 +242,7 @@ class Run:
             iteration += count
             self.recorder.take(state, iteration)
         records, metrics = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
-        return self._widened(state, records), records, metrics
+        return state, records, metrics
 
     def record(self, state: State) -> None:
         """Records the beginning or the end of the run, if anything is recorded."""
@@ -234,6 +259,20 @@ class Run:
         recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
         return with_environment(recorded, tables, self.builder)
 
+    def remarks(self, networks: Network) -> list[str]:
+        """Sentences for the user at the end."""
+        return [*filter(None, (networks.remark(), self.driver.remark, self._beyond_what_was_given()))]
+
+    def _beyond_what_was_given(self) -> str | None:
+        """A sentence if the range of returns that the user gave is far from what the environment paid."""
+        (low, high, _), (least, most) = self.returns, self.ledger.seen.tolist()
+        if not self.builder.known_returns or (2 * low - high <= least and most <= 2 * high - low):
+            return None
+        return (
+            f"Returns from {least:.4g} to {most:.4g} were seen, far beyond the given {low:.4g} to {high:.4g}, in whose "
+            "unit the run explores: give those that it has to tell apart, with --env.returns, or leave them out."
+        )
+
     def start_returns(self, state: State) -> Moments:
         """Mean and standard deviation of the return where each seed's run starts."""
         networks = self.driver.gather(state, lambda run: run.learned.network)
@@ -242,21 +281,6 @@ class Run:
 
     def close(self) -> None:
         self.driver.close()
-
-
-def seen_returns(records: StepRecord, discount: Any) -> tuple[float, float]:
-    """The least and the most that a discounted sum of rewards came to in a chunk, the latest reward undiscounted.
-
-    Such a sum, which 0 is among, is known while an episode goes on, and its range is that of returns.
-    """
-    seeds = len(records.ret)
-    ret, length = (np.asarray(each, np.float64).reshape(seeds, -1) for each in (records.ret, records.length))
-    reward = np.where(length > 1, np.diff(ret, axis=1, prepend=ret[:, :1]), ret)
-    total, sums = np.zeros(seeds), np.zeros(ret.shape)
-    for step, begins in enumerate((length == 1).T):
-        total = np.where(begins, 0.0, float(discount) * total) + reward[:, step]
-        sums[:, step] = total
-    return float(sums.min(initial=0.0)), float(sums.max(initial=0.0))
 
 
 def driver_of(

@@ -109,7 +109,7 @@ def train(
         result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints)
     if asked.is_set():
         raise TrainingInterrupted(result)
-    for remark in filter(None, (result.networks.remark(), run.driver.remark, _endless(run, result))):
+    for remark in filter(None, (*run.remarks(result.networks), _endless(run, result))):
         warnings.warn(remark, stacklevel=2)
     return result
 
@@ -179,7 +179,7 @@ def _result(run: Run, networks: Network) -> TrainingResult:
         greedy_returns = [math.nan] * run.settings.seeds
     record = RunRecord(
         asked=run.asked(),
-        success_return=run.builder.success_return,
+        success=run.builder.criterion,
         floor_episodes=run.builder.floor_episodes,
         episodes=ledger.episodes,
         env_steps=ledger.env_steps,

@@ -14,7 +14,8 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from uppertail.environments.spaces import Reading, require_discrete
+from uppertail.environments.actions import Actions
+from uppertail.environments.spaces import Reading
 
 LAST_SECONDS = 60  # for which an environment's process outlives a signal, so that its parent can save what was learned
 
@@ -39,9 +40,24 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
         after, reward, terminated, truncated, info = returned
         if reward is None or np.ndim(reward):
             raise ValueError(f"the reward {reward} is {'no' if reward is None else 'an array, not a'} number")
-        if isinstance(reward, str | bytes):
-            raise ValueError(f"the reward {reward!r} is a text, not a number")
+        if isinstance(reward, str | bytes) or np.iscomplexobj(reward):
+            raise ValueError(
+                f"the reward {reward!r} is {'complex' if np.iscomplexobj(reward) else 'a text'}, not a number"
+            )
+        if isinstance(terminated, str | bytes) or isinstance(truncated, str | bytes):
+            raise ValueError(f"terminated {terminated!r} and truncated {truncated!r} are texts, not truth values")
         return after, reward, bool(terminated), bool(truncated), info
+
+
+class Listed(Checked):
+    """An environment whose actions are numbers of a list."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], actions: Actions) -> None:
+        super().__init__(env)
+        self.listed, self.action_space = actions, spaces.Discrete(actions.size)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        return super().step(self.listed.taken(action))
 
 
 class Stack(Checked):
@@ -54,7 +70,6 @@ class Stack(Checked):
     def __init__(self, env: gymnasium.Env[Any, Any], count: int) -> None:
         super().__init__(env)
         actions: Any = env.action_space
-        require_discrete(actions)
         self.first_action, self.none, self.count = int(actions.start), int(actions.n), count
         taken = spaces.MultiDiscrete([self.none + 1] * (count - 1))
         self.observation_space = spaces.Tuple((*[env.observation_space] * count, taken))

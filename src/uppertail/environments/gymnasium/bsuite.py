@@ -3,16 +3,14 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium import spaces
 
 from uppertail.environments.base import EVALUATION
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
+from uppertail.environments.gymnasium.dm_env import DmEnvironment
 from uppertail.environments.gymnasium.vector import HostEnvironments
 from uppertail.environments.packages import import_extra, make_registered
 from uppertail.errors import InputError
@@ -34,39 +32,6 @@ RETURNS = {
 An upright pole earns 1 a step for 200 steps at most, as the discount sees them. So many steps cost the car 1 each, and
 the pole to be swung up 0.1. Random rewards of mean 0, in the umbrella chain, are left out.
 """
-
-
-class DmEnvironment(gymnasium.Env[Any, Any]):
-    """An environment of dm_env in Gymnasium's form: the last step's discount says whether an episode was cut short.
-
-    A reset's seed starts all of its random generators anew, so an episode depends on nothing before it.
-
-    Args:
-        env: the environment, or wrappers around it, as bsuite has them.
-        setting: the number of its setting. Many settings differ in nothing but chance, so it is part of the seed.
-    """
-
-    def __init__(self, env: Any, setting: int = 0) -> None:
-        self.env, self.setting = env, setting
-        self.observation_space, self.action_space = _space(env.observation_spec()), _space(env.action_spec())
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        for layer in self.layers:
-            if seed is not None and isinstance(random := vars(layer).get("_rng"), np.random.RandomState):
-                random.seed([seed, self.setting])
-        return self.env.reset().observation, {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        now = self.env.step(action)
-        return now.observation, now.reward, now.last() and now.discount == 0, now.last() and now.discount != 0, {}
-
-    @property
-    def layers(self) -> Iterator[Any]:
-        """Its wrappers, the outermost first, and the environment itself."""
-        layer = self.env
-        while layer is not None:
-            yield layer
-            layer = vars(layer).get("_env")
 
 
 class Logged(HostEnvironments):
@@ -149,16 +114,6 @@ def _make(asked: str) -> DmEnvironment:
     name, _, setting = asked.partition(sweep.SEPARATOR)
     made = make_registered("bsuite", asked, list(settings), lambda: library.load(name, settings[asked]))
     return DmEnvironment(made, int(setting))
-
-
-def _space(spec: Any) -> spaces.Space[Any]:
-    """What a specification of dm_env is in Gymnasium."""
-    specs = import_extra("dm_env.specs", "bsuite")
-    if isinstance(spec, specs.DiscreteArray):
-        return spaces.Discrete(spec.num_values)
-    bounds = (spec.minimum, spec.maximum) if isinstance(spec, specs.BoundedArray) else (-np.inf, np.inf)
-    low, high = (np.broadcast_to(spec.dtype.type(bound), spec.shape) for bound in bounds)
-    return spaces.Box(low, high, dtype=spec.dtype)
 
 
 def _numbers(layer: Any) -> dict[str, float]:

@@ -14,17 +14,20 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from jaxtyping import Int, PRNGKeyArray
 
 from uppertail.encodings import HashedStates, ObservationSpace, Preferences, hash_of, hashes_of
+from uppertail.environments.actions import Actions
 from uppertail.environments.base import EVALUATION
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide, adapt_apart, close_quietly
 from uppertail.environments.gymnasium.inspection import TRIED_EPISODES, TRIED_STEPS, Inspected, inspect_environment
 from uppertail.environments.gymnasium.vector import HostEnvironments
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
+from uppertail.environments.interface import Interface
 from uppertail.environments.packages import PackageBuilder, described
-from uppertail.environments.spaces import Interface, Reading
+from uppertail.environments.spaces import Reading
 from uppertail.errors import InputError
 
 SHOWN = 4  # numbers that a note names
+THRESHOLD_EPISODES = 100  # over which Gymnasium's `reward_threshold` is a mean
 MOST_STACKED = 1_000  # more observations would leave no memory for anything else
 
 
@@ -42,6 +45,8 @@ class GymnasiumBuilder(PackageBuilder):
         wrappers: wrappers around the environment, the innermost first, for example
             '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
         stack: how many of the last observations are shown together, with the actions between them, oldest first.
+        levels: into how many levels each number of an action is cut, both ends among them, if actions are a Box with
+            bounds: an action is then one of all combinations, of which there may be 64; null: 3.
     """
 
     compile: Literal["auto", "never"] = "auto"
@@ -50,6 +55,7 @@ class GymnasiumBuilder(PackageBuilder):
     vectorization: Literal["sync", "async"] = "sync"
     wrappers: list[str | dict[str, Any] | type[Any]] | None = None
     stack: int = 1
+    levels: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.wrappers, str):
@@ -73,7 +79,7 @@ class GymnasiumBuilder(PackageBuilder):
 
     def maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew, in its wrappers."""
-        return functools.partial(make_wrapped, self.bare_maker(), self.wrappers or [], self.stack)
+        return functools.partial(make_wrapped, self.bare_maker(), self.wrappers or [], self.stack, self.levels)
 
     def make(self) -> Made:
         """Makes the environment anew; InputError if it cannot be made."""
@@ -93,8 +99,17 @@ class GymnasiumBuilder(PackageBuilder):
 
     @property
     def success_return(self) -> float:
-        threshold = self.inspected.reward_threshold
-        return super().success_return if threshold is None or self.success is not None else threshold
+        threshold = self._threshold
+        return super().success_return if threshold is None else threshold
+
+    @property
+    def success_episodes(self) -> int:
+        return super().success_episodes if self._threshold is None else THRESHOLD_EPISODES
+
+    @property
+    def _threshold(self) -> float | None:
+        """The return that solves the environment by its own word; None: it says nothing, or the user says another."""
+        return None if self.success is not None else self.inspected.reward_threshold
 
     @functools.cached_property
     def inspected(self) -> Inspected:
@@ -103,7 +118,7 @@ class GymnasiumBuilder(PackageBuilder):
         try:
             as_numbers = self.features != "auto" or self.left_out or self.radius is not None
             states = self.encoding == "one_hot" and not as_numbers
-            return inspect_environment(self.label, env, hashed, states)
+            return inspect_environment(self.label, env, hashed, states, self.levels)
         finally:
             close_quietly(env)
 
@@ -168,9 +183,13 @@ class GymnasiumBuilder(PackageBuilder):
         return self.interface.reading.space
 
     @property
+    def actions(self) -> Actions:
+        return self.interface.actions
+
+    @property
     def num_actions(self) -> int:
         """Number of discrete actions."""
-        return self.interface.num_actions
+        return self.actions.size
 
     @property
     def can_repeat(self) -> bool:

@@ -13,6 +13,7 @@ from jaxtyping import PRNGKeyArray
 from uppertail.environments.base import StateBuilder, WatchedEnvironment
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
+from uppertail.environments.gymnasium.dm_control import PREFIX, make_control
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.gymnasium.wrapping import Made, extra, missing
 from uppertail.errors import InputError, message_of, nearest
@@ -34,10 +35,10 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Gym(GymnasiumBuilder):
-    """Any registered Gymnasium environment with discrete actions; `module:Name-v0` imports the module first.
+    """Any registered Gymnasium environment, or a task of dm_control; `module:Name-v0` imports the module first.
 
     Args:
-        id: the environment's id, for example CartPole-v1.
+        id: the environment's id, for example CartPole-v1 or dm_control/pendulum-swingup-v0.
         kwargs: arguments of its constructor, for example '{map_name: 8x8, is_slippery: false}'.
         max_episode_steps: steps after which an episode is truncated; null: as registered.
 
@@ -58,11 +59,11 @@ class Gym(GymnasiumBuilder):
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
-        return {} if self.wrappers else NAMES.get(self.id.rpartition("/")[2].partition("-v")[0], {})
+        known = {} if self.wrappers else NAMES.get(self.id.rpartition("/")[2].partition("-v")[0], {})
+        return known or super().names
 
     def bare_maker(self) -> Callable[[], Made]:
-        limit = {} if self.max_episode_steps is None else {"max_episode_steps": self.max_episode_steps}
-        return functools.partial(_made, self.id, self.kwargs or {}, limit)
+        return functools.partial(_made, self.id, self.kwargs or {}, self.max_episode_steps)
 
     def explain(self, error: BaseException) -> str | None:
         match error:
@@ -85,9 +86,11 @@ class Gym(GymnasiumBuilder):
         return Watched(self, make, pictures, frames_per_second)
 
 
-def _made(asked: str, kwargs: dict[str, Any], limit: dict[str, Any]) -> Made:
+def _made(asked: str, kwargs: dict[str, Any], limit: int | None) -> Made:
     """The environment of an id; InputError for a text where its constructor has a number, or true or false."""
-    made = gymnasium.make(asked, **{**kwargs, **limit})
+    if asked.startswith(PREFIX) and asked not in gymnasium.registry:
+        return make_control(asked, kwargs, limit)
+    made = gymnasium.make(asked, **{**kwargs, **({} if limit is None else {"max_episode_steps": limit})})
     wanted = {bool: "true or false", int: "a number", float: "a number"}
     for name, parameter in inspect.signature(type(made.unwrapped).__init__).parameters.items():
         kind = type(parameter.default)

@@ -13,19 +13,10 @@ from gymnasium.vector import VectorEnv
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.adapter import Checked
 from uppertail.environments.gymnasium.tables import read_table
-from uppertail.environments.gymnasium.wrapping import Made, time_limit
+from uppertail.environments.gymnasium.wrapping import Made, actions_of, time_limit
+from uppertail.environments.interface import Interface
 from uppertail.environments.packages import call
-from uppertail.environments.spaces import (
-    Interface,
-    Path,
-    Reading,
-    at,
-    holds_more,
-    is_text,
-    leaves,
-    read_space,
-    require_discrete,
-)
+from uppertail.environments.spaces import Path, Reading, at, holds_more, is_text, leaves, read_space
 
 TRIED_EPISODES, TRIED_STEPS = 10, 200  # a text that never changes in so many random episodes and steps is a constant
 
@@ -46,7 +37,7 @@ class Inspected(NamedTuple):
     merges: bool  # whether two observations that differ became the same
 
 
-def inspect_environment(label: str, env: Made, hashed: Reading | None, states: bool) -> Inspected:
+def inspect_environment(label: str, env: Made, hashed: Reading | None, states: bool, levels: int | None) -> Inspected:
     """Reads the facts off an environment that is made only for this; InputError if it cannot be trained on.
 
     Args:
@@ -54,11 +45,11 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         env: the environment.
         hashed: how its observations are read if they become hashes; None: they are read by their space.
         states: whether several integers become one state, if they have few values together.
+        levels: as for `list_actions`.
     """
     alone = not isinstance(env, VectorEnv)
     names = ("observation_space", "action_space") if alone else ("single_observation_space", "single_action_space")
-    space, actions = call(lambda: [getattr(env, name) for name in names], lambda: f"{label}, asked for its spaces,")
-    require_discrete(actions)
+    space, _ = call(lambda: [getattr(env, name) for name in names], lambda: f"{label}, asked for its spaces,")
     left_out = frozenset[Path]()
     if alone and hashed is None:
         left_out = call(lambda: _constant_texts(env), lambda: f"{label}, in a random episode before training,")
@@ -67,7 +58,7 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
     table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
     limits_itself, threshold, rows = call(lambda: _declared(env), lambda: f"{label}, asked for what it declares,")
     return Inspected(
-        Interface(reading, int(actions.n), int(actions.start)),
+        Interface(reading, actions_of(env, levels)),
         reading.array(space.sample()),
         time_limit(env),
         alone and limits_itself,
@@ -82,15 +73,17 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
 
 
 def _walk(env: Any) -> list[Any]:
-    """The observations of the first steps of a random episode; if it fails, the run says why in its own words."""
-    checked, over, seen = Checked(env), False, list[Any]()
+    """The observations of the first steps of random episodes; if one fails, the run says why in its own words."""
+    checked, seen = Checked(env), list[Any]()
     env.action_space.seed(0)
     with contextlib.suppress(Exception):
-        seen.append(copy.deepcopy(checked.reset(seed=0)[0]))
-        while not over and len(seen) <= TRIED_STEPS:
-            observation, _, terminated, truncated, _ = checked.step(env.action_space.sample())
+        for episode in range(TRIED_EPISODES):
+            observation, over = checked.reset(seed=episode)[0], False
             seen.append(copy.deepcopy(observation))  # many environments reuse their arrays
-            over = terminated or truncated
+            while not over and len(seen) <= TRIED_STEPS:
+                observation, _, terminated, truncated, _ = checked.step(env.action_space.sample())
+                seen.append(copy.deepcopy(observation))
+                over = terminated or truncated
     return seen
 
 

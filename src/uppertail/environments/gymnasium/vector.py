@@ -9,6 +9,7 @@ from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Float, Int
 
 from uppertail.environments.gymnasium.adapter import close_quietly
+from uppertail.environments.interface import Interface
 from uppertail.environments.packages import (
     LARGEST,
     NOT_FINITE,
@@ -17,7 +18,6 @@ from uppertail.environments.packages import (
     call,
     require_finite,
 )
-from uppertail.environments.spaces import Interface
 from uppertail.errors import InputError
 
 NONE = -1  # fills the actions of the shorter episodes, in a checkpoint
@@ -151,8 +151,9 @@ class HostEnvironments:
 
     def _stepped(self, actions: Int[np.ndarray, " envs"]) -> Any:
         """One step by actions as the environments count them, of the type that Gymnasium's own samples have."""
-        try:
-            return self.env.step(actions.astype(np.int64) + self.interface.first_action)
+        numbers, listed = actions.astype(np.int64), self.interface.actions
+        try:  # adapted ones have their list themselves
+            return self.env.step(numbers + listed.first if self.adapted else listed.taken(numbers))
         except (EOFError, ConnectionError) as error:
             if not isinstance(self.env, AsyncVectorEnv):
                 raise

@@ -63,7 +63,7 @@ class Watched(WatchedEnvironment):
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool]:
         with self._explained():
-            after, reward, terminated, truncated, _ = self.env.step(action + self.builder.interface.first_action)
+            after, reward, terminated, truncated, _ = self.env.step(action + self.builder.actions.first)
         return after, float(reward), terminated or truncated
 
     def frame(self) -> Frame:

@@ -12,7 +12,8 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from uppertail.environments.gymnasium.adapter import Stack
+from uppertail.environments.actions import Actions, list_actions
+from uppertail.environments.gymnasium.adapter import Listed, Stack
 from uppertail.environments.packages import described
 from uppertail.errors import InputError, message_of
 
@@ -110,9 +111,20 @@ def _wrap(env: Made, asked: Any) -> Made:
     return wrapped
 
 
-def make_wrapped(make: Callable[[], Any], wrappers: Sequence[Any], stack: int) -> Any:
-    """Makes an environment and wraps it, the first wrapper innermost; then stacks what it shows."""
+def actions_of(env: Made, levels: int | None) -> Actions:
+    """How its actions are numbered."""
+    if isinstance(env, VectorEnv):
+        return list_actions(env.single_action_space, levels)
+    listed = [wrapper.listed for wrapper in wrappers_of(env) if isinstance(wrapper, Listed)]
+    return listed[0] if listed else list_actions(env.action_space, levels)
+
+
+def make_wrapped(make: Callable[[], Any], wrappers: Sequence[Any], stack: int, levels: int | None = None) -> Any:
+    """Makes an environment and wraps it, the first wrapper innermost; lists its actions, and stacks what it shows."""
     made = functools.reduce(_wrap, wrappers, make())
     if stack > 1 and isinstance(made, VectorEnv):
         raise InputError(f"stack is {stack}, but a vector environment is used as it is: stack in each of its own.")
+    if isinstance(made, gymnasium.Env) and hasattr(made, "action_space"):  # one without is refused when it is asked
+        actions = list_actions(made.action_space, levels)
+        made = made if actions.own is None else Listed(made, actions)
     return Stack(made, stack) if stack > 1 and isinstance(made, gymnasium.Env) else made

@@ -27,6 +27,8 @@ class Gymnax(GymnaxBuilder):
             Python also the parameters themselves.
         kwargs: arguments of its constructor, for example '{size: 20}'.
         images: whether a bounded Box of at least 10 x 10 is an image, read by convolutions; else its numbers are.
+        levels: into how many levels each number of an action is cut, both ends among them, if actions are a Box with
+            bounds: an action is then one of all combinations, of which there may be 64; null: 3.
 
     Attributes:
         code: a checksum of an object, so that a run does not load the checkpoints of another one.
@@ -41,6 +43,7 @@ class Gymnax(GymnaxBuilder):
     params: Any = None
     kwargs: dict[str, Any] | None = None
     images: bool = True
+    levels: int | None = None
     code: str = dataclasses.field(init=False, default="", compare=False)
     environment: Any = dataclasses.field(init=False, default=None, repr=False, compare=False)
 
@@ -63,7 +66,7 @@ class Gymnax(GymnaxBuilder):
         environment, params = self._made() if self.environment is None else self.environment, self.params
         if isinstance(params, Mapping) or params is None:
             params = with_params(self.id, environment.default_params, params or {})
-        return rules_of(self.id, environment, params, self.images, states=self.features == "auto")
+        return rules_of(self.id, environment, params, self.images, self.features == "auto", self.levels)
 
     def _made(self) -> Any:
         """The environment of this id, or of this import path."""

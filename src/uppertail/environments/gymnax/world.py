@@ -13,10 +13,11 @@ import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from uppertail.encodings import ObservationSpace
+from uppertail.environments.actions import Actions, list_actions
 from uppertail.environments.base import EVALUATION, Environment, WatchedEnvironment
 from uppertail.environments.packages import PackageBuilder, call
 from uppertail.environments.repeated import build_repeated
-from uppertail.environments.spaces import Reading, read_space, require_discrete
+from uppertail.environments.spaces import Reading, read_space
 from uppertail.errors import InputError
 from uppertail.schema import require_type
 from uppertail.types import PyTree, TimeStep
@@ -36,7 +37,7 @@ class Rules:
     env: Any
     params: Any
     reading: Reading
-    num_actions: int
+    actions: Actions
 
     def is_truncated(self, state: PyTree) -> Any:
         """Whether the time limit is reached."""
@@ -61,20 +62,22 @@ class GymnaxWorld(Environment):
 
     @property
     def num_actions(self) -> int:
-        return self.rules.num_actions
+        return self.rules.actions.size
 
     def reset(self, key: PRNGKeyArray) -> tuple[PyTree, TimeStep]:
         """The state and first time step; its numbers have the types that they have after a step."""
         env, params, start = self.rules.env, self.rules.params, self.layout if self.fixed else key
+        action = self.rules.actions.taken(jnp.zeros((), jnp.int32), jnp)
         observation, state = env.reset_env(start, params)
-        after = jax.eval_shape(lambda: env.step_env(start, state, jnp.zeros((), jnp.int32), params)[1])
+        after = jax.eval_shape(lambda: env.step_env(start, state, action, params)[1])
         no = jnp.zeros((), bool)
         shown = TimeStep(self.rules.reading.array(observation), jnp.zeros(()), no, no)
         return jax.tree.map(_of_type, state, after), shown
 
     def step(self, key: PRNGKeyArray, state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
         rules = self.rules
-        observation, after, reward, ended, *_ = rules.env.step_env(key, state, action, rules.params)
+        taken = rules.actions.taken(action, jnp)
+        observation, after, reward, ended, *_ = rules.env.step_env(key, state, taken, rules.params)
         after, ended = jax.tree.map(_of_type, after, state), jnp.asarray(ended, bool).reshape(())
         cut = jnp.asarray(rules.is_truncated(after), bool).reshape(())
         old_form = not hasattr(rules.env, "is_truncated")
@@ -83,13 +86,13 @@ class GymnaxWorld(Environment):
         return after, TimeStep(rules.reading.array(observation), reward, terminated, truncated)
 
 
-def rules_of(label: str, env: Any, params: Any, images: bool, states: bool) -> Rules:
-    """The rules of an environment, whose first step is tried; `images` and `states` as for `read_space`."""
+def rules_of(label: str, env: Any, params: Any, images: bool, states: bool, levels: int | None = None) -> Rules:
+    """The rules of an environment, whose first step is tried; settings as for `read_space` and `list_actions`."""
     actions, observations = call(
         lambda: (env.action_space(params), env.observation_space(params)), lambda: f"{label}, asked for its spaces,"
     )
-    require_discrete(actions)
-    rules = Rules(env, params, read_space(jnp, observations, images=images, states=states), int(actions.n))
+    reading = read_space(jnp, observations, images=images, states=states)
+    rules = Rules(env, params, reading, list_actions(actions, levels))
     key = jax.random.key(0)
     world = GymnaxWorld(key, False, rules)
     call(
@@ -143,6 +146,10 @@ class GymnaxBuilder(PackageBuilder):
         """The environment, made once, as programs know it by identity; its arrays are plain even under a trace."""
         with jax.ensure_compile_time_eval():
             return self.make()
+
+    @property
+    def actions(self) -> Actions:
+        return self.rules.actions
 
     def build(self, key: PRNGKeyArray) -> GymnaxWorld:
         layout = jax.random.key(self.reset_seed) if isinstance(self.reset_seed, int) else key

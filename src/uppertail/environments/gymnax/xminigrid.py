@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.encodings import Numbers
+from uppertail.environments.actions import Actions
 from uppertail.environments.gymnax.world import GymnaxBuilder, Rules, with_params
 from uppertail.environments.packages import import_extra, make_registered
 from uppertail.environments.spaces import Reading
@@ -97,7 +98,7 @@ class XMiniGrid(GymnaxBuilder):
         params = with_params(self.id, params, self.params or {})
         size = jax.eval_shape(lambda key: form.reset_env(key, params)[0], jax.random.key(0)).size
         bits = Numbers((0.0,) * size, (1.0,) * size, continuous=False)
-        return Rules(form, params, Reading(jnp.asarray, bits), env.num_actions(params))
+        return Rules(form, params, Reading(jnp.asarray, bits), Actions(env.num_actions(params)))
 
     def picture(self, state: Any) -> np.ndarray:
         return np.asarray(self.rules.env.env.render(self.rules.params, state))

@@ -1,0 +1,118 @@
+"""What a network beside kernel counts reaches by the defaults, beside the same network without a part of it.
+
+    python -m experiments.tasks.evidence --out results/evidence                           # all tasks, the defaults
+    python -m experiments.tasks.evidence --task CartPole-v1 --method optimistic_value     # one of them
+    python -m experiments.tasks.evidence --task LunarLander-v3 --seeds 3                  # fewer seeds
+
+Each task and method is one JSON file of all seeds, which are trained one after another; what is there already is not
+run again. LunarLander needs `gymnasium[box2d]`, and the tasks of dm_control its package.
+"""
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import uppertail as ut
+from experiments.common import options, write
+from uppertail.training.process import hardware
+
+BOUND = 1.08  # of mean + c sd of the Gaussian's start, in ranges of returns above the lowest
+METHODS: dict[str, dict[str, Any]] = {
+    "gaussian": {},
+    "optimistic_value": {"distribution": ut.PointMass(start=BOUND), "learner": ut.GradientDescent()},
+    "no_evidence": {
+        "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": ut.GradientDescent(),
+        "evidence": ut.KernelCounts(reach=1_000.0),  # everything is near
+    },
+}  # fmt: skip
+"""The defaults; one optimistic value on the same network and evidence; and the same network without the start, by
+epsilon-greedy."""
+
+
+class Task(NamedTuple):
+    """What is learned.
+
+    Args:
+        episodes: how many of each seed.
+        seeds: how many seeds.
+        judged: the first and the last episode of the mean that the page shows.
+        goal: the mean of `window` episodes in a row that is sought; None: none is.
+        window: how many.
+    """
+
+    episodes: int
+    seeds: int = 10
+    judged: tuple[int, int] = (51, 100)
+    goal: float | None = None
+    window: int = 10
+
+
+TASKS = {
+    "CartPole-v1": Task(100),
+    "MountainCar-v0": Task(100),
+    "Acrobot-v1": Task(100),
+    "LunarLander-v3": Task(400, seeds=5, judged=(301, 400), goal=200.0, window=100),
+    "dm_control/pendulum-swingup-v0": Task(40, seeds=5, judged=(31, 40), goal=800.0),
+    "dm_control/cartpole-swingup_sparse-v0": Task(80, seeds=5, judged=(71, 80), goal=500.0),
+    "dm_control/cartpole-swingup-v0": Task(60, seeds=3, judged=(51, 60), goal=800.0),
+    "dm_control/ball_in_cup-catch-v0": Task(50, seeds=3, judged=(41, 50), goal=900.0),
+}
+FIRST = 9000
+"""The first seed: none of them chose anything."""
+
+
+def measure(name: str, method: str, seeds: int) -> dict[str, Any]:
+    """All seeds, one after another."""
+    task = TASKS[name]
+    each = [ut.Settings(seeds=1, seed=seed, episodes=task.episodes) for seed in range(FIRST, FIRST + seeds)]
+    records = [ut.train(ut.Gym(name), settings=settings, **METHODS[method]).record for settings in each]
+    returns, summary = [record.episodes[0].returns for record in records], records[0].summary()
+    first, last = task.judged
+    return {
+        "task": name, "method": method, "judged_episodes": task.judged, "goal": task.goal, "window": task.window,
+        "seeds": [settings.seed for settings in each],
+        "returns": [np.round(every, 2).tolist() for every in returns],
+        "judged": [float(every[first - 1 : last].mean()) for every in returns],
+        "reached": [reached(every, task) for every in returns],
+        "greedy": [record.summary()["final_greedy_return"][0] for record in records],
+        "env_steps": [record.env_steps[0] for record in records],
+        "training_seconds": [round(record.training_seconds, 1) for record in records],
+        **{name: summary[name] for name in ("env", "distribution", "policy", "learner", "settings")},
+        "hardware": hardware(),
+    }  # fmt: skip
+
+
+def reached(returns: np.ndarray, task: Task) -> int | None:
+    """The last episode of the first window whose mean is the goal; None: there is none."""
+    if task.goal is None or len(returns) < task.window:
+        return None
+    means = np.convolve(returns, np.full(task.window, 1 / task.window), "valid")
+    found = np.flatnonzero(means >= task.goal)
+    return int(found[0]) + task.window if found.size else None
+
+
+def file_of(name: str, method: str) -> str:
+    """The file of a result."""
+    return f"{name.replace('/', '_')}-{method}.json"
+
+
+def again(stem: str, stored: dict[str, Any]) -> dict[str, Any] | None:
+    """The first seed of a stored result, made again."""
+    found = measure(stored["task"], stored["method"], 1)
+    return {each: found[each] for each in ("returns", "judged", "greedy")}
+
+
+def main() -> None:
+    """Runs what is asked for."""
+    asked = options(__doc__, "results/evidence", {"method": ["gaussian"]}, task=TASKS, method=METHODS, seeds=0)
+    for name, method in itertools.product(asked.task, asked.method):
+        if (path := asked.out / file_of(name, method)).exists():
+            continue
+        document = measure(name, method, asked.seeds or TASKS[name].seeds)
+        write(path, document, indent=None)
+        print(f"{name:<40} {method:<17} {[round(each, 1) for each in document['judged']]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

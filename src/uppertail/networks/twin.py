@@ -1,0 +1,102 @@
+"""Perceptrons that all actions share, two of them, of which the lower prediction counts."""
+
+import dataclasses
+import functools
+import itertools
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from uppertail.distributions import Rescaling
+from uppertail.encodings import Encoding
+from uppertail.errors import InputError
+from uppertail.networks import layers
+from uppertail.networks.base import EncodedNetwork, NetworkBuilder
+from uppertail.schema import settle
+from uppertail.types import PyTree
+
+UNITS = layers.Units("relu", "layer")
+
+
+@dataclasses.dataclass(frozen=True)
+class Twin(NetworkBuilder):
+    """Critics that learn the same targets from different first weights; to act and to bootstrap takes the lower one.
+
+    Errors of one network that are too high are chosen by its own policy, and spread; two networks seldom have the same
+    ones (clipped double Q-learning, Fujimoto et al. 2018). All actions share the hidden layers, whose units are
+    normalized, and outputs start at 0.
+
+    Args:
+        width: units in each hidden layer.
+        hidden_layers: number of hidden layers.
+        critics: how many there are; 1: a single network.
+
+    Examples:
+        >>> from uppertail.encodings import OneHot
+        >>> network = ut.Twin(width=8).init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=2)
+        >>> network.outputs(jnp.array(4)).shape  # critics, actions, outputs
+        (2, 3, 2)
+    """
+
+    can_rescale: ClassVar[bool] = True
+    width: int = 128
+    hidden_layers: int = 2
+    critics: int = 2
+
+    def __post_init__(self) -> None:
+        settle(self)
+        for name in ("width", "hidden_layers", "critics"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: use a whole number, 1 or more.")
+
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "TwinNetwork":
+        if encoding.image_shape:
+            raise InputError("Twin has no convolutions, and observations are images: use --network PerAction.")
+        sizes = (encoding.num_features, *(self.width,) * self.hidden_layers)
+        orthogonal = jax.nn.initializers.orthogonal(2**0.5)
+        keys = jax.random.split(key, (self.hidden_layers, self.critics))
+        weights = tuple(
+            jax.vmap(lambda each, shape=shape: orthogonal(each, shape))(of_layer)
+            for of_layer, shape in zip(keys, itertools.pairwise(sizes), strict=True)
+        )
+        biases = tuple(jnp.zeros((self.critics, self.width)) for _ in weights)
+        heads = jnp.zeros((self.critics, self.width, num_actions, num_outputs))
+        encoder = encoding.init(jax.random.fold_in(key, num_actions))
+        return TwinNetwork(encoding, weights, biases, heads, heads[:, 0], encoder)
+
+
+class TwinNetwork(EncodedNetwork):
+    """The critics, whose arrays have a leading axis."""
+
+    encoding: Encoding = eqx.field(static=True)
+    weights: tuple[Float[Array, "critics _inputs _outputs"], ...]
+    biases: tuple[Float[Array, "critics width"], ...]
+    heads: Float[Array, "critics width actions outputs"]
+    offsets: Float[Array, "critics actions outputs"]
+    encoder: PyTree  # shared by the critics
+
+    def outputs(self, observation: Array) -> Float[Array, "critics actions outputs"]:
+        def of_critic(weights: tuple[Array, ...], biases: tuple[Array, ...], heads: Array, offsets: Array) -> Array:
+            values = UNITS(self.encoding.project(self.encoder, weights[0], observation) + biases[0])
+            for weight, bias in zip(weights[1:], biases[1:], strict=True):
+                values = UNITS(values @ weight + bias)
+            return jnp.tensordot(values, heads, 1) + offsets
+
+        return jax.vmap(of_critic)(self.weights, self.biases, self.heads, self.offsets)
+
+    def predictions(self, family: Any, observation: Array) -> PyTree:
+        return jax.vmap(jax.vmap(family.from_outputs))(self.outputs(observation))
+
+    def returns(self, family: Any, observation: Array) -> PyTree:
+        lower = jax.vmap(family.lower)
+        critics = self.predictions(family, observation)
+        each = [jax.tree.map(lambda leaf, n=n: leaf[n], critics) for n in range(self.heads.shape[0])]
+        return jax.tree.map(lambda leaf: leaf[None], functools.reduce(lower, each))
+
+    def rescaled(self, rescaling: Rescaling) -> Self:
+        factor, shift = rescaling.factor[None, None], rescaling.shift[None, None]
+        heads, offsets = self.heads * factor[None], self.offsets * factor + shift
+        return dataclasses.replace(self, heads=heads, offsets=offsets)

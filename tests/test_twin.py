@@ -1,0 +1,111 @@
+"""Networks for vectors: the lower of two critics, the mean of the greedy action, and a range of returns that grows."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import uppertail as ut
+from uppertail.agent import Agent
+from uppertail.distributions.gaussian import GaussianReturn
+from uppertail.encodings import OneHot
+from uppertail.errors import InputError
+from uppertail.policies import UCB
+from uppertail.types import POLICY_CHOICE, ReturnRange, Transition
+
+
+def twin(seed: int = 0, **settings: Any) -> Any:
+    """Critics whose heads are drawn, so that they differ."""
+    network: Any = ut.Twin(width=8, **settings).init(jax.random.key(seed), OneHot(5), num_actions=3, num_outputs=2)
+    heads = jax.random.normal(jax.random.key(seed + 1), network.heads.shape)
+    return dataclasses.replace(network, heads=heads)
+
+
+def test_the_lower_mean_and_the_lower_spread_of_two_critics_count() -> None:
+    family, network = ut.Gaussian(scale=2.0), twin()
+    critics = network.predictions(family, jnp.array(3))
+    assert critics.mean.shape == (2, 3)
+    assert (critics.mean[0] < critics.mean[1]).any() and (critics.mean[1] < critics.mean[0]).any()
+    lower = network.returns(family, jnp.array(3))
+    np.testing.assert_allclose(lower.mean, np.min(critics.mean, axis=0)[None])
+    np.testing.assert_allclose(lower.std, np.min(critics.std, axis=0)[None])
+
+
+def test_the_lower_of_two_quantile_functions_is_taken_at_each_level_and_of_others_the_lower_mean() -> None:
+    family = ut.Quantile(quantiles=2)
+    first, second = (family.from_coordinates(jnp.array(values)) for values in ([0.0, 3.0], [1.0, 2.0]))
+    assert family.lower(first, second).quantiles.tolist() == [0.0, 2.0]
+    categorical = ut.Categorical(bins=3, low=0.0, high=2.0)
+    left, right = (categorical.from_outputs(jnp.array(values)) for values in ([5.0, 0.0, 0.0], [0.0, 0.0, 5.0]))
+    for each in (categorical.lower(left, right), categorical.lower(right, left)):
+        assert float(categorical.mean(each)) == float(categorical.mean(left))
+
+
+def test_outputs_of_a_new_network_are_zero_and_a_single_critic_is_its_own_lower_one() -> None:
+    network: Any = ut.Twin(width=8, critics=1).init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=2)
+    assert network.outputs(jnp.array(0)).tolist() == [[[0.0, 0.0]] * 3]
+    family = ut.Gaussian(scale=1.0)
+    np.testing.assert_array_equal(
+        network.returns(family, jnp.array(0)).mean, network.predictions(family, jnp.array(0)).mean
+    )
+
+
+def test_rescaled_outputs_are_the_same_returns_in_another_unit() -> None:
+    before, network = ut.Gaussian(scale=2.0, std_bias=-6.0), twin()
+    network = dataclasses.replace(network, heads=0.1 * network.heads)
+    after = dataclasses.replace(before, scale=5.0)
+    one, other = before, network.rescaled(after.rescaling(before))
+    first, second = network.returns(one, jnp.array(2)), other.returns(after, jnp.array(2))
+    np.testing.assert_allclose(second.mean, first.mean, rtol=1e-5)
+    np.testing.assert_allclose(second.std, first.std, rtol=1e-2)  # a narrow spread is an exponential but for its square
+    value = ut.PointMass(scale=2.0, start=1.5)
+    wider = dataclasses.replace(value, scale=8.0)
+    outputs = jnp.array([0.25])
+    factor, shift = wider.rescaling(value)
+    assert float(wider.from_outputs(outputs * factor + shift).mean) == pytest.approx(2.0 * 1.75)
+
+
+def test_the_mean_is_backed_up_greedily_and_the_bound_by_the_policy() -> None:
+    """By hand: the policy takes the action with bound 6, the greedy mean is 3; c is 2, so 1.5 is left as spread."""
+    z = GaussianReturn(jnp.array([3.0, 2.0]), jnp.array([0.5, 2.0]))
+    never = jnp.array(POLICY_CHOICE)
+    zero = jnp.zeros((), jnp.int32)
+    transition = Transition(zero, zero, jnp.zeros(()), jnp.zeros((), bool), zero, never)
+    agent = Agent(ut.Gaussian(scale=1.0), UCB(), OneHot(5), 0.9)
+    assert agent.bootstrap(jax.random.key(0), z, transition) == (2.0, 2.0)
+    mean, std = dataclasses.replace(agent, greedy_mean=True).bootstrap(jax.random.key(0), z, transition)
+    assert (float(mean), float(std)) == (3.0, 1.5)
+    assert float(mean + 2 * std) == 6.0  # the same bound
+
+
+def test_one_target_teaches_both_critics() -> None:
+    agent = Agent(ut.Gaussian(scale=1.0), UCB(), OneHot(5), 0.9, greedy_mean=True)
+    learning, bootstrapping = twin(0), twin(7)
+    zero, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    transition = Transition(zero, jnp.array(1), jnp.array(0.5), no, jnp.array(4), jnp.array(POLICY_CHOICE))
+    losses, _ = agent.loss(learning, bootstrapping, jax.random.split(jax.random.key(0)), transition)
+    lower = bootstrapping.returns(agent.family, jnp.array(4))
+    upper = np.max(np.asarray(lower.mean + 2 * lower.std))
+    mean = np.max(np.asarray(lower.mean))
+    target = np.array([0.5 + 0.9 * mean, 0.9 * (upper - mean) / 2])
+    own = learning.predictions(agent.family, zero)
+    wanted = [(own.mean[n, 1] - target[0]) ** 2 + (own.std[n, 1] - target[1]) ** 2 for n in range(2)]
+    np.testing.assert_allclose(losses, wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["width", "hidden_layers", "critics"])
+def test_settings_below_one_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} is 0: use a whole number"):
+        ut.Twin(**{name: 0})
+
+
+def test_the_start_lies_in_the_middle_of_the_returns_with_its_bound_above_the_best() -> None:
+    family: Any = ut.KernelCounts().family(ut.Gaussian()).fit(ReturnRange(-100.0, -20.0, known=False))
+    from uppertail.evidence.kernel_counts import centered
+
+    start = centered(family)
+    assert float(start.mean) == -60.0
+    assert -20.0 < float(start.mean + 2 * start.std) < -10.0

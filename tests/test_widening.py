@@ -1,0 +1,96 @@
+"""A measured range of returns grows in a run, with several environments too, and wherever the run is stopped."""
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import uppertail as ut
+from killed import assert_same
+from uppertail.environments.actions import Actions
+from uppertail.environments.gymnasium.vector import HostEnvironments
+from uppertail.environments.interface import Interface
+from uppertail.environments.spaces import read_space
+from uppertail.training.loop import Episode
+from uppertail.training.method import Method
+from uppertail.training.rollouts import Rollouts
+from uppertail.training.run import Run
+
+LENGTH = 9
+
+
+class Crumbs(gymnasium.Env[int, int]):
+    """A Chain of crumbs, which is all that a random policy sees; a wrong action ends it, and its end pays 1."""
+
+    observation_space: Any = spaces.Discrete(LENGTH)
+    action_space: Any = spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.at = 0
+        return self.at, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        if action != self.at % 4:
+            return self.at, 0.001, True, False, {}
+        self.at += 1
+        return self.at % LENGTH, 1.0 if self.at == LENGTH else 0.0005, self.at == LENGTH, False, {}
+
+
+def trained(steps: int, num_envs: int, folder: Path | None = None) -> ut.TrainingResult:
+    settings = ut.Settings(seeds=2, episodes=10**6, steps=steps, num_envs=num_envs)
+    saved = None if folder is None else ut.Checkpoints(folder, say=pytest.fail)
+    return ut.train(ut.FromGymnasium(Crumbs), settings=settings, checkpoints=saved)
+
+
+def test_a_chunk_ends_at_the_same_places_wherever_a_run_is_stopped() -> None:
+    run = Run(ut.Toy(), Method(), ut.Settings(seeds=1, rollout_steps=16, steps=1_000))
+    run.close()
+    assert [run.loop.chunk(32, at) + at for at in (0, 1, 31, 32, 40)] == [32, 32, 32, 63, 63]  # 63 reach 1,000
+    assert [dataclasses.replace(run.loop, steps=None).chunk(32, at) for at in (0, 31, 64)] == [32, 1, 32]
+
+
+def test_each_of_several_environments_has_its_own_discounted_rewards() -> None:
+    """The first ends with 0.001 after its first step, the second goes on to the end."""
+    vector = gymnasium.vector.SyncVectorEnv([Crumbs] * 2, autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED)
+    host = HostEnvironments(vector, Interface(read_space(np, Crumbs.observation_space), Actions(4)), 0)
+    zeros = np.zeros(2, np.float32)
+    begun: tuple[Any, ...] = host.reset(), np.array([1, 0]), zeros, zeros.astype(np.int32), zeros
+    rollouts = Rollouts(host, 0, Episode((), *begun), 0, 0, discount=0.5)
+    for action in range(1, LENGTH + 1):
+        rollouts.step()
+        rollouts.continue_with(np.array([1, action % 4]), np.zeros(2, bool))
+    first, second = rollouts.take(2 * LENGTH)[1].earned.reshape(-1, 2).T
+    np.testing.assert_allclose(first, 0.001)
+    on = 0.001 * (1 - 0.5 ** np.arange(1, LENGTH))  # 0.0005 and half of what was before
+    np.testing.assert_allclose(second, [*on, on[-1] / 2 + 1.0], rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_a_run_that_is_stopped_before_its_range_grows_goes_on_as_if_it_had_not_been(
+    num_envs: int, tmp_path: Path
+) -> None:
+    """The reward of 1 is found within 400 steps, and the range grows at 512, where a chunk ends."""
+    stopped = trained(400, num_envs, tmp_path)
+    assert max(max(seed.returns) for seed in stopped.record.episodes) > 1.0
+    assert stopped.record.asked["measured_returns"][1] < 0.01
+    whole = trained(1_000, num_envs)
+    assert whole.record.asked["measured_returns"][1] > 1.0
+    assert_same(trained(1_000, num_envs, tmp_path), whole)
+
+
+@pytest.mark.parametrize(
+    ("returns", "words"), [((0.0, 0.1), r"^Returns from 0 to 1\.\d+ were seen"), ((0.0, 1.0), None)]
+)
+def test_a_given_range_that_is_far_too_small_is_said(returns: tuple[float, float], words: str | None) -> None:
+    run = Run(ut.FromGymnasium(Crumbs, returns=returns), Method(), ut.Settings(seeds=1))
+    run.close()
+    run.ledger.seen = np.array([0.0, 1.004])
+    found = run._beyond_what_was_given()
+    assert found is None if words is None else re.match(words, found or "")
