@@ -82,7 +82,7 @@ def test_however_a_kind_is_named_it_has_its_own_defaults(own, arguments) -> None
 # On the command line
 
 BAD = {
-    "network": ("--network Peraction", "Unknown network 'Peraction': use PerAction, Ensemble, Dropout or Variational,"),
+    "network": ("--network Peraction", "Unknown network 'Peraction': use PerAction, Ensemble, Twin, Dropout or Variational,"),
     "replay": ("--replay Unifrm", "own class. Did you mean Uniform?"),
     "target": (
         "--target Periodc",
@@ -162,6 +162,7 @@ def test_config_yaml_gives_the_same_run_of_other_parts_and_summary_json_names_th
         "network": "PerAction",
         "replay": "Prioritized",
         "target": "Periodic",
+        "evidence": "Counts",
     }
     assert (first["network"]["width"], first["network"]["activation"], first["target"]["every"]) == (4, "tanh", 2)
     assert [first["settings"][name] for name in ("adam_betas", "adam_epsilon")] == [[0.8, 0.9], 0.001]

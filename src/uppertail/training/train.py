@@ -26,6 +26,7 @@ from uppertail.targets import Target
 from uppertail.training.birth import birth
 from uppertail.training.checkpoints import Checkpoints, Saver
 from uppertail.training.ledger import Progress, Stop
+from uppertail.training.loop import Loop
 from uppertail.training.method import Method
 from uppertail.training.process import StopRequest, hardware, interruptible, memory_errors
 from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingInterrupted, TrainingResult
@@ -164,7 +165,7 @@ def _train(run: Run, on_chunk: OnChunk, saver: Saver | None, asked_to_stop: Stop
             run.record(state)
         if saver:
             saver.after_chunk(state, steps_before, over)
-    return driver.gather(state, jax.jit(jax.vmap(run.loop.result)))
+    return driver.gather(state, ledger.programs.compiled_later(Loop.result, run.loop))
 
 
 def _result(run: Run, networks: Network) -> TrainingResult:
