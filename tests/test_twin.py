@@ -26,13 +26,13 @@ def twin(seed: int = 0, **settings: Any) -> Any:
 
 def test_the_lower_mean_and_the_lower_spread_of_two_critics_count() -> None:
     family, network = ut.Gaussian(scale=2.0), twin()
-    critics = network.predictions(family, jnp.array(3))
-    assert critics.mean.shape == (2, 3)
-    first_is_lower = np.asarray(critics.mean[0] < critics.mean[1])
+    critics = jax.vmap(lambda state: network.predictions(family, state))(jnp.arange(5))
+    assert critics.mean.shape == (5, 2, 3)
+    first_is_lower = np.asarray(critics.mean[:, 0] < critics.mean[:, 1])
     assert first_is_lower.any() and not first_is_lower.all()
-    lower = network.returns(family, jnp.array(3))
-    np.testing.assert_allclose(lower.mean, np.min(critics.mean, axis=0)[None])
-    np.testing.assert_allclose(lower.std, np.min(critics.std, axis=0)[None])
+    lower = jax.vmap(lambda state: network.returns(family, state))(jnp.arange(5))
+    np.testing.assert_allclose(lower.mean, np.min(critics.mean, axis=1, keepdims=True))
+    np.testing.assert_allclose(lower.std, np.min(critics.std, axis=1, keepdims=True))
 
 
 def test_the_lower_of_two_quantile_functions_is_taken_at_each_level_and_of_others_the_lower_mean() -> None:
