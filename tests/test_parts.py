@@ -82,7 +82,10 @@ def test_however_a_kind_is_named_it_has_its_own_defaults(own, arguments) -> None
 # On the command line
 
 BAD = {
-    "network": ("--network Peraction", "Unknown network 'Peraction': use PerAction, Ensemble, Twin, Dropout or Variational,"),
+    "network": (
+        "--network Peraction",
+        "Unknown network 'Peraction': use PerAction, Ensemble, Twin, Dropout or Variational,",
+    ),
     "replay": ("--replay Unifrm", "own class. Did you mean Uniform?"),
     "target": (
         "--target Periodc",
