@@ -107,7 +107,7 @@ def test_an_agent_refuses_it(encoding: Any, good: Any, wrong: Any, sentence: str
     from uppertail.training.method import Method, resolved
 
     method, settings = resolved(Method(Gaussian(scale=1.0), network=PerAction(4, 1)), Settings(), encoding)
-    learner = method.learns(encoding, settings)
+    learner = method.learns(method.encoding(encoding), settings)
     agent, network = learner.agent, learner.init(jax.random.key(0), jax.numpy.asarray(good)[None], 2).network
     assert agent.returns(network, good).mean.shape == (2,)
     with pytest.raises(InputError, match=sentence):

@@ -31,6 +31,7 @@ from uppertail.environments.gymnasium.vector import HostEnvironments, episode_se
 from uppertail.environments.interface import Interface
 from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
+from uppertail.evidence import NoEvidence
 from uppertail.learners import Gradients
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.networks import PerAction
@@ -795,7 +796,7 @@ def test_an_evaluation_that_fails_costs_no_result() -> None:
 )
 def test_an_observation_that_is_no_number_or_of_another_shape_is_named(limits: dict[str, int], words: str) -> None:
     with pytest.raises(TrainingFailedError, match=f"at environment step 70, {words}"):
-        train(reluctant(**limits), WIDE, AT_RANDOM, settings_of())
+        train(reluctant(**limits), WIDE, AT_RANDOM, settings_of(), evidence=NoEvidence())
 
 
 def test_a_first_observation_that_is_no_number_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -807,10 +808,10 @@ def test_a_first_observation_that_is_no_number_is_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(Reluctant, "reset", reset)
     late = 0
     with pytest.raises(InputError, match=r"seed 0, at its first reset, gave an observation that is not finite"):
-        train(reluctant(), WIDE, AT_RANDOM, settings_of())
+        train(reluctant(), WIDE, AT_RANDOM, settings_of(), evidence=NoEvidence())
     late = 70
     with pytest.raises(TrainingFailedError, match=r"at environment step 70, gave an observation that is not finite"):
-        train(reluctant(), WIDE, AT_RANDOM, settings_of())
+        train(reluctant(), WIDE, AT_RANDOM, settings_of(), evidence=NoEvidence())
 
 
 @pytest.mark.slow

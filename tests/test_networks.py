@@ -200,7 +200,7 @@ def test_bad_names_are_sentences(name: str) -> None:
 
 # Laws of every built-in network
 
-BUILT_IN = [kind() for kind in PARTS["network"].classes.values()]
+BUILT_IN = [kind() for name, kind in PARTS["network"].classes.items() if name != "Twin"]  # whose outputs begin at 0
 
 
 @pytest.mark.parametrize("builder", BUILT_IN, ids=lambda builder: type(builder).__name__)

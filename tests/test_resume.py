@@ -188,7 +188,7 @@ def no_checkpoints(folder):
 
 
 HARM = [
-    (lambda folder: (folder / "config.yaml").unlink(), "is not the folder of a run"),
+    (lambda folder: (folder / "config.yaml").unlink(), "holds checkpoints of ut.train alone"),
     (shutil.rmtree, "is not the folder of a run"),
     (no_checkpoints, "`uppertail train --checkpoint_every N` makes them"),
     (lambda folder: replaced(folder, "replay_size: 999", "replay_size: 99"), "was made with replay_size 999, not 99"),

@@ -1,5 +1,6 @@
 """Torsos against convolutions and products by hand in float64, and what of them is learned."""
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -14,6 +15,7 @@ from uppertail.distributions import Gaussian
 from uppertail.encodings import Encoding, Image, OneHot, RandomFeatures, Vector
 from uppertail.encodings.vector import Bounds
 from uppertail.errors import InputError
+from uppertail.evidence import NoEvidence
 from uppertail.learners import GradientDescent
 from uppertail.networks import NetworkBuilder, PerAction
 from uppertail.networks.layers import TINY, Convolutions, Dense, Learned, Units, usual_kernels
@@ -111,7 +113,7 @@ def test_images_get_convolutions_until_they_are_small(sides: tuple[int, int], la
     ],
 )
 def test_images_have_defaults_of_their_own(encoding: Encoding, expected: tuple[Any, ...]) -> None:
-    method, settings = resolved(Method(learner=GradientDescent()), Settings(), encoding)
+    method, settings = resolved(Method(learner=GradientDescent(), evidence=NoEvidence()), Settings(), encoding)
     network, family = method.network, method.distribution
     assert isinstance(network, PerAction)
     assert isinstance(family, Gaussian)
@@ -139,10 +141,11 @@ def test_what_a_user_gives_is_kept_for_images() -> None:
     ("encoding", "expected"), [(Image(8, 8, 1), (4, 1, Periodic(every=250))), (VECTOR, (16, 4, Online()))]
 )
 def test_images_are_learned_from_less_fresh_data_and_by_a_copy(encoding: Encoding, expected: tuple[Any, ...]) -> None:
-    method, settings = resolved(Method(learner=GradientDescent()), Settings(), encoding)
+    alone = Method(learner=GradientDescent(), evidence=NoEvidence())
+    method, settings = resolved(alone, Settings(), encoding)
     assert (settings.rollout_steps, settings.updates_per_rollout, method.target) == expected
     asked = Settings(rollout_steps=8, updates_per_rollout=3)
-    method, settings = resolved(Method(learner=GradientDescent(), target=RunningMean()), asked, encoding)
+    method, settings = resolved(dataclasses.replace(alone, target=RunningMean()), asked, encoding)
     assert (settings.rollout_steps, settings.updates_per_rollout, method.target) == (8, 3, RunningMean())
 
 
@@ -222,7 +225,7 @@ def two_networks(kind: str) -> tuple[Any, Any]:
     return first.observe(jnp.asarray(NUMBERS[:3])), second.observe(jnp.asarray(NUMBERS))
 
 
-@pytest.mark.parametrize("kind", PARTS["network"].kinds)
+@pytest.mark.parametrize("kind", [kind for kind in PARTS["network"].kinds if kind != "Twin"])
 def test_a_running_mean_has_a_torso_of_its_own_and_the_bounds_of_what_was_seen(kind: str) -> None:
     mean, online = two_networks(kind)
     bootstrapping = RunningMean().network(mean, online).encoder

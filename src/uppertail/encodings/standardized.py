@@ -54,7 +54,9 @@ class Standardized(Encoding):
 
     def features(self, encoder: Moments, observation: Float[Array, " entries"]) -> Float[Array, " features"]:
         """The numbers over their scales; 0 for one that never varied, or that is left out."""
-        return observation * self.per_unit(encoder)
+        scale = jax.lax.stop_gradient(encoder.scale)
+        scaled = jnp.where(scale > 0, observation / jnp.where(scale > 0, scale, 1.0), 0.0)
+        return scaled.at[jnp.array(self.vector.left_out, int)].set(0.0) if self.vector.left_out else scaled
 
     def per_unit(self, encoder: Moments) -> Float[Array, " entries"]:
         """What each number is multiplied by."""

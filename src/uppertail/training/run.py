@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of
+from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of, usual_learner
 from uppertail.encodings import States
 from uppertail.environments import (
     Actions,
@@ -42,7 +42,7 @@ from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"  # the name of the only recording
-UNIT = ReturnRange(0.0, 1.0, known=False)
+UNIT = ReturnRange(0.0, 1.0, known=True)
 FAR = 5  # time limits that a discount may look ahead where there is chance
 
 
@@ -98,9 +98,10 @@ class Run:
         builder, asked = self.builder, tuple(asked_of_gradients(method, settings))
         parts = method.distribution, method.policy, method.learner, asked, method.network, method.evidence
         draft = Draft(builder, self.driver.observations, *parts)
-        facts = Facts(
-            builder, settings.discount, draft.encoding.has_features, self._known_returns, self.driver.table, say
-        )
+        learner = method.learner or usual_learner(draft.family, draft.policy, draft.encoding, asked).value
+        tells_near = dataclasses.replace(draft, learner=learner).vectors is not None
+        observed = draft.encoding.has_features and (tells_near or not learner.uses_gradients)
+        facts = Facts(builder, settings.discount, observed, self._known_returns, self.driver.table, say)
         draft, self._chosen, self.notes = decide(facts, draft, before)
         self.builder = draft.builder
         if self.builder.repeats != builder.repeats:
