@@ -21,6 +21,7 @@ def seconds_of(stored: dict[str, Any]) -> float:
     """About how long the first seed takes, by what all of them took."""
     total = next((stored[name] for name in NAMES_OF_SECONDS if name in stored), 0.0)
     lists = [value for value in stored.values() if isinstance(value, list)]
+    total = sum(total) if isinstance(total, list) else total
     return total / max([1, *map(len, lists)])
 
 
