@@ -67,6 +67,6 @@ class Crumbs(gymnasium.Env[int, int]):
         return self.cell % 40, 1.0 if self.cell == 40 else 0.0005, self.cell == 40, False, {}
 
 
-gymnasium.register("Crumbs-v0", Crumbs, max_episode_steps=100)
+gymnasium.register("Crumbs-v0", "experiments.robustness.corridors:Crumbs", max_episode_steps=100)
 for name in SPACES:
     gymnasium.register(f"Corridor{name}-v0", "corridors:Corridor", kwargs={"kind": name}, max_episode_steps=TIME_LIMIT)

@@ -188,7 +188,10 @@ def critics_of(network: TwinNetwork, program: Program) -> Iterator[Outputs]:
         for weights, biases in layers:
             value = value @ weights[critic] + biases[critic]
             value = ACTIVATIONS[UNITS.activation](NORMALIZATIONS[UNITS.normalization](value, weights.shape[-1]))
-        heads, offsets = np.moveaxis(network.heads[critic], 1, 0), np.asarray(network.offsets[critic])[:, None]
+        heads, offsets = (
+            np.moveaxis(np.asarray(network.heads[critic]), 1, 0),
+            np.asarray(network.offsets[critic])[:, None],
+        )
         yield Outputs(value @ heads + offsets, lambda family, each: family.from_outputs(each), np.exp)
 
 
