@@ -17,7 +17,7 @@ from uppertail.schema import TRACED
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 TINY = 1e-12
-"""The least optimism of a policy that is divided by."""
+"""The least number that is divided by: the c of a policy, or the square of a start."""
 
 
 @dataclasses.dataclass(frozen=True)

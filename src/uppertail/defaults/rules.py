@@ -157,8 +157,9 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
 
 def _network(facts: Facts, draft: Draft) -> Choice | None:
     by_network = GradientDescent()
-    kinds = by_network.evidence(None, draft.encoding).by_row, isinstance(draft.learner, LeastSquares)
-    if not draft.vectors or not all(kinds) or draft.policy.posterior or draft.family.rescaling(draft.family) is None:
+    if not draft.vectors or not isinstance(draft.learner, LeastSquares) or draft.policy.posterior:
+        return None
+    if not by_network.evidence(None, draft.encoding).by_row or draft.family.rescaling(draft.family) is None:
         return None
     return Choice(by_network, "numbers stay numbers, so a network learns, beside counts of what was seen nearby")
 

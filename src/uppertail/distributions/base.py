@@ -17,7 +17,6 @@ from uppertail.types import PyTree, Rescaling, ReturnRange
 
 Params = TypeVar("Params")
 
-
 DRAWS = 4096  # how many draws stand for a distribution whose family gives no `cdf`
 
 
@@ -96,6 +95,12 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
     def start_mean(self) -> Float[Array, ""] | float | None:
         """Where averages of vectors start: in the middle of the returns; None, the default: where the family does."""
         return None
+
+    def centered(self, z: Params) -> Params:
+        """A distribution about 0, moved to where averages of vectors start."""
+        if self.start_mean is None:
+            return z
+        return self.backup(z, jnp.asarray(self.start_mean, jnp.float32), jnp.ones(()))
 
     def fit(self, returns: ReturnRange) -> Self:
         """This family with its open settings filled in; InputError if it cannot represent these returns."""

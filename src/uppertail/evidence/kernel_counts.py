@@ -137,11 +137,8 @@ class KernelEvidence(Evidence):
 
 
 def centered(family: Any) -> PyTree:
-    """The family's start, moved to the middle of the returns, so that its upper bound is above the best of them."""
-    start = family.from_outputs(jnp.zeros(family.num_outputs))
-    if family.start_mean is None:
-        return start
-    return family.backup(start, jnp.asarray(family.start_mean, jnp.float32), jnp.ones(()))
+    """The family's start in the middle of the returns, so that its upper bound is above the best of them."""
+    return family.centered(family.from_outputs(jnp.zeros(family.num_outputs)))
 
 
 STEPS = {

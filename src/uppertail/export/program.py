@@ -179,20 +179,15 @@ def _(network: PerActionNetwork, program: Program) -> Outputs:
 
 def critics_of(network: TwinNetwork, program: Program) -> Iterator[Outputs]:
     """The outputs of each critic."""
-    features, layers = (
-        features_of(network.encoding, network.encoder, program),
-        [*zip(network.weights, network.biases, strict=True)],
-    )
+    features = features_of(network.encoding, network.encoder, program)
     for critic in range(network.heads.shape[0]):
         value = features
-        for weights, biases in layers:
+        for weights, biases in zip(network.weights, network.biases, strict=True):
             value = value @ weights[critic] + biases[critic]
             value = ACTIVATIONS[UNITS.activation](NORMALIZATIONS[UNITS.normalization](value, weights.shape[-1]))
-        heads, offsets = (
-            np.moveaxis(np.asarray(network.heads[critic]), 1, 0),
-            np.asarray(network.offsets[critic])[:, None],
-        )
-        yield Outputs(value @ heads + offsets, lambda family, each: family.from_outputs(each), np.exp)
+        heads = np.moveaxis(np.asarray(network.heads[critic]), 1, 0)
+        value = value @ heads + np.asarray(network.offsets[critic])[:, None]
+        yield Outputs(value, lambda family, each: family.from_outputs(each), np.exp)
 
 
 def _rms(x: Any, count: int) -> Any:

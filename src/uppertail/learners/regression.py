@@ -10,16 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from uppertail.agent import Agent, where
+from uppertail.agent import TINY, Agent, where
 from uppertail.errors import InputError
 from uppertail.learners.base import Learner
 from uppertail.networks import EncodedNetwork
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.schema import TRACED
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
-
-TINY = 1e-12
-"""The least number that is divided by: the square of a start, or the c of a policy."""
 
 MOST_DISCOUNT = 0.9999
 """The discount in place of 1."""
@@ -123,8 +120,7 @@ class Averages(Learner):
         family, start = self.agent.family, self.spread_start
         if self.agent.encoding.is_one_hot or family.start_mean is None:
             return start
-        moved = family.backup(self.distribution(start), jnp.asarray(family.start_mean, jnp.float32), jnp.ones(()))
-        return self.coordinates(moved)
+        return self.coordinates(family.centered(self.distribution(start)))
 
     @property
     def spread_start(self) -> Float[Array, " outputs"]:
