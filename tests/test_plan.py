@@ -155,7 +155,7 @@ def test_a_plan_is_of_what_was_asked_and_of_nothing_else() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_folder")
-@pytest.mark.parametrize("given", [[], ["--env.left_out", "[]"], ["--env.action_repeat", "8"]])
+@pytest.mark.parametrize("given", [[], ["--env.left_out", "[]"], ["--env.action_repeat", "4"]])
 def test_the_same_run_whatever_is_given_that_would_be_chosen(given: list[str]) -> None:
     """Keeping all numbers, which are kept anyway, was another learner with other actions."""
     returns = ["--env.returns", "[-87, 0]"]
