@@ -25,8 +25,8 @@ METHODS: dict[str, dict[str, Any]] = {
         "evidence": ut.KernelCounts(reach=1_000.0),  # everything is near
     },
 }  # fmt: skip
-"""The defaults; one optimistic value with the task's bound, on the same network and evidence; and the same network without
-the start, by epsilon-greedy."""
+"""The defaults; one optimistic value with the task's bound, on the same network and evidence; and the same network
+without the start, by epsilon-greedy."""
 
 
 class Task(NamedTuple):
