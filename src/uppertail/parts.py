@@ -141,7 +141,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "env": "Gym",
         "discount": 0.95,
         "steps": 60_000,
-        "episodes": 1_000_000,
         "Gym.wrappers": [
             "minigrid.wrappers.FullyObsWrapper",
             {"class_path": "ClipReward", "init_args": {"max_reward": 0.1}},
@@ -159,7 +158,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "policy": "EpisodicUCB",
         "discount": 0.95,
         "steps": 120_000,
-        "episodes": 1_000_000,
         "rollout_steps": 16,
         "Gym.wrappers": [{"class_path": "ClipReward", "init_args": {"max_reward": 0.1}}],
         "Gym.encoding": "hashed",
@@ -175,7 +173,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "policy": "Softmax",
         "learner": "Imitation",
         "steps": 1_000_000,
-        "episodes": 1_000_000,
         "Gym.features": "one_hot",
         "Gym.values": 11,
         "Gym.returns": [0, 1],

@@ -161,7 +161,7 @@ class Run:
         self.method = dataclasses.replace(self._asked_method, distribution=self._asked_method.distribution.fit(returns))
         learner = self.method.learns(self._encoding, settings)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
-        self.loop = Loop(learner, settings.steps_per_rollout, settings.episodes, settings.steps, counted)
+        self.loop = Loop(learner, settings.steps_per_rollout, settings.most_episodes, settings.steps, counted)
         self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
         if self.recorder:
             self.recorder.use(self.loop, self.programs, repeats)
