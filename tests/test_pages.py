@@ -68,7 +68,7 @@ def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     def fewer(settings: uppertail.Settings) -> None:
         check(settings)
-        if settings.episodes > 300:
+        if settings.most_episodes > 300:
             object.__setattr__(settings, "steps", min(settings.steps or 1000, 1000))
             object.__setattr__(settings, "seeds", min(settings.seeds, 2))
 
