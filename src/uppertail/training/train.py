@@ -128,7 +128,7 @@ def _with(settings: Settings, more: Mapping[str, Any]) -> Settings:
     """Settings with some replaced by name; an unknown name is refused."""
     known = [field.name for field in dataclasses.fields(Settings)]
     here = {name: name for name in [*known, *inspect.signature(train).parameters]}
-    for name in more.keys() - {*known}:
+    for name in [each for each in more if each not in known]:
         hint = nearest(name, ELSEWHERE | here, 1, shown=ELSEWHERE)
         raise InputError(f"There is no setting {name}.{hint or ' `help(ut.Settings)` lists them.'}")
     return dataclasses.replace(settings, **more)
