@@ -34,6 +34,7 @@ class Agent:
         members: members of the network that acts; None: it has none.
         loss_samples: draws per transition of the sample-based loss; 0: the family's own loss, in closed form.
         greedy_mean: whether the mean is backed up with the greedy next action, and mean + c sd with the policy's.
+        bounds: the lowest and the highest mean that is bootstrapped from; None: it may be any.
     """
 
     family: ReturnDistribution[Any]
@@ -43,6 +44,7 @@ class Agent:
     members: int | None = None
     loss_samples: int = 0
     greedy_mean: bool = False
+    bounds: tuple[float, float] | None = dataclasses.field(default=None, metadata=TRACED)
 
     def __post_init__(self) -> None:
         if self.loss_samples and not self.family.has_density:
@@ -84,7 +86,17 @@ class Agent:
         """Z(s', a') of one member, of Z(s', .); where a' is not known, it is the policy's choice from these alone."""
         chosen = self.choice(key, z_next)
         z = take(z_next, jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action))
-        return self.with_greedy_mean(z, z_next) if self.greedy_mean else z
+        return self.within_bounds(self.with_greedy_mean(z, z_next) if self.greedy_mean else z)
+
+    def within_bounds(self, z: PyTree) -> PyTree:
+        """The distribution, moved so that its mean lies within the bounds.
+
+        A network bootstraps from its own errors too, which would else grow without end.
+        """
+        if self.bounds is None:
+            return z
+        mean = self.family.mean(z)
+        return self.family.backup(z, jnp.clip(mean, *self.bounds) - mean, jnp.ones(()))
 
     def with_greedy_mean(self, z: PyTree, z_next: PyTree) -> PyTree:
         """The mean of the greedy next action, and what is left between it and the policy's upper bound as spread.

@@ -62,13 +62,16 @@ class Method:
         encoding = self.chosen_learner.encoding(encoding)
         return self.evidence.encoding(encoding) if self.evidence else encoding
 
-    def learns(self, encoding: Encoding, settings: Settings) -> Learner:
-        """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns."""
+    def learns(self, encoding: Encoding, settings: Settings, bounds: tuple[float, float] | None = None) -> Learner:
+        """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns.
+
+        `bounds` are those of the means that it bootstraps from; None: it has none.
+        """
         network, replay, target, evidence = self.network, self.replay, self.target, self.evidence
         members = network.members if network else None
         agent = Agent(self.distribution, self.policy, encoding, settings.discount, members, settings.loss_samples)
         if evidence and evidence.greedy_mean:
-            agent = dataclasses.replace(agent, greedy_mean=True)
+            agent = dataclasses.replace(agent, greedy_mean=True, bounds=bounds)
         gradients = None
         if network and replay and target and evidence:
             own = {name: getattr(settings, name) for name in OF_GRADIENTS}
