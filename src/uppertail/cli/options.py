@@ -174,7 +174,9 @@ def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iter
         if unnamed and option.nargs in ("?", "*"):
             yield name, unnamed.pop(0) if option.nargs == "?" else [unnamed.pop(0) for _ in [*unnamed]]
     if unnamed:
-        raise InputError(f"{printable(unnamed[0])!r} belongs to no option: `{program} --help` lists them.")
+        name = printable(unnamed[0])
+        known = f" For an environment of Gymnasium, use --env Gym --env.id {name}." if "-v" in name else ""
+        raise InputError(f"{name!r} belongs to no option: `{program} --help` lists them.{known}")
 
 
 def _preset(typed: Mapping[str, Any]) -> Mapping[str, Any]:
