@@ -18,7 +18,7 @@ from uppertail.training.settings import USUAL_EPISODES
 
 @pytest.fixture(scope="module")
 def result() -> ut.TrainingResult:
-    parts = {"distribution": "Gaussian", "policy": "UCB", "learner": "LeastSquares"}
+    parts: Any = {"distribution": "Gaussian", "policy": "UCB", "learner": "LeastSquares"}
     return ut.train("Toy", **parts, settings=ut.Settings(seeds=3, steps=9), seeds=1, steps=3000)
 
 
