@@ -16,7 +16,7 @@ from uppertail.errors import InputError
 from uppertail.evidence import EvidenceBuilder, NoEvidence
 from uppertail.learners import MOST_DISCOUNT, GradientDescent, Gradients, Learner, LearnerBuilder
 from uppertail.networks import NetworkBuilder
-from uppertail.parts import PARTS, PARTS_OF_GRADIENTS
+from uppertail.parts import PARTS, PARTS_OF_GRADIENTS, part_of
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.replay import Replay
 from uppertail.schema import TRACED, traced
@@ -43,8 +43,8 @@ class Method:
 
     @classmethod
     def of(cls, **parts: Any) -> Self:
-        """The method of these parts; None stands for the default, and one of another kind is refused."""
-        given = {name: part for name, part in parts.items() if part is not None}
+        """The method of these parts or names; None stands for the default, and one of another kind is refused."""
+        given = {name: part_of(name, part) for name, part in parts.items() if part is not None}
         for name, part in given.items():
             if not isinstance(part, contract := PARTS[name].load()):
                 raise InputError(f"{name} is {part!r}: give an object of class {contract.__name__}, or leave it out.")

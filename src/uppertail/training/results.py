@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 10  # how many seeds' returns a result's text shows
 
+USES = {
+    "predict": "act(observation)",
+    "save": "ut.train(..., checkpoints=ut.Checkpoints(folder, every=10_000)), whose same call goes on from there, or "
+    "`uppertail train`, whose folder `ut.load`, `uppertail evaluate` and `uppertail export` read",
+    "learn": "ut.train(..., checkpoints=ut.Checkpoints(folder, every=10_000)), and the same call with more steps",
+    "evaluate": "record.greedy_returns, or `uppertail evaluate` on the folder of a run",
+}
+"""What to use in place of what other libraries' agents have."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TrainingResult:
@@ -133,6 +142,10 @@ class TrainingResult:
         if not 0 <= index < count:
             raise InputError(f"network({index}): the run has {count} seeds, so give a number from 0 to {count - 1}.")
         return jax.tree.map(lambda leaf: leaf[index], self.networks)
+
+    def __getattr__(self, name: str) -> Any:
+        hint = f": use {USES[name]}" if name in USES else ""
+        raise AttributeError(f"a TrainingResult has no {name!r}{hint}")
 
     def __repr__(self) -> str:
         record, seeds = self.record, self.seeds

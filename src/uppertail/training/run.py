@@ -162,7 +162,7 @@ class Run:
         bounds = returns.bounds if self._range_grows and not returns.known else None
         learner = self.method.learns(self._encoding, settings, bounds)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
-        self.loop = Loop(learner, settings.steps_per_rollout, settings.episodes, settings.steps, counted)
+        self.loop = Loop(learner, settings.steps_per_rollout, settings.most_episodes, settings.steps, counted)
         self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
         if self.recorder:
             self.recorder.use(self.loop, self.programs, repeats)
