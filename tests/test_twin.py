@@ -82,6 +82,29 @@ def test_the_mean_is_backed_up_greedily_and_the_bound_by_the_policy() -> None:
     assert float(mean + 2 * std) == 6.0  # the same bound
 
 
+def test_no_mean_is_bootstrapped_from_beyond_its_bounds_and_the_spread_stays() -> None:
+    z = GaussianReturn(jnp.array([30.0, -30.0, 2.0]), jnp.array([0.5, 2.0, 1.0]))
+    zero = jnp.zeros((), jnp.int32)
+    agent = Agent(ut.Gaussian(scale=1.0), UCB(), OneHot(5), 0.9, bounds=(-1.0, 11.0))
+    kept = [(11.0, 0.5), (-1.0, 2.0), (2.0, 1.0)]
+    for action, expected in enumerate(kept):
+        transition = Transition(zero, zero, jnp.zeros(()), jnp.zeros((), bool), zero, jnp.array(action))
+        assert agent.bootstrap(jax.random.key(0), z, transition) == expected
+    value = dataclasses.replace(agent, family=ut.PointMass(scale=1.0))
+    assert float(value.within_bounds(value.family.from_outputs(jnp.array([30.0]))).mean) == 11.0
+
+
+def test_the_bounds_reach_beyond_the_returns_as_the_start_does() -> None:
+    """Two standard deviations of a uniform distribution; the bound of the start of Gaussian beside kernel counts."""
+    low, high = ReturnRange(-2.0, 4.0).bounds
+    assert (low, high) == pytest.approx((1 - 6 / 3**0.5, 1 + 6 / 3**0.5))
+    family = ut.Gaussian().fit(ReturnRange(-2.0, 4.0)).for_vectors()
+    start = family.centered(family.from_outputs(jnp.zeros(2)))
+    assert float(start.mean + 2 * start.std) == pytest.approx(high, rel=5e-3)
+    low, high = ReturnRange(0.0, 0.0).bounds  # in the unit of a run that has seen no reward
+    assert (low, high) == pytest.approx((-(3**-0.5), 3**-0.5))
+
+
 def test_one_target_teaches_both_critics() -> None:
     agent = Agent(ut.Gaussian(scale=1.0), UCB(), OneHot(5), 0.9, greedy_mean=True)
     learning, bootstrapping = twin(0), twin(7)

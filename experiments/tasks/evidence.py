@@ -17,17 +17,16 @@ import uppertail as ut
 from experiments.common import options, write
 from uppertail.training.process import hardware
 
-BOUND = 1.08  # of mean + c sd of the Gaussian's start, in ranges of returns above the lowest
 METHODS: dict[str, dict[str, Any]] = {
     "gaussian": {},
-    "optimistic_value": {"distribution": ut.PointMass(start=BOUND), "learner": ut.GradientDescent()},
+    "optimistic_value": {"learner": ut.GradientDescent()},
     "no_evidence": {
         "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": ut.GradientDescent(),
         "evidence": ut.KernelCounts(reach=1_000.0),  # everything is near
     },
 }  # fmt: skip
-"""The defaults; one optimistic value on the same network and evidence; and the same network without the start, by
-epsilon-greedy."""
+"""The defaults; one optimistic value with the task's bound, on the same network and evidence; and the same network
+without the start, by epsilon-greedy."""
 
 
 class Task(NamedTuple):
@@ -39,6 +38,8 @@ class Task(NamedTuple):
         judged: the first and the last episode of the mean that the page shows.
         goal: the mean of `window` episodes in a row that is sought; None: none is.
         window: how many.
+        levels: into how many levels each number of an action is cut; None: the default, or actions are discrete.
+        bound: where one optimistic value starts, in ranges of returns above 0: where the bound of the Gaussian does.
     """
 
     episodes: int
@@ -46,19 +47,24 @@ class Task(NamedTuple):
     judged: tuple[int, int] = (51, 100)
     goal: float | None = None
     window: int = 10
+    levels: int | None = None
+    bound: float = 1.08
 
 
 TASKS = {
     "CartPole-v1": Task(100),
-    "MountainCar-v0": Task(100),
-    "Acrobot-v1": Task(100),
+    "MountainCar-v0": Task(100, bound=0.08),
+    "Acrobot-v1": Task(100, bound=0.08),
     "LunarLander-v3": Task(400, seeds=5, judged=(301, 400), goal=200.0, window=100),
     "dm_control/pendulum-swingup-v0": Task(40, seeds=5, judged=(31, 40), goal=800.0),
     "dm_control/cartpole-swingup_sparse-v0": Task(80, seeds=5, judged=(71, 80), goal=500.0),
     "dm_control/cartpole-swingup-v0": Task(60, seeds=3, judged=(51, 60), goal=800.0),
     "dm_control/ball_in_cup-catch-v0": Task(50, seeds=3, judged=(41, 50), goal=900.0),
+    "dm_control/acrobot-swingup-v0": Task(200, seeds=2, judged=(191, 200), goal=300.0),
+    "MountainCarContinuous-v0": Task(40, seeds=5, judged=(21, 40), goal=93.0, bound=0.5),
+    "Pendulum-v1": Task(100, seeds=5, judged=(91, 100), levels=5, bound=0.08),
 }
-FIRST = 9000
+FIRST = 9100
 """The first seed: none of them chose anything."""
 
 
@@ -66,7 +72,11 @@ def measure(name: str, method: str, seeds: int) -> dict[str, Any]:
     """All seeds, one after another."""
     task = TASKS[name]
     each = [ut.Settings(seeds=1, seed=seed, episodes=task.episodes) for seed in range(FIRST, FIRST + seeds)]
-    records = [ut.train(ut.Gym(name), settings=settings, **METHODS[method]).record for settings in each]
+    parts = dict(METHODS[method])
+    if method == "optimistic_value":
+        parts["distribution"] = ut.PointMass(start=task.bound)
+    builder = ut.Gym(name, levels=task.levels)
+    records = [ut.train(builder, settings=settings, **parts).record for settings in each]
     returns, summary = [record.episodes[0].returns for record in records], records[0].summary()
     first, last = task.judged
     return {

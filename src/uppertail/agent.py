@@ -35,6 +35,7 @@ class Agent:
         members: members of the network that acts; None: it has none.
         loss_samples: draws per transition of the sample-based loss; 0: the family's own loss, in closed form.
         greedy_mean: whether the mean is backed up with the greedy next action, and mean + c sd with the policy's.
+        bounds: the lowest and the highest mean that is bootstrapped from; None: it may be any.
         has_masks: whether the environment says which actions are allowed.
     """
 
@@ -45,6 +46,7 @@ class Agent:
     members: int | None = None
     loss_samples: int = 0
     greedy_mean: bool = False
+    bounds: tuple[float, float] | None = dataclasses.field(default=None, metadata=TRACED)
     has_masks: bool = False
 
     def __post_init__(self) -> None:
@@ -88,7 +90,17 @@ class Agent:
         mask = transition.next_action_mask
         chosen = self.choice(key, z_next, mask)
         z = take(z_next, jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action))
-        return self.with_greedy_mean(z, z_next, mask) if self.greedy_mean else z
+        return self.within_bounds(self.with_greedy_mean(z, z_next, mask) if self.greedy_mean else z)
+
+    def within_bounds(self, z: PyTree) -> PyTree:
+        """The distribution, moved so that its mean lies within the bounds.
+
+        A network bootstraps from its own errors too, which would else grow without end.
+        """
+        if self.bounds is None:
+            return z
+        mean = self.family.mean(z)
+        return self.family.backup(z, jnp.clip(mean, *self.bounds) - mean, jnp.ones(()))
 
     def with_greedy_mean(self, z: PyTree, z_next: PyTree, mask: ActionMask = None) -> PyTree:
         """The mean of the greedy next action, and what is left between it and the policy's upper bound as spread.

@@ -64,6 +64,12 @@ class ReturnRange(NamedTuple):
     high: float
     known: bool = True
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Two standard deviations of the uniform distribution over the range, on both sides of its middle."""
+        middle, aside = (self.low + self.high) / 2, (self.high - self.low or 1.0) / 3**0.5
+        return middle - aside, middle + aside
+
 
 class Rescaling(NamedTuple):
     """outputs = factor * outputs before + shift, so that the distributions stay the same."""

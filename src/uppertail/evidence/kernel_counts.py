@@ -145,13 +145,13 @@ STEPS = {
     "network": Twin(),
     "target": RunningMean(0.99),
     "rollout_steps": 1,
-    "updates_per_rollout": 4,
+    "updates_per_rollout": 8,
     "batch_size": 128,
     "learning_rate": 1e-3,
     "adam_betas": (0.9, 0.999),
     "adam_epsilon": 1e-8,
 }
-"""A small network with several updates a decision (docs/decisions/0029)."""
+"""A small network with several updates a decision (docs/decisions/0032)."""
 
 
 @dataclasses.dataclass(frozen=True)

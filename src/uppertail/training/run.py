@@ -160,7 +160,8 @@ class Run:
         discount = self.settings.discount**repeats  # of an action, as is the limit
         settings = dataclasses.replace(self.settings, steps=most, discount=discount)
         self.method = dataclasses.replace(self._asked_method, distribution=self._asked_method.distribution.fit(returns))
-        learner = self.method.learns(self._encoding, settings, self.driver.first_mask is not None)
+        bounds = returns.bounds if self._range_grows and not returns.known else None
+        learner = self.method.learns(self._encoding, settings, bounds, self.driver.first_mask is not None)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
         self.loop = Loop(learner, settings.steps_per_rollout, settings.episodes, settings.steps, counted)
         self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
