@@ -62,14 +62,22 @@ class Method:
         encoding = self.chosen_learner.encoding(encoding)
         return self.evidence.encoding(encoding) if self.evidence else encoding
 
-    def learns(self, encoding: Encoding, settings: Settings, bounds: tuple[float, float] | None = None) -> Learner:
+    def learns(
+        self,
+        encoding: Encoding,
+        settings: Settings,
+        bounds: tuple[float, float] | None = None,
+        has_masks: bool = False,
+    ) -> Learner:
         """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns.
 
-        `bounds` are those of the means that it bootstraps from; None: it has none.
+        `bounds` are those of the means that it bootstraps from; None: it has none. `has_masks`: whether the
+        environment says which actions are allowed.
         """
         network, replay, target, evidence = self.network, self.replay, self.target, self.evidence
         members = network.members if network else None
-        agent = Agent(self.distribution, self.policy, encoding, settings.discount, members, settings.loss_samples)
+        own = settings.discount, members, settings.loss_samples
+        agent = Agent(self.distribution, self.policy, encoding, *own, has_masks=has_masks)
         if evidence and evidence.greedy_mean:
             agent = dataclasses.replace(agent, greedy_mean=True, bounds=bounds)
         gradients = None
