@@ -166,6 +166,7 @@ BAD = {
         ["study", "a.yaml", "--compare", "a"],
         "--compare takes 2 values: write --compare VALUE",
     ),
+    "an id alone": (["train", "CartPole-v1"], "use --env Gym --env.id CartPole-v1."),
     "one dash": (["train", "-x"], "'-x' belongs to no option: `uppertail train --help` lists them."),
     "a value with one dash": (["train", "--seed", "-x"], "seed is -x: use a whole number"),
     "a function": (["train", "--env", "uppertail.cli.main"], "The class uppertail.cli.main given for --env cannot be"),

@@ -27,7 +27,7 @@ def test_pages_and_results_are_as_they_were_made() -> None:
     ("name", "first_number"),
     [
         ("README.md", r"(<!-- table: [\w-]+ -->\n\n\|.*\n\|.*\n\|.*?)\d+"),
-        ("README.md", r"(<!-- value: minigrid.median.max -->)[\d,]+"),
+        ("docs/minigrid.md", r"(<!-- value: minigrid.median.max -->)[\d,]+"),
         ("docs/comparison.md", r"(<!-- table: table-first -->\n\n\|.*\n\|.*\n\|.*?)\d+"),
     ],
 )

@@ -713,7 +713,7 @@ def test_a_vector_environment_that_knows_one_seed_only_is_trained_on() -> None:
     [
         (
             {"distribution": Gaussian},
-            "^distribution is <class .*>: give an object of class ReturnDistribution",
+            r"^distribution is the class Gaussian: give an object of it, Gaussian\(\), or its name as a text",
         ),
         ({"policy": Settings()}, "^policy is Settings.*: give an object of class ExplorationPolicy, or leave it out"),
         ({"settings": 3}, "^settings is 3: give an object of class Settings, or leave it out"),

@@ -68,7 +68,7 @@ def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     def fewer(settings: uppertail.Settings) -> None:
         check(settings)
-        if settings.episodes > 300:
+        if settings.most_episodes > 300:
             object.__setattr__(settings, "steps", min(settings.steps or 1000, 1000))
             object.__setattr__(settings, "seeds", min(settings.seeds, 2))
 
@@ -155,3 +155,11 @@ def test_every_command_is_understood(page: Path) -> None:
         asked = ["1" if argument == "N" else argument for argument in arguments]
         is_help = any(argument.endswith(".help") for argument in asked)
         assert COMMANDS[name].help(asked) if is_help else COMMANDS[name].parse(asked)
+
+
+def test_readme_is_a_first_page() -> None:
+    """A reader's own environment comes first; what is more is on other pages."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.encode()) <= 6000
+    assert len(re.findall(r"\d[\d,.]*", text)) <= 40
+    assert "MyEnvironment" in "".join(text.splitlines()[:30]) and "make test" in text

@@ -146,7 +146,7 @@ HEADER: dict[str, Any] = {
     "step": 32,
     "asked": {
         **{name: {"name": name} for name in ("environment", "distribution", "policy")},
-        "settings": {"seeds": 1, "seed": 0, "episodes": 9},
+        "settings": {"seeds": 1, "seed": 0, "episodes": None, "steps": 9},
         "measured_returns": None,
     },
     "environments": "0",

@@ -143,3 +143,10 @@ def test_the_car_climbs_by_the_defaults() -> None:
     assert record.asked["learner"]["name"] == "GradientDescent" and record.asked["evidence"]["name"] == "KernelCounts"
     assert record.episodes[0].returns[50:].mean() >= -115
     assert record.asked["measured_returns"][0] < -50, "the range follows what was seen"
+
+
+@pytest.mark.slow
+def test_the_pole_stays_up_by_the_defaults_and_what_was_learned_is_kept() -> None:
+    """With four updates and no bounds, seed 100 fell to 255 after its 50th episode (decision 32)."""
+    record = ut.train(ut.Gym("CartPole-v1"), settings=ut.Settings(seeds=1, seed=100, episodes=80)).record
+    assert record.episodes[0].returns[50:].mean() >= 450

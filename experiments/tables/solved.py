@@ -133,17 +133,6 @@ def _with_chance(task: str, method: str) -> dict[str, Any] | None:
     return _read(folder / f"{task}-{method}.json")
 
 
-def chance_in_brief() -> list[list[str]]:
-    """How many greedy policies are good at the end, and from which episode on in the median, where there is chance."""
-
-    def cell(run: dict[str, Any] | None) -> str:
-        good = run["good_from_episode"] if run else []
-        return f"{number(median_episode(good))} ({run['good_seeds']} of {len(good)})" if run else "-"
-
-    rows = [["good from episode, median (seeds)", *BEFORE.values()]]
-    return rows + [[name, *(cell(_with_chance(task, each)) for each in BEFORE)] for task, name in CHANCE.items()]
-
-
 def chance() -> list[list[str]]:
     """Greedy policies and returns while training, where there is chance."""
     rows = [["environment", "method", "good at the end", "good from episode, median (last)", "return while training"]]

@@ -21,10 +21,10 @@ from experiments.paper.form import PARTS, paper_gaussian, paper_settings, paper_
 
 ENVIRONMENTS = {
     "FrozenLake-8x8": ut.Gym("FrozenLake-v1", kwargs={"map_name": "8x8", "is_slippery": False}, max_episode_steps=200),
-    "Taxi": ut.Gym("Taxi-v4"),
+    "Taxi": ut.Gym("Taxi-v4", action_masks=False),
     "CliffWalking": ut.Gym("CliffWalking-v1", max_episode_steps=200),
 }
-"""CliffWalking has no time limit of its own."""
+"""CliffWalking has no time limit of its own. The paper's agents know no masks of allowed actions."""
 
 FAMILY = ut.Gaussian(distance="wasserstein")
 SETTINGS = paper_settings(

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, require_state
 from uppertail.errors import InputError
+from uppertail.masks import ActionMask, masked
 from uppertail.networks import EncodedNetwork, Network
 from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.schema import TRACED
@@ -35,6 +36,7 @@ class Agent:
         loss_samples: draws per transition of the sample-based loss; 0: the family's own loss, in closed form.
         greedy_mean: whether the mean is backed up with the greedy next action, and mean + c sd with the policy's.
         bounds: the lowest and the highest mean that is bootstrapped from; None: it may be any.
+        has_masks: whether the environment says which actions are allowed.
     """
 
     family: ReturnDistribution[Any]
@@ -45,6 +47,7 @@ class Agent:
     loss_samples: int = 0
     greedy_mean: bool = False
     bounds: tuple[float, float] | None = dataclasses.field(default=None, metadata=TRACED)
+    has_masks: bool = False
 
     def __post_init__(self) -> None:
         if self.loss_samples and not self.family.has_density:
@@ -84,9 +87,10 @@ class Agent:
 
     def bootstrap(self, key: PRNGKeyArray, z_next: PyTree, transition: Transition) -> PyTree:
         """Z(s', a') of one member, of Z(s', .); where a' is not known, it is the policy's choice from these alone."""
-        chosen = self.choice(key, z_next)
+        mask = transition.next_action_mask
+        chosen = self.choice(key, z_next, mask)
         z = take(z_next, jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action))
-        return self.within_bounds(self.with_greedy_mean(z, z_next) if self.greedy_mean else z)
+        return self.within_bounds(self.with_greedy_mean(z, z_next, mask) if self.greedy_mean else z)
 
     def within_bounds(self, z: PyTree) -> PyTree:
         """The distribution, moved so that its mean lies within the bounds.
@@ -98,7 +102,7 @@ class Agent:
         mean = self.family.mean(z)
         return self.family.backup(z, jnp.clip(mean, *self.bounds) - mean, jnp.ones(()))
 
-    def with_greedy_mean(self, z: PyTree, z_next: PyTree) -> PyTree:
+    def with_greedy_mean(self, z: PyTree, z_next: PyTree, mask: ActionMask = None) -> PyTree:
         """The mean of the greedy next action, and what is left between it and the policy's upper bound as spread.
 
         A loop through known states would otherwise have the mean of the way to the goal and the spread of what is
@@ -107,13 +111,14 @@ class Agent:
         family, is_mean = self.family, np.array(self.family.is_mean)
         if not is_mean.any():
             return z
-        greedy = take(z_next, jnp.argmax(jax.vmap(family.mean)(z_next)))
+        greedy = take(z_next, jnp.argmax(masked(jax.vmap(family.mean)(z_next), mask)))
         lost = (family.mean(greedy) - family.mean(z)) / jnp.maximum(self.policy.optimism, TINY)
         return family.from_coordinates(jnp.where(is_mean, family.coordinates(greedy), family.coordinates(z) - lost))
 
-    def choice(self, key: PRNGKeyArray, z: PyTree) -> Int[Array, ""]:
-        """The policy's choice in a state, from the return distributions of one member alone."""
-        return self.policy.first_action(key, Decision(self.family, jax.tree.map(lambda leaf: leaf[None], z)))
+    def choice(self, key: PRNGKeyArray, z: PyTree, mask: ActionMask = None) -> Int[Array, ""]:
+        """The policy's choice in a state, from the return distributions of one member and the allowed actions alone."""
+        alone = jax.tree.map(lambda leaf: leaf[None], z)
+        return self.policy.first_action(key, Decision(self.family, alone, action_mask=mask))
 
     def back_up(self, bootstrap: PyTree, transition: Transition) -> PyTree:
         """q(Z | s, a) = r + discount * Z(s', a') of one member (Eq. 2)."""

@@ -141,7 +141,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "env": "Gym",
         "discount": 0.95,
         "steps": 60_000,
-        "episodes": 1_000_000,
         "Gym.wrappers": [
             "minigrid.wrappers.FullyObsWrapper",
             {"class_path": "ClipReward", "init_args": {"max_reward": 0.1}},
@@ -159,7 +158,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "policy": "EpisodicUCB",
         "discount": 0.95,
         "steps": 120_000,
-        "episodes": 1_000_000,
         "rollout_steps": 16,
         "Gym.wrappers": [{"class_path": "ClipReward", "init_args": {"max_reward": 0.1}}],
         "Gym.encoding": "hashed",
@@ -175,7 +173,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "policy": "Softmax",
         "learner": "Imitation",
         "steps": 1_000_000,
-        "episodes": 1_000_000,
         "Gym.features": "one_hot",
         "Gym.values": 11,
         "Gym.returns": [0, 1],
@@ -192,6 +189,45 @@ any time, and c for ways of about 11 steps (docs/minigrid.md).
 episode.
 `minigrid_imitation`: a new layout in each episode, the partial view, and a network that imitates the best episodes.
 """
+
+_SYNONYMS = {
+    "seeds": "n_seeds num_seeds",
+    "seed": "random_seed",
+    "episodes": "num_episodes n_episodes max_episodes total_episodes",
+    "steps": "total_timesteps timesteps num_timesteps n_timesteps total_steps num_steps max_steps train_steps",
+    "num_envs": "n_envs",
+    "discount": "gamma discount_factor",
+    "learning_rate": "lr step_size",
+    "gradient_clip": "max_grad_norm",
+    "batch_size": "minibatch_size",
+    "replay_size": "buffer_size memory_size",
+    "replay_start": "learning_starts",
+    "rollout_steps": "n_steps train_freq train_frequency",
+    "updates_per_rollout": "gradient_steps",
+    "learner": "algo algorithm",
+    "target Periodic": "target_update_interval target_network_frequency",
+    "network.width": "net_arch hidden_size",
+    "env.id": "env_id",
+    "out": "exp_name run_name output output_dir save_dir save_path log_dir",
+    "logger wandb": "track wandb use_wandb",
+    "logger tensorboard": "tensorboard tensorboard_log",
+    "checkpoint_every": "checkpoint_freq checkpoint_interval save_freq save_interval",
+}
+ELSEWHERE = {name: option for option, names in _SYNONYMS.items() for name in names.split()}
+"""The option for each name that other libraries give it."""
+
+
+def part_of(part: str, given: Any) -> Any:
+    """A part as it is given to a program: itself, or of the name of its class, one with that class's defaults."""
+    if inspect.isclass(given):
+        name = given.__name__
+        raise InputError(f"{part} is the class {name}: give an object of it, {name}(), or its name as a text.")
+    if not isinstance(given, str):
+        return given
+    try:
+        return class_named(part, given)()
+    except TypeError as error:
+        raise InputError(f"{part} is {given}, which needs settings ({message_of(error)}): give an object.") from error
 
 
 def class_named(part: str, name: Any) -> type:

@@ -47,9 +47,16 @@ def settle(part: Any) -> None:
 def require_type(name: str, value: Any, kind: Any) -> Any:
     """Converts a value to its declared type; one of another type is refused by the setting's name."""
     try:
-        return convert(value, kind)
+        return convert(whole(value, kind), kind)
     except MismatchError as error:
         raise InputError(f"{name} is {short_text(value)}: {error}.") from None
+
+
+def whole(value: Any, kind: Any) -> Any:
+    """A value; of a number like 1e5 the whole one, where the declared type takes no others."""
+    kinds = get_args(kind) or (kind,)
+    is_whole = isinstance(value, float) and value.is_integer() and int in kinds and float not in kinds
+    return int(value) if is_whole else value
 
 
 def convert(value: Any, kind: Any) -> Any:

@@ -4,6 +4,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from jaxtyping import Array, Bool, Float, Int
 
+from uppertail.masks import ActionMask
+
 PyTree: TypeAlias = Any
 """A tree of arrays: tuples, NamedTuples and modules with arrays as leaves; `()` is the tree without any."""
 
@@ -17,6 +19,9 @@ class TimeStep(NamedTuple):
     An episode ends where `terminated` or `truncated` is true. They are kept apart, because a terminated episode earns
     nothing more, while one that is merely cut short by a time limit would have gone on.
 
+    `action_mask` says which actions are allowed next: always None, for all, or always a mask, with an allowed action in
+    it unless the episode has terminated.
+
     Examples:
         >>> no = jnp.zeros((), bool)
         >>> first = ut.TimeStep(observation=jnp.array(3), reward=jnp.zeros(()), terminated=no, truncated=no)
@@ -28,6 +33,7 @@ class TimeStep(NamedTuple):
     reward: Float[Array, "*batch"]
     terminated: Bool[Array, "*batch"]
     truncated: Bool[Array, "*batch"]
+    action_mask: ActionMask = None
 
 
 class Transition(NamedTuple):
@@ -35,6 +41,7 @@ class Transition(NamedTuple):
 
     On-policy and replayed data differ in `next_action` alone: the action taken at s', or `POLICY_CHOICE`. `extras` are
     random arrays that the network drew when the transition was stored, such as the bootstrap mask of an ensemble.
+    `next_action_mask` says which actions are allowed at s'.
     """
 
     observation: Array
@@ -44,6 +51,7 @@ class Transition(NamedTuple):
     next_observation: Array
     next_action: Int[Array, "*batch"]
     extras: PyTree = ()
+    next_action_mask: ActionMask = None
 
 
 class ReturnRange(NamedTuple):

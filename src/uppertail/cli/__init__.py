@@ -112,8 +112,10 @@ def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, tex
     from rich.console import Console
     from rich.table import Table
 
-    look: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
-    table, console = Table(title=title, show_edge=False, pad_edge=False, **look), Console()
+    look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+    table, console = Table(show_edge=False, pad_edge=False, **look), Console()
+    if title:  # beside the table, whose width would fold it
+        console.print(title, style="bold", highlight=False, markup=False, soft_wrap=True)
     for heading in rows[0]:
         is_text = heading in texts
         folds = is_text or console.width < NARROW

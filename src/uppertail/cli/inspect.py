@@ -125,14 +125,16 @@ def _plain(value: Any) -> Any:
 def _pictures(seed: Seed, moment: int, state: int | None) -> tuple[str, list[str]] | None:
     """A heading, and a row of blocks for each action's density; None without density or finite numbers."""
     family, at = seed.family, (moment, _place(seed, moment, state))
-    mean, reach = seed.mean[at], SPREAD * seed.std[at]
-    if family is None or not family.has_density or not np.isfinite(mean + reach).all():
+    allowed = np.ones(seed.mean.shape[2], bool) if seed.allowed is None else seed.allowed[at]
+    mean, reach = seed.mean[at][allowed], SPREAD * seed.std[at][allowed]
+    if family is None or not family.has_density or not mean.size or not np.isfinite(mean + reach).all():
         return None
     low, high = float((mean - reach).min()), float((mean + reach).max())
     edges = np.linspace(low, high, FINER * WIDTH, dtype=np.float32)
     z = seed.parameters(tuple(np.array([[each]]) for each in at))
-    density = mixture_density(family)(z, jnp.broadcast_to(edges, (1, 1, len(mean), len(edges))))
-    heights = np.nan_to_num(np.asarray(density)[0, 0]).reshape(len(mean), WIDTH, FINER).max(axis=2)
+    density = mixture_density(family)(z, jnp.broadcast_to(edges, (1, 1, len(allowed), len(edges))))
+    heights = np.nan_to_num(np.asarray(density)[0, 0]).reshape(len(allowed), WIDTH, FINER).max(axis=2)
+    heights *= allowed[:, None]
     relative = heights / np.maximum(heights.max(axis=1, keepdims=True), 1e-30)
     blocks = np.rint(relative * (len(BLOCKS) - 1)).astype(int)
     return f"from {low:.3g} to {high:.3g}", ["".join(BLOCKS[block] for block in row) for row in blocks]

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import inspect
 import json
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +20,8 @@ import docstring_parser
 
 from uppertail.cli.imports import find_here
 from uppertail.errors import InputError, nearest, printable, short_text
-from uppertail.parts import PARTS, PRESETS, class_named, name_of
-from uppertail.schema import MismatchError, convert
+from uppertail.parts import ELSEWHERE, PARTS, PRESETS, class_named, name_of
+from uppertail.schema import MismatchError, convert, whole
 from uppertail.yaml_files import content_of, read_options
 
 REQUIRED = inspect.Parameter.empty  # the default of an option that must be given
@@ -173,7 +174,9 @@ def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iter
         if unnamed and option.nargs in ("?", "*"):
             yield name, unnamed.pop(0) if option.nargs == "?" else [unnamed.pop(0) for _ in [*unnamed]]
     if unnamed:
-        raise InputError(f"{printable(unnamed[0])!r} belongs to no option: `{program} --help` lists them.")
+        name = printable(unnamed[0])
+        known = f" For an environment of Gymnasium, use --env Gym --env.id {name}." if "-v" in name else ""
+        raise InputError(f"{name!r} belongs to no option: `{program} --help` lists them.{known}")
 
 
 def _preset(typed: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -210,7 +213,8 @@ def _unknown(
     if part not in classes:
         kinds = {each: classes.get(each) or class_named(each, PARTS[each].default) for each in parts}
         own = {setting: f"{each}.{setting}" for each, kind in kinds.items() for setting in options_of(kind)}
-        shown = {**own, **{each: each for each in (*parts, *options)}}
+        here = {**own, **{each: each for each in (*parts, *options)}}
+        shown = {each: there for each, there in ELSEWHERE.items() if re.split(r"[. ]", there)[0] in here} | here
         hint = nearest(name.replace("-", "_"), shown, 1, dashes, shown)
         return f"There is no option {dashes}{printable(name)}.{hint or f' `{program} --help` lists them.'}"
     kind = classes[part].__name__
@@ -233,10 +237,10 @@ def _converted(name: str, value: Any, option: Option) -> Any:
     remedies = list[str]()
     for reading in readings if value != "" or option.kind is not str else ():
         try:
-            return convert(reading, option.kind)
+            return convert(whole(reading, option.kind), option.kind)
         except MismatchError as error:
             remedies.append(str(error))
     if readings[0] is None:
         raise InputError(f"{name} is null, but it needs a value: give one, or leave {name} out for its default.")
     shown = printable(value[:200]) if isinstance(value, str) else short_text(value)
-    raise InputError(f"{name} is {shown or 'empty'}: {[*remedies, 'give it a value'][0]}.")
+    raise InputError(f"{name} is {shown or 'empty'}: {['give it a value', *remedies][-1]}.")

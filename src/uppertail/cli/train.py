@@ -12,9 +12,10 @@ from typing import Any
 
 import yaml
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
+from rich.text import Text
 
 from uppertail import records
 from uppertail.cli import complain, picture, print_table
@@ -223,7 +224,8 @@ def train(
         print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
     if not quiet:
         print_results(f"{env}, seeds: {len(result.record.episodes)}", label, result.record)
-        print(f"Results in {folder}; programs compiled: {result.record.compilations}")
+        print(f"Results in {folder}")
+        print(f"Next: uppertail report {folder}")
     return asked_to_stop.exit_code if result.record.interrupted else 0
 
 
@@ -243,18 +245,28 @@ def _write(folder: Path, result: TrainingResult, label: str) -> None:
             learning_curves(folder / records.CURVE, result.record.environment, {label: result.record.episodes})
 
 
+class Status(ProgressColumn):
+    """What a run does: it compiles, until there is a first report; it trains; it plays greedy episodes."""
+
+    def render(self, task: Task) -> Text:
+        if task.finished:
+            since = task.get_time() - (task.start_time or 0.0) - (task.finished_time or 0.0)
+            return Text(f"playing greedy episodes ({since:.0f} s)")
+        return Text(task.fields["status"] or f"compiling ({task.elapsed or 0.0:.0f} s; cached next time)")
+
+
 @contextlib.contextmanager
 def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[Progress], None]]:
     """Yields the callback that keeps a progress bar up to date; a quiet one shows nothing."""
     columns = (
         TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=3)),
         BarColumn(bar_width=6),
-        TextColumn("{task.fields[status]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=11)),
+        Status(table_column=Column(no_wrap=True, overflow="ellipsis", ratio=11)),
         TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True, min_width=5)),
     )
     console = Console(stderr=True)  # one that is no terminal, such as a file, shows nothing: it may be full
     with Bar(*columns, console=console, disable=quiet or not console.is_terminal, expand=True) as bar:
-        task = bar.add_task(label, total=1.0, status="compiling")
+        task = bar.add_task(label, total=1.0, status="")
 
         def show(now: Progress) -> None:
             bar.update(task, completed=now.fraction, status=now.text)
@@ -283,16 +295,16 @@ def _results(record: RunRecord) -> dict[str, str | None]:
     floor = None if record.floor_episodes is None else episode_text(record.first_success_over_floor, ".1f")
     of_success = {
         "seeds\nsolved": _count(record.solved_episode),
-        "median\nfirst\nsuccess": episode_text(median_episode(record.first_success_episode)),
-        "median\nsolved\nat": episode_text(median_episode(record.solved_episode)),
-        "\ntimes\nfloor": floor,
-        "\nworst\nkept": f"{math.floor(min(kept) * 1000) / 10:.4g}%" if kept else None,  # never rounded up to the whole
-        "greedy\nseeds\nsolve": _count([solves or None for solves in record.greedy_solves]),
+        "first\nsuccess": episode_text(median_episode(record.first_success_episode)),
+        "solved\nafter": episode_text(median_episode(record.solved_episode)),
+        "times\nminimum": floor,
+        "stays\nsolved": f"{math.floor(min(kept) * 1000) / 10:.4g}%" if kept else None,  # never rounded up to the whole
+        "greedy\nsolves": _count([solves or None for solves in record.greedy_solves]),
     }
     return {
-        **(of_success if record.has_success else {"\nlast\nreturn": _mean(record.final_returns)}),
-        "\ngreedy\nreturn": _mean(record.greedy_returns),
-        "\nsteps\nper s": f"{record.steps_per_second:,.0f}",
+        **(of_success if record.has_success else {"last\nreturn": _mean(record.final_returns)}),
+        "greedy\nreturn": _mean(record.greedy_returns),
+        "steps\nper s": f"{record.steps_per_second:,.0f}",
     }
 
 

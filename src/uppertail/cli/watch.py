@@ -17,6 +17,7 @@ from uppertail.cli.options import Values
 from uppertail.cli.trained import open_run
 from uppertail.environments import EVALUATION, Frame, WatchedEnvironment
 from uppertail.errors import InputError
+from uppertail.masks import ActionMask
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import write_bytes, write_errors
@@ -94,16 +95,16 @@ def watch(
     nothing = actor.blank(network, run.driver.first[row])
 
     @jax.jit
-    def choose(episode: Array, step: Array, observation: Array, memory: PyTree) -> Choice:
+    def choose(episode: Array, step: Array, observation: Array, memory: PyTree, mask: ActionMask) -> Choice:
         key = jax.random.fold_in(jax.random.fold_in(keys, episode), step)
-        return actor.play(key, network, observation, memory, step == 0)
+        return actor.play(key, network, observation, memory, step == 0, mask)
 
     for episode in range(episodes):
         observation = environment.reset(EVALUATION + run.settings.seed + row, episode)
         ended, ret, length, memory = False, 0.0, 0, nothing
         show(environment.frame(), ended)
         while not ended:
-            choice = choose(np.int32(episode), np.int32(length), observation, memory)
+            choice = choose(np.int32(episode), np.int32(length), observation, memory, environment.action_mask)
             observation, reward, ended = environment.step(int(choice.action))
             memory = choice.memory
             ret, length = ret + reward, length + 1

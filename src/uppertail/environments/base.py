@@ -61,11 +61,23 @@ class Environment(eqx.Module):
         """The range of discounted returns that a run has to tell apart, 0 included; None: it is measured."""
         return None
 
+    def require_masks(self, *steps: TimeStep) -> None:
+        """Refuses time steps whose masks of allowed actions are of the wrong form, or only in some of them."""
+        for mask in (masks := [step.action_mask for step in steps]):
+            if (mask is None) != (masks[0] is None):
+                raise InputError("Of its reset and its step, one gives an action_mask: give it in both, or in none.")
+            if mask is not None and (mask.shape, mask.dtype) != ((self.num_actions,), bool):
+                raise InputError(
+                    f"action_mask is an array of {mask.dtype}{list(mask.shape)}: give one truth value for each of the "
+                    f"{self.num_actions} actions."
+                )
+
 
 class WatchedEnvironment(abc.ABC):
     """One environment that shows itself, at `frames_per_second`."""
 
     frames_per_second: float
+    action_mask: np.ndarray | None = None  # which actions are allowed now; None: it does not say
 
     @abc.abstractmethod
     def reset(self, seed: int, episode: int) -> np.ndarray:

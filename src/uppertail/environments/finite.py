@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import States
 from uppertail.environments.base import Environment
+from uppertail.masks import ActionMask
 from uppertail.types import PyTree, TimeStep
 
 MOST_SWEEPS = 10_000  # sweeps after which value iteration ends if it has not converged, and no time limit has ended it
@@ -39,6 +40,7 @@ class FiniteMDP(Environment):
         start_state: states in which an episode may start; by default the first.
         start_probability: probability of each of them.
         reward_std: standard deviation of the normal noise on each reward; None: there is none.
+        action_mask: which actions are allowed; None: all.
 
     Examples:
         >>> bandit = ut.FiniteMDP(  # one state, two arms: the second pays 1
@@ -63,6 +65,7 @@ class FiniteMDP(Environment):
     start_state: Int[Array, " starts"] = eqx.field(default_factory=lambda: jnp.zeros(1, jnp.int32))
     start_probability: Float[Array, " starts"] = eqx.field(default_factory=lambda: jnp.ones(1))
     reward_std: Float[Array, "states actions outcomes"] | None = None
+    action_mask: Bool[Array, "states actions"] | None = None
 
     @property
     def observations(self) -> States:
@@ -76,10 +79,15 @@ class FiniteMDP(Environment):
     def num_actions(self) -> int:
         return self.next_state.shape[-2]
 
+    def allowed(self, state: Int[Array, ""]) -> ActionMask:
+        """The actions that are allowed in a state; None: all are, in every one."""
+        return None if self.action_mask is None else self.action_mask[state]
+
     def reset(self, key: PRNGKeyArray) -> tuple[FiniteState, TimeStep]:
         state = self.start_state[_draw(key, self.start_probability)]
         no = jnp.zeros((), bool)
-        return FiniteState(state, jnp.zeros((), jnp.int32)), TimeStep(state, jnp.zeros(()), no, no)
+        first = TimeStep(state, jnp.zeros(()), no, no, self.allowed(state))
+        return FiniteState(state, jnp.zeros((), jnp.int32)), first
 
     def step(self, key: PRNGKeyArray, state: FiniteState, action: Int[Array, ""]) -> tuple[FiniteState, TimeStep]:
         keys = [key] if self.reward_std is None else [*jax.random.split(key)]
@@ -92,7 +100,7 @@ class FiniteMDP(Environment):
         elapsed = state.elapsed + 1
         truncated = (elapsed >= self.time_limit) & ~terminated
         next_state = FiniteState(self.next_state[where], elapsed)
-        return next_state, TimeStep(next_state.state, reward, terminated, truncated)
+        return next_state, TimeStep(next_state.state, reward, terminated, truncated, self.allowed(next_state.state))
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The lowest and highest return of any step that is followed by the best policy, within one time limit.
@@ -100,6 +108,8 @@ class FiniteMDP(Environment):
         Losses that take repeated mistakes are left out, since they would set the scale of all returns.
         """
         possible = self.probability > 0
+        if self.action_mask is not None:
+            possible &= self.action_mask[..., None]
 
         def returns(value: Float[Array, " states"], otherwise: float) -> Float[Array, "states actions outcomes"]:
             """The return of each outcome, if the best follows; `otherwise` where it is impossible."""

@@ -15,9 +15,10 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
 from uppertail.environments.finite import FiniteMDP
-from uppertail.environments.gymnasium.vector import step_host
+from uppertail.environments.gymnasium.vector import HostEnvironments, step_host
 from uppertail.environments.packages import NOT_FINITE, EnvironmentFailedError, begin_host
 from uppertail.environments.repeated import build_repeated
+from uppertail.masks import ActionMask
 from uppertail.types import PyTree, ReturnRange
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000  # measuring returns ends after so many episodes or steps
@@ -27,6 +28,8 @@ SILENT = 5.0  # seconds after which a line says what takes so long; the next one
 
 WHERE = "The environment, stepped by a random policy before the run,"
 Say = Callable[[str], object]
+Walker = tuple[PyTree, Array, ActionMask]
+"""State of an episode in progress, what it shows, and which actions are allowed."""
 
 
 class Steps(NamedTuple):
@@ -94,13 +97,14 @@ def table_steps(table: FiniteMDP, steps: int = OBSERVED_STEPS) -> Steps:
         np.asarray, (table.next_state, table.reward, table.terminated, table.start_state)
     )
     noise = None if table.reward_std is None else np.asarray(table.reward_std)
+    masks = None if table.action_mask is None else np.asarray(table.action_mask)
 
     def drawn(chances: Float[np.ndarray, " outcomes"]) -> int:
         return min(int(np.searchsorted(chances, random.uniform() * chances[-1], side="right")), len(chances) - 1)
 
     state, elapsed = first[drawn(starts)], 0
     for _ in range(steps):
-        action = random.integers(table.num_actions)
+        action = random.integers(table.num_actions) if masks is None else random.choice(np.flatnonzero(masks[state]))
         where = (state, action, drawn(chances[state, action]))
         reward = paid[where] if noise is None else random.normal(paid[where], noise[where])
         elapsed, ended = elapsed + 1, bool(over[where])
@@ -121,7 +125,7 @@ def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
             len(ends) <= MEASURED_EPISODES
             and (len(rows) < MEASURED_STEPS or ends[-1] < len(rows) < ends[-1] + MEASURED_STEPS)
         ):
-            action = random.integers(builder.num_actions, size=environment.num_envs)
+            action = _allowed_actions(random, environment, builder.num_actions)
             now = step_host(environment, action, lambda: WHERE)
             if now.real[0]:
                 here, after = (observation, now.next_observation) if observed else (np.zeros((1, 0)), np.zeros((1, 0)))
@@ -142,10 +146,20 @@ def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
     return steps._replace(reward=steps.reward.astype(float))  # sums of 64 bits
 
 
+def _allowed_actions(random: np.random.Generator, host: HostEnvironments, count: int) -> Int[np.ndarray, " envs"]:
+    """An action at random in each environment."""
+    if host.action_mask is None:
+        return random.integers(count, size=host.num_envs)
+    allowed = [np.flatnonzero(mask) for mask in host.action_mask]
+    return np.array([random.choice(each) if each.size else 0 for each in allowed])  # 0: only to reset it
+
+
 def _compiled_steps(builder: EnvironmentBuilder, observed: bool) -> Steps:
     """Steps in a compiled environment."""
     key = jax.random.key(0)
-    walked = _walk(build_repeated(builder, key), key, jax.random.split(key, MEASURED_STEPS), observed)
+    walked, stuck = _walk(build_repeated(builder, key), key, jax.random.split(key, MEASURED_STEPS), observed)
+    if np.any(stuck):
+        raise EnvironmentFailedError(f"{WHERE} gave an action_mask that allows no action where an episode goes on.")
     steps = jax.tree.map(np.asarray, walked)
     if not (finite := np.isfinite(steps.reward)).all():
         raise EnvironmentFailedError(NOT_FINITE.format(WHERE, steps.reward[~finite][0]))
@@ -153,25 +167,36 @@ def _compiled_steps(builder: EnvironmentBuilder, observed: bool) -> Steps:
 
 
 @functools.partial(jax.jit, static_argnames="observed")
-def _walk(environment: Environment, key: PRNGKeyArray, keys: Key[Array, " steps"], observed: bool) -> Steps:
-    """The steps of a random policy, one for each key; observations are left out unless they are asked for."""
+def _walk(
+    environment: Environment, key: PRNGKeyArray, keys: Key[Array, " steps"], observed: bool
+) -> tuple[Steps, Bool[Array, " steps"]]:
+    """The steps of a random policy, one for each key, and where no action was allowed.
 
-    def step(carry: tuple[PyTree, Array], key: Key[Array, ""]) -> tuple[tuple[PyTree, Array], Steps]:
-        state, observation = carry
+    Observations are left out unless they are asked for.
+    """
+
+    def step(carry: Walker, key: Key[Array, ""]) -> tuple[Walker, tuple[Steps, Array]]:
+        state, observation, mask = carry
         action_key, step_key, reset_key = jax.random.split(key, 3)
         action = jax.random.randint(action_key, (), 0, environment.num_actions)
+        if mask is not None:
+            action = jnp.argmax(jnp.where(mask, jax.random.uniform(action_key, mask.shape), -1.0))
+        stuck = jnp.zeros((), bool) if mask is None else ~jnp.any(mask)
         state, now = environment.step(step_key, state, action)
+        environment.require_masks(first, now)
         here, after = (observation, now.observation) if observed else (jnp.zeros(0), jnp.zeros(0))
         made = Steps(here, action, now.reward, now.terminated, now.truncated, after)
-        fresh, first = environment.reset(reset_key)
+        fresh, begin = environment.reset(reset_key)
         ended = now.terminated | now.truncated
         begun = jax.tree.map(
-            lambda new, old: jnp.where(ended, new, old), (fresh, first.observation), (state, now.observation)
+            lambda new, old: jnp.where(ended, new, old),
+            (fresh, begin.observation, begin.action_mask),
+            (state, now.observation, now.action_mask),
         )
-        return begun, made
+        return begun, (made, stuck)
 
     state, first = environment.reset(key)
-    return jax.lax.scan(step, (state, first.observation), keys)[1]
+    return jax.lax.scan(step, (state, first.observation, first.action_mask), keys)[1]
 
 
 def _time_limit(builder: Any, steps: Steps) -> int | None:

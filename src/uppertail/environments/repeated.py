@@ -11,7 +11,10 @@ from uppertail.types import PyTree, TimeStep
 
 
 class Repeated(Environment):
-    """An environment in which each action is taken several times, or until the episode ends; their rewards add up."""
+    """An environment in which each action is taken several times, and their rewards add up.
+
+    It is taken fewer times where the episode ends, or where it is no longer allowed.
+    """
 
     environment: Environment
     repeats: int = eqx.field(static=True)
@@ -33,8 +36,10 @@ class Repeated(Environment):
         def again(number: Int[Array, ""], before: tuple[PyTree, TimeStep]) -> tuple[PyTree, TimeStep]:
             state, last = before
             after, now = self.environment.step(keys[number], state, action)
-            ended, added = last.terminated | last.truncated, now._replace(reward=last.reward + now.reward)
-            return jax.tree.map(lambda old, new: jnp.where(ended, old, new), before, (after, added))
+            over, added = last.terminated | last.truncated, now._replace(reward=last.reward + now.reward)
+            if last.action_mask is not None:
+                over |= ~last.action_mask[action]
+            return jax.tree.map(lambda old, new: jnp.where(over, old, new), before, (after, added))
 
         return jax.lax.fori_loop(1, self.repeats, again, self.environment.step(keys[0], state, action))
 

@@ -126,18 +126,28 @@ def _highest(process: MarkovReward) -> Float[np.ndarray, " states"]:
 
 
 def uniform_policy(mdp: FiniteMDP) -> Float[np.ndarray, "states actions"]:
-    """Every action equally often."""
-    return np.full((mdp.num_states, mdp.num_actions), 1.0 / mdp.num_actions)
+    """Every allowed action equally often."""
+    allowed = _allowed(mdp)
+    return allowed / allowed.sum(axis=1, keepdims=True)
+
+
+def _allowed(mdp: FiniteMDP) -> Bool[np.ndarray, "states actions"]:
+    """Which actions are allowed; all of them where none is, since an episode is over there."""
+    everywhere = np.ones((mdp.num_states, mdp.num_actions), bool)
+    if mdp.action_mask is None:
+        return everywhere
+    mask = np.asarray(mdp.action_mask)
+    return np.where(mask.any(axis=1, keepdims=True), mask, everywhere)
 
 
 def optimal_policy(mdp: FiniteMDP, discount: float) -> Float[np.ndarray, "states actions"]:
     """The actions of the highest expected return, by value iteration, equally often where several share it."""
-    process = MarkovReward.of(mdp, uniform_policy(mdp), discount)
+    process, allowed = MarkovReward.of(mdp, uniform_policy(mdp), discount), _allowed(mdp)
     value, before = np.zeros(mdp.num_states), np.full(mdp.num_states, np.inf)
     q, sweeps = np.zeros_like(process.policy), 0
     # relative to each value, since a reward far away counts for little
     while sweeps < SWEEPS and np.any(np.abs(value - before) > 1e-12 * np.abs(value)):
-        q = np.sum(process.probability * process.after(value), axis=2)
+        q = np.where(allowed, np.sum(process.probability * process.after(value), axis=2), -np.inf)
         value, before, sweeps = np.max(q, axis=1), value, sweeps + 1
     if sweeps == SWEEPS and discount == 1:
         raise InputError("discount is 1, and the optimal values do not converge: use a discount below 1.")

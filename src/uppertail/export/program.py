@@ -34,6 +34,11 @@ NEEDED = "export needs integer states, or plain numbers by default, with LeastSq
 def program_of(player: Player) -> Program:
     """The policy: `action` [n, ...] and `mean` [n, actions] of `observation`; InputError if it cannot be exported."""
     encoding, interface, reading = player.agent.encoding, player.interface, player.interface.reading
+    if player.agent.has_masks:
+        raise InputError(
+            "This environment says which actions are allowed, and an exported policy would not ask: load the run, and "
+            "call run.act(observation, action_mask=mask), or train with --env.action_masks false."
+        )
     if reading.shape is None:
         raise InputError(f"The observations of this run are not arrays: {NEEDED}.")
     if isinstance(encoding, OfStates) and reading.shape:

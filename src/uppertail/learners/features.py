@@ -65,7 +65,8 @@ class FeatureLearner(Regression):
 
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
         encoding, start = self.agent.encoding, self.start
-        transitions = Transitions.none(self.room, observations.shape[1], encoding.num_features, num_actions)
+        sizes = self.room, observations.shape[1], encoding.num_features, num_actions
+        transitions = Transitions.none(*sizes, self.agent.has_masks)
         network = FeatureReturns(
             weights=jnp.zeros((num_actions, encoding.num_features, start.shape[0])),
             gram=transitions.gram,
@@ -192,7 +193,7 @@ class FeatureLearner(Regression):
             block = transitions.block(number)
             after = (block.next_features @ flat).reshape(-1, actions, outputs)
             after = jnp.clip(start[None, None] + after, before.low[None, None], before.high[None, None])
-            targets = self.targets(key, after, block.reward, block.terminated)
+            targets = self.targets(key, after, block.reward, block.terminated, block.next_mask)
             deviations = targets - start[None]
             one_hot = jax.nn.one_hot(block.action, actions) * block.weight[:, None]
             spread = (one_hot[:, :, None] * deviations[:, None, :]).reshape(-1, actions * outputs)

@@ -136,7 +136,8 @@ class GradientLearner(Learner):
         extras = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(network.transition_extras, jax.random.key(0))
         )
-        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extras)
+        mask = jnp.ones(num_actions, bool) if agent.has_masks else None
+        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extras, mask)
         buffer = parts.replay.init(parts.replay_size, example)
         learned = network.regressor()
         memory = GradientMemory(parts.optimizer.init(learned), parts.target.init(learned), buffer)

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from uppertail.masks import ActionMask
+
 BLOCK = 1024
 """Transitions that are computed with at once; there is room for a whole number of blocks."""
 
@@ -90,6 +92,7 @@ class Row(NamedTuple):
     terminated: Bool[Array, "*rows"]
     next_observation: Float[Array, "*rows entries"]
     weight: Float[Array, "*rows"]  # how many transitions it stands for; 0: no transition
+    next_mask: ActionMask = None  # the actions that are allowed where it leads
 
 
 class Neighborhoods(NamedTuple):
@@ -102,10 +105,13 @@ class Neighborhoods(NamedTuple):
     targets: Float[Array, "rows outputs"]  # coordinates of the target of each
 
     @classmethod
-    def none(cls, most: int, entries: int, actions: int, neighbors: int, outputs: int) -> "Neighborhoods":
+    def none(
+        cls, most: int, entries: int, actions: int, neighbors: int, outputs: int, has_masks: bool = False
+    ) -> "Neighborhoods":
         """No transition, and room for this many."""
         numbers, nothing, never = jnp.zeros((most, entries)), jnp.zeros(most), jnp.zeros(most, bool)
-        rows = Row(numbers, jnp.full(most, -1), nothing, never, numbers, nothing)
+        mask = jnp.ones((most, actions), bool) if has_masks else None
+        rows = Row(numbers, jnp.full(most, -1), nothing, never, numbers, nothing, mask)
         none = Neighbors.none(actions, neighbors)
         near = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (most, *leaf.shape)), none)
         outcomes = jnp.full((most, OUTCOMES), -1).at[:, 0].set(jnp.arange(most))

@@ -94,7 +94,8 @@ class NeighborLearner(Averages):
             neighbors=self.neighbors,
             **self.begun(key),
         )
-        hoods = Neighborhoods.none(rows, entries, num_actions, self.neighbors, self.start.shape[0])
+        sizes = rows, entries, num_actions, self.neighbors, self.start.shape[0]
+        hoods = Neighborhoods.none(*sizes, self.agent.has_masks)
         is_left_out = jnp.ones(entries, bool).at[network.encoding.vector.kept].set(False)
         clocks = Clocks(is_left_out, is_left_out)
         memory = NeighborMemory(hoods, jnp.asarray(self.resolution), jnp.zeros(()), none, none, none, clocks)
@@ -122,7 +123,7 @@ class NeighborLearner(Averages):
         network, memory = self.with_room(network, state.memory, count, rescaled)
         clocks = memory.clocks.after(fresh)
         data = fresh.observation, fresh.action, fresh.reward, fresh.terminated, fresh.next_observation
-        rows = Row(*data, weight=jnp.ones(count))
+        rows = Row(*data, weight=jnp.ones(count), next_mask=fresh.next_action_mask)
 
         def enter(carry: tuple[NeighborReturns, Neighborhoods], row: Row) -> tuple[tuple, None]:
             network, hoods = carry
@@ -154,7 +155,7 @@ class NeighborLearner(Averages):
         value: Float[Array, " outputs"],
         resolution: Float[Array, ""],
     ) -> tuple[NeighborReturns, Neighborhoods]:
-        """All transitions with one more, which joins an earlier one if both begin and lead near it.
+        """All transitions with one more, which joins an earlier one if both begin and lead near it, with equal masks.
 
         One that leads elsewhere is another outcome of the earlier one.
 
@@ -171,6 +172,8 @@ class NeighborLearner(Averages):
         nearest = places.nearest(place, network.num_actions, 1)
         twin, square = nearest.row[row.action, 0], nearest.square[row.action, 0]
         is_near = (square <= jnp.square(resolution)) & (rows.terminated[twin] == row.terminated)
+        if row.next_mask is not None and rows.next_mask is not None:
+            is_near &= jnp.all(rows.next_mask[twin] == row.next_mask)
         outcomes = hoods.outcomes[twin]
         apart = jnp.sum(jnp.square(hoods.next_place[outcomes] - next_place[None]), axis=1)
         apart = jnp.where(outcomes >= 0, apart, jnp.inf)
@@ -216,7 +219,8 @@ class NeighborLearner(Averages):
                 return self.entered(*after, row, near, hoods.targets[number], resolution)
 
             entries, actions = network.places.place.shape[1], network.num_actions
-            nothing = Neighborhoods.none(self.room, entries, actions, self.neighbors, hoods.targets.shape[1])
+            sizes = self.room, entries, actions, self.neighbors, hoods.targets.shape[1]
+            nothing = Neighborhoods.none(*sizes, self.agent.has_masks)
             empty = dataclasses.replace(network, places=Places.none(self.room, entries))
             after = jax.lax.fori_loop(0, network.places.size, enter, (empty, nothing))
             return jnp.zeros((), bool), *after, resolution
@@ -234,7 +238,7 @@ class NeighborLearner(Averages):
         A time limit says nothing of the place where it is met, so what follows counts there as it does anywhere.
         """
         terminated = rows.terminated & ~clocks.are_over(network.encoder.bounds, rows.next_observation)
-        return self.targets(key, network.mixed(near), rows.reward, terminated)
+        return self.targets(key, network.mixed(near), rows.reward, terminated, rows.next_mask)
 
     def solve(
         self,

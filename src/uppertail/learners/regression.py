@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.agent import TINY, Agent, where
 from uppertail.errors import InputError
 from uppertail.learners.base import Learner
+from uppertail.masks import ActionMask
 from uppertail.networks import EncodedNetwork
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.schema import TRACED
@@ -199,6 +200,7 @@ class Averages(Learner):
         next_values: Float[Array, "batch actions outputs"],
         reward: Float[Array, " batch"],
         terminated: Bool[Array, " batch"],
+        next_mask: ActionMask = None,
     ) -> Float[Array, "batch outputs"]:
         """y = r + discount * Z(s', a') in coordinates, for a batch of transitions; a' is the policy's choice.
 
@@ -208,7 +210,8 @@ class Averages(Learner):
         unknown.
         """
         family, none = self.agent.family, jnp.zeros(reward.shape, jnp.int32)
-        transitions = Transition(none, none, reward, terminated, none, jnp.full_like(none, POLICY_CHOICE))
+        unknown = jnp.full_like(none, POLICY_CHOICE)
+        transitions = Transition(none, none, reward, terminated, none, unknown, next_action_mask=next_mask)
         z_next: PyTree = jax.vmap(jax.vmap(self.distribution))(next_values)
 
         def by(policy: ExplorationPolicy) -> Float[Array, "batch outputs"]:

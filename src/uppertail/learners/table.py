@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.regression import Regression, TableReturns, roots
+from uppertail.masks import ActionMask
 from uppertail.policies.base import Posterior
 from uppertail.types import PyTree, Transition
 
@@ -54,6 +55,14 @@ class TableMemory(NamedTuple):
     change: Float[Array, ""]  # above 1: sweeps have to go on
     errors: Float[Array, "draws pairs"]  # how far each draw from the posterior is from its mean, in standard errors
     oldest: Int[Array, ""]  # the draw that is renewed next
+    masks: ActionMask = None  # [states, actions]: what was allowed where a transition led; nothing where none did
+
+    def allowed(self, states: Int[Array, "*batch"] | slice = slice(None)) -> ActionMask:
+        """Which actions are allowed in some states; all of them where that was never said, and nothing is backed up."""
+        if self.masks is None:
+            return None
+        mask = self.masks[states]
+        return mask | ~jnp.any(mask, axis=-1, keepdims=True)
 
 
 class Sweep(NamedTuple):
@@ -126,7 +135,9 @@ class TableLearner(Regression):
         most = min(possible, max(self.outcomes_per_pair * pairs, SMALL))
         error_key = jax.random.fold_in(key, RENEW)
         errors = jax.random.normal(error_key, (draws, pairs)) if self.stochastic else jnp.zeros((draws, pairs))
-        memory = TableMemory(Outcomes.none(pairs, most), jnp.zeros(()), jnp.zeros(()), errors, jnp.zeros((), jnp.int32))
+        masks = jnp.zeros((states, num_actions), bool) if self.agent.has_masks else None
+        outcomes, oldest = Outcomes.none(pairs, most), jnp.zeros((), jnp.int32)
+        memory = TableMemory(outcomes, jnp.zeros(()), jnp.zeros(()), errors, oldest, masks)
         return LearnerState(network.observe(observations), memory)
 
     def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
@@ -156,7 +167,10 @@ class TableLearner(Regression):
         is_exact = (memory.noise == 0) & (self.exactness < 1)
         due |= (memory.change > 1) & (is_exact | jnp.isinf(memory.change))
         lost = outcomes.pairs > memory.outcomes.pairs  # a pair that was seen first has lost its wide start
-        memory = renewed(jax.random.fold_in(key, RENEW), memory._replace(outcomes=outcomes), again)
+        masks = memory.masks
+        if masks is not None:
+            masks = masks.at[nexts].max(fresh.next_action_mask)
+        memory = renewed(jax.random.fold_in(key, RENEW), memory._replace(outcomes=outcomes, masks=masks), again)
         tables = network.values, network.plans, network.priors
         before = Sweep(*tables, memory.noise, memory.change, jnp.zeros((), jnp.int32))
         swept = self.solve(key, before, memory, pairs, due, lost)
@@ -187,7 +201,7 @@ class TableLearner(Regression):
         is_certain = (memory.noise == 0) & (not self.stochastic) & (self.spread_prior_count <= CERTAIN)
 
         def sweep(before: Sweep) -> Sweep:
-            before = self.without_idle_loops(key, before, outcomes, lost & is_certain)
+            before = self.without_idle_loops(key, before, memory, lost & is_certain)
             nothing = before._replace(noise=jnp.zeros(()), change=jnp.zeros(()), number=before.number + 1)
             return self.back_up(key, nothing, before.noise, memory, outcomes.order, outcomes.pairs)
 
@@ -198,13 +212,13 @@ class TableLearner(Regression):
         now = now._replace(change=jnp.where(lost, jnp.inf, now.change))
         return jax.lax.while_loop(goes_on, sweep, now)
 
-    def without_idle_loops(self, key: PRNGKeyArray, sweep: Sweep, outcomes: Outcomes, due: Bool[Array, ""]) -> Sweep:
+    def without_idle_loops(self, key: PRNGKeyArray, sweep: Sweep, memory: TableMemory, due: Bool[Array, ""]) -> Sweep:
         """The values, if it is due, with no spread at pairs from which the policy walks in circles.
 
         The states of a loop hold up each other's optimism, and a sweep lowers it by the discount only. So if all that
         follows from a pair is certain and leads neither to something unknown nor to an end, its return is its mean.
         """
-        states, actions = sweep.priors.shape
+        (states, actions), outcomes = sweep.priors.shape, memory.outcomes
         pairs = jnp.arange(states * actions, dtype=jnp.int32).reshape(states, actions)
 
         def cut(carry: tuple[Array, Sweep]) -> tuple[Array, Sweep]:
@@ -220,11 +234,13 @@ class TableLearner(Regression):
                 return after[following] != states
 
             z: PyTree = jax.vmap(jax.vmap(self.distribution))(sweep.values)
-            chosen = jax.vmap(lambda z: self.agent.choice(key, z))(z)
+            allowed = memory.allowed()
+            chosen = jax.vmap(lambda z, mask: self.agent.choice(key, z, mask))(z, allowed)
             mean = jax.vmap(jax.vmap(self.agent.family.mean))(z)
             certain = jax.vmap(jax.vmap(self.certain))(mean, sweep.values)
             values = jnp.where(idle(chosen)[:, :, None], certain, sweep.values)
-            of_draws = jax.vmap(idle, in_axes=1, out_axes=2)(jnp.argmax(sweep.plans, axis=1))
+            best = jnp.argmax(of_allowed(sweep.plans, allowed), axis=1)
+            of_draws = jax.vmap(idle, in_axes=1, out_axes=2)(best)
             plans = jnp.where(of_draws, mean[:, :, None], sweep.plans)
             return jnp.zeros((), bool), sweep._replace(values=values, plans=plans)
 
@@ -265,7 +281,7 @@ class TableLearner(Regression):
             carry: tuple[tuple[Array, Array, Sums], Array, Sweep],
         ) -> tuple[tuple[Array, Array, Sums], Array, Sweep]:
             (pairs, slots, sums), taken, sweep = carry
-            sums, earlier = self.added(key, sweep, outcomes, slots, sums), outcomes.earlier[slots]
+            sums, earlier = self.added(key, sweep, memory, slots, sums), outcomes.earlier[slots]
             ends = (slots == NONE) | (earlier == NONE)
             sweep = self.settled(sweep, noise, memory, jnp.where(ends, pairs, NONE), sums)
             following = begun(taken + jnp.cumsum(ends, dtype=jnp.int32) - 1)
@@ -280,14 +296,16 @@ class TableLearner(Regression):
         return jax.lax.while_loop(lambda carry: jnp.any(carry[0][0] != NONE), step, first)[2]
 
     def added(
-        self, key: PRNGKeyArray, sweep: Sweep, outcomes: Outcomes, slots: Int[Array, " lanes"], sums: Sums
+        self, key: PRNGKeyArray, sweep: Sweep, memory: TableMemory, slots: Int[Array, " lanes"], sums: Sums
     ) -> Sums:
         """The sums of each lane's pair with the targets of all transitions of one more outcome."""
+        outcomes = memory.outcomes
         visits, reward, reward_squares = jnp.where((slots != NONE)[:, None], outcomes.seen[slots], 0.0).T
         terminated, after = outcomes.terminated[slots], outcomes.next_state[slots]
-        targets = self.targets(key, sweep.values[after], reward, terminated)
+        allowed = memory.allowed(after)
+        targets = self.targets(key, sweep.values[after], reward, terminated, allowed)
         mean = jax.vmap(lambda each: self.agent.family.mean(self.distribution(each)))(targets)
-        best = jnp.where(terminated[:, None], 0.0, jnp.max(sweep.plans[after], axis=1))
+        best = jnp.where(terminated[:, None], 0.0, jnp.max(of_allowed(sweep.plans[after], allowed), axis=1))
         plans = reward[:, None] + self.agent.discount * best
         both, error = sums.visits + visits, mean - sums.mean
         share = visits / jnp.maximum(both, 1.0)
@@ -346,6 +364,11 @@ def renewed(key: PRNGKeyArray, memory: TableMemory, due: Bool[Array, ""]) -> Tab
 
     _, errors, oldest = jax.lax.while_loop(lambda carry: carry[0], renew, (due, memory.errors, memory.oldest))
     return memory._replace(errors=errors, oldest=oldest)
+
+
+def of_allowed(plans: Float[Array, "pairs actions draws"], allowed: ActionMask) -> Float[Array, "pairs actions draws"]:
+    """The values in each draw, - infinity where an action is not allowed."""
+    return plans if allowed is None else jnp.where(allowed[:, :, None], plans, -jnp.inf)
 
 
 def passes_power(growth: float, before: Float[Array, ""], now: Float[Array, ""]) -> Bool[Array, ""]:

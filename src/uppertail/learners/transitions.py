@@ -8,6 +8,7 @@ from jax.scipy.linalg import cho_factor
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
+from uppertail.masks import ActionMask
 from uppertail.types import PyTree, Transition
 
 BLOCK = 512
@@ -34,6 +35,7 @@ class Rows(NamedTuple):
     features: Float[Array, "rows features"]  # of s
     next_features: Float[Array, "rows features"]  # of s'
     weight: Float[Array, " rows"]  # how many transitions each stands for; 0: no transition
+    next_mask: ActionMask = None  # the actions that are allowed at s'
 
 
 class Transitions(NamedTuple):
@@ -44,10 +46,11 @@ class Transitions(NamedTuple):
     gram: Float[Array, "actions features features"]  # sum of weight * phi phi' over the transitions of each action
 
     @classmethod
-    def none(cls, most: int, entries: int, features: int, actions: int) -> "Transitions":
+    def none(cls, most: int, entries: int, features: int, actions: int, has_masks: bool = False) -> "Transitions":
         """No transition, and room for this many."""
         numbers, phi, none = jnp.zeros((most, entries)), jnp.zeros((most, features)), jnp.zeros(most)
-        rows = Rows(numbers, none.astype(jnp.int32), none, none.astype(bool), numbers, phi, phi, none)
+        mask = jnp.ones((most, actions), bool) if has_masks else None
+        rows = Rows(numbers, none.astype(jnp.int32), none, none.astype(bool), numbers, phi, phi, none, mask)
         return cls(rows, jnp.zeros((), jnp.int32), jnp.zeros((actions, features, features)))
 
     @property
@@ -69,7 +72,7 @@ class Transitions(NamedTuple):
         """The transitions with those of a rollout behind them. There has to be room."""
         of_each = jax.vmap(encoding.features, in_axes=(None, 0))
         features, after = of_each(encoder, fresh.observation), of_each(encoder, fresh.next_observation)
-        new = Rows(*fresh[:5], features, after, jnp.ones(fresh.action.shape[0]))
+        new = Rows(*fresh[:5], features, after, jnp.ones(fresh.action.shape[0]), fresh.next_action_mask)
         rows = jax.tree.map(
             lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), self.size, 0),
             self.rows,

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
 from uppertail.errors import InputError
+from uppertail.masks import ActionMask, masked
 from uppertail.schema import settle, traced
 from uppertail.types import PyTree
 
@@ -28,8 +29,8 @@ class Posterior(NamedTuple):
 class Decision:
     """What a policy sees in one state.
 
-    In a backup, which chooses the next action of a replayed transition, all but `family`, `z` and the memory of a run's
-    first step is None: a policy does without.
+    In a backup, which chooses the next action of a replayed transition, all but `family`, `z`, `action_mask` and the
+    memory of a run's first step is None: a policy does without.
 
     Args:
         family: the family of return distributions.
@@ -39,6 +40,7 @@ class Decision:
             policies with `needs_evidence`.
         drawn: the value of each action in a few draws from the posterior; only for policies with `posterior`.
         memory: what the policy keeps.
+        action_mask: which actions are allowed; None: all. `select` takes no other one, whatever the scores.
 
     Examples:
         >>> from uppertail.distributions.gaussian import GaussianReturn
@@ -54,6 +56,7 @@ class Decision:
     evidence: Float[Array, " actions"] | None = None
     drawn: Float[Array, "draws actions"] | None = None
     memory: PyTree = ()
+    action_mask: ActionMask = None
 
     @property
     def num_members(self) -> int:
@@ -147,7 +150,7 @@ class ExplorationPolicy(abc.ABC):
     def select(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
         """The action in one state."""
         score_key, tie_key = jax.random.split(key)
-        return highest(tie_key, self.scores(score_key, decision))
+        return highest(tie_key, self.scores(score_key, decision), decision.action_mask)
 
     def begun(self, key: PRNGKeyArray, decision: Decision) -> Decision:
         """The decision as the first of an episode: with the memory that it begins with."""
@@ -185,12 +188,12 @@ class FirstGreedy(ExplorationPolicy):
         return jnp.mean(decision.mean, axis=0)
 
     def select(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
-        return jnp.argmax(self.scores(key, decision)).astype(jnp.int32)
+        return jnp.argmax(masked(self.scores(key, decision), decision.action_mask)).astype(jnp.int32)
 
 
 @dataclasses.dataclass(frozen=True)
 class EpsilonGreedy(ExplorationPolicy):
-    """The highest mean, or with probability epsilon an action at random (which may be the greedy one).
+    """The highest mean, or with probability epsilon an allowed action at random (which may be the greedy one).
 
     Args:
         epsilon: probability of a random action, in [0, 1]; 0.05 throughout in the paper.
@@ -216,14 +219,17 @@ class EpsilonGreedy(ExplorationPolicy):
         return jnp.where(explores, noise, jnp.mean(decision.mean, axis=0))
 
 
-def highest(key: PRNGKeyArray, scores: Float[Array, " actions"]) -> Int[Array, ""]:
-    """The action with the highest score; ties are broken at random.
+def highest(key: PRNGKeyArray, scores: Float[Array, " actions"], mask: ActionMask = None) -> Int[Array, ""]:
+    """The allowed action with the highest score; ties are broken at random.
 
     It never tests `scores == max(scores)`: a compiler may compute the scores twice and round them differently, so that
     none is equal.
     """
     actions = jnp.arange(scores.shape[0], dtype=jnp.int32)
-    candidates = scores, jax.random.uniform(key, scores.shape), actions
+    tie_breaks = jax.random.uniform(key, scores.shape)
+    if mask is not None:  # even if all that are allowed score NaN or - infinity, none of the others wins
+        scores, tie_breaks = masked(scores, mask & ~jnp.isnan(scores)), jnp.where(mask, tie_breaks, -2.0)
+    candidates = scores, tie_breaks, actions
     return jax.lax.reduce(candidates, (-jnp.inf, -1.0, 0), _better, (0,))[2]
 
 

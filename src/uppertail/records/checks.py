@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.records.record import OF_TABLE, Distributions
+from uppertail.records.record import NOT_ALWAYS, OF_TABLE, Distributions
 from uppertail.schema import convert
 
 MOST_STEPS = 2**53  # beyond it, not all whole numbers are floats
@@ -42,6 +42,7 @@ KINDS = {
     "table/next_state": ("iu", "sNao"),
     **dict.fromkeys(("table/reward", "table/probability", "table/reward_std"), ("f", "sNao")),
     "table/terminated": ("b", "sNao"),
+    "table/action_mask": ("b", "sNa"),
     "table/start_state": ("iu", "sb"),
     "table/start_probability": ("f", "sb"),
     "plane/numbers": ("iu", "2"),
@@ -98,7 +99,7 @@ def check_distributions(recorded: Distributions) -> None:
     of_all = sides.get("N", 2**31)
     highest = int(recorded.states.max())
     _require(
-        not table or {*OF_TABLE} - {"reward_std"} <= table.keys(),
+        not table or {*OF_TABLE} - {*NOT_ALWAYS} <= table.keys(),
         not plane or {"numbers", "area", "std", "evidence"} == plane.keys(),
         (recorded.states >= -1).all() and highest < of_all,
         (recorded.states[-1] >= 0).any(axis=1).all(),

@@ -24,8 +24,12 @@ FIELDS = {PARAMETERS: "parameters", TABLE: "table", PLANE: "plane", NAMES: "name
 OF_TABLE = (
     *("next_state", "reward", "terminated", "probability", "reward_std"),  # [seeds, states, actions, outcomes]
     *("start_state", "start_probability"),  # [seeds, starts]
+    "action_mask",  # [seeds, states, actions]
 )
 """The arrays of a table."""
+
+NOT_ALWAYS = ("reward_std", "action_mask")
+"""Those that not every table has."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from uppertail.errors import InputError
 from uppertail.exact import exact_returns, optimal_policy
+from uppertail.masks import ActionMask
 from uppertail.policies import UCB, Decision, Thompson
 from uppertail.reports.maps import grid, pack, plane
 from uppertail.reports.seeds import Seed
@@ -104,15 +105,16 @@ def action_shares(seed: Seed, taken: Any) -> dict[str, Float[np.ndarray, "..."]]
     policies = {} if own is None else {type(own).__name__: own}
     if family.has_spread:
         policies = {**policies, "UCB": UCB(), "Thompson": Thompson(), **policies}
-    return found | {name: np.asarray(_shares(policy, family, count)(z)) for name, policy in policies.items()}
+    mask = None if seed.allowed is None else seed.allowed[taken]
+    return found | {name: np.asarray(_shares(policy, family, count)(z, mask)) for name, policy in policies.items()}
 
 
 @functools.cache
-def _shares(policy: Any, family: Any, count: int) -> Callable[[PyTree], Any]:
+def _shares(policy: Any, family: Any, count: int) -> Callable[[PyTree, Any], Any]:
     """How often a policy takes each of so many actions, [moments, states, actions]."""
 
-    def shares(z: PyTree) -> Any:
-        first = jax.vmap(lambda key: policy.first_action(key, Decision(family, z)))
+    def shares(z: PyTree, mask: ActionMask) -> Any:
+        first = jax.vmap(lambda key: policy.first_action(key, Decision(family, z, action_mask=mask)))
         return jnp.mean(jax.nn.one_hot(first(jax.random.split(jax.random.key(0), DECISIONS)), count), axis=0)
 
     return jax.jit(jax.vmap(jax.vmap(shares)))
@@ -127,7 +129,8 @@ def exact(seed: Seed, states: list[int]) -> list[list[Any]]:
     except InputError:  # noisy rewards, or episodes that never end
         return []
     rows: list[list[Any]] = []
-    for place, action in np.ndindex(len(states), seed.table.num_actions):
+    mask = np.True_ if seed.table.action_mask is None else np.asarray(seed.table.action_mask)[states]
+    for place, action in np.argwhere(np.broadcast_to(mask, (len(states), seed.table.num_actions))).tolist():
         z = returns[states[place], action]
         likeliest = np.sort(np.argsort(-z.probabilities)[:MOST_ATOMS])
         rows += [[place, action, round(float(z.atoms[k]), 5), round(float(z.probabilities[k]), 4)] for k in likeliest]

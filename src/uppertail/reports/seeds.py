@@ -8,7 +8,7 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from uppertail.environments import FiniteMDP
 from uppertail.errors import InputError
@@ -62,15 +62,24 @@ class Seed:
         arrays = {name: jnp.asarray(array[self.row]) for name, array in self.recorded.table.items()}
         return FiniteMDP(**arrays, time_limit=1) if arrays else None
 
-    @property
-    def mean(self) -> OfActions:
-        """Mean of each action's return, over all members."""
-        return self.recorded.mean[:, self.row]
+    @functools.cached_property
+    def allowed(self) -> Bool[np.ndarray, "moments states actions"] | None:
+        """Which actions are allowed; None: all are, or it is not known."""
+        mask = self.recorded.table.get("action_mask")
+        return None if mask is None else mask[self.row][np.maximum(self.recorded.states[:, self.row], 0)]
 
-    @property
+    def _of_allowed(self, numbers: OfActions) -> OfActions:
+        return numbers if self.allowed is None else np.where(self.allowed, numbers, -np.inf)
+
+    @functools.cached_property
+    def mean(self) -> OfActions:
+        """Mean of each action's return, over all members; - infinity where it is not allowed."""
+        return self._of_allowed(self.recorded.mean[:, self.row])
+
+    @functools.cached_property
     def std(self) -> OfActions:
-        """Its standard deviation, that of the mixture over members."""
-        return self.recorded.std[:, self.row]
+        """Its standard deviation, that of the mixture over members; - infinity where it is not allowed."""
+        return self._of_allowed(self.recorded.std[:, self.row])
 
     @functools.cached_property
     def upper(self) -> OfActions:

@@ -20,6 +20,7 @@ from uppertail.records import NETWORKS, RunFolder, RunRecord, digest, write_byte
 from uppertail.schema import convert
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import Run
+from uppertail.training.settings import most_episodes
 from uppertail.types import PyTree
 
 FORMAT = 1  # number of the format; a reader refuses every other
@@ -66,7 +67,8 @@ class Header:
             (self.step, int),
             (parts, dict[str, dict[str, Any]]),
             ([parts[name]["name"] for name in ("environment", "distribution", "policy")], list[str]),
-            ([parts["settings"][name] for name in ("seed", "episodes")], list[int]),
+            (parts["settings"]["seed"], int),
+            ([parts["settings"][name] for name in ("episodes", "steps")], list[int | None]),
             (measured, tuple[float, float] | None),
             (self.environments, str),
             (self.stopped, str | None),
@@ -174,7 +176,8 @@ class LearnedFile:
 
 def record_of(folder: RunFolder, header: Header) -> RunRecord:
     """The record of a run, from its folder and the header of its networks."""
-    summary, most = folder.summary, header.asked["settings"]["episodes"]
+    summary, settings = folder.summary, header.asked["settings"]
+    most = most_episodes(settings["episodes"], settings["steps"])
     return RunRecord(
         asked=header.asked,
         success=folder.success,

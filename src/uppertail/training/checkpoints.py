@@ -174,7 +174,7 @@ class Saver:
         was, now = before["settings"]["steps"], self.run.settings
         longer = now.steps is not None and was is not None and was < now.steps
         most = arrays[f"{EPISODES}return"].shape[1]  # of the seed that has most
-        if not longer or now.learning_rate_end is not None or most >= now.episodes:
+        if not longer or now.learning_rate_end is not None or most >= now.most_episodes:
             return before
         return {**before, "settings": {**before["settings"], "steps": now.steps}}
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.environments import Environment, EnvironmentBuilder, FiniteMDP, build_repeated, require_tables_fit
 from uppertail.learners import Metrics
+from uppertail.masks import ActionMask
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.driver import EVALUATION_STEPS, Driver, Played, Refit, State
@@ -48,7 +49,7 @@ class CompiledRun:
         network_key, reset_key, action_key = start_keys(run_key)
         environment_state, first = environment.reset(reset_key)
         learned = self.loop.learner.init(network_key, first.observation[None], environment.num_actions)
-        choice = self._actor.first(action_key, learned.network, first.observation)
+        choice = self._actor.first(action_key, learned.network, first.observation, first.action_mask)
         zero, none = jnp.zeros(()), jnp.zeros((), jnp.int32)
         episode = Episode(environment_state, first.observation, choice.action, zero, none, zero, choice.memory)
         return self.loop.begin(learned, episode)
@@ -88,13 +89,14 @@ class CompiledRun:
             environment_state, now = environment.step(step_key, episode.environment_state, episode.action)
             ended = now.terminated | now.truncated
             start_state, first = environment.reset(reset_key)
-            environment_state, observation = jax.tree.map(
+            environment.require_masks(first, now)
+            environment_state, observation, mask = jax.tree.map(
                 lambda at_start, going_on: jnp.where(ended, at_start, going_on),
-                (start_state, first.observation),
-                (environment_state, now.observation),
+                (start_state, first.observation, first.action_mask),
+                (environment_state, now.observation, now.action_mask),
             )
             view = actor.view(network, observation)
-            choice = actor.next(action_key, view, observation, episode.memory, ended)
+            choice = actor.next(action_key, view, observation, episode.memory, ended, mask)
             next_action = jnp.where(ended, POLICY_CHOICE, choice.action)  # after an end it is another episode's
             ret, length = episode.ret + now.reward, episode.length + 1
             earned = actor.agent.discount * episode.earned + now.reward
@@ -108,7 +110,13 @@ class CompiledRun:
                 choice.memory,
             )
             transition = Transition(
-                episode.observation, episode.action, now.reward, now.terminated, now.observation, next_action
+                episode.observation,
+                episode.action,
+                now.reward,
+                now.terminated,
+                now.observation,
+                next_action,
+                next_action_mask=now.action_mask,
             )
             return going_on, (transition, StepRecord(ended, ret, length, earned, choice.exploratory))
 
@@ -129,7 +137,7 @@ class CompiledRun:
             def step(carry: Carry) -> Carry:
                 state, now, memory, ret, steps = carry
                 action_key, step_key = jax.random.split(jax.random.fold_in(play_key, steps))
-                choice = actor.play(action_key, network, now.observation, memory, steps == 0)
+                choice = actor.play(action_key, network, now.observation, memory, steps == 0, now.action_mask)
                 state, now = environment.step(step_key, state, choice.action)
                 return state, now, choice.memory, ret + now.reward, steps + 1
 
@@ -156,7 +164,7 @@ class CompiledDriver(Driver):
         self.keys, self.programs, self.groups = keys, programs, Groups(keys.run.shape[0])
         self.environments = programs.compiled(_build, builder, keys.environment)(keys.environment)
         self.identity, arguments = self.environments, (keys.run, self.environments)
-        self.first = programs.compiled(_first_observation, None, *arguments)(*arguments)
+        self.first, self.first_mask = programs.compiled(_first, None, *arguments)(*arguments)
         one = rows_of(self.environments, 0)
         self.observations, self.num_actions = one.observations, one.num_actions
         self._arguments = [*map(self.groups.split, arguments)]
@@ -228,5 +236,7 @@ def _build(builder: EnvironmentBuilder, key: PRNGKeyArray) -> Environment:
     return build_repeated(builder, key)
 
 
-def _first_observation(_: None, run_key: PRNGKeyArray, environment: Environment) -> Array:
-    return environment.reset(start_keys(run_key)[1])[1].observation
+def _first(_: None, run_key: PRNGKeyArray, environment: Environment) -> tuple[Array, ActionMask]:
+    first = environment.reset(start_keys(run_key)[1])[1]
+    environment.require_masks(first)
+    return first.observation, first.action_mask

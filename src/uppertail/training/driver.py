@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 from uppertail.encodings import ObservationSpace
 from uppertail.environments import FiniteMDP
 from uppertail.learners import Learner, LearnerState, Metrics
+from uppertail.masks import ActionMask
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.loop import Loop, RunState, StepRecord
@@ -39,6 +40,7 @@ class Driver(abc.ABC):
     num_actions: int
     environments: PyTree = None  # the compiled ones, every array with a leading axis of seeds
     first: Array  # the first observation of each seed's run
+    first_mask: ActionMask = None  # which actions are allowed there
     identity: PyTree  # arrays that are equal if the environments are
     groups: Groups  # of seeds, each with a state of its own
     failure: str | None = None  # why an environment could not go on

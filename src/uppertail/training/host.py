@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, PRNGKeyArray
 from uppertail.environments import EnvironmentFailedError, GymnasiumBuilder, HostEnvironments, begin_all
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
+from uppertail.masks import ActionMask
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import arrays_below
@@ -23,6 +24,7 @@ from uppertail.training.rollouts import (
     Rollouts,
     choose_all,
     environment_keys,
+    masks_of,
     play_all,
     play_episodes,
     rehearse,
@@ -55,6 +57,8 @@ class HostDriver(Driver):
             self.close()
             raise
         self._begun, self.first = first, jnp.asarray(first[:, 0])
+        self._begun_masks = masks_of(self.hosts)
+        self.first_mask = None if self._begun_masks is None else jnp.asarray(self._begun_masks[:, 0])
         self.identity = {"first": np.where(first == again, first, 0)}  # where the same seed gives the same ones again
 
     @property
@@ -83,7 +87,7 @@ class HostDriver(Driver):
             )
         self.loop, compiled, actor = loop, self.programs.compiled_later, Actor(loop.agent, loop.agent.policy)
         init = functools.partial(_init, loop, self.num_actions)
-        self.template = jax.eval_shape(jax.vmap(init), self.keys.run, self._begun)
+        self.template = jax.eval_shape(jax.vmap(init), self.keys.run, self._begun, self._begun_masks)
         structure = jax.tree.structure(self.template.learned.network)
         self._begin_rollout = compiled(_begin_rollout, None)
         self._view = compiled(view_all, actor, static=(structure,))
@@ -91,7 +95,7 @@ class HostDriver(Driver):
         self._learning: list[Callable[..., tuple[RunState, Metrics]]] = []
 
     def start(self) -> State:
-        arguments = (self.keys.run, self._begun)
+        arguments = (self.keys.run, self._begun, self._begun_masks)
         state = self.programs.compiled(_init, self.loop, *arguments, static=(self.num_actions,))(*arguments)
         return self._go_on(state, state.episode)
 
@@ -149,7 +153,11 @@ class HostDriver(Driver):
         here = begin_all(going_on, self.seeds, "as another episode began in place of the one in progress")
         on = ~lost[:, None]
         so_far = {name: getattr(episode, name) * on for name in ("ret", "length", "earned")}
-        begun = episode._replace(observation=here, **so_far)
+        action, masks = episode.action, masks_of(self.hosts)
+        if masks is not None:  # one that was chosen elsewhere may not be allowed here
+            still = np.take_along_axis(masks, action[..., None], axis=-1)[..., 0]
+            action = np.where(still, action, masks.argmax(axis=-1)).astype(action.dtype)
+        begun = episode._replace(observation=here, action=action, **so_far)
         which = ", ".join(str(self.seeds[row]) for row in np.flatnonzero(lost))
         line = f"The episode in progress cannot be restored (seed {which}): another one begins."
         return self._go_on(state, begun), line if which else None
@@ -182,7 +190,8 @@ class HostDriver(Driver):
             where = np.stack([rollouts.where for rollouts in self.rollouts])
             begins = np.stack([rollouts.begins for rollouts in self.rollouts]) if remembers else ()
             view = self._view(leaves, where)
-            choice, memory, step = self._choose(key, step, view, where, self.memory, begins)
+            masks = masks_of(self.hosts)
+            choice, memory, step = self._choose(key, step, view, where, self.memory, begins, masks)
             actions, exploratory = np.asarray(choice).swapaxes(0, 1)
             for row, rollouts in enumerate(self.rollouts):
                 if rollouts.waiting < count:
@@ -240,11 +249,11 @@ def _stack(trees: list[PyTree]) -> PyTree:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
 
 
-def _init(loop: Loop, num_actions: int, run_key: PRNGKeyArray, observations: Array) -> RunState:
+def _init(loop: Loop, num_actions: int, run_key: PRNGKeyArray, observations: Array, masks: ActionMask) -> RunState:
     (network_key, _, action_key), actor = start_keys(run_key), Actor(loop.agent, loop.agent.policy)
     learned = loop.learner.init(network_key, observations, num_actions)
-    first = jax.vmap(actor.first, in_axes=(0, None, 0))
-    choice = first(environment_keys(action_key, observations.shape[0]), learned.network, observations)
+    first = jax.vmap(actor.first, in_axes=(0, None, 0, 0))
+    choice = first(environment_keys(action_key, observations.shape[0]), learned.network, observations, masks)
     zeros = jnp.zeros(observations.shape[0])
     episode = Episode((), observations, choice.action, zeros, zeros.astype(jnp.int32), zeros, choice.memory)
     return loop.begin(learned, episode)

@@ -176,7 +176,7 @@ class Ledger:
     @property
     def episodes(self) -> list[Episodes]:
         """The finished episodes of each seed within its limits; `histories` also has those later in the last chunk."""
-        limits = self.settings.episodes, self.settings.steps
+        limits = self.settings.most_episodes, self.settings.steps
         return [history.episodes.until(*limits) for history in self.histories]
 
     @property
@@ -191,7 +191,7 @@ class Ledger:
 
     @property
     def finished(self) -> Bool[np.ndarray, " seeds"]:
-        steps, most = self.settings.steps, self.settings.episodes
+        steps, most = self.settings.steps, self.settings.most_episodes
         out_of_steps = steps is not None and self.step >= steps
         return np.array([out_of_steps or seed.returns.size >= most for seed in self.episodes])
 
@@ -201,7 +201,7 @@ class Ledger:
 
     @property
     def env_steps(self) -> list[int]:
-        most, now = self.settings.episodes, min(self.step, self.settings.steps or self.step)
+        most, now = self.settings.most_episodes, min(self.step, self.settings.steps or self.step)
         return [int(seed.end_steps[-1]) if seed.returns.size >= most else now for seed in self.episodes]
 
     def extend(self, records: StepRecord, metrics: Metrics, at_start: Moments) -> Progress:
@@ -256,7 +256,7 @@ class Ledger:
         here = np.array([[seed.returns.size] for seed in self.episodes])
         before = here + np.cumsum(of_each, axis=1) - of_each
         steps_before = self.step + self.repeats * steps * np.arange(iterations)
-        return (before < settings.episodes) & (settings.steps is None or steps_before < settings.steps)
+        return (before < settings.most_episodes) & (settings.steps is None or steps_before < settings.steps)
 
     def _progress(
         self, metrics: Metrics, exploratory: np.ndarray, at_start: Moments, running: np.ndarray, counted: np.ndarray
@@ -271,7 +271,7 @@ class Ledger:
             episodes=counts,
             solved=sum(episode is not None for episode in self.solved.at),
             success_rate=float(np.mean(rates)) if rates else math.nan,
-            fraction=min(1.0, max(min(counts) / self.settings.episodes, by_steps)),
+            fraction=min(1.0, max(min(counts) / self.settings.most_episodes, by_steps)),
             env_steps=steps,
             steps_per_second=steps / max(self.programs.training, 1e-9),
             loss=_mean(metrics.loss, counted),

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from uppertail.agent import Agent
 from uppertail.errors import InputError
 from uppertail.learners import Learner, LearnerState, Metrics
+from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
 from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.policies.base import ADVANCE
@@ -92,11 +93,11 @@ class StepRecord(NamedTuple):
     ret: Float[Array, "*steps"]  # so far in the episode
     length: Int[Array, "*steps"]
     earned: Float[Array, "*steps"]  # the rewards of the episode, each discounted for every step after it
-    exploratory: Bool[Array, "*steps"]  # whether another action than the next one has a higher mean
+    exploratory: Bool[Array, "*steps"]  # whether another allowed action than the next one has a higher mean
 
 
 class Choice(NamedTuple):
-    """What a policy chose in one state, what it keeps from there on, and whether another action has a higher mean."""
+    """What a policy chose in one state, what it keeps, and whether another allowed action has a higher mean."""
 
     action: Int[Array, "*envs"]
     memory: PyTree
@@ -143,23 +144,35 @@ class Actor:
             )
         return View(z, evidence, drawn)
 
-    def first(self, key: PRNGKeyArray, network: Network, observation: Array) -> Choice:
+    def first(self, key: PRNGKeyArray, network: Network, observation: Array, mask: ActionMask = None) -> Choice:
         """The first choice of a run."""
-        decision = self._decision(self.view(network, observation), observation)
+        decision = self._decision(self.view(network, observation), observation, mask)
         return self._choose(key, self._begun(key, decision))
 
     def next(
-        self, key: PRNGKeyArray, view: View, observation: Array, memory: PyTree, begins: Bool[Array, ""]
+        self,
+        key: PRNGKeyArray,
+        view: View,
+        observation: Array,
+        memory: PyTree,
+        begins: Bool[Array, ""],
+        mask: ActionMask = None,
     ) -> Choice:
         """A choice in an episode in progress or, if `begins`, the first of a new one."""
-        going_on = self._decision(view, observation).with_memory(memory)
+        going_on = self._decision(view, observation, mask).with_memory(memory)
         return self._choose(key, _either(begins, self.policy.begun(key, going_on), going_on))
 
     def play(
-        self, key: PRNGKeyArray, network: Network, observation: Array, memory: PyTree, begins: Bool[Array, ""]
+        self,
+        key: PRNGKeyArray,
+        network: Network,
+        observation: Array,
+        memory: PyTree,
+        begins: Bool[Array, ""],
+        mask: ActionMask = None,
     ) -> Choice:
         """The same in an evaluation, where each episode begins as the first of a run does."""
-        decision = self._decision(self.view(network, observation), observation)
+        decision = self._decision(self.view(network, observation), observation, mask)
         decision = _either(begins, self._begun(key, decision), decision.with_memory(memory))
         return self._choose(key, decision, self.policy.evaluated)
 
@@ -168,8 +181,8 @@ class Actor:
         shapes = jax.eval_shape(self.first, jax.random.key(0), network, observation).memory
         return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
-    def _decision(self, view: View, observation: Array) -> Decision:
-        return Decision(self.agent.family, view.z, observation, view.evidence, view.drawn)
+    def _decision(self, view: View, observation: Array, mask: ActionMask) -> Decision:
+        return Decision(self.agent.family, view.z, observation, view.evidence, view.drawn, action_mask=mask)
 
     def _begun(self, key: PRNGKeyArray, decision: Decision) -> Decision:
         return self.policy.begun(key, decision.with_memory(self.policy.init(decision)))
@@ -178,7 +191,8 @@ class Actor:
         action = (policy or self.policy).select(key, decision)
         mean = jnp.mean(decision.mean, axis=0)
         memory = self.policy.advance(jax.random.fold_in(key, ADVANCE), decision, action)
-        return Choice(action, memory, mean[action] < jnp.max(mean) - TIED * self.agent.family.unit)
+        best = jnp.max(masked(mean, decision.action_mask))
+        return Choice(action, memory, mean[action] < best - TIED * self.agent.family.unit)
 
 
 def _either(begins: Bool[Array, ""], begun: Decision, going_on: Decision) -> Decision:

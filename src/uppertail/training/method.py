@@ -16,7 +16,7 @@ from uppertail.errors import InputError
 from uppertail.evidence import EvidenceBuilder, NoEvidence
 from uppertail.learners import MOST_DISCOUNT, GradientDescent, Gradients, Learner, LearnerBuilder
 from uppertail.networks import NetworkBuilder
-from uppertail.parts import PARTS, PARTS_OF_GRADIENTS
+from uppertail.parts import PARTS, PARTS_OF_GRADIENTS, part_of
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.replay import Replay
 from uppertail.schema import TRACED, traced
@@ -43,8 +43,8 @@ class Method:
 
     @classmethod
     def of(cls, **parts: Any) -> Self:
-        """The method of these parts; None stands for the default, and one of another kind is refused."""
-        given = {name: part for name, part in parts.items() if part is not None}
+        """The method of these parts or names; None stands for the default, and one of another kind is refused."""
+        given = {name: part_of(name, part) for name, part in parts.items() if part is not None}
         for name, part in given.items():
             if not isinstance(part, contract := PARTS[name].load()):
                 raise InputError(f"{name} is {part!r}: give an object of class {contract.__name__}, or leave it out.")
@@ -62,14 +62,22 @@ class Method:
         encoding = self.chosen_learner.encoding(encoding)
         return self.evidence.encoding(encoding) if self.evidence else encoding
 
-    def learns(self, encoding: Encoding, settings: Settings, bounds: tuple[float, float] | None = None) -> Learner:
+    def learns(
+        self,
+        encoding: Encoding,
+        settings: Settings,
+        bounds: tuple[float, float] | None = None,
+        has_masks: bool = False,
+    ) -> Learner:
         """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns.
 
-        `bounds` are those of the means that it bootstraps from; None: it has none.
+        `bounds` are those of the means that it bootstraps from; None: it has none. `has_masks`: whether the
+        environment says which actions are allowed.
         """
         network, replay, target, evidence = self.network, self.replay, self.target, self.evidence
         members = network.members if network else None
-        agent = Agent(self.distribution, self.policy, encoding, settings.discount, members, settings.loss_samples)
+        own = settings.discount, members, settings.loss_samples
+        agent = Agent(self.distribution, self.policy, encoding, *own, has_masks=has_masks)
         if evidence and evidence.greedy_mean:
             agent = dataclasses.replace(agent, greedy_mean=True, bounds=bounds)
         gradients = None

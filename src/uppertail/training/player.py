@@ -8,13 +8,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.distributions import spread
 from uppertail.encodings import States, require_state
 from uppertail.environments import Interface
 from uppertail.errors import InputError, message_of, short_text
+from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
 from uppertail.training.loop import Actor
 from uppertail.types import PyTree
@@ -53,7 +54,7 @@ class ActionReturns:
 
     @property
     def greedy(self) -> int | Int[np.ndarray, " batch"]:
-        """The action with the highest mean, counted from 0."""
+        """The action with the highest mean, counted from 0, allowed or not."""
         best = self.mean.argmax(axis=-1)
         return int(best) if best.ndim == 0 else best
 
@@ -85,16 +86,18 @@ class Player:
     interface: Interface
     _programs: dict[Any, Callable[..., Any]] = dataclasses.field(default_factory=dict)
 
-    def act(self, observation: Any) -> int | np.ndarray:
+    def act(self, observation: Any, mask: Any = None) -> int | np.ndarray:
         """The greedy action of an observation, or of each of a batch, as the environment takes it."""
         seen, batch = self.read(observation)
-        return self._numbered(self._program(_greedy, batch)(self.network, seen))
+        allowed = self._allowed(mask, len(seen) if batch else None)
+        return self._numbered(self._program(_greedy, batch)(self.network, seen, allowed))
 
-    def explore(self, observation: Any, key: PRNGKeyArray) -> int | np.ndarray:
+    def explore(self, observation: Any, key: PRNGKeyArray, mask: Any = None) -> int | np.ndarray:
         """The action of the run's exploration policy, as in the first step of an episode."""
         seen, batch = self.read(observation)
-        keys = jax.random.split(key, len(seen)) if batch else key
-        return self._numbered(self._program(_first, batch)(self.network, seen, keys))
+        count = len(seen) if batch else None
+        keys, allowed = jax.random.split(key, count) if count else key, self._allowed(mask, count)
+        return self._numbered(self._program(_first, batch)(self.network, seen, keys, allowed))
 
     def returns(self, observation: Any) -> ActionReturns:
         seen, batch = self.read(observation)
@@ -142,6 +145,22 @@ class Player:
         require_state(self.agent.encoding, array)
         return array
 
+    def _allowed(self, mask: Any, batch: int | None) -> Bool[np.ndarray, "*batch actions"] | None:
+        """The mask of an observation or of a batch of so many; InputError if it is none, or if it is needed."""
+        if mask is None:
+            if self.agent.has_masks:
+                raise InputError(
+                    "This environment says which actions are allowed: give action_mask, too, as its reset and step "
+                    'gave it (info["action_mask"]).'
+                )
+            return None
+        shape = (*([] if batch is None else [batch]), self.interface.actions.size)
+        if np.shape(mask) != shape or not np.isin(given := np.asarray(mask), (0, 1)).all():
+            raise InputError(f"action_mask is {short_text(mask)}: give an array of 0 and 1 of the shape {shape}.")
+        if not given.any(axis=-1).all():
+            raise InputError("action_mask allows no action: an episode is over there, and needs none.")
+        return given.astype(bool)
+
     def _numbered(self, action: Array) -> int | np.ndarray:
         return self.interface.actions.taken(np.asarray(action) if action.ndim else int(action))
 
@@ -160,12 +179,12 @@ def _moments(agent: Agent, network: Network, seen: Array) -> tuple[PyTree, Array
     return z, moments.mean, moments.total
 
 
-def _greedy(agent: Agent, network: Network, seen: Array) -> Array:
-    return jnp.argmax(_moments(agent, network, seen)[1])
+def _greedy(agent: Agent, network: Network, seen: Array, mask: ActionMask) -> Array:
+    return jnp.argmax(masked(_moments(agent, network, seen)[1], mask))
 
 
-def _first(agent: Agent, network: Network, seen: Array, key: PRNGKeyArray) -> Array:
-    return Actor(agent, agent.policy).first(key, network, seen).action
+def _first(agent: Agent, network: Network, seen: Array, key: PRNGKeyArray, mask: ActionMask) -> Array:
+    return Actor(agent, agent.policy).first(key, network, seen, mask).action
 
 
 def _quantiles(agent: Agent, levels: Float[Array, " levels"], z: PyTree) -> Array:

@@ -15,6 +15,7 @@ from uppertail.distributions import spread
 from uppertail.encodings import Numbers, ObservationSpace
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.errors import InputError
+from uppertail.masks import masked
 from uppertail.networks import EncodedNetwork, Network
 from uppertail.records.record import OF_TABLE, PLANE, Distributions
 from uppertail.training.driver import Driver, State
@@ -118,7 +119,8 @@ class Capture:
 
         def step(state: Array, _: None) -> tuple[Array, Array]:
             z = agent.returns_by_member(network, jnp.maximum(state, 0))
-            action = jnp.argmax(spread(agent.family, z).mean)
+            mean = spread(agent.family, z).mean
+            action = jnp.argmax(masked(mean, environment.allowed(jnp.maximum(state, 0))))
             where = (state, action, jnp.argmax(environment.probability[state, action]))
             over = (state < 0) | environment.terminated[where]
             return jnp.where(over, -1, environment.next_state[where]), state

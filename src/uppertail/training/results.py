@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 10  # how many seeds' returns a result's text shows
 
+USES = {
+    "predict": "act(observation)",
+    "save": "ut.train(..., checkpoints=ut.Checkpoints(folder, every=10_000)), whose same call goes on from there, or "
+    "`uppertail train`, whose folder `ut.load`, `uppertail evaluate` and `uppertail export` read",
+    "learn": "ut.train(..., checkpoints=ut.Checkpoints(folder, every=10_000)), and the same call with more steps",
+    "evaluate": "record.greedy_returns, or `uppertail evaluate` on the folder of a run",
+}
+"""What to use in place of what other libraries' agents have."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TrainingResult:
@@ -86,7 +95,12 @@ class TrainingResult:
         return table_of(self.seeds, self.record.episodes)
 
     def act(
-        self, observation: Any, explore: bool = False, key: PRNGKeyArray | int | None = None, seed: int | None = None
+        self,
+        observation: Any,
+        explore: bool = False,
+        key: PRNGKeyArray | int | None = None,
+        seed: int | None = None,
+        action_mask: Any = None,
     ) -> int | np.ndarray:
         """The action for an observation, or the actions for a batch, as the environment takes them.
 
@@ -97,20 +111,23 @@ class TrainingResult:
             key: randomness of the exploration: a key of JAX or a number. A policy that draws something for an episode
                 keeps it as long as the key stays the same.
             seed: whose network acts.
+            action_mask: 1 for each action that is allowed and 0 for each other one, [actions], of a batch [batch,
+                actions], as the environment's `info["action_mask"]` has it; needed if the environment gives one.
 
         Returns:
             A whole number; an array of the space's shape if actions are a Box or several integers. Of a batch, an array
             with one more axis.
 
         Raises:
-            InputError: it is no observation of this environment, there is no such seed, or the key is missing.
+            InputError: it is no observation of this environment, there is no such seed, or the key or
+                the action mask is missing.
         """
         player = self.player(seed)
         if not explore:
-            return player.act(observation)
+            return player.act(observation, action_mask)
         if key is None:
             raise InputError("Exploring is random: give a key, for example key=jax.random.key(0), a new one each time.")
-        return player.explore(observation, jax.random.key(key) if isinstance(key, int) else key)
+        return player.explore(observation, jax.random.key(key) if isinstance(key, int) else key, action_mask)
 
     def distribution(self, observation: Any, seed: int | None = None) -> ActionReturns:
         """The return distribution of each action, for one observation or a batch.
@@ -133,6 +150,10 @@ class TrainingResult:
         if not 0 <= index < count:
             raise InputError(f"network({index}): the run has {count} seeds, so give a number from 0 to {count - 1}.")
         return jax.tree.map(lambda leaf: leaf[index], self.networks)
+
+    def __getattr__(self, name: str) -> Any:
+        hint = f": use {USES[name]}" if name in USES else ""
+        raise AttributeError(f"a TrainingResult has no {name!r}{hint}")
 
     def __repr__(self) -> str:
         record, seeds = self.record, self.seeds

@@ -23,6 +23,8 @@ from uppertail.environments import (
     begin_all,
     step_host,
 )
+from uppertail.errors import InputError
+from uppertail.masks import ActionMask
 from uppertail.networks import Network
 from uppertail.training.driver import EVALUATION_STEPS, Played
 from uppertail.training.loop import Actor, Episode, StepRecord, View, step_keys
@@ -97,18 +99,18 @@ class Rollouts:
         """Takes the oldest `count` transitions; the others wait for the next call."""
         self._settle()
         self.waiting -= count
-        columns: Columns = tuple(map(np.concatenate, zip(*self._done, strict=True)))
-        self._done = [tuple(column[count:] for column in columns)]
-        taken: Columns = tuple(column[:count] for column in columns)
+        columns: Columns = tuple(_all(np.concatenate, column) for column in zip(*self._done, strict=True))
+        self._done = [_rows(columns, slice(count, None))]
+        *transitions, mask = _rows(columns, slice(count))
         size = len(StepRecord._fields)
-        return Transition(*taken[:-size]), StepRecord(*taken[-size:])
+        return Transition(*transitions[:-size], next_action_mask=mask), StepRecord(*transitions[-size:])
 
     def _settle(self) -> None:
         """Computes transitions, returns and lengths of the steps since the last call."""
         if not self._made:
             return
-        columns = (_stack(column) for column in zip(*self._made, strict=True))
-        observation, action, after, reward, terminated, truncated, _, real, next_action, exploratory = columns
+        columns = (_all(_stack, column) for column in zip(*self._made, strict=True))
+        observation, action, after, reward, terminated, truncated, _, real, mask, _, next_action, exploratory = columns
         self._made = []
         ended = (terminated | truncated) & real
         ret, self._ret = _running_sums(self._ret, reward * real, ended)
@@ -117,7 +119,7 @@ class Rollouts:
         following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # at an end: the new episode's
         transitions: Columns = observation, action, reward, terminated, after, following
         records: Columns = ended, ret, length, earned, exploratory
-        self._done.append(tuple(column[real] for column in (*transitions, *records)))
+        self._done.append(_rows((*transitions, *records, mask), real))
         self._steps += int(real.sum())
         self._episodes += int(ended.sum())
 
@@ -161,6 +163,16 @@ class Ends:
         return differs or not self._going_on.isdisjoint(self._last)
 
 
+def _all(join: Callable[..., np.ndarray], column: tuple[Any, ...]) -> Any:
+    """A column of joined arrays; None if it holds none."""
+    return None if column[0] is None else join(column)
+
+
+def _rows(columns: Columns, which: Any) -> Columns:
+    """Some rows of all columns that there are."""
+    return tuple(None if column is None else column[which] for column in columns)
+
+
 def _stack(rows: tuple[np.ndarray, ...]) -> np.ndarray:
     """The result of np.stack for arrays of one shape, in a third of its time."""
     return np.concatenate(rows).reshape(len(rows), *rows[0].shape)
@@ -188,7 +200,14 @@ def view_all(actor: Actor, structure: Any, leaves: list[Array], observations: Ar
 
 
 def choose_all(
-    actor: Actor, key: PRNGKeyArray, step: Array, view: View, observations: Array, memory: PyTree, begins: PyTree
+    actor: Actor,
+    key: PRNGKeyArray,
+    step: Array,
+    view: View,
+    observations: Array,
+    memory: PyTree,
+    begins: PyTree,
+    masks: ActionMask,
 ) -> tuple[Array, PyTree, Array]:
     """A row of actions and one that says which are not greedy, the policy's memory, and the next step.
 
@@ -197,17 +216,25 @@ def choose_all(
     envs = observations.shape[0]
     keys = environment_keys(step_keys(key, step)[2], envs)
     starts = jnp.zeros(envs, bool) if isinstance(begins, tuple) else begins
-    choice = jax.vmap(actor.next)(keys, view, observations, memory, starts)
+    choice = jax.vmap(actor.next)(keys, view, observations, memory, starts, masks)
     return jnp.stack([choice.action, choice.exploratory.astype(choice.action.dtype)]), choice.memory, step + 1
 
 
 def play_all(
     actor: Actor, network: Network, key: PRNGKeyArray, step: Array, *of_environments: PyTree
 ) -> tuple[Array, PyTree]:
-    """Actions and memory in an evaluation, from observations, memory and where an episode begins."""
+    """Actions and memory in an evaluation, from observations, memory, where an episode begins, and masks."""
     keys = environment_keys(jax.random.fold_in(key, step), of_environments[0].shape[0])
-    choice = jax.vmap(actor.play, in_axes=(0, None, 0, 0, 0))(keys, network, *of_environments)
+    choice = jax.vmap(actor.play, in_axes=(0, None, 0, 0, 0, 0))(keys, network, *of_environments)
     return choice.action, choice.memory
+
+
+def masks_of(hosts: list[HostEnvironments]) -> np.ndarray | None:
+    """Which actions are allowed now, [seeds, envs, actions]; None: the environments do not say."""
+    masks = [host.action_mask for host in hosts if host.action_mask is not None]
+    if masks and len(masks) < len(hosts):
+        raise InputError("Only some of the environments give an action_mask in their info: give it in all, or in none.")
+    return np.stack(masks) if masks else None
 
 
 def environment_keys(key: PRNGKeyArray, count: int) -> Key[Array, " envs"]:
@@ -250,7 +277,7 @@ def play_episodes(
     """Plays episodes of each seed, equally many in each of its environments: short episodes are not preferred.
 
     `in_training` is the number of environments of each seed while it trained. `act` gives actions [seeds, envs] and
-    memory, from steps, observations, memory and where an episode begins; `memory_of` the memory before the first step.
+    memory, from steps, observations, memory, where an episode begins, and masks; `memory_of` the memory at first.
     """
     count, asked = len(seeds), min(episodes, _side_by_side(builder, PLAYED_TOGETHER, in_training))
     with contextlib.ExitStack() as opened:
@@ -264,7 +291,7 @@ def play_episodes(
         observations = begin_all([host.reset for host in hosts], seeds, AT_FIRST)
         memory = memory_of(observations)
         while (played < quota).any():
-            actions, memory = act(np.full(count, step, np.int32), observations, memory, begins)
+            actions, memory = act(np.full(count, step, np.int32), observations, memory, begins, masks_of(hosts))
             actions, step = np.asarray(actions), step + 1
             for row, host in enumerate(hosts):
                 where = f"The environment of seed {seeds[row]}, in an episode with its learned network,"

@@ -26,6 +26,7 @@ from uppertail.environments import (
 )
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder, LeastSquares, Metrics
+from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
 from uppertail.records import Distributions, RunRecord, describe
 from uppertail.training.compiled import CompiledDriver
@@ -160,9 +161,9 @@ class Run:
         settings = dataclasses.replace(self.settings, steps=most, discount=discount)
         self.method = dataclasses.replace(self._asked_method, distribution=self._asked_method.distribution.fit(returns))
         bounds = returns.bounds if self._range_grows and not returns.known else None
-        learner = self.method.learns(self._encoding, settings, bounds)
+        learner = self.method.learns(self._encoding, settings, bounds, self.driver.first_mask is not None)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
-        self.loop = Loop(learner, settings.steps_per_rollout, settings.episodes, settings.steps, counted)
+        self.loop = Loop(learner, settings.steps_per_rollout, settings.most_episodes, settings.steps, counted)
         self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
         if self.recorder:
             self.recorder.use(self.loop, self.programs, repeats)
@@ -278,7 +279,7 @@ class Run:
     def start_returns(self, state: State) -> Moments:
         """Mean and standard deviation of the return where each seed's run starts."""
         networks = self.driver.gather(state, lambda run: run.learned.network)
-        mean, std = self._start_moments(networks, self.driver.first)
+        mean, std = self._start_moments(networks, self.driver.first, self.driver.first_mask)
         return np.asarray(mean), np.asarray(std)
 
     def close(self) -> None:
@@ -300,11 +301,12 @@ def driver_of(
     return CompiledDriver(builder, keys, programs)
 
 
-def _start_moments(family: Any, network: Network, observation: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of the return of the action with the highest mean."""
+def _start_moments(family: Any, network: Network, observation: Array, mask: ActionMask) -> tuple[Array, Array]:
+    """Mean and standard deviation of the return of the allowed action with the highest mean."""
     z = network.returns(family, observation)
     mean, std = (jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (family.mean, family.std))
-    return mean[jnp.argmax(mean)], std[jnp.argmax(mean)]
+    best = jnp.argmax(masked(mean, mask))
+    return mean[best], std[best]
 
 
 def _reshaped(observation: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from uppertail.errors import InputError, printable
-from uppertail.schema import settle
+from uppertail.schema import MOST_INT, settle
 
 CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    *((name, lambda value: value >= 1, "use 1 or more") for name in ("seeds", "episodes", "num_envs")),
+    *((name, lambda value: value >= 1, "use 1 or more") for name in ("seeds", "num_envs")),
     *(
         (name, lambda value: value is None or value >= 1, "use 1 or more, or leave it out")
-        for name in ("steps", "rollout_steps", "updates_per_rollout", "learning_rate_decay")
+        for name in ("episodes", "steps", "rollout_steps", "updates_per_rollout", "learning_rate_decay")
     ),
     *(
         (name, lambda value: value is None or value > 0, "use a number above 0")
@@ -36,6 +36,13 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 OF_EVERY_RUN = ("seeds", "seed", "episodes", "steps", "until", "num_envs", "discount", "rollout_steps")
 """The settings that mean something to every learner; the others belong to gradient descent."""
 
+USUAL_EPISODES = 1000  # of a run without any limit
+
+
+def most_episodes(episodes: int | None, steps: int | None) -> int:
+    """The limit of episodes of a run with these settings; without one, the most that a run can count."""
+    return episodes or (MOST_INT if steps else USUAL_EPISODES)
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -44,7 +51,7 @@ class Settings:
     Args:
         seeds: number of independent runs, each with its own environment, network and randomness.
         seed: the base seed; run k uses seed + k.
-        episodes: a run ends after this many episodes.
+        episodes: a run ends after this many episodes; null: 1,000, or no limit where `steps` is given.
         steps: a run ends after this many environment steps, if that comes first; null: no limit.
         until: end the run early, at the end of a chunk, once every seed is solved (`solved`), or has had a mean return
             of at least NUMBER over 50 episodes in a row (`return=NUMBER`); null: run to the limits.
@@ -86,7 +93,7 @@ class Settings:
 
     seeds: int = 5
     seed: int = 0
-    episodes: int = 1000
+    episodes: int | None = None
     steps: int | None = None
     until: str | None = None
     num_envs: int = 1
@@ -132,6 +139,11 @@ class Settings:
             value = getattr(self, name)
             text = printable(str(list(value) if isinstance(value, tuple) else value))
             raise InputError(f"{name} is {text}: {remedy}.")
+
+    @property
+    def most_episodes(self) -> int:
+        """The limit of episodes; without one, the most that a run can count."""
+        return most_episodes(self.episodes, self.steps)
 
     @property
     def until_return(self) -> float | None:

@@ -1,11 +1,13 @@
 """Trains from Python in one call; drives a run chunk after chunk until its end."""
 
 import contextlib
+import dataclasses
+import inspect
 import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,11 @@ import threadpoolctl
 
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, builder_of
-from uppertail.errors import InputError
+from uppertail.errors import InputError, nearest
 from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import LearnerBuilder
 from uppertail.networks import Network, NetworkBuilder
+from uppertail.parts import ELSEWHERE
 from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.records import RunRecord, locked, write_errors
 from uppertail.replay import Replay
@@ -42,24 +45,27 @@ OnChunk = Callable[[Progress], object]
 
 def train(
     environment: EnvironmentBuilder | object,
-    distribution: ReturnDistribution[Any] | None = None,
-    policy: ExplorationPolicy | None = None,
+    distribution: ReturnDistribution[Any] | str | None = None,
+    policy: ExplorationPolicy | str | None = None,
     settings: Settings | None = None,
     on_chunk: OnChunk = lambda progress: None,
     checkpoints: Checkpoints | None = None,
-    network: NetworkBuilder | None = None,
-    replay: Replay | None = None,
-    target: Target | None = None,
+    network: NetworkBuilder | str | None = None,
+    replay: Replay | str | None = None,
+    target: Target | str | None = None,
     record: str | None = None,
     record_over: tuple[int, int] | None = None,
-    learner: LearnerBuilder | None = None,
-    evidence: EvidenceBuilder | None = None,
+    learner: LearnerBuilder | str | None = None,
+    evidence: EvidenceBuilder | str | None = None,
+    **more: Any,
 ) -> TrainingResult:
     """Trains all seeds side by side; seed k follows the run of seed k alone.
 
+    A part may also be the name of its class: then it has that class's defaults.
+
     Args:
-        environment: a builder such as Chain or Gym, the id of a Gymnasium environment, such an environment, or a
-            function that makes one.
+        environment: a builder such as Chain or Gym, its name, the id of a Gymnasium environment, such an environment,
+            or a function that makes one.
         distribution: the family of return distributions; Gaussian if left out.
         policy: the exploration policy; UCB if left out.
         settings: how long, on how much data, with how many seeds.
@@ -74,10 +80,11 @@ def train(
             of gradient descent is given.
         evidence: what share of the wide start is left beside the network of GradientDescent; if left out, Counts for
             one-hot states and NoEvidence for all else.
+        more: single settings, such as seeds=2, in place of those in `settings`.
 
     Raises:
-        InputError: an argument is of another kind, the distribution cannot represent the environment's returns, or the
-            checkpoints cannot be used.
+        InputError: an argument is unknown or of another kind, the distribution cannot represent the environment's
+            returns, or the checkpoints cannot be used.
         TrainingDivergedError: a loss became NaN or infinite.
         TrainingFailedError: an environment could not go on.
         TrainingInterrupted: Ctrl-C or SIGTERM came; it is a KeyboardInterrupt, and its `result` is what was learned.
@@ -87,18 +94,21 @@ def train(
         >>> result = ut.train(ut.Toy(), ut.Gaussian(), ut.UCB(), ut.Settings(seeds=2, episodes=64))
         >>> result.record.summary()["final_greedy_return"]
         [3.0, 3.0]
+        >>> ut.train("Toy", policy="Thompson", seeds=1, steps=256).record.method
+        'Gaussian, Thompson'
     """
     for name, value, kind in (("settings", settings, Settings), ("checkpoints", checkpoints, Checkpoints)):
         if not isinstance(value, kind | None):
             raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
     require_type("on_chunk", on_chunk, OnChunk)
+    settings = _with(settings or Settings(), more)
     parts = {"network": network, "replay": replay, "target": target, "evidence": evidence}
     method = Method.of(distribution=distribution, policy=policy, learner=learner, **parts)
     builder = builder_of(environment)
     # numbers have 32 bits, as in all results of this project, also where a program has asked JAX for 64
     with jax.enable_x64(False), updating_line() as show, contextlib.ExitStack() as lock, interruptible() as asked:
         before = checkpoints.plan() if checkpoints else None
-        run = Run(builder, method, settings or Settings(), before, record, record_over)
+        run = Run(builder, method, settings, before, record, record_over)
         for note in run.notes:
             warnings.warn(note, stacklevel=2)
         if checkpoints is not None:
@@ -112,6 +122,16 @@ def train(
     for remark in filter(None, (*run.remarks(result.networks), _endless(run, result))):
         warnings.warn(remark, stacklevel=2)
     return result
+
+
+def _with(settings: Settings, more: Mapping[str, Any]) -> Settings:
+    """Settings with some replaced by name; an unknown name is refused."""
+    known = [field.name for field in dataclasses.fields(Settings)]
+    here = {name: name for name in [*known, *inspect.signature(train).parameters]}
+    for name in [each for each in more if each not in known]:
+        hint = nearest(name, ELSEWHERE | here, 1, shown=ELSEWHERE)
+        raise InputError(f"There is no setting {name}.{hint or ' `help(ut.Settings)` lists them.'}")
+    return dataclasses.replace(settings, **more)
 
 
 def _endless(run: Run, result: TrainingResult) -> str | None:

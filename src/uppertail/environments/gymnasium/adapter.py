@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.actions import Actions
+from uppertail.environments.gymnasium.action_masks import KEY, NOT_ALWAYS, mask_of
 from uppertail.environments.spaces import Reading
 
 LAST_SECONDS = 60  # for which an environment's process outlives a signal, so that its parent can save what was learned
@@ -60,6 +61,17 @@ class Listed(Checked):
         return super().step(self.listed.taken(action))
 
 
+class Unmasked(Checked):
+    """An environment that does not say which actions are allowed."""
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        first, _ = super().reset(**kwargs)
+        return first, {}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        return *super().step(action)[:4], {}
+
+
 class Stack(Checked):
     """Shows the last `count` observations and the actions between them, the oldest first.
 
@@ -90,7 +102,8 @@ class Stack(Checked):
 class Adapter(Checked):
     """An environment that is called in the same way alone, beside others and when it is watched.
 
-    Its observations are arrays, like the `example`, and its actions Python integers. Without it, Gymnasium's vector
+    Its observations are arrays, like the `example`, its actions Python integers, and its infos hold a mask of allowed
+    actions or nothing. An action is repeated as long as it is allowed. Without it, Gymnasium's vector
     environments convert observations to the declared shape and type, and pass actions as numbers of NumPy's types: an
     environment that works alone might fail, or behave differently, beside others.
     """
@@ -103,21 +116,24 @@ class Adapter(Checked):
         kind = example.dtype
         bounds = (-np.inf, np.inf) if kind.kind == "f" else (np.iinfo(kind).min, np.iinfo(kind).max)
         self.array, self.observation_space = reading.array, spaces.Box(*bounds, example.shape, kind.type)
-        self.repeats = repeats
+        actions: Any = env.action_space
+        self.repeats, self.first_action, self.count = repeats, int(actions.start), int(actions.n)
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         first, info = super().reset(**kwargs)
-        return self.array(first), info
+        mask = mask_of(info, self.count)
+        return self.array(first), {} if mask is None else {KEY: mask}
 
     def step(self, action: Any) -> Any:
         after, reward, terminated, truncated, info = super().step(int(action))
+        mask = mask_of(info, self.count)
         for _ in range(self.repeats - 1):
-            if terminated or truncated:
+            if terminated or truncated or (mask is not None and not mask[int(action) - self.first_action]):
                 break
             earlier = float(reward)  # an environment may write into its array again
             after, reward, terminated, truncated, info = super().step(int(action))
-            reward = earlier + float(reward)
-        return self.array(after), reward, terminated, truncated, info
+            reward, mask = earlier + float(reward), mask_of(info, self.count)
+        return self.array(after), reward, terminated, truncated, {} if mask is None else {KEY: mask}
 
 
 def adapt_apart(parent: int, make: Callable[[], Any], *arguments: Any) -> Adapter:
@@ -149,17 +165,26 @@ class SideBySide(VectorEnv[Any, Any, Any]):
         self.envs, self.num_envs, self.metadata = envs, len(envs), {"autoreset_mode": AutoresetMode.DISABLED}
         self.single_observation_space, self.single_action_space = envs[0].observation_space, envs[0].action_space
         self.seen: list[Any] = [None] * self.num_envs
+        self.infos: list[dict[str, Any]] = [{}] * self.num_envs
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         for index, env in enumerate(self.envs):
             if options is None or options["reset_mask"][index]:
-                self.seen[index] = env.reset(seed=seed[index])[0]
-        return np.array(self.seen), {}
+                self.seen[index], self.infos[index] = env.reset(seed=seed[index])
+        return np.array(self.seen), self._info
 
     def step(self, actions: Any) -> Any:
         steps = [env.step(action) for env, action in zip(self.envs, actions.tolist(), strict=True)]
-        self.seen[:], reward, terminated, truncated, infos = zip(*steps, strict=True)
-        return np.array(self.seen), np.array(reward), np.array(terminated), np.array(truncated), infos
+        self.seen[:], reward, terminated, truncated, self.infos[:] = zip(*steps, strict=True)
+        return np.array(self.seen), np.array(reward), np.array(terminated), np.array(truncated), self._info
+
+    @property
+    def _info(self) -> dict[str, Any]:
+        """The masks of all environments, if they give any."""
+        masks = [info[KEY] for info in self.infos if info]
+        if masks and len(masks) < self.num_envs:
+            raise ValueError(NOT_ALWAYS)
+        return {KEY: np.array(masks)} if masks else {}
 
     def close_extras(self, **kwargs: Any) -> None:
         for env in self.envs:

@@ -47,6 +47,7 @@ class GymnasiumBuilder(PackageBuilder):
         stack: how many of the last observations are shown together, with the actions between them, oldest first.
         levels: into how many levels each number of an action is cut, both ends among them, if actions are a Box with
             bounds: an action is then one of all combinations, of which there may be 64; null: 3.
+        action_masks: whether only actions are taken that `info["action_mask"]` allows, where an environment gives it.
     """
 
     compile: Literal["auto", "never"] = "auto"
@@ -56,6 +57,7 @@ class GymnasiumBuilder(PackageBuilder):
     wrappers: list[str | dict[str, Any] | type[Any]] | None = None
     stack: int = 1
     levels: int | None = None
+    action_masks: bool = True
 
     def __post_init__(self) -> None:
         if isinstance(self.wrappers, str):
@@ -79,7 +81,8 @@ class GymnasiumBuilder(PackageBuilder):
 
     def maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew, in its wrappers."""
-        return functools.partial(make_wrapped, self.bare_maker(), self.wrappers or [], self.stack, self.levels)
+        settings = self.wrappers or [], self.stack, self.levels, self.action_masks
+        return functools.partial(make_wrapped, self.bare_maker(), *settings)
 
     def make(self) -> Made:
         """Makes the environment anew; InputError if it cannot be made."""
@@ -219,7 +222,8 @@ class GymnasiumBuilder(PackageBuilder):
         if self.inspected.table is None or self.table_error:
             why = self.table_error or "it shows no table of its transitions (`unwrapped.P`)"
             raise InputError(f"{self.label} cannot be compiled: {why}.")
-        return self.inspected.table
+        table = self.inspected.table
+        return table if self.action_masks else dataclasses.replace(table, action_mask=None)
 
     def open(self, seed: int, num_envs: int, time_limit: int | None = None) -> HostEnvironments:
         """The environments of one seed, from which the seeds of their episodes come; InputError if it cannot be done.
@@ -232,7 +236,7 @@ class GymnasiumBuilder(PackageBuilder):
                 raise InputError(
                     f"action_repeat is {self.repeats}, but a vector environment is used as it is: repeat actions in it."
                 )
-            return HostEnvironments(env, seen.interface, seed, reset_seed)
+            return HostEnvironments(env, seen.interface, seed, reset_seed, masked=self.action_masks)
         adapted = time_limit if seen.time_limit is None else None, seen.interface.reading, seen.example, self.repeats
         if self.vectorization == "async" and num_envs > 1:
             close_quietly(env)

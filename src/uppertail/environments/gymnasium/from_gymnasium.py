@@ -20,6 +20,7 @@ from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.gym import Gym
 from uppertail.environments.gymnasium.wrapping import Made
 from uppertail.errors import InputError
+from uppertail.parts import PARTS, part_of
 
 PLAIN = bool | int | float | complex | str | bytes | None
 
@@ -83,11 +84,13 @@ def builder_of(environment: object) -> EnvironmentBuilder:
     if isinstance(environment, EnvironmentBuilder):
         return environment
     if isinstance(environment, str):
-        return Gym(environment)
+        return part_of("env", environment) if environment in PARTS["env"].kinds else Gym(environment)
+    if inspect.isclass(environment) and issubclass(environment, EnvironmentBuilder):
+        return part_of("environment", environment)
     if isinstance(environment, gymnasium.Env | VectorEnv) or callable(environment):
         return FromGymnasium(environment)  # pyright: ignore[reportArgumentType]
     raise InputError(
-        f"environment is {environment!r}: give a builder such as Chain(), the id of a Gymnasium environment, "
+        f"environment is {environment!r}: give a builder such as Chain(), its name, the id of a Gymnasium environment, "
         "such an environment, or a function that makes one."
     )
 

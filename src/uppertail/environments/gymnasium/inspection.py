@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from uppertail.environments.finite import FiniteMDP
+from uppertail.environments.gymnasium.action_masks import sample_allowed
 from uppertail.environments.gymnasium.adapter import Checked
 from uppertail.environments.gymnasium.tables import read_table
 from uppertail.environments.gymnasium.wrapping import Made, actions_of, time_limit
@@ -78,10 +79,10 @@ def _walk(env: Any) -> list[Any]:
     env.action_space.seed(0)
     with contextlib.suppress(Exception):
         for episode in range(TRIED_EPISODES):
-            observation, over = checked.reset(seed=episode)[0], False
+            (observation, info), over = checked.reset(seed=episode), False
             seen.append(copy.deepcopy(observation))  # many environments reuse their arrays
             while not over and len(seen) <= TRIED_STEPS:
-                observation, _, terminated, truncated, _ = checked.step(env.action_space.sample())
+                observation, _, terminated, truncated, info = checked.step(sample_allowed(env, info))
                 seen.append(copy.deepcopy(observation))
                 over = terminated or truncated
     return seen
@@ -100,13 +101,13 @@ def _constant_texts(env: Any) -> frozenset[Path]:
         return frozenset()
     env.action_space.seed(0)
     for episode in range(TRIED_EPISODES):
-        observation, over = checked.reset(seed=episode)[0], False
+        (observation, info), over = checked.reset(seed=episode), False
         for _ in range(TRIED_STEPS + 1):
             for path, texts in seen.items():
                 texts.add(str(at(observation, path)))
             if over:
                 break
-            observation, _, terminated, truncated, _ = checked.step(env.action_space.sample())
+            observation, _, terminated, truncated, info = checked.step(sample_allowed(env, info))
             over = terminated or truncated
     same = frozenset(path for path, texts in seen.items() if len(texts) == 1)
     return same if parts.keys() - same else frozenset()

@@ -8,6 +8,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Float, Int
 
+from uppertail.environments.gymnasium.action_masks import KEY, NONE_ALLOWED, NOT_ALWAYS, mask_of
 from uppertail.environments.gymnasium.adapter import close_quietly
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import (
@@ -19,6 +20,8 @@ from uppertail.environments.packages import (
     require_finite,
 )
 from uppertail.errors import InputError
+
+Masks = Bool[np.ndarray, "envs actions"] | None
 
 NONE = -1  # fills the actions of the shorter episodes, in a checkpoint
 
@@ -32,6 +35,8 @@ class HostStep(NamedTuple):
     truncated: Bool[np.ndarray, " envs"]
     observation: np.ndarray  # for the next action: the first of a new episode, if one has ended
     real: Bool[np.ndarray, " envs"]  # False for a step that only reset the environment
+    next_action_mask: Masks = None  # at `next_observation`
+    action_mask: Masks = None  # at `observation`
 
 
 def step_host(host: "HostEnvironments", actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
@@ -62,7 +67,12 @@ class HostEnvironments:
     In the mode `DISABLED` this class resets them: each episode has its own seed, or `reset_seed`, and a checkpoint can
     restore it. To go back to an episode, its seed and its actions are played again: an environment that keeps to
     Gymnasium's contract then gives the same observations. Those of `adapted` environments are arrays already.
+
+    Attributes:
+        action_mask: which actions are allowed now, [envs, actions]; None: the environments do not say.
     """
+
+    action_mask: Masks = None
 
     def __init__(
         self,
@@ -71,8 +81,11 @@ class HostEnvironments:
         seed: int,
         reset_seed: int | None = None,
         adapted: bool = False,
+        masked: bool = True,
     ) -> None:
+        """`masked`: whether masks of allowed actions are read, where the environments give them."""
         self.env, self.interface, self.seed, self.reset_seed, self.adapted = env, interface, seed, reset_seed, adapted
+        self.masked = masked
         self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         if reset_seed is not None and self.mode is not AutoresetMode.DISABLED:
             raise InputError(
@@ -88,7 +101,10 @@ class HostEnvironments:
         """The first observation of each environment's episode of this number."""
         self.episodes[:], self.resetting[:] = episode, False
         self.actions = [[] for _ in range(self.num_envs)]
-        return self._arrays(self.env.reset(seed=self._seeds())[0])
+        first, info = self.env.reset(seed=self._seeds())
+        self.action_mask = self._mask_in(info)
+        self._require_allowed(np.ones(self.num_envs, bool))
+        return self._arrays(first)
 
     def begin_another(self, episodes: int) -> np.ndarray:
         """The first observations of new episodes in place of those in progress, after so many have ended."""
@@ -102,6 +118,7 @@ class HostEnvironments:
         after, reward, terminated, truncated, info = self._stepped(actions)
         ended, real = terminated | truncated, ~self.resetting
         next_observation = observation = self._arrays(after)
+        next_mask = self.action_mask
         if self.mode is AutoresetMode.NEXT_STEP:
             self.resetting = ended.copy()
         elif ended.any():
@@ -110,10 +127,14 @@ class HostEnvironments:
                 next_observation = observation.copy()
                 for index in np.flatnonzero(ended):
                     next_observation[index] = self.interface.reading.array(info["final_obs"][index])
+                if next_mask is not None:
+                    final: Any = self._mask_in(info["final_info"], ended)
+                    next_mask = np.where(ended[:, None], final, next_mask)
             else:
                 observation = self._begin(ended)
         rewards = np.array(reward, np.float32).reshape(self.num_envs)
-        return HostStep(next_observation, rewards, terminated.copy(), truncated & ~terminated, observation, real)
+        truncated, masks = truncated & ~terminated, (next_mask, self.action_mask)
+        return HostStep(next_observation, rewards, terminated.copy(), truncated, observation, real, *masks)
 
     def saved(self) -> dict[str, np.ndarray]:
         """Arrays from which `restore` can go back to the episodes in progress; empty if it cannot."""
@@ -137,7 +158,8 @@ class HostEnvironments:
             idle = actions == NONE
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.extend([] if action == NONE else [action])
-            after, _, terminated, truncated, _ = self._stepped(np.where(idle, 0, actions))
+            allowed = 0 if self.action_mask is None else self.action_mask.argmax(axis=1)
+            after, _, terminated, truncated, _ = self._stepped(np.where(idle, allowed, actions))
             if ((terminated | truncated) & ~idle).any():  # none ended at first: the environments behave differently now
                 return self._begin(everywhere)
             observation = self._arrays(after)
@@ -153,17 +175,44 @@ class HostEnvironments:
         """One step by actions as the environments count them, of the type that Gymnasium's own samples have."""
         numbers, listed = actions.astype(np.int64), self.interface.actions
         try:  # adapted ones have their list themselves
-            return self.env.step(numbers + listed.first if self.adapted else listed.taken(numbers))
+            stepped = self.env.step(numbers + listed.first if self.adapted else listed.taken(numbers))
         except (EOFError, ConnectionError) as error:
             if not isinstance(self.env, AsyncVectorEnv):
                 raise
             raise RuntimeError("the process of one of its environments has ended") from error
+        before, self.action_mask = self.action_mask, self._mask_in(stepped[4])
+        if (before is None) != (self.action_mask is None):
+            raise ValueError(NOT_ALWAYS)
+        self._require_allowed(~np.asarray(stepped[2]))
+        return stepped
 
     def _begin(self, which: Bool[np.ndarray, " envs"]) -> np.ndarray:
         """All observations, after a new episode has begun in some of the environments."""
         for index in np.flatnonzero(which):
             self.actions[index] = []
-        return self._arrays(self.env.reset(seed=self._seeds(), options={"reset_mask": which.copy()})[0])
+        first, info = self.env.reset(seed=self._seeds(), options={"reset_mask": which.copy()})
+        if (mask := self._mask_in(info, which)) is not None:
+            before = mask if self.action_mask is None else self.action_mask
+            self.action_mask = np.where(which[:, None], mask, before)
+            self._require_allowed(which)
+        return self._arrays(first)
+
+    def _mask_in(self, info: Any, which: Bool[np.ndarray, " envs"] | None = None) -> Masks:
+        """The masks in an info, which must hold those of all environments, or of some; None: it holds none."""
+        size = self.interface.actions.size
+        if not self.masked or (mask := mask_of(info, self.num_envs, size)) is None:
+            if which is not None and self.action_mask is not None:
+                raise ValueError(NOT_ALWAYS)
+            return None
+        there = np.asarray(info.get(f"_{KEY}", True))
+        if not (there | ~(True if which is None else which)).all():
+            raise ValueError(NOT_ALWAYS)
+        return mask
+
+    def _require_allowed(self, which: Bool[np.ndarray, " envs"]) -> None:
+        """Refuses masks without an allowed action in some of the environments."""
+        if self.action_mask is not None and not self.action_mask[which].any(axis=1).all():
+            raise ValueError(NONE_ALLOWED)
 
     def _seeds(self) -> Any:
         """A seed for each environment, a form that Gymnasium's types lack; one for all if they reset themselves."""

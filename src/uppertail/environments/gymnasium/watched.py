@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.wrappers import HumanRendering
 
 from uppertail.environments.base import Frame, WatchedEnvironment
+from uppertail.environments.gymnasium.action_masks import KEY
 from uppertail.environments.gymnasium.adapter import Adapter, close_quietly
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.vector import episode_seed
@@ -55,15 +56,17 @@ class Watched(WatchedEnvironment):
     def reset(self, seed: int, episode: int) -> np.ndarray:
         """Resets as training's evaluation does, for the first episode of the environment of this number."""
         with self._explained():
-            first, _ = self.env.reset(seed=episode_seed(seed, episode, 0, self.builder.seed_of_resets(seed)))
+            first, info = self.env.reset(seed=episode_seed(seed, episode, 0, self.builder.seed_of_resets(seed)))
         pygame: Any = sys.modules.get("pygame") if self.mode == WINDOW and VIDEO_DRIVER not in os.environ else None
         if pygame is not None and pygame.display.get_driver() == "offscreen":  # it draws an invisible window
             raise InputError("There is no display here to open a window on: --gif FILE needs none.")
+        self.action_mask = info.get(KEY)
         return first
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool]:
         with self._explained():
-            after, reward, terminated, truncated, _ = self.env.step(action + self.builder.actions.first)
+            after, reward, terminated, truncated, info = self.env.step(action + self.builder.actions.first)
+        self.action_mask = info.get(KEY)
         return after, float(reward), terminated or truncated
 
     def frame(self) -> Frame:

@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.actions import Actions, list_actions
-from uppertail.environments.gymnasium.adapter import Listed, Stack
+from uppertail.environments.gymnasium.adapter import Listed, Stack, Unmasked
 from uppertail.environments.packages import described
 from uppertail.errors import InputError, message_of
 
@@ -119,12 +119,18 @@ def actions_of(env: Made, levels: int | None) -> Actions:
     return listed[0] if listed else list_actions(env.action_space, levels)
 
 
-def make_wrapped(make: Callable[[], Any], wrappers: Sequence[Any], stack: int, levels: int | None = None) -> Any:
-    """Makes an environment and wraps it, the first wrapper innermost; lists its actions, and stacks what it shows."""
+def make_wrapped(
+    make: Callable[[], Any], wrappers: Sequence[Any], stack: int, levels: int | None = None, masked: bool = True
+) -> Any:
+    """Makes an environment and wraps it, the first wrapper innermost; lists its actions, and stacks what it shows.
+
+    `masked`: whether it says which actions are allowed, where it knows.
+    """
     made = functools.reduce(_wrap, wrappers, make())
     if stack > 1 and isinstance(made, VectorEnv):
         raise InputError(f"stack is {stack}, but a vector environment is used as it is: stack in each of its own.")
     if isinstance(made, gymnasium.Env) and hasattr(made, "action_space"):  # one without is refused when it is asked
         actions = list_actions(made.action_space, levels)
         made = made if actions.own is None else Listed(made, actions)
+        made = made if masked else Unmasked(made)
     return Stack(made, stack) if stack > 1 and isinstance(made, gymnasium.Env) else made

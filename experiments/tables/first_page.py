@@ -1,0 +1,68 @@
+"""README's one table: what UpperTail reaches by its defaults, beside the best other that is known."""
+
+import math
+import statistics
+from typing import Any
+
+from experiments.tables.cells import number, read
+from experiments.tables.grids import peers_of, runs_of
+from experiments.tables.solved import BEFORE, RESULTS
+from uppertail.records import median_episode
+
+GRID = "DoorKey-6x6"
+TAG = "exploration"
+
+
+def rows() -> list[list[str]]:
+    """A problem and what is counted, ours, and the best other; new rows go where they belong by subject."""
+    return [
+        ["problem: what is counted", "UpperTail", "best other we know"],
+        ["randomized Chain 100: episodes until solved", *_chain()],
+        ["DeepSea 50: episodes until the first success", *_sea()],
+        ["DeepSea 20 with chance: episodes until the policy stays good", *_good("deep_sea_20", "count_bonus")],
+        ["slippery FrozenLake: the same", *_good("lake_4x4", "count_bonus")],
+        [f"MiniGrid {GRID}: steps until solved", *_grid()],
+        [f"bsuite: score of the tag {TAG}", *_suite()],
+    ]
+
+
+def _published(task: str) -> list[int]:
+    return read("least_squares/published.json")["first_success_episode"][task]
+
+
+def _chain() -> tuple[str, str]:
+    ours = number(median_episode(read("least_squares/chain_100-gaussian.json")["solved_episode"]))
+    return ours, f"{min(_published('chain_100')):,} (the paper's code)"
+
+
+def _sea() -> tuple[str, str]:
+    ours = number(median_episode(read("least_squares/deep_sea_50-gaussian.json")["first_success_episode"]))
+    return ours, f"{min(_published('deep_sea_50')):,} (DP-DQN)"
+
+
+def _good(task: str, other: str) -> list[str]:
+    """The median episode from which on the greedy policy stays good."""
+
+    def median(method: str) -> str:
+        return number(median_episode(read(f"least_squares/chance/{task}-{method}.json")["good_from_episode"]))
+
+    return [median("least_squares"), f"{median(other)} ({BEFORE[other].partition(' (')[0]})"]
+
+
+def _grid() -> tuple[str, str]:
+    def median(steps: list[int | None]) -> float:
+        return statistics.median(math.inf if step is None else step for step in steps)
+
+    folder, by_agent = RESULTS / "minigrid", dict[str, list[int | None]]()
+    for each in peers_of(folder):
+        if each["env"] == GRID:
+            by_agent.setdefault(each["algorithm"], []).append(each["solved_step"])
+    ours = next(run for run in runs_of(folder) if run["env"] == GRID)
+    best, agent = min((median(steps), agent) for agent, steps in by_agent.items())
+    return f"{median(ours['solved_step']):,.0f}", f"{best:,.0f} ({agent})"
+
+
+def _suite() -> tuple[str, str]:
+    tags: dict[str, dict[str, Any]] = read("bsuite/scores.json")["tags"]
+    best, agent = max((scores[TAG], agent) for agent, scores in tags.items() if agent != "UpperTail")
+    return f"{tags['UpperTail'][TAG]:.2f}", f"{best:.2f} ({agent})"

@@ -1,0 +1,47 @@
+"""What the terminal shows of a run: never silence, headings that explain themselves, and what comes next."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+
+from uppertail.cli import main, print_table
+from uppertail.cli.train import Status
+
+
+def test_the_bar_says_what_the_run_does() -> None:
+    now = [100.0]
+    bar = Progress(Status(), console=Console(file=io.StringIO()), get_time=lambda: now[0])
+    task = bar.add_task("", total=1.0, status="")
+
+    def shown() -> str:
+        return Status().render(bar.tasks[0]).plain
+
+    assert shown() == "compiling (0 s; cached next time)"
+    now[0] += 12
+    assert shown() == "compiling (12 s; cached next time)"
+    bar.update(task, completed=0.5, status="8 episodes")
+    assert shown() == "8 episodes"
+    bar.update(task, completed=1.0)
+    now[0] += 3
+    assert shown() == "playing greedy episodes (3 s)"
+
+
+def test_a_title_is_not_folded_to_the_width_of_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([{"a": "1"}], "my_package:MyEnvironment-v0, seeds: [2]")
+    assert capsys.readouterr().out.splitlines()[0] == "my_package:MyEnvironment-v0, seeds: [2]"
+
+
+def test_headings_have_two_words_and_a_run_says_what_comes_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "--env", "Toy", "--seeds", "1", "--episodes", "64", "--out", "run"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:3] == [
+        "seeds first solved stays greedy greedy steps",
+        "method solved success after solved solves return per s",
+    ]
+    assert lines[-2:] == ["Results in run", "Next: uppertail report run"]

@@ -1,0 +1,107 @@
+"""What people type who come from elsewhere: it is understood, or one sentence says what is meant."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+import uppertail as ut
+from uppertail.cli.commands import COMMANDS, options_of
+from uppertail.cli.train import parse_request
+from uppertail.environments.gymnasium.from_gymnasium import builder_of
+from uppertail.parts import ELSEWHERE, PARTS
+from uppertail.schema import require_type
+from uppertail.training.settings import USUAL_EPISODES
+
+
+@pytest.fixture(scope="module")
+def result() -> ut.TrainingResult:
+    parts: Any = {"distribution": "Gaussian", "policy": "UCB", "learner": "LeastSquares"}
+    return ut.train("Toy", **parts, settings=ut.Settings(seeds=3, steps=9), seeds=1, steps=3000)
+
+
+def test_a_run_of_names_and_single_settings_is_one_of_objects(result: ut.TrainingResult) -> None:
+    settings = ut.Settings(seeds=1, steps=3000)
+    same = ut.train(ut.Toy(), ut.Gaussian(), ut.UCB(), settings, learner=ut.LeastSquares())
+    assert result.record.asked == same.record.asked
+    assert result.record.episodes[0].returns.tolist() == same.record.episodes[0].returns.tolist()
+
+
+def test_with_a_limit_of_steps_alone_episodes_have_none(result: ut.TrainingResult) -> None:
+    assert parse_request([]).settings.most_episodes == USUAL_EPISODES < len(result.episodes)
+    assert result.record.env_steps == [3000]
+    assert parse_request(["--steps", "4096"]).settings.most_episodes > 10**9
+    assert parse_request(["--steps", "4096", "--episodes", "7"]).settings.most_episodes == 7
+
+
+@pytest.mark.parametrize("text", ["1e5", "1E5", "100000.0", "1.0e+5", "100_000"])
+def test_a_whole_number_may_be_written_with_an_exponent(text: str, tmp_path: Path) -> None:
+    assert parse_request(["--steps", text]).settings.steps == 100_000
+    (tmp_path / "run.yaml").write_text(f"steps: {text}\n")
+    assert parse_request(["--config", str(tmp_path / "run.yaml")]).settings.steps == 100_000
+
+
+def test_so_it_may_in_python() -> None:
+    steps = require_type("steps", 1e5, int | None)  # as ut.Settings does
+    assert (steps, type(steps)) == (100_000, int)
+
+
+@pytest.mark.parametrize("text", ["1.5", "1e-3", "1e10", "nan", "inf", "1e400"])
+def test_other_numbers_are_refused(text: str) -> None:
+    with pytest.raises(ut.InputError, match=f"^steps is {text}: use a whole number"):
+        parse_request(["--steps", text])
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_names_of_other_libraries_lead_to_the_option(name: str) -> None:
+    with pytest.raises(ut.InputError) as caught:
+        parse_request([f"--{name}", "3"])
+    assert str(caught.value) == f"There is no option --{name}. Did you mean --{ELSEWHERE[name]}?"
+
+
+def test_they_lead_to_options_that_there_are() -> None:
+    known = {*COMMANDS["train"].options, *PARTS, *options_of(ut.Settings), "env.id", "network.width"}
+    assert {option.split()[0] for option in ELSEWHERE.values()} <= known
+
+
+def test_in_a_file_they_have_no_dashes(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("gamma: 0.9\n")
+    with pytest.raises(ut.InputError, match=r"There is no option gamma\. Did you mean discount\?"):
+        parse_request(["--config", str(tmp_path / "run.yaml")])
+
+
+@pytest.mark.parametrize(
+    ("environment", "arguments", "words"),
+    [
+        ("Toy", {"gamma": 0.9}, "There is no setting gamma. Did you mean discount?"),
+        ("Toy", {"total_timesteps": 9}, "There is no setting total_timesteps. Did you mean steps?"),
+        ("Toy", {"sedes": 9}, "There is no setting sedes. Did you mean seeds?"),
+        ("Toy", {"xyz": 9}, "There is no setting xyz. `help(ut.Settings)` lists them."),
+        ("Toy", {"seeds": 0}, "seeds is 0: use 1 or more."),
+        ("Toy", {"policy": "UCBB"}, "Unknown policy 'UCBB'"),
+        ("Toy", {"policy": ut.UCB}, "policy is the class UCB: give an object of it, UCB(), or its name as a text."),
+        (ut.Chain, {}, "environment is the class Chain: give an object of it, Chain(), or its name as a text."),
+        ("Gym", {}, "env is Gym, which needs settings ("),
+    ],
+)
+def test_what_python_does_not_understand_gets_a_sentence(environment: Any, arguments: Any, words: str) -> None:
+    with pytest.raises(ut.InputError) as caught:
+        inspect.unwrap(ut.train)(environment, **arguments)
+    assert words in str(caught.value)
+
+
+def test_a_class_of_gymnasium_makes_an_environment() -> None:
+    class Mine(gymnasium.Env[Any, Any]):
+        observation_space, action_space = gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2)
+
+    assert isinstance(builder_of(Mine), ut.FromGymnasium)
+
+
+def test_a_result_says_what_it_has_in_place_of_other_names(result: ut.TrainingResult) -> None:
+    for name, use in (("predict", "act"), ("save", "Checkpoints"), ("learn", "Checkpoints")):
+        with pytest.raises(AttributeError, match=rf"^a TrainingResult has no '{name}': use .*{use}\("):
+            getattr(result, name)
+    with pytest.raises(AttributeError, match=r"has no 'xyz'$"):
+        _ = result.xyz
