@@ -74,6 +74,7 @@ def test_what_a_single_environment_may_do_it_may_do_beside_others() -> None:
         one, three = alone.step(np.ones(1, np.int32)), beside.step(np.ones(3, np.int32))
         for name, each in one._asdict().items():
             if each is None:  # no mask of actions
+                assert getattr(three, name) is None, name
                 continue
             np.testing.assert_array_equal(getattr(three, name)[1], each[0], err_msg=name)
             assert getattr(three, name).dtype == each.dtype

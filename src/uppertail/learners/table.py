@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.regression import Regression, TableReturns, roots
-from uppertail.masks import ActionMask
+from uppertail.masks import ActionMask, masked
 from uppertail.policies.base import Posterior
 from uppertail.types import PyTree, Transition
 
@@ -239,7 +239,7 @@ class TableLearner(Regression):
             mean = jax.vmap(jax.vmap(self.agent.family.mean))(z)
             certain = jax.vmap(jax.vmap(self.certain))(mean, sweep.values)
             values = jnp.where(idle(chosen)[:, :, None], certain, sweep.values)
-            best = jnp.argmax(of_allowed(sweep.plans, allowed), axis=1)
+            best = jnp.argmax(masked(sweep.plans, allowed), axis=1)
             of_draws = jax.vmap(idle, in_axes=1, out_axes=2)(best)
             plans = jnp.where(of_draws, mean[:, :, None], sweep.plans)
             return jnp.zeros((), bool), sweep._replace(values=values, plans=plans)
@@ -305,7 +305,7 @@ class TableLearner(Regression):
         allowed = memory.allowed(after)
         targets = self.targets(key, sweep.values[after], reward, terminated, allowed)
         mean = jax.vmap(lambda each: self.agent.family.mean(self.distribution(each)))(targets)
-        best = jnp.where(terminated[:, None], 0.0, jnp.max(of_allowed(sweep.plans[after], allowed), axis=1))
+        best = jnp.where(terminated[:, None], 0.0, jnp.max(masked(sweep.plans[after], allowed), axis=1))
         plans = reward[:, None] + self.agent.discount * best
         both, error = sums.visits + visits, mean - sums.mean
         share = visits / jnp.maximum(both, 1.0)
@@ -364,11 +364,6 @@ def renewed(key: PRNGKeyArray, memory: TableMemory, due: Bool[Array, ""]) -> Tab
 
     _, errors, oldest = jax.lax.while_loop(lambda carry: carry[0], renew, (due, memory.errors, memory.oldest))
     return memory._replace(errors=errors, oldest=oldest)
-
-
-def of_allowed(plans: Float[Array, "pairs actions draws"], allowed: ActionMask) -> Float[Array, "pairs actions draws"]:
-    """The values in each draw, - infinity where an action is not allowed."""
-    return plans if allowed is None else jnp.where(allowed[:, :, None], plans, -jnp.inf)
 
 
 def passes_power(growth: float, before: Float[Array, ""], now: Float[Array, ""]) -> Bool[Array, ""]:

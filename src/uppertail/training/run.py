@@ -160,7 +160,7 @@ class Run:
         discount = self.settings.discount**repeats  # of an action, as is the limit
         settings = dataclasses.replace(self.settings, steps=most, discount=discount)
         self.method = dataclasses.replace(self._asked_method, distribution=self._asked_method.distribution.fit(returns))
-        bounds = returns.bounds if self._range_grows and not returns.known else None
+        bounds = None if returns.known or not self._range_grows else returns.bounds
         learner = self.method.learns(self._encoding, settings, bounds, self.driver.first_mask is not None)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
         self.loop = Loop(learner, settings.steps_per_rollout, settings.most_episodes, settings.steps, counted)
