@@ -4,9 +4,9 @@ import math
 import statistics
 from typing import Any
 
-from experiments.tables.cells import number, read
+from experiments.tables.cells import RESULTS, number, read
 from experiments.tables.grids import peers_of, runs_of
-from experiments.tables.solved import BEFORE, RESULTS
+from experiments.tables.solved import BEFORE
 from uppertail.records import median_episode
 
 GRID = "DoorKey-6x6"

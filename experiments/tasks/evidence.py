@@ -9,6 +9,7 @@ run again. LunarLander needs `gymnasium[box2d]`, and the tasks of dm_control its
 """
 
 import itertools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,17 +17,6 @@ import numpy as np
 import uppertail as ut
 from experiments.common import options, write
 from uppertail.training.process import hardware
-
-METHODS: dict[str, dict[str, Any]] = {
-    "gaussian": {},
-    "optimistic_value": {"learner": ut.GradientDescent()},
-    "no_evidence": {
-        "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": ut.GradientDescent(),
-        "evidence": ut.KernelCounts(reach=1_000.0),  # everything is near
-    },
-}  # fmt: skip
-"""The defaults; one optimistic value with the task's bound, on the same network and evidence; and the same network
-without the start, by epsilon-greedy."""
 
 
 class Task(NamedTuple):
@@ -64,6 +54,19 @@ TASKS = {
     "MountainCarContinuous-v0": Task(40, seeds=5, judged=(21, 40), goal=93.0, bound=0.5),
     "Pendulum-v1": Task(100, seeds=5, judged=(91, 100), levels=5, bound=0.08),
 }
+METHODS: dict[str, Callable[[Task], dict[str, Any]]] = {
+    "gaussian": lambda task: {},
+    "optimistic_value": lambda task: {
+        "distribution": ut.PointMass(start=task.bound), "learner": ut.GradientDescent(),
+    },
+    "no_evidence": lambda task: {
+        "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": ut.GradientDescent(),
+        "evidence": ut.KernelCounts(reach=1_000.0),  # everything is near
+    },
+}  # fmt: skip
+"""The defaults; one optimistic value with the task's bound, on the same network and evidence; and the same network
+without the start, by epsilon-greedy."""
+
 FIRST = 9100
 """The first seed: none of them chose anything."""
 
@@ -72,10 +75,7 @@ def measure(name: str, method: str, seeds: int) -> dict[str, Any]:
     """All seeds, one after another."""
     task = TASKS[name]
     each = [ut.Settings(seeds=1, seed=seed, episodes=task.episodes) for seed in range(FIRST, FIRST + seeds)]
-    parts = dict(METHODS[method])
-    if method == "optimistic_value":
-        parts["distribution"] = ut.PointMass(start=task.bound)
-    builder = ut.Gym(name, levels=task.levels)
+    parts, builder = METHODS[method](task), ut.Gym(name, levels=task.levels)
     records = [ut.train(builder, settings=settings, **parts).record for settings in each]
     returns, summary = [record.episodes[0].returns for record in records], records[0].summary()
     first, last = task.judged
