@@ -11,16 +11,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from PIL import Image
 
 import uppertail as ut
 from experiments.common import options
+from experiments.pictures import frame, write_gif
 
 EPISODES = (*range(1, 13), 14, 16, 18, 20, 25, 30)
-SECONDS, LAST = 0.6, 3.0  # how long each picture and the last are seen
+SECONDS = 0.6  # how long each picture is seen
 LEAST = 1e-3  # all below is white
 ANGLES, SPEEDS = np.linspace(-np.pi, np.pi, 121), np.linspace(-12.0, 12.0, 97)
 
@@ -31,8 +31,8 @@ def shares(unknown: Any, count: int) -> np.ndarray:
     places = jnp.asarray(np.column_stack([np.cos(angle), np.sin(angle), speed]), jnp.float32)
     taken = unknown.taken * (jnp.arange(unknown.taken.shape[0]) < count)[:, None]
     counts = dataclasses.replace(unknown, taken=taken).counted(places)
-    share = unknown.prior_count / (unknown.prior_count + jnp.min(counts, axis=1))
-    return np.asarray(share).reshape(len(SPEEDS), len(ANGLES))
+    share = unknown.there(counts).share(places)
+    return np.asarray(jnp.max(share, axis=1)).reshape(len(SPEEDS), len(ANGLES))
 
 
 def picture(share: np.ndarray, places: np.ndarray, title: str) -> Image.Image:
@@ -44,9 +44,7 @@ def picture(share: np.ndarray, places: np.ndarray, title: str) -> Image.Image:
     axes.set(xlabel="angle (0: upright)", ylabel="speed", title=title, ylim=(SPEEDS[0], SPEEDS[-1]))
     axes.set_xticks([-np.pi, 0, np.pi], ["hanging", "upright", "hanging"])
     figure.colorbar(drawn, label="u, what is left of the start", extend="min")
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128)
+    return frame(figure)
 
 
 if __name__ == "__main__":
@@ -62,5 +60,4 @@ if __name__ == "__main__":
         begin, end = (int(ends[number - 2]) if number > 1 else 0), int(ends[number - 1])
         title = f"episode {number}: return {episodes.returns[number - 1]:,.0f}"
         pictures.append(picture(shares(unknown, end), np.asarray(unknown.places[begin:end]), title))
-    times = [1000 * SECONDS] * (len(pictures) - 1) + [1000 * LAST]
-    pictures[0].save(given.out, save_all=True, append_images=pictures[1:], duration=times, loop=0, optimize=True)
+    write_gif(given.out, pictures, SECONDS)

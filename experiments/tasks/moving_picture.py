@@ -4,16 +4,16 @@ Usage: python -m experiments.tasks.moving_picture [--out docs/deep-sea.gif]
 """
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
 import uppertail as ut
 from experiments.common import options
+from experiments.pictures import frame, write_gif
 from uppertail.records import Distributions
 
 SIZE = 10
-SECONDS, LAST = 0.4, 3.0  # how long each picture and the last are seen
+SECONDS = 0.4  # how long each picture is seen
 LEFT, RIGHT = "tab:gray", "tab:blue"
 
 
@@ -45,15 +45,11 @@ def picture(found: Distributions, moment: int, rights: np.ndarray) -> Image.Imag
             lines.fill_between(values, SIZE - row, SIZE - row + density, color=color, alpha=0.55, linewidth=0)
     lines.set(title="returns on the diagonal: left, right", yticks=[], xlim=(-0.5, 1.5), ylim=(0.8, SIZE + 1.2))
     lines.spines[["left", "right", "top"]].set_visible(False)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(64)
+    return frame(figure)
 
 
 if __name__ == "__main__":
     given = options(__doc__, "docs/deep-sea.gif")
     found, rights = recorded()
     moments = np.unique(found.episode[:, 0], return_index=True)[1]
-    first, *others = [picture(found, moment, rights) for moment in moments]
-    times = [1000 * SECONDS] * len(others) + [1000 * LAST]
-    first.save(given.out, save_all=True, append_images=others, duration=times, loop=0, optimize=True)
+    write_gif(given.out, [picture(found, moment, rights) for moment in moments], SECONDS)
