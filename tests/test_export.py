@@ -18,9 +18,10 @@ import pytest
 import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.cli import main
-from uppertail.encodings import Encoding, Hashed, HashedNumbers, Nearest, OneHot, RandomFeatures, Vector
+from uppertail.encodings import Encoding, Hashed, HashedNumbers, OneHot, RandomFeatures, Vector, one_hot_text
 from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, Interface, Reading
+from uppertail.environments.spaces import Part
 from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
 from uppertail.export import loader
@@ -31,6 +32,8 @@ from uppertail.types import Transition
 
 NUMBERS = Vector((0.0, -np.inf, -2.0), (1.0, np.inf, 5.0))
 """A number that stays as it is, one with bounds by observation, and one with declared ones."""
+ONE = ut.Numbers((0.0,), (1.0,))
+TEXT = Part((), one_hot_text, np.zeros(64), np.ones(64))
 SEEN = np.array([[0, -3, 0], [1, 4, 1], [0, 2, 3]], np.float32)
 FAMILIES = (ut.Gaussian(scale=3.0), ut.Categorical(low=-1.0, high=2.0), ut.GaussianMixture(), ut.PointMass(start=0.5))
 OF_NETWORKS = [
@@ -39,7 +42,25 @@ OF_NETWORKS = [
     (FAMILIES[0], ut.PerAction(width=4, hidden_layers=2, activation="tanh", normalization="rms"), NUMBERS),
     (FAMILIES[0], ut.PerAction(width=4, activation="relu"), OneHot(7)),
     (FAMILIES[2], ut.Ensemble(width=4), OneHot(7)),
+    (FAMILIES[1], ut.Ensemble(width=4, members=2, bias=True), RandomFeatures(NUMBERS, 6, norm=3.0)),
+    (FAMILIES[0], ut.Ensemble(width=4, members=2, prior_scale=0.0), NUMBERS),
 ]
+
+
+class OddNetwork(ut.Network):
+    """A network of a user's."""
+
+    values: jax.Array
+
+    def outputs(self, observation: jax.Array) -> jax.Array:
+        return self.values
+
+
+class Odd(ut.PerAction):
+    """Builds it."""
+
+    def init(self, key: Any, encoding: Encoding, num_actions: int, num_outputs: int) -> Any:
+        return OddNetwork(jnp.zeros((num_actions, num_outputs)))
 
 
 def player_of(family: Any, builder: Any, encoding: Encoding) -> Player:
@@ -75,10 +96,13 @@ def test_both_files_decide_as_the_run_does(made):
     if importlib.util.find_spec("onnx"):
         content, reference = onnx_file(program, {"seed": "3"})
         policies += [reference, *onnxruntime_of(content)]
+    mask = np.array([[1, 0, 1], [0, 1, 1]])[np.arange(len(observations)) % 2]
     for policy in policies:
-        actions, means = policy(observations)
+        actions, means, *_ = policy(observations)
         np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
         np.testing.assert_array_equal(actions, expected.argmax(axis=1) + 2)
+        allowed = np.where(mask, expected, -np.inf).argmax(axis=1) + 2
+        np.testing.assert_array_equal(policy(observations, mask)[0], allowed)
 
 
 @pytest.mark.parametrize("family", [FAMILIES[0], FAMILIES[3]], ids=["Gaussian", "PointMass"])
@@ -93,7 +117,7 @@ def test_a_network_beside_kernel_counts_is_exported_with_the_places_that_it_know
     reading = Reading(lambda each: np.asarray(each, np.float32), ut.States(7), (3,))
     player = Player(agent, network, Interface(reading, Actions(3)))
     observations = np.concatenate([SEEN, asked(player)])
-    actions, means = numpy_file(program_of(player), {})[1](observations)
+    actions, means, _ = numpy_file(program_of(player), {})[1](observations)
     expected = player.returns(observations).mean
     np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(actions, expected.argmax(axis=1))
@@ -108,7 +132,12 @@ def onnxruntime_of(content: bytes) -> list[Any]:
     session = onnxruntime.InferenceSession(content)
     assert session.get_modelmeta().custom_metadata_map == {"seed": "3"}
     kind = {"tensor(float)": np.float32, "tensor(int64)": np.int64}[session.get_inputs()[0].type]
-    return [lambda observations: session.run(None, {"observation": observations.astype(kind)})]
+
+    def policy(observations: np.ndarray, mask: Any = None) -> Any:
+        asked = {"observation": observations.astype(kind)}
+        return session.run(None, asked if mask is None else {**asked, "mask": mask.astype(bool)})
+
+    return [policy]
 
 
 @pytest.mark.parametrize(
@@ -142,14 +171,20 @@ def test_the_readme_of_a_numpy_file_reads_it_without_this_package(tmp_path):
 
 def test_the_loader_imports_only_numpy_and_the_standard_library():
     imported = [each for each in ast.walk(ast.parse(inspect.getsource(loader))) if isinstance(each, ast.Import)]
-    assert {alias.name for each in imported for alias in each.names} == {"json", "numpy"}
+    assert {alias.name for each in imported for alias in each.names} == {"functools", "json", "numpy"}
 
 
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [
-        ((FAMILIES[0], ut.Ensemble(width=4), NUMBERS), "network of class EnsembleNetwork cannot be exported"),
-        ((FAMILIES[0], ut.PerAction(width=4), Hashed(8)), "encoded by Hashed cannot be exported"),
+        (
+            (FAMILIES[0], Odd(), NUMBERS),
+            r"network of class OddNetwork cannot be exported: call run\.act of uppertail\.",
+        ),
+        (
+            (FAMILIES[0], ut.PerAction(width=4), Hashed(8)),
+            r"by Hashed cannot be exported: call run\.act of uppertail\.",
+        ),
     ],
 )
 def test_what_cannot_be_exported_gets_a_sentence(made, sentence):
@@ -157,19 +192,20 @@ def test_what_cannot_be_exported_gets_a_sentence(made, sentence):
         program_of(player_of(*made))
 
 
+HASHED = HashedNumbers(8, NUMBERS)
+
+
 @pytest.mark.parametrize(
-    ("encoding", "shape", "sentence"),
+    ("encoding", "changes", "sentence"),
     [
-        (NUMBERS, (2,), "not plain numbers"),
-        (NUMBERS, None, "not arrays"),
-        (OneHot(7), (2,), r"Several integers are one state in this run, unless --env\.features is scaled"),
-        (HashedNumbers(8, NUMBERS), (3,), r"vectors became states.*: train with --env\.features random"),
-        (Nearest(3, 4, 1.0), (3,), r"vectors became states.*, and without --env\.radius"),
+        (HASHED, {"shape": None}, r"are hashed as a whole.*, or, where they are numbers, with --env\.features hashed"),
+        (HASHED, {"origins": ((0, 1e6),)}, "Large numbers are subtracted .*: let the environment show differences"),
+        (NUMBERS, {"shape": None, "parts": (TEXT,), "space": ONE}, "A text is a part of the observations"),
     ],
 )
-def test_numbers_that_are_not_the_observations_are_refused(encoding, shape, sentence):
+def test_observations_that_a_file_cannot_read_are_refused(encoding, changes, sentence):
     player = player_of(FAMILIES[0], ut.PerAction(width=4), encoding)
-    reading = player.interface.reading._replace(shape=shape)
+    reading = player.interface.reading._replace(**changes)
     with pytest.raises(InputError, match=sentence):
         program_of(Player(player.agent, player.network, player.interface._replace(reading=reading)))
 
@@ -190,15 +226,16 @@ def test_a_run_is_exported_and_checked(folder, tmp_path, capsys):
     assert main(["export", str(folder), "--to", str(file), "--seed", "1"]) == 0
     assert "policy of seed 1" in (said := capsys.readouterr().out)
     assert "1,000 of 1,000 observations get the run's action" in said
-    actions, means = loader.load(file)(np.arange(8))
+    actions, means, stds = loader.load(file)(np.arange(8))
     run = ut.load(folder)
     np.testing.assert_array_equal(actions, run.act(np.arange(8), seed=1))
     np.testing.assert_allclose(means, run.distribution(np.arange(8), seed=1).mean, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(stds), run.distribution(np.arange(8), seed=1).std, rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_a_file_that_differs_from_the_run_is_not_written(folder, tmp_path, monkeypatch, refused):
-    monkeypatch.setattr(Player, "means", lambda self, observations: jnp.zeros((len(observations), 2)))
+    monkeypatch.setattr(Player, "moments", lambda self, observations: (jnp.zeros((len(observations), 2)),) * 2)
     assert "nothing was written" in refused(["export", str(folder), "--to", str(tmp_path / "policy.npz")])
     assert not list(tmp_path.iterdir())
 

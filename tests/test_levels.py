@@ -290,5 +290,5 @@ def test_commands_know_the_environments_own_actions(tmp_path: Any, monkeypatch: 
     capsys.readouterr()
     assert main(["export", "run", "--to", "policy.npz"]) == 0
     assert "1,000 of 1,000 observations get the run's action" in capsys.readouterr().out
-    actions, _ = load(io.BytesIO(Path("policy.npz").read_bytes()))(seen)
+    actions, *_ = load(io.BytesIO(Path("policy.npz").read_bytes()))(seen)
     np.testing.assert_array_equal(actions, run.act(seen))

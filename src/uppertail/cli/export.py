@@ -1,11 +1,21 @@
 """`uppertail export`: the greedy policy of a run as a file that other programs run."""
 
+import itertools
+from typing import Any
+
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from uppertail import records
 from uppertail.cli import output_file
 from uppertail.cli.options import Values
-from uppertail.cli.trained import load
+from uppertail.cli.trained import open_run
+from uppertail.environments import EnvironmentBuilder
+from uppertail.environments.gymnasium.adapter import close_quietly
+from uppertail.environments.gymnasium.builder import GymnasiumBuilder
+from uppertail.environments.gymnasium.inspection import random_walk
+from uppertail.environments.packages import call
+from uppertail.environments.random_policy import random_steps
 from uppertail.errors import InputError
 from uppertail.export.operations import KINDS, Policy, Program
 from uppertail.export.program import program_of
@@ -21,13 +31,14 @@ def main(config: Values) -> int:
     if config.to is None:
         raise InputError("Which file? Add --to policy.onnx or --to policy.npz.")
     to = output_file(config.to, MARKS, "of no known kind")
-    run = load(config.folder, config.trust)
-    seed = run.best_seed if config.seed is None else config.seed
-    program = program_of(run.player(seed))
+    with open_run(config.folder, config.trust) as opened:
+        run = opened.result
+        seed = run.best_seed if config.seed is None else config.seed
+        program, observations = program_of(run.player(seed)), _observations(opened.run.builder)
     about = {"made by": "uppertail", "environment": run.record.environment, "method": run.record.method}
     about |= {"seed": str(seed), "action repeat": str(run.action_repeat)}
     content, policy = KINDS[to.suffix.lower()](program, about)
-    checked = _checked(run, seed, program, policy)
+    checked = _checked(run, seed, observations, program, policy)
     with records.write_errors(str(to), "give --to another file"):
         records.write_bytes(to, content)
     if not config.quiet:
@@ -35,26 +46,30 @@ def main(config: Values) -> int:
     return 0
 
 
-def _checked(run: TrainingResult, seed: int, program: Program, policy: Policy) -> str:
+def _checked(run: TrainingResult, seed: int, asked: Any, program: Program, policy: Policy) -> str:
     """Says how far the policy of a file differs from the run; InputError if by more than rounding."""
-    observations = _observations(program)
-    actions, means = policy(observations)
-    asked = observations.reshape(CHECKED, *(run.interface.reading.shape or ()))
-    expected = run.distribution(asked, seed).mean
-    if not np.isfinite(expected).all():
+    mask = np.random.default_rng(0).random((CHECKED, program.actions)) < 0.5
+    mask[np.arange(CHECKED), np.arange(CHECKED) % program.actions] = True
+    actions, *given = policy(np.reshape(asked, (CHECKED, *program.shape)) if program.type else asked, mask)
+    returns = run.distribution(asked, seed)
+    if not np.isfinite(returns.mean).all():
         raise InputError(f"The network of seed {seed} holds NaN or infinite numbers: export another --seed.")
-    difference = np.abs(means - expected).max()
-    same = sum(map(np.allclose, actions, np.asarray(run.act(asked, seed=seed))))
-    if difference > MOST_DIFFERENCE * max(1e-6, np.abs(expected).max()):
-        raise InputError(f"Mean returns of the file and the run differ by {difference:.2g}, so nothing was written.")
+    same = sum(map(np.allclose, actions, np.asarray(run.act(asked, seed=seed, action_mask=mask))))
+    moments = [*zip(given, (returns.mean, returns.std), strict=True)]
+    difference = max(np.abs(own - expected).max() for own, expected in moments if own is not None)
+    if difference > MOST_DIFFERENCE * max(1e-6, np.abs(returns.mean).max()):
+        raise InputError(f"Returns of the file and the run differ by {difference:.2g}, so nothing was written.")
     return f"{same:,} of {CHECKED:,} observations get the run's action; mean returns differ by up to {difference:.1g}"
 
 
-def _observations(program: Program) -> np.ndarray:
-    """Observations within the range of what the run saw, [CHECKED, ...]."""
-    rng, size = np.random.default_rng(0), (CHECKED, *program.low.shape)
-    if not program.low.ndim:
-        return rng.integers(program.low, program.high, size, endpoint=True)
-    drawn = rng.uniform(program.low, program.high, size).astype(np.float32)
-    is_bit = (program.low == 0) & (program.high == 1)
-    return np.where(is_bit, drawn.round(), drawn)
+def _observations(builder: EnvironmentBuilder) -> Any:
+    """Observations of a random policy, as the environment gives them."""
+    env = builder.make() if isinstance(builder, GymnasiumBuilder) else None
+    if not isinstance(builder, GymnasiumBuilder) or isinstance(env, VectorEnv):
+        return np.asarray(random_steps(builder, observed=True).observation)[:CHECKED]
+    try:
+        where = f"{builder.label}, in a random episode,"
+        seen = call(lambda: [*itertools.islice(random_walk(env), CHECKED)], lambda: where)
+    finally:
+        close_quietly(env)
+    return seen if builder.interface.reading.shape is None else np.array(seen)

@@ -27,10 +27,17 @@ from uppertail.training.run import Run
 class TrainedRun:
     """A run and its learned networks."""
 
+    folder: Path
     run: Run  # built again, before its first step
     file: LearnedFile  # of the networks
     networks: Network  # of all seeds
     policy: ExplorationPolicy  # to play with
+
+    @property
+    def result(self) -> TrainingResult:
+        """What `ut.train` returned."""
+        files = records.RunFolder(self.folder)
+        return self.run.result(record_of(files, self.file.header), self.networks, files.distributions)
 
     def require_finite(self, rows: slice) -> None:
         """Refuses networks of these seeds that hold NaN or infinite numbers."""
@@ -55,7 +62,9 @@ def open_run(folder: Path, trust: bool | None, policy: str = "trained") -> Itera
     run = request.run(file.header.plan)
     own = run.method.policy
     try:
-        yield TrainedRun(run, file, file.networks(run), own if isinstance(own, kind) else PartChoice(kind, {}).build())
+        yield TrainedRun(
+            folder, run, file, file.networks(run), own if isinstance(own, kind) else PartChoice(kind, {}).build()
+        )
     finally:
         run.close()
 
@@ -91,6 +100,5 @@ def load(folder: Path | str, trust: bool = False) -> TrainingResult:
         >>> run.act(0), run.distribution(0, seed=1).mean.shape  # of state 0; by action
         (0, (2,))
     """
-    files = records.RunFolder(Path(require_type("folder", folder, Path | str)))
-    with jax.enable_x64(False), open_run(files.path, trust) as opened:
-        return opened.run.result(record_of(files, opened.file.header), opened.networks, files.distributions)
+    with jax.enable_x64(False), open_run(Path(require_type("folder", folder, Path | str)), trust) as opened:
+        return opened.result

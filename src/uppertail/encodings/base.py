@@ -183,7 +183,7 @@ class OneHot(OfStates):
 
     is_one_hot: ClassVar[bool] = True
 
-    def index(self, encoder: tuple[()], observation: Int[Array, ""]) -> Int[Array, ""]:
+    def index(self, encoder: PyTree, observation: Int[Array, ""]) -> Int[Array, ""]:
         return observation
 
 

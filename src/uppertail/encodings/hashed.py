@@ -127,9 +127,7 @@ class Hashed(Encoding):
     def index(self, encoder: Table, observation: Array) -> Int[Array, ""]:
         """The first of an observation's places that holds it or is free, by double hashing; if none is, its first."""
         hashed = self.hash(observation)
-        own = hashed.astype(jnp.uint32)
-        tried = own + (own >> 15 | 1) * jnp.arange(TRIED, dtype=jnp.uint32)
-        places = (tried & jnp.uint32(self.places - 1)).astype(jnp.int32)
+        places = tried_places(hashed.astype(jnp.uint32), self.places).astype(jnp.int32)
         held = encoder[places]
         return places[jnp.argmax(_free(held) | jnp.all(held == _halves(hashed)[None], axis=-1))]
 
@@ -147,6 +145,12 @@ class HashedNumbers(Hashed):
     def hash(self, observation: Float[Array, " entries"]) -> Int[Array, ""]:
         hashed = hash_of_numbers(observation.astype(jnp.float32)[self.vector.kept])
         return jnp.maximum(hashed >> 1, 1).astype(jnp.int32)
+
+
+def tried_places(hashed: Any, places: int) -> Any:
+    """The places that an observation may have, of how many, by its hash of 32 bits, for arrays or exported files."""
+    tried = hashed + (hashed >> np.uint32(15) | np.uint32(1)) * np.arange(TRIED, dtype=np.uint32)
+    return tried & np.uint32(places - 1)
 
 
 def _halves(observation: Int[Array, ""]) -> Float[Array, " 2"]:

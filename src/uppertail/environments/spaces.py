@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from uppertail.encodings import TEXT_PLACES, Numbers, ObservationSpace, Pixels, States, one_hot_text
 from uppertail.errors import InputError
@@ -35,6 +35,7 @@ class Reading(NamedTuple):
 
     `shape` is that of an observation before it is read; None: it is a dict, a tuple or a text, or it is hashed. `first`
     is the number of the first state of a Discrete. `origins` are what is subtracted from numbers of a vector, by place.
+    `parts` are those that the array is made of, in order; none: it is the observation itself, or a hash of it.
     """
 
     array: Callable[[Any], Any]
@@ -42,6 +43,7 @@ class Reading(NamedTuple):
     shape: tuple[int, ...] | None = None
     first: int = 0
     origins: tuple[tuple[int, float], ...] = ()
+    parts: tuple["Part", ...] = ()
 
 
 class Part(NamedTuple):
@@ -57,6 +59,7 @@ class Part(NamedTuple):
     is_continuous: bool = False
     integers: Callable[[Any], Any] | None = None
     sizes: tuple[int, ...] = ()
+    start: Int[np.ndarray, " integers"] | None = None  # the lowest of each integer
     origin: np.ndarray | None = None  # what is subtracted from its numbers; None: nothing
 
 
@@ -120,12 +123,13 @@ def read_space(
     discrete = is_a(space, "Discrete")
     if parts and all(part.integers for part in parts) and (discrete or (states and count <= MOST_STATES)):
         first = int(getattr(space, "start", 0)) if discrete else 0
-        return Reading(lambda seen: _state(xp, parts, seen), States(count), shape, first)
+        return Reading(lambda seen: _state(xp, parts, seen), States(count), shape, first, parts=(*parts,))
     return Reading(
         lambda seen: xp.concatenate([part.numbers(at(seen, part.path)) for part in parts]),
         _numbers(space, parts),
         shape,
         origins=_origins(parts),
+        parts=(*parts,),
     )
 
 
@@ -258,7 +262,7 @@ def _integers(xp: Any, path: Path, space: Any) -> Part:
     numbers = (lambda seen: read(seen).astype(np.float32)) if binary else one_hot
     count = int(sizes.size if binary else sizes.sum())
     low, high = (np.broadcast_to(bound, count) for bound in (0.0, 1.0))  # of one number in memory: counts may be large
-    return Part(path, numbers, low, high, False, read, tuple(sizes.tolist()))
+    return Part(path, numbers, low, high, False, read, tuple(sizes.tolist()), start)
 
 
 def _numbers(space: Any, parts: list[Part]) -> Numbers:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from uppertail.errors import import_package
+from uppertail.errors import InputError, import_package
 from uppertail.export import loader
 
 
@@ -18,21 +18,29 @@ from uppertail.export import loader
 class Program:
     """Operations on arrays; each result and each constant has a name."""
 
-    low: np.ndarray  # the lowest observation that the run saw, [] for states or [entries]
-    high: np.ndarray  # the highest, likewise
+    actions: int  # how many there are
+    type: str  # of observations: that of an array; empty: they are dicts or tuples
+    shape: tuple[int, ...] = ()  # of the array of one observation
+    seen: Any = None  # the observation as the network takes it: states [n], or numbers [n, entries]
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # the constants
     steps: list[tuple[str, ...]] = dataclasses.field(default_factory=list)  # result, operation, inputs
     action: np.ndarray = dataclasses.field(default_factory=lambda: np.array(0))  # one, as the environment takes it
 
     @property
-    def type(self) -> Any:
-        """The type of observations: integers for states, else floats."""
-        return np.float32 if self.low.ndim else np.int64
-
-    @property
     def observation(self) -> Any:
         """What the policy is asked."""
         return Value(self, "observation")
+
+    @property
+    def mask(self) -> Any:
+        """Which actions are allowed."""
+        return Value(self, "mask")
+
+    @property
+    def results(self) -> list[str]:
+        """What the policy gives: `action`, `mean` and, where it is known, `std`."""
+        given = {result for result, *_ in self.steps}
+        return [name for name in ("action", "mean", "std") if name in given]
 
     def add(self, operation: str, *inputs: Any, result: str | None = None) -> Any:
         """Adds an operation on values and constants; returns its result."""
@@ -50,7 +58,7 @@ class Program:
 
 def _type(array: np.ndarray) -> Any:
     """The type of an array in a file."""
-    return np.float32 if array.dtype.kind == "f" else np.int64
+    return array.dtype if array.dtype.kind in "uU" else np.float32 if array.dtype.kind == "f" else np.int64
 
 
 class Value(NDArrayOperatorsMixin):
@@ -75,10 +83,14 @@ OPSET, IR_VERSION = 17, 8  # the versions of ONNX's operators and of its files: 
 
 OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "add": ("Add", {}),
+    "beside": ("Concat", {"axis": -1}),
     "best": ("ArgMax", {"axis": -1, "keepdims": 0}),
+    "columns": ("Gather", {"axis": -1}),
     "cos": ("Cos", {}),
     "divide": ("Div", {}),
+    "equal": ("Equal", {}),
     "exp": ("Exp", {}),
+    "float32": ("Cast", {"to": 1}),
     "highest": ("ReduceMax", {"axes": [-1], "keepdims": 1}),
     "matmul": ("MatMul", {}),
     "maximum": ("Max", {}),
@@ -89,17 +101,18 @@ OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "subtract": ("Sub", {}),
     "tanh": ("Tanh", {}),
     "transpose": ("Transpose", {}),
+    "where": ("Where", {}),
 }
 """ONNX's operators and their attributes, by the names of the operations, which are NumPy's or the loader's."""
 
-Policy = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # actions [n, ...], mean returns [n, actions]
+Policy = Callable[..., tuple[Any, ...]]  # of observations and a mask: actions [n, ...], mean and std [n, actions]
 
 
 def numpy_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy]:
     """An .npz file with the source of its loader in `readme`, and the policy as that loader reads it."""
     content = io.BytesIO()
     texts = {"readme": inspect.getsource(loader), "about": json.dumps(about), "steps": json.dumps(program.steps)}
-    arrays: dict[str, Any] = {**program.arrays, **texts, "type": np.dtype(program.type).name}
+    arrays: dict[str, Any] = {**program.arrays, **texts, "type": program.type}
     np.savez_compressed(content, **arrays)
     return content.getvalue(), loader.load(io.BytesIO(content.getvalue()))
 
@@ -110,27 +123,36 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
     from onnx import TensorProto, checker, helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
 
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(program.type))
-    inputs = helper.make_tensor_value_info("observation", kind, ["n", *program.low.shape])
+    if unknown := {operation for _, operation, *_ in program.steps} - OPERATORS.keys():
+        raise InputError(
+            f"ONNX has no {', '.join(sorted(unknown))}, which observations of this run need: export to NAME.npz."
+        )
+    kind, actions = helper.np_dtype_to_tensor_dtype(np.dtype(program.type)), program.actions
+    inputs = [
+        helper.make_tensor_value_info("observation", kind, ["n", *program.shape]),
+        helper.make_tensor_value_info("mask", TensorProto.BOOL, ["masks", actions]),
+    ]
     kind_of_action = helper.np_dtype_to_tensor_dtype(np.dtype(_type(program.action)))
     outputs = [
         helper.make_tensor_value_info("action", kind_of_action, ["n", *program.action.shape]),
-        helper.make_tensor_value_info("mean", TensorProto.FLOAT, ["n", "actions"]),
+        *(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", actions]) for name in program.results[1:]),
     ]
     nodes = [
         helper.make_node(OPERATORS[operation][0], names, [result], **OPERATORS[operation][1])
         for result, operation, *names in program.steps
     ]
-    constants = [numpy_helper.from_array(array, name) for name, array in program.arrays.items()]
-    graph = helper.make_graph(nodes, "policy", [inputs], outputs, constants)
+    arrays = {**program.arrays, "mask": np.ones((1, actions), bool)}  # all are allowed, unless a mask is given
+    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph(nodes, "policy", inputs, outputs, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     helper.set_model_props(model, dict(about))
     checker.check_model(model, full_check=True)
     reference = ReferenceEvaluator(model)
 
-    def policy(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        action, mean = reference.run(None, {"observation": observations.astype(program.type)})
-        return np.asarray(action), np.asarray(mean)
+    def policy(observations: Any, mask: Any = None) -> tuple[Any, ...]:
+        asked = {"observation": np.asarray(observations, program.type)}
+        asked |= {} if mask is None else {"mask": np.asarray(mask, bool)}
+        return *map(np.asarray, reference.run(None, asked)), *[None] * (3 - len(outputs))
 
     return model.SerializeToString(), policy
 

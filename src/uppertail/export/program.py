@@ -1,11 +1,12 @@
 """What a run learned as array operations: the greedy policy of one seed.
 
-Every value has a batch axis: observations are [n] or [n, entries], a network's outputs [actions, n, outputs].
+Every value has a batch axis: what a network sees is [n] or [n, entries], its outputs are [actions, n, outputs].
 """
 
+import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,56 +15,62 @@ import numpy as np
 
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
 from uppertail.distributions.categorical import TINY as LEAST_MASS
-from uppertail.encodings import HashedNumbers, Landmarks, Nearest, RandomFeatures, Vector
+from uppertail.encodings import Landmarks, OneHot, RandomFeatures, Vector
 from uppertail.encodings.base import OfStates
 from uppertail.encodings.landmarks import SCALES
 from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
 from uppertail.evidence.kernel_counts import KernelEvidence
+from uppertail.export.observations import NEEDED, read
 from uppertail.export.operations import Program
+from uppertail.export.tables import place_of
 from uppertail.learners.regression import FeatureReturns, from_powers
 from uppertail.networks import PerActionNetwork, TwinNetwork
+from uppertail.networks.ensemble import EnsembleNetwork
 from uppertail.networks.layers import TINY, Activation, Normalization
+from uppertail.networks.perceptrons import PerceptronNetwork
 from uppertail.networks.twin import UNITS
 from uppertail.training.player import Player
 
-NEEDED = "export needs integer states, or plain numbers by default, with LeastSquares or with PerAction without a torso"
-
 
 def program_of(player: Player) -> Program:
-    """The policy: `action` [n, ...] and `mean` [n, actions] of `observation`; InputError if it cannot be exported."""
-    encoding, interface, reading = player.agent.encoding, player.interface, player.interface.reading
-    if player.agent.has_masks:
+    """The policy: `action` [n, ...] and returns [n, actions] of observations; InputError if it cannot be exported."""
+    reading, listed = player.interface.reading, player.interface.actions
+    program = read(reading, listed.size)
+    table = table_of(player, program)
+    if reading.origins and (table or reading.shape is None):
         raise InputError(
-            "This environment says which actions are allowed, and an exported policy would not ask: load the run, and "
-            "call run.act(observation, action_mask=mask), or train with --env.action_masks false."
+            "Large numbers are subtracted from the observations of this run before they are cast, which a file cannot "
+            f"do: let the environment show differences from a start, or {NEEDED}."
         )
-    if reading.shape is None:
-        raise InputError(f"The observations of this run are not arrays: {NEEDED}.")
-    if isinstance(encoding, OfStates) and reading.shape:
-        raise InputError(f"Several integers are one state in this run, unless --env.features is scaled: {NEEDED}.")
-    if isinstance(encoding, HashedNumbers | Nearest):
-        raise InputError(
-            "In this run vectors became states, by a hash or by the nearest mean, and such states cannot be exported: "
-            "train with --env.features random, and without --env.radius."
-        )
-    if isinstance(encoding, OfStates):
-        first, count = np.array(reading.first), encoding.num_states
-        program = Program(first, np.array(first + count - 1))
-        mean = program.add("rows", player.means(jnp.arange(count)), program.observation - first, result="mean")
+    if table:
+        place, (means, stds) = table
+        mean = program.add("rows", means, place, result="mean")
+        program.add("rows", stds, place, result="std")
     else:
-        entries = np.zeros(math.prod(reading.shape))
-        program = Program(entries, entries)
         mean = mean_of(player.network, player.agent.family, program)  # [actions, n, 1]
         mean = program.add("rows", program.add("transpose", mean), 0, result="mean")
-    best, listed = program.add("best", mean), interface.actions
+    best = program.add("best", program.add("where", program.mask, mean, -np.inf))
     if listed.own is None:
         program.add("add", best, listed.first, result="action")
     else:
         program.action = listed.own[0]
         program.add("rows", listed.own, best, result="action")
     return program
+
+
+def table_of(player: Player, program: Program) -> tuple[Any, tuple[Any, Any]] | None:
+    """The place [n] of observations in a table, and its mean and std [places, actions]; None: there is no table."""
+    encoding, network = player.agent.encoding, player.network
+    own = getattr(network, "encoding", None)
+    if isinstance(encoding, OfStates):
+        return program.seen, player.moments(jnp.arange(encoding.num_states))
+    if own is None or not own.is_one_hot:
+        return None
+    by_place: Any = dataclasses.replace(network, encoding=OneHot(own.num_features))
+    moments = Player(player.agent, by_place, player.interface).moments(jnp.arange(own.num_features))
+    return place_of(own, by_place.encoder, program), moments
 
 
 @functools.singledispatch
@@ -77,6 +84,21 @@ def _(network: TwinNetwork, family: Any, program: Program) -> Any:
     if not isinstance(family, Gaussian | PointMass):
         raise InputError(f"The lower of two {type(family).__name__} returns cannot be exported: {NEEDED}.")
     return functools.reduce(np.minimum, (_mean(family, outputs) for outputs in critics_of(network, program)))
+
+
+@mean_of.register
+def _(network: EnsembleNetwork, family: Any, program: Program) -> Any:
+    pairs = (network.learned, network.encoder), (network.prior, network.prior_encoder)
+    features = [features_of(network.encoding, encoder, program) for _, encoder in pairs]
+
+    def of_member(member: int) -> Any:
+        own, prior = (
+            perceptrons(network, seen, *jax.tree.map(lambda leaf: leaf[:, member], arrays))
+            for seen, (arrays, _) in zip(features, pairs, strict=True)
+        )
+        return _mean(family, of_perceptrons(own + prior * network.prior_scale))
+
+    return functools.reduce(np.add, map(of_member, range(network.members))) / float(network.members)
 
 
 @mean_of.register
@@ -96,7 +118,7 @@ def _(unknown: KernelEvidence, program: Program) -> Any:
     stored = min(int(unknown.added), unknown.capacity)
     per_unit = np.asarray(unknown.per_unit)
     places, taken = np.asarray(unknown.places)[:stored] * per_unit, np.asarray(unknown.taken)[:stored].T[..., None]
-    here = program.observation * per_unit
+    here = program.seen * per_unit
     distance = here @ (-2 * places.T) + np.square(places).sum(axis=1) + (here * here).total(per_unit.size)
     counts = np.exp(np.maximum(distance, 0.0) * np.float32(-1.0)) @ taken
     return float(unknown.prior_count) / (counts + float(unknown.prior_count))
@@ -110,23 +132,14 @@ def features_of(encoding: Any, _encoder: Any, _program: Program) -> Any:
 
 @features_of.register
 def _(encoding: Vector, encoder: Any, program: Program) -> Any:
-    if encoding.num_features != program.low.size:
-        raise InputError(f"The observations of this run are not plain numbers: {NEEDED}.")
     zero = np.asarray(encoding.scaled(encoder, jnp.zeros(encoding.num_features)))
     slope = np.asarray(encoding.scaled(encoder, jnp.ones(encoding.num_features))) - zero
-    as_it_is = (slope == 1) & (zero == 0)  # numbers from 0 to 1
-    span = np.where(slope == 0, 1, slope)
-    program.low, program.high = np.where(as_it_is, 0, (-1 - zero) / span), np.where(as_it_is, 1, (1 - zero) / span)
-    return program.observation * slope + zero
+    return program.seen * slope + zero
 
 
 @features_of.register
 def _(encoding: Standardized, encoder: Any, program: Program) -> Any:
-    if encoding.num_features != program.low.size:
-        raise InputError(f"The observations of this run are not plain numbers: {NEEDED}.")
-    seen = encoding.seen_bounds(encoder)
-    program.low, program.high = (np.asarray(bound, np.float64) for bound in seen)
-    return program.observation * np.asarray(encoding.per_unit(encoder))
+    return program.seen * np.asarray(encoding.per_unit(encoder))
 
 
 @features_of.register
@@ -172,14 +185,25 @@ def _(network: FeatureReturns, program: Program) -> Outputs:
 
 @outputs_of.register
 def _(network: PerActionNetwork, program: Program) -> Outputs:
-    value, units = features_of(network.encoding, network.encoder, program), network.units
-    for layer, weights in enumerate(network.weights):
-        if layer:
-            value = ACTIVATIONS[units.activation](NORMALIZATIONS[units.normalization](value, weights.shape[1]))
-        value = value @ (weights if layer else weights * network.encoding.gain)
-        if network.biases:
-            value = value + network.biases[layer][:, None]
+    features = features_of(network.encoding, network.encoder, program)
+    return of_perceptrons(perceptrons(network, features, network.weights, network.biases))
+
+
+def of_perceptrons(value: Any) -> Outputs:
+    """Outputs that are a family's own."""
     return Outputs(value, lambda family, each: family.from_outputs(each), lambda x: np.exp(x - x.highest()))
+
+
+def perceptrons(network: PerceptronNetwork, value: Any, weights: Sequence[Any], biases: Sequence[Any]) -> Any:
+    """The outputs [actions, n, outputs] of one perceptron for each action, of the features of a network."""
+    units = network.units
+    for layer, weight in enumerate(weights):
+        if layer:
+            value = ACTIVATIONS[units.activation](NORMALIZATIONS[units.normalization](value, weight.shape[1]))
+        value = value @ (weight if layer else weight * network.encoding.gain)
+        if biases:
+            value = value + biases[layer][:, None]
+    return value
 
 
 def critics_of(network: TwinNetwork, program: Program) -> Iterator[Outputs]:

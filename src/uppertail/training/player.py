@@ -113,9 +113,9 @@ class Player:
             lambda levels: of_levels(levels, z),
         )
 
-    def means(self, observations: Array) -> Float[Array, "batch actions"]:
-        """The mean return of each action, of a batch of observations as the network takes them."""
-        return self._program(_moments, True)(self.network, observations)[1]
+    def moments(self, observations: Array) -> tuple[Float[Array, "batch actions"], Float[Array, "batch actions"]]:
+        """The mean and the standard deviation of each action's return, of a batch as the network takes it."""
+        return self._program(_moments, True)(self.network, observations)[1:]
 
     def read(self, observation: Any) -> tuple[np.ndarray, bool]:
         """An observation as the network takes it, or a batch, and whether it is one; what is neither is refused."""

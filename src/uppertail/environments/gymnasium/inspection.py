@@ -2,8 +2,9 @@
 
 import contextlib
 import copy
+import itertools
 import math
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -54,7 +55,11 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
     left_out = frozenset[Path]()
     if alone and hashed is None:
         left_out = call(lambda: _constant_texts(env), lambda: f"{label}, in a random episode before training,")
-    walk = _walk(env) if alone and hashed is None and holds_more(space) else []
+    walk = list[Any]()
+    if alone and hashed is None and holds_more(space):
+        with contextlib.suppress(Exception):  # the run says why in its own words
+            for observation in itertools.islice(random_walk(env), TRIED_STEPS + 1):
+                walk.append(observation)
     reading = hashed or read_space(np, space, left_out, states=states, seen=walk[0] if walk else None)
     table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
     limits_itself, threshold, rows = call(lambda: _declared(env), lambda: f"{label}, asked for what it declares,")
@@ -69,23 +74,21 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         alone,
         rows,
         tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
-        any(_differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in pairwise(walk)),
+        any(_differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in itertools.pairwise(walk)),
     )
 
 
-def _walk(env: Any) -> list[Any]:
-    """The observations of the first steps of random episodes; if one fails, the run says why in its own words."""
-    checked, seen = Checked(env), list[Any]()
+def random_walk(env: Any) -> Iterator[Any]:
+    """The observations of random episodes, without an end, as the environment gives them."""
+    checked = Checked(env)
     env.action_space.seed(0)
-    with contextlib.suppress(Exception):
-        for episode in range(TRIED_EPISODES):
-            (observation, info), over = checked.reset(seed=episode), False
-            seen.append(copy.deepcopy(observation))  # many environments reuse their arrays
-            while not over and len(seen) <= TRIED_STEPS:
-                observation, _, terminated, truncated, info = checked.step(sample_allowed(env, info))
-                seen.append(copy.deepcopy(observation))
-                over = terminated or truncated
-    return seen
+    for episode in itertools.count():
+        (observation, info), over = checked.reset(seed=episode), False
+        yield copy.deepcopy(observation)  # many environments reuse their arrays
+        while not over:
+            observation, _, terminated, truncated, info = checked.step(sample_allowed(env, info))
+            yield copy.deepcopy(observation)
+            over = terminated or truncated
 
 
 def _differ(space: Any, *observations: Any) -> bool:

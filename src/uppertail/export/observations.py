@@ -1,0 +1,66 @@
+"""Observations in an exported file: as the environment gives them, then as the network takes them."""
+
+import functools
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from uppertail.encodings import States, one_hot_text
+from uppertail.environments import Reading
+from uppertail.environments.spaces import Part
+from uppertail.errors import InputError
+from uppertail.export.operations import Program
+
+NEEDED = "call run.act of uppertail.load in place of a file, or train with what is left open by default"
+"""What to do where there is no export."""
+
+
+def read(reading: Reading, actions: int) -> Program:
+    """A program for so many actions that has `seen` an observation; InputError if a file cannot read it."""
+    shape, parts = reading.shape, reading.parts
+    if shape is None and not parts:
+        raise InputError(
+            f"The observations of this run are hashed as a whole, which a file cannot do: {NEEDED}, or, where they are "
+            "numbers, with --env.features hashed in place of --env.encoding hashed."
+        )
+    if isinstance(reading.space, States) and shape == ():
+        program = Program(actions, "int64")
+        program.seen = program.observation - reading.first
+        return program
+    kind = "int64" if parts and all(part.sizes for part in parts) else "float32"
+    program = Program(actions, "" if shape is None else kind, (math.prod(shape or ()),))
+    program.seen = whole = program.observation
+    given = [whole if shape is not None else program.add("part", whole, *part.path) for part in parts]
+    if isinstance(reading.space, States) and parts:
+        program.seen = _state(parts, given)
+    elif parts:
+        numbers = [*map(_numbers, parts, given)]
+        program.seen = numbers[0] if len(numbers) == 1 else program.add("beside", *numbers)
+    return program
+
+
+def _state(parts: tuple[Part, ...], given: list[Any]) -> Any:
+    """Several integers as one state [n], as the digits of a number."""
+    sizes = [size for part in parts for size in part.sizes]
+    weights = np.cumprod([1, *sizes[:0:-1]])[::-1]
+    ends = itertools.accumulate(len(part.sizes) for part in parts)
+    of_parts = np.split(weights, [*ends][:-1])
+    digits = ((x - part.start) @ weight for part, x, weight in zip(parts, given, of_parts, strict=True))
+    return functools.reduce(np.add, digits)
+
+
+def _numbers(part: Part, given: Any) -> Any:
+    """A part as numbers [n, numbers]: each integer as a one-hot, those of a MultiBinary as they are."""
+    if part.numbers is one_hot_text:
+        raise InputError(f"A text is a part of the observations of this run, which a file cannot hash: {NEEDED}.")
+    program, sizes = given.program, np.array(part.sizes, int)
+    if not sizes.size:
+        return program.add("float32", given)
+    integers = given - part.start
+    if part.low.size < sizes.sum():
+        return program.add("float32", integers)
+    each = np.repeat(np.arange(sizes.size), sizes)
+    values = np.concatenate([*map(np.arange, sizes)])
+    return program.add("float32", np.equal(program.add("columns", integers, each), values))
