@@ -373,7 +373,7 @@ USERS = {
     "Maze": Users(Maze, maze, True, None, 4_000),
     "Lights": Users(Lights, lights, True, 50, 6_000),
     "Puzzle": Users(Puzzle, puzzle, True, 100, 6_000),
-    "Queue": Users(Queue, queue, False, None, 4_000),
+    "Queue": Users(Queue, queue, False, None, 20_000),
     "Shop": Users(Shop, shop, False, None, 4_000),
     "Advertisement": Users(Advertisement, advertisement, True, None, 1_000),
     "Tank": Users(Tank, tank, False, None, 2_000),
