@@ -40,6 +40,8 @@ def measure(name: str, seeds: int = 2) -> dict[str, Any]:
         run = f"{folder}/run"
         asked = ["--env", "Gym", "--env.id", id_of(name), "--steps", str(users.steps), "--seeds", str(seeds)]
         trained = said("train", *asked, "--record", "distributions", "--quiet", "--out", run)
+        if trained["code"]:  # what an interrupted run has learned is no result
+            raise SystemExit(trained["text"])
         result = ut.load(run)
         exported = {kind: said("export", run, "--to", f"{folder}/policy.{kind}") for kind in ("npz", "onnx")}
         reported = said("report", run)
