@@ -250,6 +250,13 @@ def test_updates_reduce_the_loss(family: ReturnDistribution[Any]) -> None:
     assert losses[20] < losses[10] < losses[0]
 
 
+def test_a_network_that_cannot_follow_another_range_of_returns_stays_as_it_is() -> None:
+    """At the first reward, if a random policy saw none: it was rescaled nevertheless, which ended the run."""
+    learner = learner_of(Gaussian())
+    state = init(learner, jax.random.key(0))
+    assert not learner.can_refit and learner.refitted(learner, state) is state
+
+
 @pytest.mark.slow
 def test_every_transition_and_update_has_its_own_randomness() -> None:
     """With a policy that chooses blindly, one transition has two targets, and a large batch a mixture of them."""

@@ -60,7 +60,7 @@ def follow(environment: Environment, actions: jax.Array) -> Any:
 def play(environment: Environment, actions: list[int]) -> list[tuple[int, float, bool, bool]]:
     """Observation, reward, terminated and truncated of each step, up to the end of the episode."""
     _, steps = follow(environment, jnp.array(actions, jnp.int32))
-    rows = list(zip(*(np.asarray(leaf).tolist() for leaf in steps), strict=True))
+    rows = list(zip(*(np.asarray(leaf).tolist() for leaf in jax.tree.leaves(steps)), strict=True))
     end = next((i for i, row in enumerate(rows) if row[2] or row[3]), len(rows))
     return rows[: end + 1]
 

@@ -355,8 +355,8 @@ def test_what_a_network_knows_of_bounds_is_what_it_learned_from(monkeypatch: pyt
         observed = np.concatenate(seen[seed])
         assert observed.shape == (1024, 2)
         network: Any = result.network(seed)
-        np.testing.assert_array_equal(network.encoder.low, observed.min(axis=0))
-        np.testing.assert_array_equal(network.encoder.high, observed.max(axis=0))
+        for bound, expected in zip(network.seen_bounds(), (observed.min(axis=0), observed.max(axis=0)), strict=True):
+            np.testing.assert_array_equal(bound, expected)
 
 
 @pytest.mark.parametrize("episodes", [20, 50])
@@ -603,8 +603,7 @@ def test_episodes_that_are_lost_again_and_again_are_never_begun_twice(num_envs: 
 @pytest.mark.slow
 def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
     """A random policy measures other returns each time, here, and the range of a mixture does not grow."""
-    moody = Gym("Testing/Moody-v0", kwargs={"rising": True}, features="scaled")
-    settings = settings_of(discount=1.0)
+    moody, settings = dataclasses.replace(MOODY, kwargs={"rising": True}), settings_of(discount=1.0)
     assert measure_returns(moody, 1.0) != measure_returns(moody, 1.0)
     with pytest.raises(Killed):
         train(moody, GaussianMixture(), UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
@@ -791,7 +790,7 @@ def test_an_evaluation_that_fails_costs_no_result() -> None:
     with pytest.raises(
         TrainingFailedError, match="at the first reset of its evaluation, raised RuntimeError"
     ) as caught:
-        train(reluctant(willing=5), WIDE, AT_RANDOM, settings_of(steps=64))
+        train(reluctant(willing=5), WIDE, AT_RANDOM, settings_of(steps=64), evidence=NoEvidence())
     record = caught.value.result.record
     assert record.env_steps == [64, 64]
     assert [seed.returns.tolist() for seed in record.episodes] == [[5.0] * 12] * 2

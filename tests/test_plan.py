@@ -13,7 +13,7 @@ import uppertail as ut
 from uppertail import records
 from uppertail.cli import main, print_table
 from uppertail.cli.train import parse_request
-from uppertail.defaults import facts, rules
+from uppertail.defaults import Entry, Plan, facts, rules
 from uppertail.errors import InputError
 from uppertail.training.method import Method
 from uppertail.training.run import Run
@@ -55,6 +55,12 @@ def test_every_setting_has_a_value_and_a_source() -> None:
     networks = plan_of(ut.Chain(5), Method(), learning_rate=1e-3, episodes=7)
     assert networks["learner"] == "GradientDescent" and networks["network"] == "PerAction"
     assert networks.entries["learner"].reason == "learning_rate is given, which only gradient descent uses"
+
+
+def test_what_was_chosen_is_read_back() -> None:
+    """An empty text, too, which every run of Gymnax has: none could be evaluated."""
+    plan = Plan({"env.code": Entry("", "default"), "env.left_out": Entry(None, "measured", "each tells something")})
+    assert Plan.read(plan.chosen()) == plan
 
 
 def test_what_was_chosen_is_said_in_a_line() -> None:
@@ -149,7 +155,7 @@ def test_a_plan_is_of_what_was_asked_and_of_nothing_else() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_folder")
-@pytest.mark.parametrize("given", [[], ["--env.left_out", "[]"], ["--env.action_repeat", "8"]])
+@pytest.mark.parametrize("given", [[], ["--env.left_out", "[]"], ["--env.action_repeat", "4"]])
 def test_the_same_run_whatever_is_given_that_would_be_chosen(given: list[str]) -> None:
     """Keeping all numbers, which are kept anyway, was another learner with other actions."""
     returns = ["--env.returns", "[-87, 0]"]

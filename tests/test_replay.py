@@ -90,7 +90,7 @@ def test_an_empty_buffer_keeps_shapes_and_types(part: Replay) -> None:
     )
     drawn = sample(part, full, jax.random.key(0), 4)
     for stored, leaf in zip(drawn.transitions, example, strict=True):
-        if not isinstance(leaf, tuple):
+        if leaf is not None and not isinstance(leaf, tuple):
             assert (stored.shape, stored.dtype) == ((4, *leaf.shape), leaf.dtype)
     assert drawn.indices.shape == drawn.weights.shape == (4,)
     assert drawn.indices.dtype == jnp.int32

@@ -243,4 +243,4 @@ def _converted(name: str, value: Any, option: Option) -> Any:
     if readings[0] is None:
         raise InputError(f"{name} is null, but it needs a value: give one, or leave {name} out for its default.")
     shown = printable(value[:200]) if isinstance(value, str) else short_text(value)
-    raise InputError(f"{name} is {shown or 'empty'}: {['give it a value', *remedies][-1]}.")
+    raise InputError(f"{name} is {shown or 'empty'}: {[*remedies, 'give it a value'][0]}.")

@@ -63,7 +63,10 @@ class Plan:
     def chosen(self) -> dict[str, dict[str, Any]]:
         """All settings that the user left open, for a file."""
         found = {name: each._asdict() for name, each in self.entries.items() if each.source != "given"}
-        return {name: {key: value for key, value in each.items() if value != ""} for name, each in found.items()}
+        return {
+            name: {key: value for key, value in each.items() if key != "reason" or value}
+            for name, each in found.items()
+        }
 
     @property
     def returns(self) -> ReturnRange | None:

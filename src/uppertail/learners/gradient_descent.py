@@ -110,6 +110,8 @@ class GradientLearner(Learner):
         return parts.evidence.by_row and parts.network.can_rescale and family.rescaling(family) is not None
 
     def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
+        if not self.can_refit:
+            return state
         rescaling: Any = self.agent.family.rescaling(before.agent.family)
         network, target = state.network, state.memory.target
         network = network.with_regressor(network.regressor().rescaled(rescaling))
