@@ -361,7 +361,7 @@ class Users(NamedTuple):
         steps: of training, of each seed.
     """
 
-    make: Callable[[], gymnasium.Env[Any, Any]]
+    make: Callable[..., gymnasium.Env[Any, Any]]
     rule: Callable[[Any], Any]
     best: bool
     limit: int | None
