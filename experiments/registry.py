@@ -148,7 +148,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "users": Experiment(
         "ten environments as users bring them, by all defaults: learned, exported, reported",
         "tasks.users --out results/users", ("users/*",), ("sparse",), 0.3, {"users": "users:users"},
-        again=True, chosen_on=NOTHING, reported_on="0 and 1",
+        again=True, chosen_on="nothing, but the queue's steps on 0 and 1", reported_on="0 and 1",
     ),
     "invariance": Experiment(
         "classic control in other units, directions, limits and steps, with numbers that mean nothing",
