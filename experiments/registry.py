@@ -145,6 +145,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         {"evidence": "evidence:reached"}, again=True, needs="gymnasium[box2d] and uppertail[dm_control]",
         chosen_on="100 to 105, and 9000 for the bounds, on four of the tasks", reported_on="9100 to 9109",
     ),
+    "users": Experiment(
+        "ten environments as users bring them, by all defaults: learned, exported, reported",
+        "tasks.users --out results/users", ("users/*",), ("sparse",), 0.3, {"users": "users:users"},
+        again=True, chosen_on="nothing, but the queue's steps on 0 and 1", reported_on="0 and 1",
+    ),
     "invariance": Experiment(
         "classic control in other units, directions, limits and steps, with numbers that mean nothing",
         "tasks.invariance --out results/invariance", ("invariance/*",), ("invariance",), 0.3,

@@ -15,6 +15,7 @@ from gymnasium import spaces
 
 import uppertail as ut
 from uppertail.cli import main
+from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 from uppertail.records import RunFolder
 
@@ -130,6 +131,15 @@ def test_a_batch_of_dictionaries_is_a_list():
     np.testing.assert_array_equal(run.act(both), [0, 1])
     with pytest.raises(InputError, match="or a list of such"):
         run.act({"sign": 1})
+
+
+def test_a_state_of_a_number_and_an_array_is_read(chain):
+    reading = read_space(np, spaces.Tuple((spaces.Discrete(2), spaces.MultiBinary(2))), states=True)
+    interface = chain.interface._replace(reading=reading)
+    player = dataclasses.replace(chain.player(), interface=interface)
+    switches = 1, np.array([0, 1], np.int8)
+    assert player.act(switches) == chain.act(5)
+    np.testing.assert_array_equal(player.act([switches] * 2), chain.act([5, 5]))
 
 
 def test_a_gaussians_distribution_is_scipys(chain):

@@ -140,7 +140,7 @@ class Player:
             raise ValueError(f"its shape is {np.shape(observation)}")
         array = self.interface.reading.array(observation)
         is_state = isinstance(self.interface.reading.space, States) and np.ndim(array) == 0
-        if is_state and np.asarray(observation).dtype.kind == "f":
+        if is_state and shape is not None and np.asarray(observation).dtype.kind == "f":
             raise ValueError("a state is a whole number")
         require_state(self.agent.encoding, array)
         return array
