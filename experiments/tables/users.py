@@ -2,20 +2,17 @@
 
 from experiments.provenance import RESULTS
 from experiments.tables.cells import read
-from experiments.tasks.users_environments import USERS
 
 
 def users() -> list[list[str]]:
     """What each seed's greedy policy earns, beside a rule by hand and random actions; what was exported and shown."""
     rows = [["environment", "steps", "learned by", "random", "rule by hand", "learned", "exported", "in the report"]]
-    for name in USERS:
-        if not (RESULTS / f"users/{name}.json").exists():
-            continue
-        cell = read(f"users/{name}.json")
+    for path in sorted((RESULTS / "users").glob("[A-Z]*.json")):
+        cell = read(f"users/{path.name}")
         exported = [f".{kind}" for kind, each in cell["exported"].items() if each["code"] == 0]
         states = cell["report"]["states"]
         rows.append([
-            name, f"{cell['steps']:,}", cell["learner"], f"{cell['random']:.2f}",
+            cell["env"], f"{cell['steps']:,}", cell["learner"], f"{cell['random']:.2f}",
             f"{cell['rule']:.2f}{' (best)' * cell['best']}", ", ".join(f"{each:.2f}" for each in cell["greedy"]),
             " and ".join(exported) or "no",
             ", ".join([f"{states} state{'s' * (states > 1)}", *cell["report"]["pictures"]]),

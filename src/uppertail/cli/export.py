@@ -1,20 +1,15 @@
 """`uppertail export`: the greedy policy of a run as a file that other programs run."""
 
-import itertools
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv
 
 from uppertail import records
 from uppertail.cli import output_file
 from uppertail.cli.options import Values
 from uppertail.cli.trained import open_run
 from uppertail.environments import EnvironmentBuilder
-from uppertail.environments.gymnasium.adapter import close_quietly
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
-from uppertail.environments.gymnasium.inspection import random_walk
-from uppertail.environments.packages import call
 from uppertail.environments.random_policy import random_steps
 from uppertail.errors import InputError
 from uppertail.export.operations import KINDS, Policy, Program
@@ -64,12 +59,6 @@ def _checked(run: TrainingResult, seed: int, asked: Any, program: Program, polic
 
 def _observations(builder: EnvironmentBuilder) -> Any:
     """Observations of a random policy, as the environment gives them."""
-    env = builder.make() if isinstance(builder, GymnasiumBuilder) else None
-    if not isinstance(builder, GymnasiumBuilder) or isinstance(env, VectorEnv):
-        return np.asarray(random_steps(builder, observed=True).observation)[:CHECKED]
-    try:
-        where = f"{builder.label}, in a random episode,"
-        seen = call(lambda: [*itertools.islice(random_walk(env), CHECKED)], lambda: where)
-    finally:
-        close_quietly(env)
-    return seen if builder.interface.reading.shape is None else np.array(seen)
+    if isinstance(builder, GymnasiumBuilder) and (seen := builder.walk(CHECKED)):
+        return seen if builder.interface.reading.shape is None else np.array(seen)
+    return np.asarray(random_steps(builder, observed=True).observation)[:CHECKED]

@@ -253,7 +253,7 @@ RULES = (
         "the distribution, the policy, the kind of observations, and whether anything of gradient descent is given",
         "`LeastSquares` if the distribution's parameters can be averaged, observations are states or numbers, the "
         "policy needs no members, and nothing of gradient descent is given; else `GradientDescent`",
-        chosen_on="[decision 15](decisions/0015-least-squares.md)",
+        chosen_on="[decision 15](decisions/0015-solve-do-not-step.md)",
     ),
     Rule(
         "env.left_out",

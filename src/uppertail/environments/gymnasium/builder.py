@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import functools
+import itertools
 import math
 import os
 from collections.abc import Callable
@@ -18,11 +19,17 @@ from uppertail.environments.actions import Actions
 from uppertail.environments.base import EVALUATION
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide, adapt_apart, close_quietly
-from uppertail.environments.gymnasium.inspection import TRIED_EPISODES, TRIED_STEPS, Inspected, inspect_environment
+from uppertail.environments.gymnasium.inspection import (
+    TRIED_EPISODES,
+    TRIED_STEPS,
+    Inspected,
+    inspect_environment,
+    random_walk,
+)
 from uppertail.environments.gymnasium.vector import HostEnvironments
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
 from uppertail.environments.interface import Interface
-from uppertail.environments.packages import PackageBuilder, described
+from uppertail.environments.packages import PackageBuilder, call, described
 from uppertail.environments.spaces import Reading
 from uppertail.errors import InputError
 
@@ -95,6 +102,18 @@ class GymnasiumBuilder(PackageBuilder):
         if not isinstance(made, gymnasium.Env | VectorEnv):
             raise InputError(f"{self.label} gives {made!r}: give a function that makes a Gymnasium environment.")
         return made
+
+    def walk(self, count: int) -> list[Any] | None:
+        """So many observations of a random policy, as the environment gives them; None for a vector environment."""
+        env = self.make()
+        if isinstance(env, VectorEnv):
+            return None
+        try:
+            return call(
+                lambda: [*itertools.islice(random_walk(env), count)], lambda: f"{self.label}, in a random episode,"
+            )
+        finally:
+            close_quietly(env)
 
     def seed_of_resets(self, seed: int) -> int | None:
         """The seed that every episode of this run, or of its evaluation, is reset with; None: each has its own."""
