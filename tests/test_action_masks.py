@@ -340,8 +340,8 @@ import numpy, uppertail
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 
 if __name__ == "__main__":
-    host, own, random = uppertail.Gym("Taxi-v4", vectorization="async").open(0, 2), TaxiEnv(), numpy.random.default_rng(0)
-    observation = host.reset()
+    host, own = uppertail.Gym("Taxi-v4", vectorization="async").open(0, 2), TaxiEnv()
+    random, observation = numpy.random.default_rng(0), host.reset()
     for _ in range(250):  # beyond the time limit
         expected = numpy.array([own.action_mask(state) for state in observation])
         numpy.testing.assert_array_equal(host.action_mask, expected)
