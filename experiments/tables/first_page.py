@@ -2,7 +2,6 @@
 
 import math
 import statistics
-from typing import Any
 
 from experiments.tables.cells import RESULTS, number, read
 from experiments.tables.grids import peers_of, runs_of
@@ -10,7 +9,6 @@ from experiments.tables.solved import BEFORE
 from uppertail.records import median_episode
 
 GRID = "DoorKey-6x6"
-TAG = "exploration"
 
 
 def rows() -> list[list[str]]:
@@ -22,7 +20,6 @@ def rows() -> list[list[str]]:
         ["DeepSea 20 with chance: episodes until the policy stays good", *_good("deep_sea_20", "count_bonus")],
         ["slippery FrozenLake: the same", *_good("lake_4x4", "count_bonus")],
         [f"MiniGrid {GRID}: steps until solved", *_grid()],
-        [f"bsuite: score of the tag {TAG}", *_suite()],
     ]
 
 
@@ -60,9 +57,3 @@ def _grid() -> tuple[str, str]:
     ours = next(run for run in runs_of(folder) if run["env"] == GRID)
     best, agent = min((median(steps), agent) for agent, steps in by_agent.items())
     return f"{median(ours['solved_step']):,.0f}", f"{best:,.0f} ({agent})"
-
-
-def _suite() -> tuple[str, str]:
-    tags: dict[str, dict[str, Any]] = read("bsuite/scores.json")["tags"]
-    best, agent = max((scores[TAG], agent) for agent, scores in tags.items() if agent != "UpperTail")
-    return f"{tags['UpperTail'][TAG]:.2f}", f"{best:.2f} ({agent})"
