@@ -77,7 +77,9 @@ SETTINGS = {"settings": {"seed": 0, "seeds": 1}}  # of one of the runs that a re
 def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A result of an experiment of its own, made by a tree."""
     path = tmp_path / "one.json"
-    path.write_text(json.dumps({"first": [3, 5], "curve": [[1, 2, 3], [4]], "wall_seconds": 8.0, "seeds": [0, 1], **SETTINGS}))
+    path.write_text(
+        json.dumps({"first": [3, 5], "curve": [[1, 2, 3], [4]], "wall_seconds": 8.0, "seeds": [0, 1], **SETTINGS})
+    )
     experiment = Experiment("", "tasks.again", (), (), again=True)
     monkeypatch.setattr(Experiment, "files", lambda _: iter([path]))
     monkeypatch.setattr(certificates, "EXPERIMENTS", {"mine": experiment})
