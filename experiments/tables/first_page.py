@@ -4,6 +4,7 @@ import math
 import statistics
 
 from experiments.tables.cells import RESULTS, number, read
+from experiments.tables.evidence import best_of
 from experiments.tables.grids import peers_of, runs_of
 from experiments.tables.solved import BEFORE
 from uppertail.records import median_episode
@@ -20,6 +21,8 @@ def rows() -> list[list[str]]:
         ["DeepSea 20 with chance: episodes until the policy stays good", *_good("deep_sea_20", "count_bonus")],
         ["slippery FrozenLake: the same", *_good("lake_4x4", "count_bonus")],
         [f"MiniGrid {GRID}: steps until solved", *_grid()],
+        ["dm_control's pendulum-swingup: episodes until ten return 800", *_reached("dm_control/pendulum-swingup-v0")],
+        ["cartpole-swingup_sparse: until ten return 500", *_reached("dm_control/cartpole-swingup_sparse-v0")],
     ]
 
 
@@ -44,6 +47,12 @@ def _good(task: str, other: str) -> list[str]:
         return number(median_episode(read(f"least_squares/chance/{task}-{method}.json")["good_from_episode"]))
 
     return [median("least_squares"), f"{median(other)} ({BEFORE[other].partition(' (')[0]})"]
+
+
+def _reached(task: str) -> list[str]:
+    """The median episode until the mean of ten is the goal, and the best published one."""
+    found = read(f"evidence/{task.replace('/', '_')}-gaussian.json")["reached"]
+    return [number(median_episode(found)), best_of(read("evidence/published.json")["episodes"][task])]
 
 
 def _grid() -> tuple[str, str]:
