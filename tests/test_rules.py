@@ -93,9 +93,13 @@ def test_a_network_learns_where_numbers_stay_numbers() -> None:
         assert isinstance(chosen(builder).learner, ut.GradientDescent)
 
 
-@pytest.mark.parametrize("part", [{"family": ut.Categorical()}, {"policy": ut.PosteriorSampling()}])
-def test_what_cannot_follow_a_range_that_grows_is_averaged(part: Any) -> None:
-    assert isinstance(chosen(ut.Gym("CartPole-v1"), **part).learner, ut.LeastSquares)
+def test_draws_from_the_posterior_are_of_averages() -> None:
+    assert isinstance(chosen(ut.Gym("CartPole-v1"), policy=ut.PosteriorSampling()).learner, ut.LeastSquares)
+
+
+@pytest.mark.parametrize("family", [ut.Categorical(), ut.PointMass(), ut.Quantile()])
+def test_families_that_follow_a_range_that_grows_are_learned_by_a_network(family: Any) -> None:
+    assert isinstance(chosen(ut.Gym("CartPole-v1"), family=family).learner, ut.GradientDescent)
 
 
 def test_actions_last_only_where_numbers_stay_numbers_and_can_be_repeated() -> None:
