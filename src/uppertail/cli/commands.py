@@ -39,12 +39,14 @@ class Command:
     options: Mapping[str, Option]
     parts: Sequence[str] = ()  # of a run, which are options, too, with their settings
     settings: type | None = None  # a dataclass whose fields are options, too
+    changed: Sequence[str] = ()  # parts of an earlier run whose settings may be given, in place of that run's
     examples: str = ""
 
     def parse(self, arguments: Sequence[str]) -> Values:
         """The values of its options; InputError if one is unknown or missing, or its value of another type."""
         settings = {} if self.settings is None else options_of(self.settings)
-        values = parse(f"uppertail {self.name}", {**settings, **self.options}, self.parts, arguments)
+        program, options = f"uppertail {self.name}", {**settings, **self.options}
+        values = parse(program, options, self.parts, arguments, self.changed)
         for name in PLACES:
             places = values.get(name)
             for place in places if isinstance(places, list | tuple) else [places]:
@@ -159,8 +161,17 @@ the run has its old limit.""",
         Command(
             "evaluate",
             """Plays a run's learned networks for many episodes. Prints the returns of every seed with a 95% bootstrap
-interval over seeds, and writes evaluation-POLICY.json to the run's folder. Called again, it prints the same.""",
-            {**FOLDER, "episodes": Option(int, 100, "episodes of each seed"), **POLICY, **TRUST, **QUIET},
+interval over seeds, and writes evaluation-POLICY.json to the run's folder. Called again, it prints the same. Settings
+of the run's environment may be changed, like --env.max_episode_steps 500, as long as observations and actions stay.""",
+            {
+                **FOLDER,
+                "episodes": Option(int, 100, "episodes of each seed"),
+                "seed": Option(int | None, None, "base seed of the environments (default: that of the run)"),
+                **POLICY,
+                **TRUST,
+                **QUIET,
+            },
+            changed=("env",),
         ),
         Command(
             "watch",

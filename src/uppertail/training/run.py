@@ -197,6 +197,14 @@ class Run:
         fitted = dataclasses.replace(method, distribution=method.distribution.fit(UNIT))
         return method.chosen_learner.uses_gradients and fitted.learns(self._encoding, self.settings).can_refit
 
+    def plays(self, learned: "Run") -> bool:
+        """Whether what another run learned fits the observations and actions here; if so, it is played from now on."""
+        of_each = [(run.driver.first, run.driver.template.network_at_limit) for run in (self, learned)]
+        here, there = ([(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(each)] for each in of_each)
+        if here == there:
+            self.driver.use(learned.loop, None)
+        return here == there
+
     def result(self, record: RunRecord, networks: Network, distributions: Distributions | None) -> TrainingResult:
         """What a user gets of the run."""
         driver = self.driver
