@@ -55,6 +55,7 @@ class GymnasiumBuilder(PackageBuilder):
         levels: into how many levels each number of an action is cut, both ends among them, if actions are a Box with
             bounds: an action is then one of all combinations, of which there may be 64; null: 3.
         action_masks: whether only actions are taken that `info["action_mask"]` allows, where an environment gives it.
+        reset_options: options of every reset, as the environment's `reset` takes them, for example '{low: -0.1}'.
     """
 
     compile: Literal["auto", "never"] = "auto"
@@ -65,6 +66,7 @@ class GymnasiumBuilder(PackageBuilder):
     stack: int = 1
     levels: int | None = None
     action_masks: bool = True
+    reset_options: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.wrappers, str):
@@ -88,7 +90,7 @@ class GymnasiumBuilder(PackageBuilder):
 
     def maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew, in its wrappers."""
-        settings = self.wrappers or [], self.stack, self.levels, self.action_masks
+        settings = self.wrappers or [], self.stack, self.levels, self.action_masks, self.reset_options
         return functools.partial(make_wrapped, self.bare_maker(), *settings)
 
     def make(self) -> Made:
