@@ -13,7 +13,16 @@ from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS, PARTS_OF_GRADIENTS, class_named
 from uppertail.training.settings import OF_EVERY_RUN, Settings
 
-PLACES = ("folder", "folders", "study", "compare", "out", "to", "gif")  # options that are names of files or folders
+PLACES = (
+    "folder",
+    "folders",
+    "study",
+    "compare",
+    "init",
+    "out",
+    "to",
+    "gif",
+)  # options that are names of files or folders
 
 
 def _require_name(option: str, name: str | None) -> None:
@@ -97,6 +106,7 @@ PRESET = (
 )
 PLAN = "what an earlier run chose, as its config.yaml has it, and this one repeats; null: it is chosen anew"
 CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
+INIT = "folder of a run with checkpoints, from whose end this one starts: same observations, actions and parts"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
 RECORD_OVER = "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two"
 LOGGER = "besides log.jsonl: tensorboard, wandb, or the import path of your own class; several: '[tensorboard, wandb]'"
@@ -131,6 +141,7 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
                 "plan": Option(dict[str, Any] | None, None, PLAN),
                 "preset": Option(str | None, None, PRESET),
                 "checkpoint_every": Option(int | None, None, CHECKPOINT_EVERY),
+                "init": Option(str | None, None, INIT),
                 "record": Option(Literal["distributions"] | None, None, RECORD),
                 "record_over": Option(tuple[int, int] | None, None, RECORD_OVER),
                 "logger": Option(list[str] | str, [], LOGGER),

@@ -43,7 +43,7 @@ def main(config: Values) -> int:
 def _document(opened: TrainedRun, run: Run, changes: Sequence[str], asked: str, episodes: int) -> dict[str, Any]:
     """The episodes of each seed in a run's environment, and their means; success may not be defined."""
     opened.require_finite(slice(None))
-    header = opened.file.header
+    header, record = opened.file.header, opened.result.record
     played = run.driver.play(opened.networks, opened.policy, episodes)
     steps = run.builder.steps_of(played.lengths)
     returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, steps))
@@ -64,6 +64,7 @@ def _document(opened: TrainedRun, run: Run, changes: Sequence[str], asked: str, 
         "seeds": [
             {
                 "seed": opened.run.settings.seed + row,
+                "network": record.network_of(row),
                 "mean_return": float(returns[row]),
                 "mean_length": float(lengths[row]),
                 "success_rate": None if rates is None else float(rates[row]),
@@ -88,9 +89,9 @@ def _show(distribution: str, document: dict[str, Any]) -> None:
     settings = [f"{name} {value:g}" for name, value in policy.items() if isinstance(value, int | float)]
     label = f"{policy['name']} ({', '.join(settings)})" if settings else policy["name"]
     print(", ".join([env.get("id", env["name"]), distribution, label, *document.get("changes", [])]))
-    rows = []
+    rows, is_best = [], document["seeds"][0]["network"] != "last"
     for each in document["seeds"]:
-        row = {"seed": str(each["seed"])}
+        row = {"seed": str(each["seed"])} | ({"network": each["network"]} if is_best else {})
         row |= {name: f"{each[name.replace(' ', '_')]:.4g}" for name in ("mean return", "mean length")}
         if each["success_rate"] is not None:
             row |= _success(document["success_return"], document["success_episodes"], each["success_rate"])
@@ -98,4 +99,7 @@ def _show(distribution: str, document: dict[str, Any]) -> None:
     print_table(rows)
     count = len(rows)
     seeds = f"95% interval over {count} seeds from {low:.4g} to {high:.4g}" if count > 1 else "one seed, so no interval"
-    print(f"Mean return {document['mean_return']:.4g}, {seeds}; episodes of each: {document['episodes']:,}.")
+    print(
+        f"Mean return {document['mean_return']:.4g}, {seeds}; episodes of each: {document['episodes']:,}; "
+        f"{'best' if is_best else 'last'} networks."
+    )

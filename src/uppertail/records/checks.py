@@ -60,6 +60,7 @@ def check_summary(summary: Mapping[str, Any]) -> None:
     for name, kind in ENTRIES.items():
         convert(summary[name], kind)
     convert(summary.get("floor_episodes"), float | None)
+    kept = convert(summary.get("kept_step"), list[int] | None)
     for name in ("env", "distribution", "policy"):
         convert(summary[name]["name"], str)
     convert(summary["settings"]["seed"], int)
@@ -75,6 +76,7 @@ def check_summary(summary: Mapping[str, Any]) -> None:
         0 <= discount <= 1,
         summary["seeds"] > 0,
         judged > 0,
+        kept is None or len(kept) == summary["seeds"],
         all(len(summary[name]) == summary["seeds"] for name in OF_SEEDS),
         all(at is None or 1 <= at <= count for at, count in got_there),
         all(each is None or 0 <= each <= 1 for each in summary["kept"]),

@@ -56,6 +56,7 @@ class RunRecord:
     failed: str | None = None  # why an environment could not go on
     outside_share: float = 0.0  # of all targets, those whose mean the distribution cannot represent
     compilations: int = 0  # programs that its last process compiled; others were in that process or on disk
+    kept_step: list[int] | None = None  # environment step of each seed's best evaluation; None: there were none
 
     @property
     def has_success(self) -> bool:
@@ -71,6 +72,10 @@ class RunRecord:
     @property
     def method(self) -> str:
         return f"{self.asked['distribution']['name']}, {self.asked['policy']['name']}"
+
+    def network_of(self, row: int) -> str:
+        """Which network of a seed was kept."""
+        return "last" if self.kept_step is None else f"best, of step {self.kept_step[row]:,}"
 
     @property
     def final_returns(self) -> list[float | None]:
@@ -138,7 +143,8 @@ class RunRecord:
             "hardware": self.hardware,
         }
         floor = {"floor_episodes": self.floor_episodes, "first_success_over_floor": self.first_success_over_floor}
-        return {**asked, **of_all, **({} if self.floor_episodes is None else floor)}
+        kept = {} if self.kept_step is None else {"kept_step": self.kept_step}
+        return {**asked, **of_all, **kept, **({} if self.floor_episodes is None else floor)}
 
     def _success(self) -> dict[str, Any] | None:
         """What counts as a success and as solved, in words; None where success is not defined."""

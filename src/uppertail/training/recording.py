@@ -167,7 +167,7 @@ class Recorder:
         """Records all seeds, always or if there is a moment after so many rollouts."""
         if always or iteration in self._due:
             groups = zip(self._programs, self._probes, state, strict=True)
-            found = [jax.tree.map(np.asarray, program(probe, _without_data(run))) for program, probe, run in groups]
+            found = [jax.tree.map(np.asarray, program(probe, run.without_data)) for program, probe, run in groups]
             self._taken[iteration] = self.groups.join(found)
 
     def distributions(self, builder: EnvironmentBuilder, env_steps: list[int]) -> Distributions | None:
@@ -195,11 +195,6 @@ class Recorder:
         for path, array in arrays.items():
             moment, name = path.split("/", 1)
             self._taken.setdefault(int(moment), {})[name] = array
-
-
-def _without_data(run: RunState) -> RunState:
-    """The part of a run's state that is recorded from."""
-    return run._replace(learned=run.learned._replace(memory=()), episode=())
 
 
 def with_environment(recorded: Distributions, environments: PyTree, builder: EnvironmentBuilder) -> Distributions:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from uppertail.capacity import require_memory, size_of
 from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of, usual_learner
@@ -28,6 +28,7 @@ from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder, LeastSquares, Metrics
 from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
+from uppertail.policies import Greedy
 from uppertail.records import Distributions, RunRecord, describe
 from uppertail.training.compiled import CompiledDriver
 from uppertail.training.driver import Driver, State
@@ -44,6 +45,7 @@ from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"  # the name of the only recording
 UNIT = ReturnRange(0.0, 1.0, known=True)
+GREEDY_EPISODES = 20  # of an evaluation
 FAR = 5  # time limits that a discount may look ahead where there is chance
 
 
@@ -163,7 +165,8 @@ class Run:
         bounds = None if returns.known or not self._range_grows else returns.bounds
         learner = self.method.learns(self._encoding, settings, bounds, self.driver.first_mask is not None)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
-        self.loop = Loop(learner, settings.steps_per_rollout, settings.most_episodes, settings.steps, counted)
+        limits = settings.most_episodes, settings.steps
+        self.loop = Loop(learner, settings.steps_per_rollout, *limits, counted, settings.evaluate_every is not None)
         self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
         if self.recorder:
             self.recorder.use(self.loop, self.programs, repeats)
@@ -254,6 +257,24 @@ class Run:
             self.recorder.take(state, iteration)
         records, metrics = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
         return state, records, metrics
+
+    def is_evaluated(self, steps_before: int) -> bool:
+        """Whether an evaluation is due after a chunk, before which each seed had made so many steps."""
+        every, ledger = self.settings.evaluate_every, self.ledger
+        return every is not None and ledger.step // every > steps_before // every and ledger.diverged is None
+
+    def evaluated(self, state: State) -> tuple[State, Float[np.ndarray, " seeds"]]:
+        """The state with the best networks after greedy episodes, and the mean return of these for each seed."""
+        returns = self.greedy_returns(self.networks(state))
+        return self.driver.compared(state, returns), returns
+
+    def greedy_returns(self, networks: Network) -> Float[np.ndarray, " seeds"]:
+        """The mean return of greedy episodes of each seed; InputError if an environment fails."""
+        return self.driver.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1)
+
+    def networks(self, state: State) -> Network:
+        """What all seeds have learned, at the limits of those that have reached theirs."""
+        return self.driver.gather(state, self.programs.compiled_later(Loop.result, self.loop))
 
     def record(self, state: State) -> None:
         """Records the beginning or the end of the run, if anything is recorded."""
