@@ -49,7 +49,7 @@ class Earlier:
     def learned(self, run: Run) -> LearnerState:
         """What it learned, for a run that has not begun; InputError if that does not fit."""
         asked: dict[str, Any] = json.loads(json.dumps(run.asked()))
-        parts = [({name: of.get(name)} for of in (self.header.asked, asked)) for name in SAME]
+        parts = [tuple({name: of.get(name)} for of in (self.header.asked, asked)) for name in SAME]
         seeds = self.header.asked["settings"].get("seeds")
         if different := [text for was, now in parts for text, _ in checkpoint.differences(was, now)]:
             raise InputError(f"init is {self.folder}, whose run was made with {different[0]}: use the same here.")
