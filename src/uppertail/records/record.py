@@ -168,8 +168,9 @@ def _finite(number: float | None) -> float | None:
 class Distributions:
     """Return distributions at moments of a run, of each seed, in some of its states.
 
-    Steps and episodes of a seed are at most its limits. If observations are not states, state 0 stands for the run's
-    first one, and there are no visits. Mean and standard deviation are those of the mixture of an ensemble's members.
+    Steps and episodes of a seed are at most its limits. If observations are not states, the states are some of those
+    along `path`, or state 0 stands for the run's first one, and there are no visits. Mean and standard deviation are
+    those of the mixture of an ensemble's members.
     `plane`, of observations that are vectors, has `numbers`, two of theirs; `area`, their lowest and highest values at
     each moment, [moments, seeds, 2, 2]; `std` and `evidence`, the standard deviation of the best action's return and
     its share of the wide start that is left, [moments, seeds, side, side] with rows by the second number.
@@ -187,6 +188,8 @@ class Distributions:
     rows: int = 1  # of equal length, in which a picture of the states has them
     plane: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     names: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)  # of actions, states and numbers
+    evidence: Float[np.ndarray, "moments seeds states actions"] | None = None  # share of the wide start that is left
+    path: Int[np.ndarray, "seeds places"] | None = None  # states of a greedy episode at the end; -1 beyond its end
 
     @property
     def of_states(self) -> bool:

@@ -30,14 +30,16 @@ from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
 from uppertail.policies import Greedy
 from uppertail.records import Distributions, RunRecord, describe
+from uppertail.training.along import Along
 from uppertail.training.compiled import CompiledDriver
 from uppertail.training.driver import Driver, State
 from uppertail.training.host import HostDriver
 from uppertail.training.ledger import Ledger, Moments
 from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
+from uppertail.training.player import Player
 from uppertail.training.process import SMALLER, require_device
-from uppertail.training.programs import Programs
+from uppertail.training.programs import Programs, rows_of
 from uppertail.training.recording import Capture, Recorder, fits_table, with_environment
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
@@ -46,6 +48,7 @@ from uppertail.types import ReturnRange
 DISTRIBUTIONS = "distributions"  # the name of the only recording
 UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
+LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
 FAR = 5  # time limits that a discount may look ahead where there is chance
 
 
@@ -310,6 +313,32 @@ class Run:
         networks = self.driver.gather(state, lambda run: run.learned.network)
         mean, std = self._start_moments(networks, self.driver.first, self.driver.first_mask)
         return np.asarray(mean), np.asarray(std)
+
+    def recorded(self, networks: Network) -> Distributions | None:
+        """What was recorded, with the greedy path of the networks that are kept."""
+        if self.recorder is None:
+            return None
+        return self.recorder.distributions(self.builder, self.ledger.env_steps, networks, self._along(networks))
+
+    def _along(self, networks: Network) -> Along | None:
+        """Observations of a greedy episode of each seed; None where no single environment is stepped in Python."""
+        builder, agent = self.builder, self.loop.agent
+        if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not builder.inspected.is_single:
+            return None
+        programs = dict[Any, Any]()  # which all seeds share
+        players = [
+            Player(agent, rows_of(networks, row), builder.interface, programs) for row in range(self.settings.seeds)
+        ]
+        try:
+            episodes = [
+                builder.episode(
+                    self.settings.seed + row, lambda *seen, one=player: int(one.greedy(*seen)), LONGEST_PATH
+                )
+                for row, player in enumerate(players)
+            ]
+            return Along.of(episodes, builder.interface.reading.array)
+        except Exception:  # of the user's environment, which the run's record tells of
+            return None
 
     def close(self) -> None:
         self.driver.close()

@@ -244,8 +244,7 @@ def _result(run: Run, state: State) -> TrainingResult:
         compilations=ledger.programs.compilations,
         kept_step=kept_step,
     )
-    recorded = run.recorder and run.recorder.distributions(run.builder, ledger.env_steps)
-    return run.result(record, networks, recorded)
+    return run.result(record, networks, run.recorded(networks))
 
 
 def is_notebook() -> bool:
