@@ -23,7 +23,6 @@ from uppertail.cli import complain, picture, print_table
 from uppertail.cli.commands import COMMANDS
 from uppertail.cli.options import PartChoice, Values
 from uppertail.defaults import Plan
-from uppertail.environments import GymnasiumBuilder
 from uppertail.errors import InputError
 from uppertail.learners import LearnerState
 from uppertail.loggers import JSONL, Logger, named
@@ -214,8 +213,6 @@ def train(
         complain(note)
     if not quiet:
         print(f"{env}: {run.opening}", file=sys.stderr)
-    if isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on:
-        complain(f"{env} declares no time limit: if it never ends an episode by itself, set --env.max_episode_steps N.")
     log = JSONL(folder / records.LOG)
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
@@ -228,8 +225,6 @@ def train(
             _write(folder, error.result, label)
             raise
         _write(folder, result, label)
-    if not any(seed.returns.size for seed in result.record.episodes):
-        complain(f"No episode ended in {max(result.record.env_steps):,} steps: train longer, or set a time limit.")
     for remark in run.remarks(result.networks):
         complain(remark)
     if result.record.interrupted and not quiet:

@@ -296,7 +296,16 @@ class Run:
 
     def remarks(self, networks: Network) -> list[str]:
         """Sentences for the user at the end."""
-        return [*filter(None, (networks.remark(), self.driver.remark, self._beyond_what_was_given()))]
+        found = networks.remark(), self.driver.remark, self._beyond_what_was_given(), self._endless()
+        return [*filter(None, found)]
+
+    def _endless(self) -> str | None:
+        """A sentence if no episode ended."""
+        if any(seed.returns.size for seed in self.ledger.episodes):
+            return None
+        may_go_on = isinstance(self.builder, GymnasiumBuilder) and self.builder.may_go_on
+        limit = ", or set a time limit: --env.max_episode_steps N, or gymnasium.wrappers.TimeLimit" * may_go_on
+        return f"{self.builder.label}: no episode ended in {max(self.ledger.env_steps):,} steps: train longer{limit}."
 
     def _beyond_what_was_given(self) -> str | None:
         """A sentence if the range of returns that the user gave is far from what the environment paid."""

@@ -16,7 +16,7 @@ import numpy as np
 import threadpoolctl
 
 from uppertail.distributions import ReturnDistribution
-from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, builder_of
+from uppertail.environments import EnvironmentBuilder, builder_of
 from uppertail.errors import InputError, nearest
 from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import LearnerBuilder, LearnerState
@@ -126,7 +126,7 @@ def train(
         result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints, learned)
     if asked.is_set():
         raise TrainingInterrupted(result)
-    for remark in filter(None, (*run.remarks(result.networks), _endless(run, result))):
+    for remark in run.remarks(result.networks):
         warnings.warn(remark, stacklevel=2)
     return result
 
@@ -139,17 +139,6 @@ def _with(settings: Settings, more: Mapping[str, Any]) -> Settings:
         hint = nearest(name, ELSEWHERE | here, 1, shown=ELSEWHERE)
         raise InputError(f"There is no setting {name}.{hint or ' `help(ut.Settings)` lists them.'}")
     return dataclasses.replace(settings, **more)
-
-
-def _endless(run: Run, result: TrainingResult) -> str | None:
-    """A sentence if no episode ended, and nothing is known that would ever end one."""
-    may_go_on = isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on
-    if not may_go_on or any(seed.returns.size for seed in result.record.episodes):
-        return None
-    return (
-        f"{run.builder.label} declares no time limit, and no episode ended in {max(result.record.env_steps):,} steps: "
-        "train longer, or wrap it in gymnasium.wrappers.TimeLimit."
-    )
 
 
 def drive(
