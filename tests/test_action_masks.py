@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -333,16 +335,27 @@ def test_masks_of_a_vector_environment_are_those_of_the_next_action(mode: Autore
     host.close()
 
 
-@pytest.mark.slow
-def test_masks_come_from_processes_too() -> None:
-    host, own, random = ut.Gym("Taxi-v4", vectorization="async").open(0, 2), TaxiEnv(), np.random.default_rng(0)
-    observation = host.reset()
+APART = """
+import numpy, uppertail
+from gymnasium.envs.toy_text.taxi import TaxiEnv
+
+if __name__ == "__main__":
+    host, own = uppertail.Gym("Taxi-v4", vectorization="async").open(0, 2), TaxiEnv()
+    random, observation = numpy.random.default_rng(0), host.reset()
     for _ in range(250):  # beyond the time limit
-        expected = np.array([own.action_mask(state) for state in observation])
-        assert host.action_mask is not None
-        np.testing.assert_array_equal(host.action_mask, expected)
-        observation = host.step(np.array([random.choice(np.flatnonzero(mask)) for mask in expected])).observation
+        expected = numpy.array([own.action_mask(state) for state in observation])
+        numpy.testing.assert_array_equal(host.action_mask, expected)
+        observation = host.step(numpy.array([random.choice(numpy.flatnonzero(mask)) for mask in expected])).observation
     host.close()
+    print("the same")
+"""
+
+
+@pytest.mark.slow
+def test_masks_come_from_processes_too(tmp_path: Path) -> None:
+    (program := tmp_path / "apart.py").write_text(APART)  # types are checked here in ways that cannot be pickled
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert done.stdout == "the same\n", done.stderr
 
 
 class Flawed(Line):

@@ -105,7 +105,7 @@ def test_ends_are_those_of_the_box_to_the_last_bit(low: float, kind: Any) -> Non
 
 def test_a_discrete_space_is_a_list_already() -> None:
     listed = list_actions(spaces.Discrete(3, start=7))
-    assert listed == (3, 7, None, None) and listed.taken(1) == 8 and listed.names == {}
+    assert listed == (3, 7, None, None, None) and listed.taken(1) == 8 and listed.names == {}
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,20 @@ def test_a_discrete_space_is_a_list_already() -> None:
         (FORCES, 65, r"^levels is 65: use 2, "),
         (
             spaces.Box(-1, 1, (2,)),
-            9,
-            r" has 2 numbers, .* 9 levels, which would make 81 .* 64: use --env\.levels 8, or",
+            33,
+            r" has 2 numbers, .* 33 levels, which would make 1,089 .* 1,024: use --env\.levels 32, or",
         ),
-        (spaces.Box(-1, 1, (6,)), None, r" 3 levels, which would make 729 actions, .*: use --env\.levels 2, or wrap "),
-        (spaces.Box(-1, 1, (7,)), None, r" would make 2,187 actions, more than 64: wrap the environment .* list\.$"),
-        (spaces.Box(-1, 1, (38,)), None, r" would make about 10\^18 actions, more than 64: wrap "),
+        (
+            spaces.Box(-1, 1, (7,)),
+            None,
+            r" 3 levels, which would make 2,187 actions, .*: use --env\.levels 2, or wrap ",
+        ),
+        (
+            spaces.Box(-1, 1, (11,)),
+            None,
+            r" would make 177,147 actions, more than 1,024: wrap the environment .* list\.$",
+        ),
+        (spaces.Box(-1, 1, (38,)), None, r" would make about 10\^18 actions, more than 1,024: wrap "),
         (spaces.Box(-math.inf, 1, (1,)), None, r"^The action space Box.* has no bounds .*: give it some "),
         (spaces.Box(-3e38, 3e38, (1,)), 3, r" has no bounds "),
         (
@@ -129,7 +137,7 @@ def test_a_discrete_space_is_a_list_already() -> None:
             r"^levels is 3, but only a Box is cut into levels, not Multi.*: leave it out",
         ),
         (spaces.MultiDiscrete([10**9, 2]), None, r" has 2 numbers, which would make about 10\^9 actions, .*: wrap "),
-        (spaces.MultiBinary(7), None, r" would make 128 actions, more than 64: wrap "),
+        (spaces.MultiBinary(11), None, r" would make 2,048 actions, more than 1,024: wrap "),
         (spaces.Discrete(2), 3, r"^levels is 3, but only a Box"),
         (
             spaces.Tuple((FORCES, spaces.Discrete(2))),

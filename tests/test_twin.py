@@ -67,6 +67,11 @@ def test_rescaled_outputs_are_the_same_returns_in_another_unit() -> None:
     outputs = jnp.array([0.25])
     factor, shift = wider.rescaling(value)
     assert float(wider.from_outputs(outputs * factor + shift).mean) == pytest.approx(2.0 * 1.75)
+    quantiles = ut.Quantile(quantiles=4, scale=2.0)
+    wider, outputs = dataclasses.replace(quantiles, scale=8.0), jnp.array([3.0, -1.0, 0.5, 0.0])
+    factor, shift = wider.rescaling(quantiles)
+    same = wider.from_outputs(outputs * factor + shift).quantiles
+    np.testing.assert_allclose(same, quantiles.from_outputs(outputs).quantiles, rtol=1e-5)
 
 
 def test_the_mean_is_backed_up_greedily_and_the_bound_by_the_policy() -> None:

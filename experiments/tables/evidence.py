@@ -14,6 +14,7 @@ SHOWN = {
     "gaussian": "the defaults",
     "optimistic_value": "one optimistic value",
     "no_evidence": "no evidence, epsilon-greedy",
+    "count_bonus": "a count bonus as reward, epsilon-greedy",
 }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 import uppertail as ut
 from experiments.common import options, write
+from experiments.tasks.bonus import CountBonus, CountsAlone
 from uppertail.training.process import hardware
 
 
@@ -63,9 +64,13 @@ METHODS: dict[str, Callable[[Task], dict[str, Any]]] = {
         "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": ut.GradientDescent(),
         "evidence": ut.KernelCounts(reach=1_000.0),  # everything is near
     },
+    "count_bonus": lambda task: {
+        "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": CountBonus(),
+        "evidence": CountsAlone(),
+    },
 }  # fmt: skip
-"""The defaults; one optimistic value with the task's bound, on the same network and evidence; and the same network
-without the start, by epsilon-greedy."""
+"""The defaults; one optimistic value with the task's bound, on the same network and evidence; the same network without
+the start, by epsilon-greedy; and the same again with a bonus by the counts as reward."""
 
 FIRST = 9100
 """The first seed: none of them chose anything."""

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from uppertail.environments import (
     EnvironmentBuilder,
     FiniteMDP,
+    PackageBuilder,
     Say,
     Steps,
     measured_range,
@@ -93,12 +94,13 @@ class Facts:
     @functools.cached_property
     def irrelevant(self) -> Int[np.ndarray, " numbers"]:
         """The numbers that tell nothing of what comes next."""
-        return irrelevant_numbers(self.steps)
+        return functools.reduce(np.intersect1d, map(irrelevant_numbers, self.by_number))
 
     @functools.cached_property
     def idle(self) -> Int[np.ndarray, " numbers"]:
         """The numbers that change, or stay, by themselves and touch nothing else."""
-        return idle_numbers(self.steps, tuple(self.irrelevant.tolist()))
+        noise = tuple(self.irrelevant.tolist())
+        return functools.reduce(np.intersect1d, (idle_numbers(steps, noise) for steps in self.by_number))
 
     @functools.cached_property
     def clocks(self) -> Int[np.ndarray, " numbers"]:
@@ -111,7 +113,15 @@ class Facts:
 
     def steps_of_an_action(self, left_out: tuple[int, ...] = ()) -> int:
         """How many steps an action needs to make a difference."""
-        return steps_of_an_action(self.steps, left_out)
+        return round(np.median([steps_of_an_action(steps, left_out) for steps in self.by_number]))
+
+    @property
+    def by_number(self) -> list[Steps]:
+        """The steps or, for each number of which actions have many combinations, the steps as if it were the action."""
+        listed = self.builder.actions if isinstance(self.builder, PackageBuilder) else None
+        if listed is None or listed.sizes is None:
+            return [self.steps]
+        return [self.steps._replace(action=each) for each in np.unravel_index(self.steps.action, listed.sizes)]
 
     def chance(self, left_out: tuple[int, ...] = ()) -> Chance:
         """What followed where the same action was taken in the same observation again."""

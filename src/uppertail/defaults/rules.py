@@ -324,7 +324,7 @@ RULES = (
         _levels,
         "whether actions are a Box",
         f"{LEVELS} levels of each of its numbers, both ends among them, and all combinations of these as actions",
-        f"{LEVELS}; at most 64 actions",
+        f"{LEVELS}; at most 64 actions, or 1,024 whose parts are learned",
     ),
 )
 """The rules in the order in which they are asked; a later one for the same setting may change it."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 import statistics
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions.base import Centered
 from uppertail.errors import InputError
 from uppertail.schema import traced
+from uppertail.types import Rescaling
 
+WIDE, UNIFORM = 1.3, 0.29  # standard deviations of the start, in units of the scale
 MOST_QUANTILES = 4096  # a table of states holds all of them for each action
 
 
@@ -31,7 +33,8 @@ class Quantile(Centered[QuantileReturn]):
 
     Args:
         quantiles: their number N, at least 2.
-        start_std: the quantiles begin as those of N(0, start_std), in units of the scale; 0 or more.
+        start_std: the quantiles begin as those of N(0, start_std), in units of the scale; 0 or more. null: 0.29 beside
+            kernel counts, the standard deviation of a uniform distribution over the range of returns, 1.3 else.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
         center: for averages of vectors: the mean of what was never seen; null: the middle of that range.
 
@@ -44,7 +47,7 @@ class Quantile(Centered[QuantileReturn]):
 
     is_linear: ClassVar[bool] = True
     quantiles: int = 32
-    start_std: float = traced(1.3)
+    start_std: float | None = traced(None)
     scale: float | None = traced(None)
     center: float | None = traced(None)
 
@@ -52,7 +55,7 @@ class Quantile(Centered[QuantileReturn]):
         super().__post_init__()
         if not 2 <= self.quantiles <= MOST_QUANTILES:
             raise InputError(f"quantiles is {self.quantiles}: use a whole number from 2 to {MOST_QUANTILES}.")
-        if self.start_std < 0:
+        if self.start_std is not None and self.start_std < 0:
             raise InputError(f"start_std is {self.start_std}: use a finite number, 0 or more.")
 
     @property
@@ -60,9 +63,21 @@ class Quantile(Centered[QuantileReturn]):
         return self.quantiles
 
     def from_outputs(self, outputs: Float[Array, " quantiles"]) -> QuantileReturn:
+        return QuantileReturn(self.unit * jnp.sort(outputs + self.begin))
+
+    @property
+    def begin(self) -> Float[Array | np.ndarray, " quantiles"]:
+        """The quantiles at the start, in units of the scale."""
         levels = (np.arange(self.quantiles) + 0.5) / self.quantiles
         normal = np.array([statistics.NormalDist().inv_cdf(level) for level in levels], np.float32)
-        return QuantileReturn(self.unit * jnp.sort(outputs + self.start_std * normal))
+        return (WIDE if self.start_std is None else self.start_std) * normal
+
+    def for_vectors(self) -> Self:
+        return dataclasses.replace(self, start_std=UNIFORM) if self.start_std is None else self
+
+    def rescaling(self, before: Any) -> Rescaling:
+        ratio = jnp.asarray(before.unit / self.unit, jnp.float32)
+        return Rescaling(jnp.full(self.quantiles, ratio), jnp.asarray(self.begin) * (ratio - 1.0))
 
     def lower(self, first: QuantileReturn, second: QuantileReturn) -> QuantileReturn:
         """Quantile by quantile: the highest distribution that neither of the two is below."""

@@ -13,6 +13,7 @@ from uppertail.errors import InputError
 LEVELS = 3  # of each number of a Box, if none are given
 MORE_LEVELS = 5  # that a note suggests
 MOST_ACTIONS = 64  # each is learned as an action of its own
+MOST_COMBINED = 1_024  # each has the mean of what is learned for its numbers
 WRAP = "wrap the environment (--env.wrappers) so that each action is one of a list"
 
 
@@ -24,12 +25,15 @@ class Actions(NamedTuple):
         first: the environment's own number of the first.
         own: [size, ...], what the environment takes for each; None: a whole number, counted from `first`.
         note: how numbers were cut into levels where none were given; None: they were not.
+        sizes: how many values each number of an action has, if what is learned for these is combined, since there are
+            too many actions to learn each by itself; None: there are not.
     """
 
     size: int
     first: int = 0
     own: np.ndarray | None = None
     note: str | None = None
+    sizes: tuple[int, ...] | None = None
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
@@ -51,7 +55,7 @@ def list_actions(space: Any, levels: int | None = None) -> Actions:
         levels: into how many levels each number of a Box is cut, both ends among them; None: 3.
 
     Raises:
-        InputError: there is no such list, it is longer than 64, or levels are given for what has none.
+        InputError: there is no such list, it is longer than 1,024, or levels are given for what has none.
     """
     if not is_a(space, "Discrete", "Box", "MultiDiscrete", "MultiBinary"):
         raise InputError(f"The action space {space} is neither a list, nor a Box, nor several integers: {WRAP}.")
@@ -62,15 +66,16 @@ def list_actions(space: Any, levels: int | None = None) -> Actions:
     if is_a(space, "Discrete"):
         return Actions(int(space.n), int(getattr(space, "start", 0)))
     values = _values(space, levels or LEVELS)
-    if (count := _count(values)) > MOST_ACTIONS:
+    if (count := _count(values)) > MOST_COMBINED:
         shown = f"{count:,}" if count < 10**9 else f"about 10^{math.log10(count):.0f}"
         cut = f", each cut into {levels or LEVELS} levels" if is_a(space, "Box") else ""
         raise InputError(
             f"The action space {space} has {len(values)} numbers{cut}, which would make {shown} actions, more than "
-            f"{MOST_ACTIONS}: {_remedy(space, levels or LEVELS)}."
+            f"{MOST_COMBINED:,}: {_remedy(space, levels or LEVELS)}."
         )
     own = np.array([*itertools.product(*values)], space.dtype).reshape(count, *space.shape)
-    return Actions(count, own=own, note=_note(space, values) if levels is None else None)
+    sizes = tuple(map(len, values)) if count > MOST_ACTIONS else None
+    return Actions(count, own=own, note=_note(space, values) if levels is None else None, sizes=sizes)
 
 
 def _values(space: Any, levels: int) -> list[Sequence[Any]]:
@@ -98,7 +103,7 @@ def _count(values: list[Sequence[Any]]) -> int:
 def _remedy(space: Any, levels: int) -> str:
     """Fewer levels, where there may be some."""
     fewer = range(levels - 1, 1, -1) if is_a(space, "Box") else ()
-    fitting = next((each for each in fewer if _count(_values(space, each)) <= MOST_ACTIONS), None)
+    fitting = next((each for each in fewer if _count(_values(space, each)) <= MOST_COMBINED), None)
     return WRAP if fitting is None else f"use --env.levels {fitting}, or {WRAP}"
 
 

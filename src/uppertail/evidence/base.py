@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import math
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
+from uppertail.errors import InputError
 from uppertail.types import PyTree, Transition
 
 
@@ -35,6 +37,17 @@ class Evidence(eqx.Module):
     @abc.abstractmethod
     def observe(self, fresh: Transition) -> Self:
         """The evidence after these transitions, with one leading axis."""
+
+    def combining(self, sizes: tuple[int, ...]) -> Self:
+        """The evidence for actions that are made of numbers with so many values each, and learned by these.
+
+        Raises:
+            InputError: it counts actions alone.
+        """
+        raise InputError(
+            f"An action is one of {math.prod(sizes):,} combinations of {len(sizes)} numbers, and {type(self).__name__} "
+            "counts each by itself: let the environment have at most 64 actions (--env.levels 2, or a wrapper)."
+        )
 
     def start(self, family: Any) -> PyTree:
         """z0, the wide start; by default the family's, about a return of 0."""

@@ -13,7 +13,7 @@ from uppertail.encodings import Encoding, RandomFeatures, Vector
 from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.evidence.base import Evidence, EvidenceBuilder
-from uppertail.networks import Twin
+from uppertail.networks import Twin, parts_of_actions
 from uppertail.schema import settle, traced
 from uppertail.targets import RunningMean
 from uppertail.types import PyTree, Transition
@@ -23,13 +23,15 @@ BLOCK = 1024
 
 
 class KnownCounts(Evidence):
-    """The evidence in one state, whose counts are known."""
+    """The evidence in one state, whose counts are known. An action is as new as the newest of its parts."""
 
-    counts: Float[Array, " actions"]
+    counts: Float[Array, " parts"]
     prior_count: Float[Array, ""]
+    sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
     def share(self, observation: Array) -> Float[Array, " actions"]:
-        return self.prior_count / (self.prior_count + self.counts)
+        share = self.prior_count / (self.prior_count + self.counts)
+        return share if self.sizes is None else jnp.max(parts_of_actions(self.sizes) * share[None], axis=1)
 
     def start(self, family: Any) -> PyTree:
         return centered(family)
@@ -45,16 +47,20 @@ class KernelEvidence(Evidence):
     """
 
     encoding: Standardized = eqx.field(static=True)
-    num_actions: int = eqx.field(static=True)
+    num_parts: int = eqx.field(static=True)  # actions, or all values of all numbers that actions are made of
     capacity: int = eqx.field(static=True)  # of the replay buffer, in whose rows the transitions are
     encoder: PyTree
     places: Float[Array, "rows entries"]  # where transitions begin
     next_places: Float[Array, "rows entries"]  # where they lead
-    taken: Float[Array, "rows actions"]  # 1 for the action that was taken; all 0: no transition
-    counts: Float[Array, "rows actions"]  # N(s', .)
+    taken: Float[Array, "rows parts"]  # 1 for the action that was taken; all 0: no transition
+    counts: Float[Array, "rows parts"]  # N(s', .)
     added: Int[Array, ""]  # transitions that there ever were
     prior_count: Float[Array, ""]  # lambda
     reach: Float[Array, ""]
+    sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)
+
+    def combining(self, sizes: tuple[int, ...]) -> Self:
+        return dataclasses.replace(self, sizes=sizes)
 
     def share(self, observation: Array) -> Float[Array, " actions"]:
         return self.there(self.counted(observation[None])[0]).share(observation)
@@ -62,16 +68,16 @@ class KernelEvidence(Evidence):
     def start(self, family: Any) -> PyTree:
         return centered(family)
 
-    def kept(self, rows: Int[Array, " count"]) -> Float[Array, "count actions"]:
+    def kept(self, rows: Int[Array, " count"]) -> Float[Array, "count parts"]:
         return self.counts[rows]
 
-    def there(self, kept: Float[Array, " actions"]) -> KnownCounts:
-        return KnownCounts(kept, self.prior_count)
+    def there(self, kept: Float[Array, " parts"]) -> KnownCounts:
+        return KnownCounts(kept, self.prior_count, self.sizes)
 
     def observe(self, fresh: Transition) -> Self:
         encoder = self.encoding.observe(self.encoder, fresh.observation)
         rows = (self.added + jnp.arange(count := fresh.action.shape[0])) % self.capacity
-        taken = jax.nn.one_hot(fresh.action, self.num_actions)
+        taken = self.parts_of(fresh.action)
         new: Self = dataclasses.replace(
             self,
             encoder=encoder,
@@ -83,6 +89,12 @@ class KernelEvidence(Evidence):
         rescaled = jnp.any(encoder.scale != self.encoder.scale)
         counts = jax.lax.cond(rescaled, KernelEvidence.all_counted, lambda new: new.counted_on(fresh, taken), new)
         return dataclasses.replace(new, counts=counts.at[rows].set(new.counted(fresh.next_observation)))
+
+    def parts_of(self, action: Int[Array, " new"]) -> Float[Array, "new parts"]:
+        """1 for each action that was taken, or for each of its parts."""
+        if self.sizes is None:
+            return jax.nn.one_hot(action, self.num_parts)
+        return jnp.asarray(parts_of_actions(self.sizes))[action]
 
     @property
     def per_unit(self) -> Float[Array, " entries"]:
@@ -104,25 +116,25 @@ class KernelEvidence(Evidence):
         apart = jnp.sum(some**2, axis=1)[:, None] + jnp.sum(others**2, axis=1)[None] - 2.0 * some @ others.T
         return jnp.exp(-jnp.maximum(apart, 0.0))
 
-    def counted(self, places: Float[Array, "places entries"]) -> Float[Array, "places actions"]:
+    def counted(self, places: Float[Array, "places entries"]) -> Float[Array, "places parts"]:
         """N(s, .) at some places."""
 
-        def add(number: Int[Array, ""], total: Float[Array, "places actions"]) -> Float[Array, "places actions"]:
+        def add(number: Int[Array, ""], total: Float[Array, "places parts"]) -> Float[Array, "places parts"]:
             there, taken = (self.block(number, each) for each in (self.places, self.taken))
             return total + self.kernel(places, there) @ taken
 
-        return jax.lax.fori_loop(0, self.blocks, add, jnp.zeros((places.shape[0], self.num_actions)))
+        return jax.lax.fori_loop(0, self.blocks, add, jnp.zeros((places.shape[0], self.num_parts)))
 
-    def all_counted(self) -> Float[Array, "rows actions"]:
+    def all_counted(self) -> Float[Array, "rows parts"]:
         """N(s', .) of all stored transitions, anew."""
         return self.over_blocks(self.counted)
 
-    def counted_on(self, fresh: Transition, taken: Float[Array, "new actions"]) -> Float[Array, "rows actions"]:
+    def counted_on(self, fresh: Transition, taken: Float[Array, "new parts"]) -> Float[Array, "rows parts"]:
         """The same from the counts before, with new pairs added."""
         added = self.over_blocks(lambda there: self.kernel(there, fresh.observation) @ taken)
         return self.counts + added
 
-    def over_blocks(self, function: Callable[[Array], Array]) -> Float[Array, "rows actions"]:
+    def over_blocks(self, function: Callable[[Array], Array]) -> Float[Array, "rows parts"]:
         """A function of the places where transitions lead, block by block."""
 
         def write(number: Int[Array, ""], result: Array) -> Array:

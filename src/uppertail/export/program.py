@@ -26,7 +26,7 @@ from uppertail.export.observations import NEEDED, read
 from uppertail.export.operations import Program
 from uppertail.export.tables import place_of
 from uppertail.learners.regression import FeatureReturns, from_powers
-from uppertail.networks import PerActionNetwork, TwinNetwork
+from uppertail.networks import PerActionNetwork, TwinNetwork, parts_of_actions
 from uppertail.networks.ensemble import EnsembleNetwork
 from uppertail.networks.layers import TINY, Activation, Normalization
 from uppertail.networks.perceptrons import PerceptronNetwork
@@ -121,7 +121,11 @@ def _(unknown: KernelEvidence, program: Program) -> Any:
     here = program.seen * per_unit
     distance = here @ (-2 * places.T) + np.square(places).sum(axis=1) + (here * here).total(per_unit.size)
     counts = np.exp(np.maximum(distance, 0.0) * np.float32(-1.0)) @ taken
-    return float(unknown.prior_count) / (counts + float(unknown.prior_count))
+    share = float(unknown.prior_count) / (counts + float(unknown.prior_count))
+    if not unknown.sizes:
+        return share
+    parts = np.nonzero(parts_of_actions(unknown.sizes))[1].reshape(-1, len(unknown.sizes))
+    return functools.reduce(np.maximum, (program.add("rows", share, each) for each in parts.T))
 
 
 @functools.singledispatch
@@ -214,8 +218,11 @@ def critics_of(network: TwinNetwork, program: Program) -> Iterator[Outputs]:
         for weights, biases in zip(network.weights, network.biases, strict=True):
             value = value @ weights[critic] + biases[critic]
             value = ACTIVATIONS[UNITS.activation](NORMALIZATIONS[UNITS.normalization](value, weights.shape[-1]))
-        heads = np.moveaxis(np.asarray(network.heads[critic]), 1, 0)
-        value = value @ heads + np.asarray(network.offsets[critic])[:, None]
+        heads, offsets = np.moveaxis(np.asarray(network.heads[critic]), 1, 0), np.asarray(network.offsets[critic])
+        if network.sizes:  # outputs of an action are means, which are linear in the heads
+            parts = parts_of_actions(network.sizes) / len(network.sizes)
+            heads, offsets = np.tensordot(parts, heads, 1), parts @ offsets
+        value = value @ heads + offsets[:, None]
         yield Outputs(value, lambda family, each: family.from_outputs(each), np.exp)
 
 

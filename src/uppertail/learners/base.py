@@ -105,6 +105,8 @@ class Gradients:
 
     Args:
         optimizer: turns gradients into updates: optax's, or an object with the same `init` and `update`.
+        sizes: how many values each number of an action has, where what is learned for these is combined; None: each
+            action is learned by itself.
     """
 
     network: NetworkBuilder
@@ -118,6 +120,7 @@ class Gradients:
     on_policy: OnPolicy = "fresh"
     replay_start: int = 0
     evidence: EvidenceBuilder = dataclasses.field(default_factory=NoEvidence)
+    sizes: tuple[int, ...] | None = None
 
 
 class LearnerBuilder(abc.ABC):

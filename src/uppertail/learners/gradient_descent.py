@@ -126,11 +126,12 @@ class GradientLearner(Learner):
 
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
         parts, agent = self.gradients, self.agent
-        network: Any = parts.network.init(key, agent.encoding, num_actions, agent.family.num_outputs)
+        learned = sum(parts.sizes) if parts.sizes else num_actions
+        network: Any = parts.network.init(key, agent.encoding, learned, agent.family.num_outputs)
         network = network.observe(observations)
-        unknown = parts.evidence.init(
-            jax.random.fold_in(key, num_actions), agent.encoding, num_actions, parts.replay_size
-        )
+        unknown = parts.evidence.init(jax.random.fold_in(key, learned), agent.encoding, learned, parts.replay_size)
+        if parts.sizes:
+            network, unknown = network.combining(parts.sizes), unknown and unknown.combining(parts.sizes)
         network = network if unknown is None else MixedNetwork(network, unknown)
         no, zero, observation = jnp.zeros((), bool), jnp.zeros((), jnp.int32), observations[0]
         extras = jax.tree.map(

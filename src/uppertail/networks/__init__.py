@@ -1,6 +1,6 @@
 """Networks: they turn an observation into the parameters of return distributions."""
 
-from uppertail.networks.base import EncodedNetwork, Network, NetworkBuilder
+from uppertail.networks.base import EncodedNetwork, Network, NetworkBuilder, parts_of_actions
 from uppertail.networks.ensemble import Ensemble, EnsembleNetwork
 from uppertail.networks.perceptrons import PerAction, PerActionNetwork
 from uppertail.networks.twin import Twin, TwinNetwork

@@ -2,14 +2,17 @@
 
 import abc
 import dataclasses
+import math
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
+from uppertail.errors import InputError
 from uppertail.types import PyTree, Rescaling, Transition
 
 
@@ -50,6 +53,18 @@ class Network(eqx.Module):
     def rescaled(self, rescaling: Rescaling) -> Self:
         """The network whose outputs are those before, rescaled; only where its builder `can_rescale`."""
         raise TypeError(f"{type(self).__name__} cannot be rescaled by {rescaling}.")
+
+    def combining(self, sizes: tuple[int, ...]) -> Self:
+        """The network whose outputs for an action are the mean of those for its numbers, with so many values each.
+
+        Raises:
+            InputError: its outputs are those of actions alone.
+        """
+        raise InputError(
+            f"An action is one of {math.prod(sizes):,} combinations of {len(sizes)} numbers, and {type(self).__name__} "
+            "learns each by itself: leave the network out, or let the environment have at most 64 actions "
+            "(--env.levels 2, or a wrapper)."
+        )
 
     def evidence(self, observation: Array) -> Float[Array, " actions"] | None:
         """The share of the wide start that is left for each action, from 1 (never seen) to 0; None: not known."""
@@ -110,6 +125,17 @@ class Network(eqx.Module):
     def remark(self) -> str | None:
         """A note for the user at a run's end about what was observed, by the arrays of all seeds; None: nothing."""
         return None
+
+
+def parts_of_actions(sizes: tuple[int, ...]) -> Float[np.ndarray, "actions parts"]:
+    """Which values of its numbers each action is made of, 1 for one of each number; the last changes fastest.
+
+    Examples:
+        >>> parts_of_actions((2, 2)).astype(int).tolist()
+        [[1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]]
+    """
+    values = np.indices(sizes, np.int32).reshape(len(sizes), -1)
+    return np.hstack([np.eye(size, dtype=np.float32)[each] for size, each in zip(sizes, values, strict=True)])
 
 
 class EncodedNetwork(Network):

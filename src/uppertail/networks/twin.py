@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks import layers
-from uppertail.networks.base import EncodedNetwork, NetworkBuilder
+from uppertail.networks.base import EncodedNetwork, NetworkBuilder, parts_of_actions
 from uppertail.schema import settle
 from uppertail.types import PyTree, Rescaling
 
@@ -67,6 +67,11 @@ class Twin(NetworkBuilder):
         return TwinNetwork(encoding, weights, biases, heads, heads[:, 0], encoder)
 
 
+def mean_of_parts(sizes: tuple[int, ...]) -> Float[Array, "actions parts"]:
+    """What the outputs of each part count in those of an action."""
+    return jnp.asarray(parts_of_actions(sizes) / len(sizes))
+
+
 class TwinNetwork(EncodedNetwork):
     """The critics, whose arrays have a leading axis."""
 
@@ -76,15 +81,20 @@ class TwinNetwork(EncodedNetwork):
     heads: Float[Array, "critics width actions outputs"]
     offsets: Float[Array, "critics actions outputs"]
     encoder: PyTree  # shared by the critics
+    sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)  # of the numbers that actions are made of
 
     def outputs(self, observation: Array) -> Float[Array, "critics actions outputs"]:
         def of_critic(weights: tuple[Array, ...], biases: tuple[Array, ...], heads: Array, offsets: Array) -> Array:
             values = UNITS(self.encoding.project(self.encoder, weights[0], observation) + biases[0])
             for weight, bias in zip(weights[1:], biases[1:], strict=True):
                 values = UNITS(values @ weight + bias)
-            return jnp.tensordot(values, heads, 1) + offsets
+            outputs = jnp.tensordot(values, heads, 1) + offsets
+            return outputs if self.sizes is None else mean_of_parts(self.sizes) @ outputs
 
         return jax.vmap(of_critic)(self.weights, self.biases, self.heads, self.offsets)
+
+    def combining(self, sizes: tuple[int, ...]) -> Self:
+        return dataclasses.replace(self, sizes=sizes)
 
     def predictions(self, family: Any, observation: Array) -> PyTree:
         return jax.vmap(jax.vmap(family.from_outputs))(self.outputs(observation))

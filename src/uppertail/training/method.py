@@ -68,12 +68,22 @@ class Method:
         settings: Settings,
         bounds: tuple[float, float] | None = None,
         has_masks: bool = False,
+        sizes: tuple[int, ...] | None = None,
     ) -> Learner:
         """The learner of a run, after `resolved`, with a distribution that is fitted to the environment's returns.
 
         `bounds` are those of the means that it bootstraps from; None: it has none. `has_masks`: whether the
-        environment says which actions are allowed.
+        environment says which actions are allowed. `sizes` are those of `Actions`.
+
+        Raises:
+            InputError: actions have `sizes`, and the learner learns each by itself.
         """
+        if sizes and not self.chosen_learner.uses_gradients:
+            raise InputError(
+                f"An action is one of {math.prod(sizes):,} combinations of {len(sizes)} numbers, and "
+                f"{type(self.chosen_learner).__name__} learns each by itself: use --learner GradientDescent, or let "
+                "the environment have at most 64 actions (--env.levels 2, or a wrapper)."
+            )
         network, replay, target, evidence = self.network, self.replay, self.target, self.evidence
         members = network.members if network else None
         own = settings.discount, members, settings.loss_samples
@@ -83,7 +93,8 @@ class Method:
         gradients = None
         if network and replay and target and evidence:
             own = {name: getattr(settings, name) for name in OF_GRADIENTS}
-            gradients = Gradients(network, replay, target, optimizer_of(settings), evidence=evidence, **own)
+            optimizer = optimizer_of(settings)
+            gradients = Gradients(network, replay, target, optimizer, evidence=evidence, sizes=sizes, **own)
         return self.chosen_learner.build(agent, gradients)
 
 

@@ -233,7 +233,7 @@ class TrainingDivergedError(TrainingFailedError):
         ...     ut.train(ut.Toy(), settings=ut.Settings(seeds=1, learning_rate=1e30))
         ... except ut.TrainingDivergedError as error:
         ...     print(error.seed, error.step)
-        0 16
+        0 8
     """
 
     def __init__(self, seed: int, step: int, result: TrainingResult) -> None:

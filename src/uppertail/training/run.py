@@ -166,7 +166,8 @@ class Run:
         settings = dataclasses.replace(self.settings, steps=most, discount=discount)
         self.method = dataclasses.replace(self._asked_method, distribution=self._asked_method.distribution.fit(returns))
         bounds = None if returns.known or not self._range_grows else returns.bounds
-        learner = self.method.learns(self._encoding, settings, bounds, self.driver.first_mask is not None)
+        has_masks, sizes = self.driver.first_mask is not None, self._listed.sizes
+        learner = self.method.learns(self._encoding, settings, bounds, has_masks, sizes)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
         limits = settings.most_episodes, settings.steps
         self.loop = Loop(learner, settings.steps_per_rollout, *limits, counted, settings.evaluate_every is not None)
@@ -219,9 +220,13 @@ class Run:
         else:
             shape = driver.first.shape[1:]
             read = functools.partial(_reshaped, shape=shape, dtype=driver.first.dtype)
-            listed = self.builder.actions if isinstance(self.builder, PackageBuilder) else Actions(driver.num_actions)
-            interface = Interface(Reading(read, driver.observations, shape), listed)
+            interface = Interface(Reading(read, driver.observations, shape), self._listed)
         return TrainingResult(record, self.loop.agent, networks, interface, driver.environments, distributions)
+
+    @property
+    def _listed(self) -> Actions:
+        """How actions are numbered."""
+        return self.builder.actions if isinstance(self.builder, PackageBuilder) else Actions(self.driver.num_actions)
 
     def asked(self) -> dict[str, Any]:
         """The parts and settings of the run: the distribution as it is fitted, and the returns it was fitted to."""

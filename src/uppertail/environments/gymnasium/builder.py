@@ -56,7 +56,7 @@ class GymnasiumBuilder(PackageBuilder):
             '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
         stack: how many of the last observations are shown together, with the actions between them, oldest first.
         levels: into how many levels each number of an action is cut, both ends among them, if actions are a Box with
-            bounds: an action is then one of all combinations, of which there may be 64; null: 3.
+            bounds: an action is then one of all combinations, of which there may be 1,024; null: 3.
         action_masks: whether only actions are taken that `info["action_mask"]` allows, where an environment gives it.
         action_names: what pictures call the actions, in order, for example '[up, down]'; null: as the environment's
             `metadata["action_names"]` says, or its documentation.

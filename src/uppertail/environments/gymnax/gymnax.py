@@ -28,7 +28,7 @@ class Gymnax(GymnaxBuilder):
         kwargs: arguments of its constructor, for example '{size: 20}'.
         images: whether a bounded Box of at least 10 x 10 is an image, read by convolutions; else its numbers are.
         levels: into how many levels each number of an action is cut, both ends among them, if actions are a Box with
-            bounds: an action is then one of all combinations, of which there may be 64; null: 3.
+            bounds: an action is then one of all combinations, of which there may be 1,024; null: 3.
 
     Attributes:
         code: a checksum of an object, so that a run does not load the checkpoints of another one.
