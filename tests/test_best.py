@@ -79,7 +79,7 @@ def test_an_evaluation_that_fails_ends_the_run_and_keeps_what_was_learned(return
         return [1.0, 1.0]
 
     returns_of(heat)
-    with pytest.raises(ut.InputError, match="motor is hot") as caught:
+    with pytest.raises(ut.TrainingFailedError, match="motor is hot") as caught:
         ut.train(ut.Toy(), settings=settings("compiled", 3))
     assert caught.value.result.record.kept_step == [1024, 1024]
 

@@ -22,16 +22,17 @@ class Walk(gymnasium.Env):
 
     def __init__(self, length: int = 3, wide: int = 1) -> None:
         self.observation_space, self.length = gymnasium.spaces.Box(0, length, (wide,), np.float32), length
+        self.wide = wide
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.at = 0
-        return np.full(self.observation_space.shape, self.at, np.float32), {}
+        return np.full(self.wide, self.at, np.float32), {}
 
     def step(self, action):
         self.at += action
         return (
-            np.full(self.observation_space.shape, self.at, np.float32),
+            np.full(self.wide, self.at, np.float32),
             float(action),
             self.at >= self.length,
             False,
@@ -39,7 +40,7 @@ class Walk(gymnasium.Env):
         )
 
 
-gymnasium.register("UpperTailWalk-v0", Walk, max_episode_steps=20)
+gymnasium.register("UpperTailWalk-v0", Walk, max_episode_steps=20)  # pyright: ignore[reportArgumentType]
 WALK = ["--env", "Gym", "--env.id", "UpperTailWalk-v0", "--env.returns", "[0, 10]", "--env.features", "hashed"]
 CHAIN = ["--env", "Chain", "--env.length", "3"]
 
@@ -94,8 +95,8 @@ def test_another_seed_is_another_table(run):
     assert main(["evaluate", "run", "--episodes", "1", "--seed", "0", "--quiet"]) == 0
     assert main(["evaluate", "run", "--episodes", "1", "--seed", "2", "--quiet"]) == 0
     found = [evaluation(f"greedy{of}")["mean_return"] for of in ("", "--seed-0", "--seed-2")]
-    right = [np.asarray(ut.Chain(length=3).build(seed_keys(seed).environment).terminated) for seed in (0, 2)]
-    assert not np.array_equal(*right)
+    one, other = (np.asarray(ut.Chain(length=3).build(seed_keys(seed).environment).terminated) for seed in (0, 2))
+    assert not np.array_equal(one, other)
     assert found == [1.0, 1.0, 0.0]
 
 
@@ -107,7 +108,8 @@ def test_other_observations_are_refused(run, refused):
 
 @walk
 def test_other_actions_are_refused(run, refused):
-    gymnasium.register("UpperTailWalk3-v0", type("Walk3", (Walk,), {"action_space": gymnasium.spaces.Discrete(3)}))
+    three = type("Walk3", (Walk,), {"action_space": gymnasium.spaces.Discrete(3)})
+    gymnasium.register("UpperTailWalk3-v0", three)  # pyright: ignore[reportArgumentType]
     assert "has other observations or actions" in refused(["evaluate", "run", "--env.id", "UpperTailWalk3-v0"])
 
 

@@ -71,7 +71,7 @@ class Hall(gymnasium.Env[int, int]):
 
 def test_an_environment_that_ends_its_episodes_needs_no_time_limit(tmp_path: Path, capsys: Any) -> None:
     """What declares none was told to set one, also where all its episodes end by themselves."""
-    gymnasium.register("UpperTailHall-v0", Hall)
+    gymnasium.register("UpperTailHall-v0", Hall)  # pyright: ignore[reportArgumentType]
     asked = ["train", "--env", "Gym", "--env.id", "UpperTailHall-v0", "--steps", "64", "--seeds", "1"]
     for limit, words in (("5", []), ("null", ["no episode ended in 64 steps", "set a time limit"])):
         kwargs = ["--env.kwargs", f"{{limit: {limit}}}", "--env.returns", "[0, 1]", "--out", str(tmp_path / limit)]

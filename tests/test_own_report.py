@@ -1,7 +1,7 @@
 """The report of an own environment: names of actions, observations along the greedy path, what is left of the start."""
 
 import json
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -22,7 +22,7 @@ PLACES = 12
 class Steps(Cell):
     """Twelve places in a row: "on" leads to the next, and the last pays 1; "off" ends the episode."""
 
-    metadata: ClassVar[dict[str, Any]] = {"action_names": ["off", "on"]}
+    metadata: dict[str, Any] = {"action_names": ["off", "on"]}  # noqa: RUF012
     observation_space = gymnasium.spaces.Box(-1, PLACES, (2,), np.float32)
 
     def _seen(self):
@@ -83,7 +83,9 @@ def test_a_recording_whose_networks_are_too_large_shows_the_first_observation(mo
         settings=ut.Settings(seeds=2, steps=64, rollout_steps=16),
         record="distributions",
     )
-    assert (small.distributions.mean.shape[2], small.distributions.path) == (1, None)
+    recorded = small.distributions
+    assert recorded
+    assert (recorded.mean.shape[2], recorded.path) == (1, None)
 
 
 def test_names_of_actions_are_given_declared_or_those_of_documentation():

@@ -101,4 +101,5 @@ def numbers_of(family: Any) -> dict[str, np.ndarray]:
 def with_numbers(agent: Agent, arrays: Mapping[str, np.ndarray]) -> Agent:
     """The agent whose family has these numbers."""
     numbers = {name.removeprefix(FAMILY): float(each) for name, each in arrays.items() if name.startswith(FAMILY)}
-    return dataclasses.replace(agent, family=dataclasses.replace(agent.family, **numbers))
+    family: Any = agent.family
+    return dataclasses.replace(agent, family=dataclasses.replace(family, **numbers))

@@ -130,7 +130,7 @@ def _declared(env: Made) -> tuple[bool, float | None, int]:
 
 def _action_names(env: Made, count: int) -> tuple[str, ...]:
     """The names of its actions in its metadata, if these are so many texts."""
-    named = (getattr(env, "metadata", None) or {}).get("action_names")
+    named: Any = (getattr(env, "metadata", None) or {}).get("action_names")
     is_list = isinstance(named, list | tuple) and len(named) == count and all(isinstance(each, str) for each in named)
     return tuple(named) if is_list else ()
 
