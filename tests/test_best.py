@@ -98,3 +98,29 @@ def test_the_commands_say_which_network_they_use(capsys):
         assert main(["export", folder, "--to", f"{folder}.npz"]) == 0
         assert f"The greedy policy of seed 0 ({words[0]}) in" in capsys.readouterr().out
     assert "3 (best, of step 1,500)" in repr(ut.load("best"))
+
+
+class Late(Cell):
+    """Its reward is 0 at first, and 10 for each action 1 later."""
+
+    made = 0
+
+    def step(self, action):
+        after, reward, *ends = super().step(action)
+        Late.made += 1
+        return after, 10 * reward * (Late.made > 700), *ends
+
+
+def test_the_best_network_follows_when_the_first_reward_sets_the_scale(returns_of):
+    """In units of before, what is wide would be narrow."""
+    networks = []
+    for evaluate_every in (512, None):
+        Late.made = 0
+        returns_of(lambda step: [10.0 if step == 512 else 5.0])
+        asked = ut.Settings(seeds=1, steps=1024, evaluate_every=evaluate_every, rollout_steps=16)
+        result = ut.train(ut.FromGymnasium(Late, features="hashed"), settings=asked)
+        networks.append(result.networks)
+        assert result.record.kept_step == (evaluate_every and [512])
+    best, last = networks
+    np.testing.assert_array_equal(best.start, last.start)
+    assert float(np.asarray(best.start).max()) > 10
