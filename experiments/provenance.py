@@ -97,7 +97,7 @@ def _seeds(path: Path) -> Any:
     """The seeds of a result, as far as it says them."""
     document = json.loads(path.read_text(encoding="utf-8")) if path.suffix == ".json" else {}
     settings = document.get("settings", {})
-    if isinstance(settings, dict) and isinstance(settings.get("seeds"), int):
+    if "seeds" not in document and isinstance(settings, dict) and isinstance(settings.get("seeds"), int):
         return list(range(settings.get("seed", 0), settings.get("seed", 0) + settings["seeds"]))
     return document.get("seeds")
 

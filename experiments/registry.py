@@ -185,7 +185,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "bsuite": Experiment(
         "bsuite's scores, after `uppertail study experiments/tasks/bsuite.yaml`",
-        "tasks.bsuite_scores --out results/bsuite", ("bsuite/*.json",), ("README", "bsuite"), None,
+        "tasks.bsuite_scores --out results/bsuite", ("bsuite/*.json",), ("bsuite",), None,
         {"bsuite": "bsuite:scores"}, needs="uppertail[bsuite]", chosen_on=NOTHING, reported_on="0",
     ),
     "gymnax": Experiment(

@@ -212,7 +212,6 @@ VECTORS: dict[str, dict[str, Any]] = {
     "kernel counts": {"learner": ut.GradientDescent(), "evidence": ut.KernelCounts()},
     "features": {"learner": ut.GradientDescent(), "evidence": ut.NoEvidence()},
     "landmarks": {"learner": ut.LeastSquares()},
-    "neighbors": {"learner": ut.NearestNeighbors()},
     "imitation": {"learner": ut.Imitation(), "policy": ut.Softmax(), "distribution": ut.PointMass()},
 }
 

@@ -198,8 +198,6 @@ def test_observations_that_repeat_are_states_and_random_bits_are_left_out(bsuite
         assert (found.features == "hashed") == name.startswith(REPEATING), name
         numbers = len(builder.observations.low)
         assert found.left_out == (tuple(range(3, numbers)) if name.startswith("umbrella") else None), name
-    for name, clock in (("mountain_car/0", 2), ("cartpole_swingup/0", 5)):
-        assert chosen(ut.Bsuite(name), ut.NearestNeighbors()).builder.left_out == (clock,), name
 
 
 # Bad requests

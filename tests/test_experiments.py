@@ -70,11 +70,16 @@ def test_every_table_stands_on_a_page() -> None:
     assert [name for name in tables() if f"<!-- table: {name} -->" not in text] == []
 
 
+SETTINGS = {"settings": {"seed": 0, "seeds": 1}}  # of one of the runs that a result sums up
+
+
 @pytest.fixture
 def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A result of an experiment of its own, made by a tree."""
     path = tmp_path / "one.json"
-    path.write_text(json.dumps({"first": [3, 5], "curve": [[1, 2, 3], [4]], "wall_seconds": 8.0, "seeds": [0, 1]}))
+    path.write_text(
+        json.dumps({"first": [3, 5], "curve": [[1, 2, 3], [4]], "wall_seconds": 8.0, "seeds": [0, 1], **SETTINGS})
+    )
     experiment = Experiment("", "tasks.again", (), (), again=True)
     monkeypatch.setattr(Experiment, "files", lambda _: iter([path]))
     monkeypatch.setattr(certificates, "EXPERIMENTS", {"mine": experiment})

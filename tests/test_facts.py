@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 import uppertail as ut
 from uppertail.defaults import Chance, Facts
-from uppertail.defaults.facts import chance, clocks, irrelevant_numbers, repeating, steps_of_an_action
+from uppertail.defaults.facts import chance, irrelevant_numbers, repeating, steps_of_an_action
 from uppertail.environments import Steps, random_steps, table_steps
 
 COUNT, KEY = 2_000, jax.random.key(0)
@@ -81,17 +81,6 @@ def test_a_first_observation_that_never_changes_is_one_of_many() -> None:
     contexts = np.random.default_rng(0).uniform(size=(500, 1))
     shown = np.stack([np.zeros((500, 2)), np.hstack([contexts, np.ones((500, 1))])], axis=1).reshape(1_000, 2)
     assert repeating(shown) == 1 / 251
-
-
-def test_a_number_that_changes_alike_in_every_step_counts_them() -> None:
-    random = np.random.default_rng(0)
-    ends = random.uniform(size=COUNT) < 0.01
-    step = np.arange(COUNT) - np.concatenate([[0], np.flatnonzero(ends) + 1])[np.cumsum(ends) - ends]
-    shown = np.column_stack([step / 50, 3.0 - step, step % 7, step + random.normal(size=COUNT), np.ones(COUNT)])
-    steps = steps_of(shown, shown, np.zeros(COUNT), random)._replace(terminated=ends)
-    assert clocks(steps).tolist() == [0, 1]
-    assert clocks(steps._replace(observation=shown[:, :2])).size == 0, "a run needs a number"
-    assert clocks(steps._replace(terminated=~ends & False)).size == 0, "it does not begin again with each episode"
 
 
 def follows(episode: list[tuple[int, int, float, bool]]) -> Steps:

@@ -41,7 +41,6 @@ CASES = {
     "table": Case(ut.LeastSquares(), "states"),
     "certain table": Case(ut.LeastSquares(stochastic=False), "states"),
     "landmarks": Case(ut.LeastSquares(transitions=512), "vectors", is_wide=False),
-    "neighbors": Case(ut.NearestNeighbors(transitions=1024), "vectors", is_wide=False),
     "network beside counts": Case(GRADIENTS, "states", is_closed=False),
     "network": Case(GRADIENTS, "states", is_wide=False, is_closed=False, parts={"evidence": ut.NoEvidence()}),
     "network of vectors": Case(GRADIENTS, "vectors", is_wide=False, is_closed=False),

@@ -262,9 +262,9 @@ def test_the_start_of_vectors_lies_in_the_middle_of_the_returns_and_its_bound_ab
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("builder", [ut.LeastSquares(transitions=512), ut.NearestNeighbors(transitions=1024)])
-def test_what_was_never_seen_gets_the_unit_of_the_first_reward(builder: Any) -> None:
+def test_what_was_never_seen_gets_the_unit_of_the_first_reward() -> None:
     """A distribution that is fitted anew has another start, which a run that has begun takes over."""
+    builder: Any = ut.LeastSquares(transitions=512)
     encoding = builder.encoding(RandomFeatures(Vector((0.0,) * 3, (1.0,) * 3), 12, 0.5))
     guessed, fitted = (
         builder.build(agent_of(ut.Gaussian().fit(ReturnRange(0.0, high)), encoding), None) for high in (0.0, 300.0)
@@ -278,9 +278,9 @@ def test_what_was_never_seen_gets_the_unit_of_the_first_reward(builder: Any) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("builder", [ut.LeastSquares(transitions=512), ut.NearestNeighbors(transitions=1024)])
-def test_a_constant_in_all_rewards_changes_no_vectors_spread_or_order(builder: Any) -> None:
+def test_a_constant_in_all_rewards_changes_no_vectors_spread_or_order() -> None:
     """All means rise by the constant's return, 5 / (1 - discount), also where nothing was seen; spreads stay."""
+    builder: Any = ut.LeastSquares(transitions=512)
     random, data = np.random.default_rng(2), transitions(120)
     points = random.uniform(size=(2, 120, 3)).astype(np.float32)
     data = data._replace(

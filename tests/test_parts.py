@@ -117,6 +117,8 @@ BAD = {
     "one beta": ("--adam_betas [0.9]", "adam_betas is [0.9]: use a list of 2, or leave it out."),
     "a beta of 1": ("--adam_betas [0.9,1.0]", "adam_betas is [0.9, 1.0]: use two numbers in [0, 1)"),
     "epsilon": ("--adam_epsilon 0", "adam_epsilon is 0.0: use a number above 0."),
+    "removed": ("--learner NearestNeighbors", "The learner NearestNeighbors was removed: leave --learner out"),
+    "setting of what was removed": ("--learner NearestNeighbors --learner.reach 2", "removed: leave --learner out"),
     "misspelled": ("--discuont 3", "There is no option --discuont. Did you mean --discount?"),
     "setting of the usual network": ("--width 3", "There is no option --width. Did you mean --network.width?"),
     "setting of the environment": ("--length 3", "There is no option --length. Did you mean --env.length?"),

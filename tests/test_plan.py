@@ -155,6 +155,27 @@ def test_a_plan_is_of_what_was_asked_and_of_nothing_else() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_folder")
+def test_a_run_that_chose_its_learner_is_evaluated_and_resumed_with_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """config.yaml leaves the learner open, and the second run does not ask a random policy again."""
+    car = [*CAR[:-4], "--env.returns", "[-200, 0]", "--episodes", "100"]
+    assert main(["train", *car, "--steps", "1200", "--out", "whole"]) == 0
+    assert main(["train", *car, "--steps", "800", "--checkpoint_every", "400", "--out", "run"]) == 0
+    monkeypatch.setattr(facts, "random_steps", None)
+    assert main(["resume", "run", "--steps", "1200"]) == 0
+    whole, resumed = (np.load(f"{folder}/episodes.npz") for folder in ("whole", "run"))
+    for name in whole.files:
+        np.testing.assert_array_equal(whole[name], resumed[name])
+    assert main(["evaluate", "run", "--episodes", "1"]) == 0
+    capsys.readouterr()
+    assert main(["inspect", "run"]) == 0
+    assert "First observation" in capsys.readouterr().out
+    assert main(["export", "run", "--to", "policy.npz"]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_folder")
 @pytest.mark.parametrize("given", [[], ["--env.left_out", "[]"], ["--env.action_repeat", "4"]])
 def test_the_same_run_whatever_is_given_that_would_be_chosen(given: list[str]) -> None:
     """Keeping all numbers, which are kept anyway, was another learner with other actions."""

@@ -57,13 +57,13 @@ def test_what_an_earlier_run_chose_is_chosen_again_without_a_look() -> None:
     written = Plan({name: entry._replace(reason="") for name, entry in found.entries.items()})
     again = chosen(sea, before=Plan.read(written.chosen()))
     assert (again.builder, again.learner, again.notes) == (found.builder, ut.LeastSquares(stochastic=False), [])
-    entries = {"env.left_out": [1], "env.features": "auto", "learner": "NearestNeighbors", "learner.reach": 2.0}
+    entries = {"env.left_out": [1], "env.features": "auto", "learner": "LeastSquares", "learner.sweeps": 2}
     other = chosen(sea, before=Plan({name: Entry(value, "measured") for name, value in entries.items()}))
     assert (other.builder.left_out, other.builder.features) == ((1,), "auto")
-    assert other.learner == ut.NearestNeighbors(reach=2.0)
-    entries |= {"learner.stochastic": True}
+    assert other.learner == ut.LeastSquares(sweeps=2)
+    entries |= {"learner": "GradientDescent", "learner.stochastic": True}
     changed = chosen(sea, before=Plan({name: Entry(value, "measured") for name, value in entries.items()}))
-    assert changed.learner == ut.NearestNeighbors(reach=2.0), "a learner that was put in by hand"
+    assert changed.learner == ut.GradientDescent(), "a learner that was put in by hand"
     assert chosen(dataclasses.replace(sea, left_out=(2,)), before=written).builder.left_out == (2,), "given"
 
 
@@ -82,41 +82,24 @@ def test_a_plan_that_no_run_wrote_is_refused() -> None:
             Plan.read(written)
 
 
+def test_a_plan_by_what_was_removed_says_so() -> None:
+    """Neighbors were a default once: config.yaml of such a run asks for no learner, and its plan names them."""
+    with pytest.raises(InputError, match=r"learner NearestNeighbors was removed.* needs the version of uppertail that"):
+        Plan.read({"learner": {"value": "NearestNeighbors", "source": "measured"}})
+
+
 def test_a_network_learns_where_numbers_stay_numbers() -> None:
     for builder in (ut.Gym("MountainCar-v0"), ut.Gym("CartPole-v1", returns=(0.0, 100.0)), ut.RichChain(4)):
         assert isinstance(chosen(builder).learner, ut.GradientDescent)
 
 
-@pytest.mark.parametrize("part", [{"family": ut.Categorical()}, {"policy": ut.PosteriorSampling()}])
-def test_what_cannot_follow_a_range_that_grows_is_averaged(part: Any) -> None:
-    assert isinstance(chosen(ut.Gym("CartPole-v1"), **part).learner, ut.LeastSquares)
+def test_draws_from_the_posterior_are_of_averages() -> None:
+    assert isinstance(chosen(ut.Gym("CartPole-v1"), policy=ut.PosteriorSampling()).learner, ut.LeastSquares)
 
 
-class Falling(gymnasium.Env[Any, Any]):
-    """A ball falls through 12 rows, and a known column of the last one pays: the row is no clock to be left out."""
-
-    observation_space = gymnasium.spaces.Box(0.0, 20.0, (2,), np.float32)
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.row = self.column = 0
-        return np.zeros(2, np.float32), {}
-
-    def step(self, action: Any) -> Any:
-        self.row, self.column = self.row + 1, self.column + int(action)
-        won = self.row == 12 and self.column == 12
-        return np.array([self.row, self.column], np.float32), float(won), self.row == 12, False, {}
-
-
-def test_a_clock_stays_where_observations_repeat_and_neighbors_are_only_used_if_asked_for() -> None:
-    builder = ut.FromGymnasium(Falling, id="Falling", returns=(0.0, 1.0))
-    found = chosen(builder)
-    assert isinstance(found.learner, ut.LeastSquares)
-    assert (found.builder.features, found.builder.left_out) == ("hashed", None)
-    asked = chosen(builder, ut.NearestNeighbors())
-    assert (asked.builder.features, asked.builder.left_out) == ("auto", (0,))
-    assert "The numbers 0 of observations are left out: they count the steps" in asked.notes[0]
+@pytest.mark.parametrize("family", [ut.Categorical(), ut.PointMass(), ut.Quantile()])
+def test_families_that_follow_a_range_that_grows_are_learned_by_a_network(family: Any) -> None:
+    assert isinstance(chosen(ut.Gym("CartPole-v1"), family=family).learner, ut.GradientDescent)
 
 
 def test_actions_last_only_where_numbers_stay_numbers_and_can_be_repeated() -> None:

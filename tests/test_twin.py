@@ -67,6 +67,11 @@ def test_rescaled_outputs_are_the_same_returns_in_another_unit() -> None:
     outputs = jnp.array([0.25])
     factor, shift = wider.rescaling(value)
     assert float(wider.from_outputs(outputs * factor + shift).mean) == pytest.approx(2.0 * 1.75)
+    bins = ut.Categorical(bins=3).for_vectors().fit(ReturnRange(0.0, 2.0, known=False))  # bins of 1 about 0, 1 and 2
+    wider = ut.Categorical(bins=3).for_vectors().fit(ReturnRange(0.0, 6.0, known=False))
+    factor, shift = wider.rescaling(bins)
+    stretched = wider.mean(wider.from_outputs(jnp.array([0.5, 1.0, 3.0]) * factor + shift))
+    assert float(stretched) == pytest.approx(3.0 * float(bins.mean(bins.from_outputs(jnp.array([0.5, 1.0, 3.0])))))
     quantiles = ut.Quantile(quantiles=4, scale=2.0)
     wider, outputs = dataclasses.replace(quantiles, scale=8.0), jnp.array([3.0, -1.0, 0.5, 0.0])
     factor, shift = wider.rescaling(quantiles)

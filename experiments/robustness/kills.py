@@ -36,7 +36,6 @@ RUNS = {
     "growing_range": (f"{CRUMBS} --num_envs 2", 4_096, 512),
     "environments": (f"{CAR} {NETWORK} --learner GradientDescent --num_envs 4 --rollout_steps 16", 4_096, 1_024),
     "landmarks": (f"{CAR} --learner LeastSquares --env.action_repeat 4", 8_192, 2_048),
-    "neighbors": (f"{CAR} --learner NearestNeighbors --env.action_repeat 4", 8_192, 2_048),
     "networks": (f"{CHAIN} {NETWORK}", 32_768, 1_024),
     "imitation": (f"{CHAIN} {NETWORK} --learner Imitation --distribution PointMass --policy Softmax", 16_384, 1_024),
 }

@@ -20,7 +20,8 @@ SHOWN = {
 
 def reached() -> list[list[str]]:
     """The mean of the judged episodes and when the goal was reached: the median seed, the worst, and of how many."""
-    rows = [["task", "", "seeds", "episodes", "mean return (worst)", "goal", "reached at episode (last)", "steps"]]
+    rows = [["task", "", "seeds", "episodes", "mean return (worst)", "goal", "reached at episode (last)", "published"]]
+    published = read("evidence/published.json")["episodes"]
     for task in TASKS:
         for method, shown in SHOWN.items():
             name = f"evidence/{task.replace('/', '_')}-{method}.json"
@@ -35,6 +36,12 @@ def reached() -> list[list[str]]:
             rows.append([
                 task, shown, str(len(means)), "{} to {}".format(*cell["judged_episodes"]),
                 f"{statistics.median(means):.1f} ({min(means):.1f})", goal, when,
-                f"{statistics.median(cell['env_steps']):,.0f}",
+                best_of(published[task]) if task in published else "-",
             ])  # fmt: skip
     return rows
+
+
+def best_of(published: dict[str, int]) -> str:
+    """The fewest episodes until the goal, and whose they are."""
+    name, episodes = min(published.items(), key=lambda each: each[1])
+    return f"{episodes} ({name})"

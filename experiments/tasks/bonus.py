@@ -44,10 +44,11 @@ class CountBonus(GradientDescent):
     """Gradient descent on the reward and bonus / sqrt(N(s, a) + 1), N the kernel count before the step.
 
     Args:
-        bonus: what going on forever where all is new is worth, in ranges of returns.
+        bonus: what going on forever where all is new is worth, in ranges of returns; chosen of 0.1, 0.3 and 1 on
+            pendulum-swingup, seeds 100 and 101.
     """
 
-    bonus: float = 1.0
+    bonus: float = 0.3
 
     def build(self, agent: Agent, gradients: Gradients | None) -> "BonusLearner":
         agent = dataclasses.replace(agent, bounds=None)  # the bonus may be worth more than any return

@@ -52,7 +52,6 @@ if TYPE_CHECKING:  # `as` makes a name public; `_HOME_OF` is read from these lin
     from uppertail.learners import Imitation as Imitation
     from uppertail.learners import LearnerBuilder as LearnerBuilder
     from uppertail.learners import LeastSquares as LeastSquares
-    from uppertail.learners import NearestNeighbors as NearestNeighbors
     from uppertail.networks import EncodedNetwork as EncodedNetwork
     from uppertail.networks import Ensemble as Ensemble
     from uppertail.networks import Network as Network

@@ -79,7 +79,7 @@ PARTS = {
         "uppertail.learners.LearnerBuilder",
         "how return distributions are learned (null: LeastSquares where it can, else GradientDescent)",
         "LeastSquares",
-        _in("uppertail.learners", "LeastSquares NearestNeighbors GradientDescent Imitation"),
+        _in("uppertail.learners", "LeastSquares GradientDescent Imitation"),
         optional=True,
     ),
     "network": Part(
@@ -115,6 +115,9 @@ PARTS = {
 
 PARTS_OF_GRADIENTS = ("network", "replay", "target", "evidence")
 """The parts of gradient descent, which `LearnerBuilder.usual` fills in where they are open."""
+
+REMOVED = {"NearestNeighbors": "leave --learner out (a network learns from numbers), or use LeastSquares"}
+"""What to do in place of kinds that earlier versions had."""
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -238,6 +241,7 @@ def class_named(part: str, name: Any) -> type:
     if not isinstance(name, str):
         raise InputError(f"{part} is {'null' if name is None else short_text(name)}: {use}")
     shown = printable(name[:200])
+    require_kept(part, name)
     if name not in known.kinds and "." not in name:
         if part == "env" and "-v" in name:
             raise InputError(f"For {shown}, an environment of Gymnasium, use --env Gym --env.id {shown}.")
@@ -257,6 +261,14 @@ def class_named(part: str, name: Any) -> type:
             )
         raise InputError(f"The class {shown} given for --{part} is no subclass of {contract.__name__}: {use}")
     return kind
+
+
+def require_kept(part: str, name: Any) -> None:
+    """Refuses a kind that earlier versions had."""
+    if name in REMOVED:
+        raise InputError(
+            f"The {part} {name} was removed: {REMOVED[name]}; a run of it needs the version of uppertail that made it."
+        )
 
 
 def name_of(part: str, kind: type) -> str:

@@ -72,7 +72,7 @@ class ReturnRange(NamedTuple):
 
 
 class Rescaling(NamedTuple):
-    """outputs = factor * outputs before + shift, so that the distributions stay the same."""
+    """outputs = factor * outputs before + shift, so that distributions stay the same, or the order of means."""
 
     factor: Float[Array, " outputs"]
     shift: Float[Array, " outputs"]

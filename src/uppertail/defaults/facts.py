@@ -30,8 +30,6 @@ IDLE_EPISODES = 30  # episodes, at least, over which a number and what is paid h
 MOST_JUDGED = 32  # numbers; beyond it none is judged idle, since time grows with the square
 ROUNDING = 1e-6  # share of the largest value below which what a regression leaves is rounding
 
-SAME = 1e-3  # share of the span of a number by which it may differ from the count of steps
-
 MOVED, LONGEST = 0.95, 8  # standard deviations by which an action may change what it controls; its longest, in steps
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
 CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
@@ -101,11 +99,6 @@ class Facts:
         """The numbers that change, or stay, by themselves and touch nothing else."""
         noise = tuple(self.irrelevant.tolist())
         return functools.reduce(np.intersect1d, (idle_numbers(steps, noise) for steps in self.by_number))
-
-    @functools.cached_property
-    def clocks(self) -> Int[np.ndarray, " numbers"]:
-        """The numbers that count the steps of an episode."""
-        return clocks(self.steps)
 
     def repeating(self, left_out: tuple[int, ...] = ()) -> float:
         """The share of the distinct observations that come again, without the numbers that are left out."""
@@ -208,22 +201,6 @@ def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray
             )
         kept, fresh, contexts = kept | found, found, numbers[:, found]
     return np.delete(np.arange(len(kept) + len(left_out)), left_out)[~kept & kept.any()]
-
-
-def clocks(steps: Steps) -> Int[np.ndarray, " clocks"]:
-    """The places of numbers that count the steps of an episode, which change by the same number from step to step.
-
-    None if these are all numbers.
-    """
-    shown = np.asarray(steps.observation, np.float64)
-    ends = steps.ends
-    number = np.arange(len(shown))
-    number = number - np.concatenate([[0], ends + 1])[np.searchsorted(ends, number)]
-    inputs = np.column_stack([number, np.ones(len(shown))])
-    errors = np.abs(shown - inputs @ np.linalg.lstsq(inputs, shown)[0]).max(axis=0)
-    spread = np.ptp(shown, axis=0)
-    counts = (spread > 0) & (errors < SAME * spread)
-    return np.flatnonzero(counts & ~counts.all())
 
 
 def repeating(observations: Float[np.ndarray, "steps numbers"]) -> float:

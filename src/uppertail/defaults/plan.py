@@ -10,7 +10,7 @@ from uppertail.defaults.rules import RULES, Draft
 from uppertail.encodings import HashedStates, Numbers, ObservationSpace, States
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder
-from uppertail.parts import PARTS
+from uppertail.parts import PARTS, require_kept
 from uppertail.records import Success, describe, plain
 from uppertail.types import ReturnRange
 
@@ -51,6 +51,9 @@ class Plan:
         """The plan that `chosen` wrote; None: there is none."""
         if not isinstance(written, Mapping):
             return None
+        learner = written.get("learner")
+        if isinstance(learner, Mapping):
+            require_kept("learner", str(learner.get("value")))
         try:
             entries = {
                 str(name): Entry(each["value"], each["source"], each.get("reason", ""))
@@ -219,7 +222,6 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
 def _learns(learner: str) -> str:
     known = {
         "LeastSquares": "least squares learns",
-        "NearestNeighbors": "nearest neighbors learn",
         "GradientDescent": "a network learns by gradient descent",
     }
     return known.get(learner, f"{learner} learns")

@@ -4,14 +4,12 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-
-from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED, SAME, SIGNIFICANT, Facts
+from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED, SIGNIFICANT, Facts
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, PackageBuilder, VectorBuilder
 from uppertail.evidence import EvidenceBuilder
-from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares, NearestNeighbors
+from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
 
@@ -146,7 +144,7 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
 
 
 def _features(facts: Facts, draft: Draft) -> Choice | None:
-    if not draft.vectors or isinstance(draft.learner, NearestNeighbors):
+    if not draft.vectors:
         return None
     share = facts.repeating(draft.left_out)
     seen = f"{share:.0%} of the distinct observations came again"
@@ -162,17 +160,6 @@ def _network(facts: Facts, draft: Draft) -> Choice | None:
     if not by_network.evidence(None, draft.encoding).by_row or draft.family.rescaling(draft.family) is None:
         return None
     return Choice(by_network, "numbers stay numbers, so a network learns, beside counts of what was seen nearby")
-
-
-def _clocks(facts: Facts, draft: Draft) -> Choice | None:
-    if not draft.vectors or not isinstance(draft.learner, NearestNeighbors) or not facts.clocks.size:
-        return None
-    numbers = np.union1d(draft.left_out, facts.clocks).astype(int)
-    if len(numbers) == facts.steps.observation.shape[1]:
-        return None
-    why = "count the steps of an episode"
-    note = KEPT.format(_listed(tuple(facts.clocks.tolist())), why, [])
-    return Choice(tuple(numbers.tolist()), f"they {why}, or tell nothing of what comes next", True, note)
 
 
 def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
@@ -286,15 +273,6 @@ RULES = (
         "`GradientDescent` in place of `LeastSquares`, with the evidence `KernelCounts`",
         chosen_on="dm_control's `pendulum-swingup` and `cartpole-swingup_sparse`, `LunarLander-v3`, `CartPole-v1`: "
         "[decision 32](decisions/0032-a-network-for-vectors.md)",
-    ),
-    Rule(
-        "env.left_out",
-        _clocks,
-        "with nearest neighbors, which numbers change by the same amount in every step",
-        "these, too, since observations of different steps would never be near",
-        f"{SAME:g} of their span",
-        "[decision 28](decisions/0028-neighbors-where-reward-is-sparse.md)",
-        "bsuite's swing-up",
     ),
     Rule(
         "env.action_repeat",

@@ -11,9 +11,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.distributions.base import ReturnDistribution, range_of
 from uppertail.errors import InputError
 from uppertail.schema import settle, traced
-from uppertail.types import ReturnRange
+from uppertail.types import Rescaling, ReturnRange
 
-MARGIN = 0.2  # how far the support reaches beyond the returns on each side, as a share of their range
+MARGIN = 0.2  # how far a support that stays as it is reaches beyond the returns on each side, as a share of their range
 TINY = 1e-12  # the least weight of a bin that regression has made negative
 MOST_BINS = 4096  # the projection of each transition is a table of bins x bins
 
@@ -32,8 +32,10 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
 
     Args:
         bins: number of bins, at least 2. The paper uses 7 on the Chain, 31 elsewhere.
-        low: lower edge of the lowest bin, in units of return; null: a fifth of the environment's range below it.
-        high: upper edge of the highest bin, in units of return; null: a fifth of the environment's range above it.
+        low: lower edge of the lowest bin, in units of return; null: the `margin` below the range of returns.
+        high: upper edge of the highest bin, in units of return; null: the `margin` above the range of returns.
+        margin: how far the support reaches beyond the range of returns, as a share of it, 0 or more, and at least half
+            a bin; null: 0 beside kernel counts, where it follows a range that grows, 0.2 else.
 
     Examples:
         >>> family = ut.Categorical(bins=3, low=0.0, high=2.0)
@@ -47,6 +49,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
     bins: int = 7
     low: float | None = traced(None)
     high: float | None = traced(None)
+    margin: float | None = None
 
     def __post_init__(self) -> None:
         settle(self)
@@ -54,6 +57,8 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
             raise InputError(f"bins is {self.bins}: use a number from 2 to {MOST_BINS}; the paper uses 7 or 31.")
         if self.low is not None and self.high is not None and self.low >= self.high:
             raise InputError(f"low ({self.low}) must be below high ({self.high}): swap them or widen the support.")
+        if self.margin is not None and self.margin < 0:
+            raise InputError(f"margin is {self.margin}: use a finite number, 0 or more, for example 0.2.")
 
     @property
     def num_outputs(self) -> int:
@@ -84,14 +89,15 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
 
     def fit(self, returns: ReturnRange) -> Self:
         """The support: the range of the returns and a margin."""
-        share = max(MARGIN, 0.5 / (self.bins - 1))  # at the least half a bin, so that the centers cover the returns
+        wanted = MARGIN if self.margin is None else self.margin
+        share = max(wanted, 0.5 / (self.bins - 1))  # at the least half a bin, so that the centers cover the returns
         margin = share * range_of(returns)
         first, last = returns.low - margin, returns.high + margin
         low, high = first if self.low is None else self.low, last if self.high is None else self.high
-        if not returns.known and (self.low is None or self.high is None):
+        if not returns.known and self.margin is None and (self.low is None or self.high is None):
             raise InputError(
                 "The range of the environment's returns is not known, so Categorical needs the edges of its support: "
-                f"episodes of a random policy suggest low {first:.4g} and high {last:.4g}."
+                f"episodes of a random policy suggest low {first:.4g} and high {last:.4g}; or give a margin, such as 1."
             )
         if returns.known and (low > returns.low or high < returns.high):
             raise InputError(
@@ -99,6 +105,13 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
                 f"{returns.low:g} to {returns.high:g}: use low {first:g} and high {last:g}."
             )
         return dataclasses.replace(self, low=float(low), high=float(high))
+
+    def for_vectors(self) -> Self:
+        return dataclasses.replace(self, margin=0.0) if self.margin is None else self
+
+    def rescaling(self, before: Any) -> Rescaling:
+        """Bins keep their probabilities: what was learned is stretched with the support, and learned anew."""
+        return Rescaling(jnp.ones(self.bins), jnp.zeros(self.bins))
 
     def from_outputs(self, outputs: Float[Array, " bins"]) -> CategoricalReturn:
         return CategoricalReturn(jax.nn.log_softmax(outputs))

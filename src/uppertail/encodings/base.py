@@ -38,10 +38,10 @@ class VectorSettings:
             state, and others are told apart, so that noise is averaged away; null: they stay numbers.
         hash_size: with hashed, slots of the hash table, one for each different observation; rounded up to a power of 2.
         values: with one_hot, how many values a number can have, from 0 on; larger ones count as the largest.
-        left_out: places, from 0, of numbers that count for nothing; null: none, or with least squares those that told
-            nothing of what came next in steps of a random policy.
+        left_out: places, from 0, of numbers that count for nothing; null: none, or where near vectors are told from far
+            ones those that told nothing of what came next in steps of a random policy.
         action_repeat: for how many steps of the environment each action is taken, unless the episode ends before; their
-            rewards add up. null: 1, or with least squares, for numbers that do not repeat, as many, at most 8, as
+            rewards add up. null: 1, or for numbers that do not repeat as many, at most 4 (8 with least squares), as
             change what actions control by about a standard deviation.
     """
 

@@ -3,6 +3,4 @@
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder, LearnerState, Metrics
 from uppertail.learners.gradient_descent import GradientDescent
 from uppertail.learners.imitation import Imitation
-from uppertail.learners.least_squares import LeastSquares
-from uppertail.learners.nearest_neighbors import NearestNeighbors
-from uppertail.learners.regression import MOST_DISCOUNT
+from uppertail.learners.least_squares import MOST_DISCOUNT, LeastSquares

@@ -7,10 +7,12 @@ from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder
 from uppertail.learners.features import FeatureLearner
-from uppertail.learners.regression import discounted, require_linear, require_numbers
 from uppertail.learners.table import TableLearner
 from uppertail.learners.transitions import BLOCK
 from uppertail.schema import settle
+
+MOST_DISCOUNT = 0.9999
+"""The discount in place of 1, at which to walk in circles would cost nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +61,12 @@ class LeastSquares(LearnerBuilder):
 
     def __post_init__(self) -> None:
         settle(self)
-        positive = ("spread_prior_count", "mean_prior_count", "start_width", "spread_power", "tolerance")
-        require_numbers(self, positive, {"sweeps": 1, "outcomes_per_pair": 1, "transitions": BLOCK})
+        for name in ("spread_prior_count", "mean_prior_count", "start_width", "spread_power", "tolerance"):
+            if (value := getattr(self, name)) is not None and value <= 0:
+                raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
+        for name, least in (("sweeps", 1), ("outcomes_per_pair", 1), ("transitions", BLOCK)):
+            if (value := getattr(self, name)) is not None and value < least:
+                raise InputError(f"{name} is {value}: use a whole number, {least} or more.")
 
     def encoding(self, encoding: Encoding) -> Encoding:
         return encoding.for_least_squares()
@@ -74,7 +80,12 @@ class LeastSquares(LearnerBuilder):
 
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:
         del gradients
-        require_linear(agent.family, "least squares needs")
+        if not agent.family.is_linear:
+            name = type(agent.family).__name__
+            raise InputError(
+                f"{name} has no parameters whose weighted means are a {name} again, which least squares needs: use "
+                "Gaussian, Categorical, PointMass or Quantile, or --learner GradientDescent."
+            )
         if not agent.encoding.has_features:
             raise InputError(
                 f"The observations enter as {type(agent.encoding).__name__}, whose features are learned, but least "
@@ -82,7 +93,9 @@ class LeastSquares(LearnerBuilder):
                 "numbers."
             )
         kind = TableLearner if agent.encoding.is_one_hot else FeatureLearner
-        return kind(discounted(agent), **vars(self.filled(agent.encoding)))
+        ends = isinstance(agent.discount, float) and agent.discount < 1
+        agent = agent if ends else dataclasses.replace(agent, discount=MOST_DISCOUNT)
+        return kind(agent, **vars(self.filled(agent.encoding)))
 
 
 TABLE = LeastSquares(1e-16, 1e-6, 1.0, False, spread_power=2.0, sweeps=200, tolerance=1e-4, stochastic=False)

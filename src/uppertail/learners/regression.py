@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.agent import TINY, Agent, where
-from uppertail.errors import InputError
 from uppertail.learners.base import Learner
 from uppertail.masks import ActionMask
 from uppertail.networks import EncodedNetwork
@@ -19,33 +18,25 @@ from uppertail.policies import ExplorationPolicy, Greedy
 from uppertail.schema import TRACED
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
-MOST_DISCOUNT = 0.9999
-"""The discount in place of 1."""
-
 MOST = 1.0
 """The largest lambda of the spread that noise can lead to."""
 
 
-class AveragedReturns(EncodedNetwork):
-    """Return distributions by averages of the family's coordinates, which are those of the wide start at first."""
+class LinearReturns(EncodedNetwork):
+    """z(s, a) = start + weights_a . features(s), in coordinates of the family.
+
+    The evidence for an action is lambda phi' A^-1 phi / phi'phi, with the lambda of the spread.
+    """
 
     start: Float[Array, " outputs"]  # coordinates of the wide start
     encoder: PyTree
     encoding: Any = eqx.field(static=True)
     powers: tuple[float, ...] = eqx.field(static=True)  # what each coordinate is raised to
+    prior_count: Float[Array, ""]  # lambda of the spread
 
     def returns(self, family: Any, observation: Array) -> PyTree:
         of_vector = functools.partial(from_powers, family, self.powers)
         return jax.vmap(jax.vmap(of_vector))(self.outputs(observation)[None])
-
-
-class LinearReturns(AveragedReturns):
-    """z(s, a) = start + weights_a . features(s).
-
-    The evidence for an action is lambda phi' A^-1 phi / phi'phi, with the lambda of the spread.
-    """
-
-    prior_count: Float[Array, ""]  # lambda of the spread
 
 
 class TableReturns(LinearReturns):
@@ -98,19 +89,23 @@ class FeatureReturns(LinearReturns):
 
 
 @dataclasses.dataclass(frozen=True)
-class Averages(Learner):
-    """Averages backed-up targets, sweep after sweep, until they no longer change.
+class Regression(Learner):
+    """theta = (sum phi phi' + lambda I)^-1 sum phi (y - y0), sweep after sweep, until it no longer changes.
 
-    Its settings are those of `LeastSquares` with the same names, and none of them is open.
+    Its settings are those of `LeastSquares`, and none of them is open.
     """
 
     agent: Agent
+    spread_prior_count: float = dataclasses.field(metadata=TRACED)
+    mean_prior_count: float = dataclasses.field(metadata=TRACED)
     start_width: float = dataclasses.field(metadata=TRACED)
     greedy_mean: bool
     spread_power: float
     sweeps: int
     tolerance: float = dataclasses.field(metadata=TRACED)
+    outcomes_per_pair: int
     transitions: int
+    stochastic: bool
 
     @property
     def start(self) -> Float[Array, " outputs"]:
@@ -161,20 +156,17 @@ class Averages(Learner):
     def can_refit(self) -> bool:
         return True
 
-    def in_this_unit(
-        self, before: "Averages", values: Float[Array, "*pairs outputs"]
-    ) -> Float[Array, "*pairs outputs"]:
-        """What was learned in another unit: certain of its means, or the start, where a family has a mean alone."""
-
-        def of_one(value: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
-            return self.certain(before.agent.family.mean(before.distribution(value)), self.start)
-
-        return jnp.vectorize(of_one, signature="(o)->(o)")(values)
-
-    def begun(self, key: PRNGKeyArray) -> dict[str, Any]:
-        """The fields of `AveragedReturns` at the start."""
+    def linear(self, key: PRNGKeyArray) -> dict[str, Any]:
+        """The fields of `LinearReturns` at the start."""
         encoding = self.agent.encoding
-        return {"start": self.start, "encoder": encoding.init(key), "encoding": encoding, "powers": self.powers}
+        fields = {"start": self.start, "encoder": encoding.init(key), "encoding": encoding, "powers": self.powers}
+        return {**fields, "prior_count": jnp.asarray(self.spread_prior_count)}
+
+    def prior_counts(self, noise: Float[Array, "*pairs"]) -> Float[Array, "*pairs outputs"]:
+        """lambda = sigma^2 / tau^2 of each coordinate, by the variance of the targets in units of return squared."""
+        least = self.spread_prior_count
+        spread = jnp.clip(noise / jnp.maximum(self.start_square, TINY), least, jnp.maximum(MOST, least))
+        return jnp.stack([jnp.where(each, self.mean_prior_count, spread) for each in self.is_mean], axis=-1)
 
     def coordinates(self, z: PyTree) -> Float[Array, " outputs"]:
         """The coordinates of one distribution that are averaged."""
@@ -184,15 +176,6 @@ class Averages(Learner):
     def distribution(self, coordinates: Float[Array, " outputs"]) -> PyTree:
         """The valid distribution nearest to these coordinates."""
         return from_powers(self.agent.family, self.powers, coordinates)
-
-    def certain(self, mean: Float[Array, ""], before: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
-        """The coordinates of a return that is certain; a family whose only coordinate is a value keeps it."""
-        family = self.agent.family
-        if not family.has_spread:
-            return before
-        point = family.backup(family.terminal(), mean, jnp.zeros(()))
-        narrowest = family.backup(self.distribution(jnp.zeros_like(before)), mean, jnp.asarray(self.agent.discount))
-        return jnp.where(self.is_spread, self.coordinates(narrowest), self.coordinates(point))
 
     def targets(
         self,
@@ -234,26 +217,6 @@ class Averages(Learner):
         return jnp.where(is_mean, greedy, spread)
 
 
-@dataclasses.dataclass(frozen=True)
-class Regression(Averages):
-    """theta = (sum phi phi' + lambda I)^-1 sum phi (y - y0)."""
-
-    spread_prior_count: float = dataclasses.field(metadata=TRACED)
-    mean_prior_count: float = dataclasses.field(metadata=TRACED)
-    outcomes_per_pair: int
-    stochastic: bool
-
-    def linear(self, key: PRNGKeyArray) -> dict[str, Any]:
-        """The fields of `LinearReturns` at the start."""
-        return {**self.begun(key), "prior_count": jnp.asarray(self.spread_prior_count)}
-
-    def prior_counts(self, noise: Float[Array, "*pairs"]) -> Float[Array, "*pairs outputs"]:
-        """lambda = sigma^2 / tau^2 of each coordinate, by the variance of the targets in units of return squared."""
-        least = self.spread_prior_count
-        spread = jnp.clip(noise / jnp.maximum(self.start_square, TINY), least, jnp.maximum(MOST, least))
-        return jnp.stack([jnp.where(each, self.mean_prior_count, spread) for each in self.is_mean], axis=-1)
-
-
 def roots(powers: tuple[float, ...], vectors: Float[Array, "*batch outputs"]) -> Float[Array, "*batch outputs"]:
     """The coordinates before they were raised to their powers."""
     if set(powers) == {1.0}:
@@ -265,31 +228,3 @@ def roots(powers: tuple[float, ...], vectors: Float[Array, "*batch outputs"]) ->
 def from_powers(family: Any, powers: tuple[float, ...], vector: Float[Array, " outputs"]) -> PyTree:
     """The valid distribution nearest to these powers of a family's coordinates."""
     return family.from_coordinates(roots(powers, vector))
-
-
-def discounted(agent: Agent) -> Agent:
-    """The agent with a discount below 1: at 1, to walk in circles costs nothing, and loops are as good as any way."""
-    below = isinstance(agent.discount, float) and agent.discount < 1
-    return agent if below else dataclasses.replace(agent, discount=MOST_DISCOUNT)
-
-
-def require_linear(family: Any, who: str) -> None:
-    """Refuses a family whose coordinates cannot be averaged; `who` is the learner that needs this, with its verb."""
-    if not family.is_linear:
-        name = type(family).__name__
-        raise InputError(
-            f"{name} has no parameters whose weighted means are a {name} again, which {who}: use Gaussian, "
-            "Categorical, PointMass or Quantile, or --learner GradientDescent."
-        )
-
-
-def require_numbers(settings: Any, positive: tuple[str, ...], least: dict[str, int]) -> None:
-    """Refuses settings that are not above 0, or below the least whole number for them; None is open."""
-    for name in positive:
-        value = getattr(settings, name)
-        if value is not None and value <= 0:
-            raise InputError(f"{name} is {value}: use a finite number above 0, for example 0.01.")
-    for name, bound in least.items():
-        value = getattr(settings, name)
-        if value is not None and value < bound:
-            raise InputError(f"{name} is {value}: use a whole number, {bound} or more.")

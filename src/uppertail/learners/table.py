@@ -144,7 +144,11 @@ class TableLearner(Regression):
         assert isinstance(before, TableLearner)
         network, memory = state
         seen, start = (network.counts > 0)[:, :, None], self.start
-        values = jnp.where(seen, self.in_this_unit(before, network.values), start)
+
+        def in_this_unit(value: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
+            return self.certain(before.agent.family.mean(before.distribution(value)), start)
+
+        values = jnp.where(seen, jax.vmap(jax.vmap(in_this_unit))(network.values), start)
         plans = jnp.where(seen, network.plans, self.bound)
         network = dataclasses.replace(network, start=start, values=values, plans=plans)
         return LearnerState(network, memory._replace(change=jnp.full((), jnp.inf)))
@@ -211,6 +215,15 @@ class TableLearner(Regression):
         now = self.back_up(key, before, before.noise, memory, fresh, jnp.asarray(fresh.shape[0], jnp.int32))
         now = now._replace(change=jnp.where(lost, jnp.inf, now.change))
         return jax.lax.while_loop(goes_on, sweep, now)
+
+    def certain(self, mean: Float[Array, ""], before: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
+        """The coordinates of a return that is certain; a family whose only coordinate is a value keeps it."""
+        family = self.agent.family
+        if not family.has_spread:
+            return before
+        point = family.backup(family.terminal(), mean, jnp.zeros(()))
+        narrowest = family.backup(self.distribution(jnp.zeros_like(before)), mean, jnp.asarray(self.agent.discount))
+        return jnp.where(self.is_spread, self.coordinates(narrowest), self.coordinates(point))
 
     def without_idle_loops(self, key: PRNGKeyArray, sweep: Sweep, memory: TableMemory, due: Bool[Array, ""]) -> Sweep:
         """The values, if it is due, with no spread at pairs from which the policy walks in circles.
