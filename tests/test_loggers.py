@@ -86,7 +86,7 @@ def scalars(folder):
 def test_every_number_has_its_name():
     assert metrics(PROGRESS) == NUMBERS
     measured = {field.name for field in dataclasses.fields(ut.Progress)}
-    assert len(NUMBERS) == len(measured - {"fraction", "env_steps", "step", "chunk_steps"})
+    assert len(NUMBERS) == len(measured - {"fraction", "env_steps", "step", "chunk_steps", "greedy_return"})
 
 
 def test_jsonl_has_a_line_for_each_chunk_at_once():
