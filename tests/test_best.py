@@ -105,7 +105,7 @@ class Late(Cell):
 
     made = 0
 
-    def step(self, action):
+    def step(self, action: Any) -> Any:
         after, reward, *ends = super().step(action)
         Late.made += 1
         return after, 10 * reward * (Late.made > 700), *ends
