@@ -618,8 +618,8 @@ def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
 def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     moody, settings = MOODY, settings_of(seed=3)
     with pytest.raises(Killed):
-        train(moody, NARROW, UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
-    run = Run(moody, Method(NARROW, UCB()), settings)
+        train(moody, GaussianMixture(), UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
+    run = Run(moody, Method(GaussianMixture(), UCB()), settings)
 
     def refuse(self: HostEnvironments, episodes: int) -> Any:
         raise RuntimeError("not today")
