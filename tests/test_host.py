@@ -74,6 +74,7 @@ SMALL: dict[str, Any] = {
 """As few settings as can be, and the same families and policies: then the tests share their programs."""
 
 WIDE, NARROW = Gaussian(scale=4.0), Categorical(5, -1.0, 1.0)
+STAYS = GaussianMixture()  # its range does not grow
 AT_RANDOM = EpsilonGreedy(1.0)
 CHUNK = 64
 
@@ -567,9 +568,9 @@ def test_an_episode_that_nothing_leads_back_to_is_begun_anew_in_a_line(num_envs:
     for chunks in (2, 4):
         lines: list[str] = []
         with pytest.raises(Killed):
-            train(moody, NARROW, UCB(), settings, dies_at_chunk(chunks), Checkpoints(tmp_path, 1, lines.append))
+            train(moody, STAYS, UCB(), settings, dies_at_chunk(chunks), Checkpoints(tmp_path, 1, lines.append))
         assert len(lines) == (chunks == 4)
-    run = Run(moody, Method(NARROW, UCB()), settings)
+    run = Run(moody, Method(STAYS, UCB()), settings)
     state = Saver(Checkpoints(tmp_path, say=lines.append), run).restore()
     assert lines == ["The episode in progress cannot be restored (seed 3, 4): another one begins."] * 2
     assert state is not None
@@ -580,7 +581,7 @@ def test_an_episode_that_nothing_leads_back_to_is_begun_anew_in_a_line(num_envs:
     assert run.driver.gather(state).episode.length.tolist() == [[0] * num_envs] * 2
     assert run.driver.gather(state).episode.ret.tolist() == [[0.0] * num_envs] * 2
     run.close()
-    record = train(moody, NARROW, UCB(), settings, checkpoints=Checkpoints(tmp_path, say=lines.append)).record
+    record = train(moody, STAYS, UCB(), settings, checkpoints=Checkpoints(tmp_path, say=lines.append)).record
     assert record.env_steps == [1024] * 2
     for seed in record.episodes:
         assert seed.returns.tolist() == seed.lengths.tolist()  # each step pays 1
@@ -618,8 +619,8 @@ def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
 def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     moody, settings = MOODY, settings_of(seed=3)
     with pytest.raises(Killed):
-        train(moody, GaussianMixture(), UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
-    run = Run(moody, Method(GaussianMixture(), UCB()), settings)
+        train(moody, STAYS, UCB(), settings, dies_at_chunk(2), Checkpoints(tmp_path, 1, complain))
+    run = Run(moody, Method(STAYS, UCB()), settings)
 
     def refuse(self: HostEnvironments, episodes: int) -> Any:
         raise RuntimeError("not today")
