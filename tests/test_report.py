@@ -275,7 +275,7 @@ def test_inspect_calls_actions_and_states_what_the_environment_calls_them(tmp_pa
     assert "State 6 (row 0, col 6)" in shown
     assert all(f"{number} {name}" in shown for number, name in enumerate(("left", "down", "right", "up")))
     assert main(["inspect", str(reported.run()), "--state", "1"]) == 0
-    assert "State 1 \n" in re.sub(" +", " ", capsys.readouterr().out)  # a Chain has no names for them
+    assert "State 1\n" in capsys.readouterr().out  # a Chain has no names for them
 
 
 def test_damaged_episodes_are_named():

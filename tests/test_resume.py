@@ -99,7 +99,7 @@ def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatc
         patch.setattr(
             command,
             "drive",
-            lambda run, _, checkpoints: drive(run, lambda progress: os.kill(os.getpid(), signal.SIGINT), checkpoints),
+            lambda run, _, *more: drive(run, lambda progress: os.kill(os.getpid(), signal.SIGINT), *more),
         )
         assert main(["train", *SHORT, "--out", "run"]) == 130
     assert "`uppertail resume run` continues the run" in capsys.readouterr().err

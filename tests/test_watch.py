@@ -74,7 +74,7 @@ def lake(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cart(tmp_path_factory):
     env = ["--env", "Gym", "--env.id", "CartPole-v1"]
-    env += ["--env.num_features", "8", "--env.returns", "[0, 50]"]
+    env += ["--env.num_features", "8", "--env.returns", "[0, 50]", "--env.action_repeat", "1"]  # lengths are exact
     return trained(tmp_path_factory, "cart", [*env, "--steps", "128"])
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import gymnasium
 import jax.numpy as jnp
 import numpy as np
 
@@ -21,3 +22,19 @@ def table(
 
     arrays = filled(next_state, np.int32), filled(reward, np.float32), filled(terminated, bool)
     return FiniteMDP(*arrays, filled(probability, np.float32), time_limit, **more)
+
+
+class Cell(gymnasium.Env):
+    """Two actions in one place: action 1 pays 1, and eight steps end an episode."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros(1, np.float32), float(action), self.steps == 8, False, {}

@@ -20,7 +20,10 @@ SHOWN = {
 
 def reached() -> list[list[str]]:
     """The mean of the judged episodes and when the goal was reached: the median seed, the worst, and of how many."""
-    rows = [["task", "", "seeds", "episodes", "mean return (worst)", "goal", "reached at episode (last)", "published"]]
+    rows = [[
+        "task", "", "seeds", "episodes", "mean return (worst)", "greedy policy after it", "goal", "reached at (last)",
+        "published",
+    ]]  # fmt: skip
     published = read("evidence/published.json")["episodes"]
     for task in TASKS:
         for method, shown in SHOWN.items():
@@ -35,7 +38,8 @@ def reached() -> list[list[str]]:
             goal = "-" if cell["goal"] is None else f"{cell['goal']:g} over {cell['window']}"
             rows.append([
                 task, shown, str(len(means)), "{} to {}".format(*cell["judged_episodes"]),
-                f"{statistics.median(means):.1f} ({min(means):.1f})", goal, when,
+                f"{statistics.median(means):.1f} ({min(means):.1f})",
+                f"{statistics.median(cell['greedy']):.1f} ({min(cell['greedy']):.1f})", goal, when,
                 best_of(published[task]) if task in published else "-",
             ])  # fmt: skip
     return rows

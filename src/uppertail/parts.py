@@ -215,6 +215,7 @@ _SYNONYMS = {
     "logger wandb": "track wandb use_wandb",
     "logger tensorboard": "tensorboard tensorboard_log",
     "checkpoint_every": "checkpoint_freq checkpoint_interval save_freq save_interval",
+    "evaluate_every": "eval_freq eval_every eval_interval eval_frequency",
 }
 ELSEWHERE = {name: option for option, names in _SYNONYMS.items() for name in names.split()}
 """The option for each name that other libraries give it."""

@@ -13,7 +13,16 @@ from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS, PARTS_OF_GRADIENTS, class_named
 from uppertail.training.settings import OF_EVERY_RUN, Settings
 
-PLACES = ("folder", "folders", "study", "compare", "out", "to", "gif")  # options that are names of files or folders
+PLACES = (
+    "folder",
+    "folders",
+    "study",
+    "compare",
+    "init",
+    "out",
+    "to",
+    "gif",
+)  # options that are names of files or folders
 
 
 def _require_name(option: str, name: str | None) -> None:
@@ -39,12 +48,14 @@ class Command:
     options: Mapping[str, Option]
     parts: Sequence[str] = ()  # of a run, which are options, too, with their settings
     settings: type | None = None  # a dataclass whose fields are options, too
+    changed: Sequence[str] = ()  # parts of an earlier run whose settings may be given, in place of that run's
     examples: str = ""
 
     def parse(self, arguments: Sequence[str]) -> Values:
         """The values of its options; InputError if one is unknown or missing, or its value of another type."""
         settings = {} if self.settings is None else options_of(self.settings)
-        values = parse(f"uppertail {self.name}", {**settings, **self.options}, self.parts, arguments)
+        program, options = f"uppertail {self.name}", {**settings, **self.options}
+        values = parse(program, options, self.parts, arguments, self.changed)
         for name in PLACES:
             places = values.get(name)
             for place in places if isinstance(places, list | tuple) else [places]:
@@ -95,6 +106,7 @@ PRESET = (
 )
 PLAN = "what an earlier run chose, as its config.yaml has it, and this one repeats; null: it is chosen anew"
 CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
+INIT = "folder of a run with checkpoints, from whose end this one starts: same observations, actions and parts"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
 RECORD_OVER = "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two"
 LOGGER = "besides log.jsonl: tensorboard, wandb, or the import path of your own class; several: '[tensorboard, wandb]'"
@@ -129,6 +141,7 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
                 "plan": Option(dict[str, Any] | None, None, PLAN),
                 "preset": Option(str | None, None, PRESET),
                 "checkpoint_every": Option(int | None, None, CHECKPOINT_EVERY),
+                "init": Option(str | None, None, INIT),
                 "record": Option(Literal["distributions"] | None, None, RECORD),
                 "record_over": Option(tuple[int, int] | None, None, RECORD_OVER),
                 "logger": Option(list[str] | str, [], LOGGER),
@@ -159,8 +172,17 @@ the run has its old limit.""",
         Command(
             "evaluate",
             """Plays a run's learned networks for many episodes. Prints the returns of every seed with a 95% bootstrap
-interval over seeds, and writes evaluation-POLICY.json to the run's folder. Called again, it prints the same.""",
-            {**FOLDER, "episodes": Option(int, 100, "episodes of each seed"), **POLICY, **TRUST, **QUIET},
+interval over seeds, and writes evaluation-POLICY.json to the run's folder. Called again, it prints the same. Settings
+of the run's environment may be changed, like --env.max_episode_steps 500, as long as observations and actions stay.""",
+            {
+                **FOLDER,
+                "episodes": Option(int, 100, "episodes of each seed"),
+                "seed": Option(int | None, None, "base seed of the environments (default: that of the run)"),
+                **POLICY,
+                **TRUST,
+                **QUIET,
+            },
+            changed=("env",),
         ),
         Command(
             "watch",

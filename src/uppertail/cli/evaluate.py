@@ -1,5 +1,7 @@
 """`uppertail evaluate`: what a run's learned networks earn, over many episodes."""
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,9 +10,10 @@ from uppertail import records
 from uppertail.analysis.statistics import mean_interval
 from uppertail.cli import print_table
 from uppertail.cli.options import Values
-from uppertail.cli.trained import TrainedRun, open_run
+from uppertail.cli.trained import TrainedRun, elsewhere, open_run
 from uppertail.errors import InputError
 from uppertail.training.process import hardware
+from uppertail.training.run import Run
 
 MOST_EPISODES = 100_000  # compiled ones are played all at once, and take about 4 kB of memory each at width 256
 
@@ -19,10 +22,12 @@ def main(config: Values) -> int:
     """Runs the command."""
     if not 1 <= config.episodes <= MOST_EPISODES:
         raise InputError(f"episodes is {config.episodes}: use 1 to {MOST_EPISODES:,}.")
-    with open_run(config.folder, config.trust, config.policy) as opened:
-        document = _document(opened, config.policy, config.episodes)
+    changes = config.changes + ([] if config.seed is None else [f"--seed={config.seed}"])
+    with open_run(config.folder, config.trust, config.policy) as opened, elsewhere(opened, changes) as run:
+        document = _document(opened, run, changes, config.policy, config.episodes)
         family = type(opened.run.method.distribution).__name__
-    path = config.folder / f"evaluation-{config.policy.rpartition('.')[2]}.json"
+    name = re.sub(r"[^\w.-]+", "-", "".join(["evaluation-", config.policy.rpartition(".")[2], *changes]))[:100]
+    path = config.folder / f"{name}.json"
     try:
         if not config.quiet:
             _show(family, document)
@@ -35,10 +40,10 @@ def main(config: Values) -> int:
     return 0
 
 
-def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
-    """The episodes of each seed, and their means; success may not be defined."""
+def _document(opened: TrainedRun, run: Run, changes: Sequence[str], asked: str, episodes: int) -> dict[str, Any]:
+    """The episodes of each seed in a run's environment, and their means; success may not be defined."""
     opened.require_finite(slice(None))
-    run, header = opened.run, opened.file.header
+    header, record = opened.file.header, opened.result.record
     played = run.driver.play(opened.networks, opened.policy, episodes)
     steps = run.builder.steps_of(played.lengths)
     returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, steps))
@@ -48,6 +53,7 @@ def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
     return {
         "policy": {"asked": asked, **records.describe(opened.policy)},
         "env": run.asked()["environment"],
+        **({"changes": changes} if changes else {}),
         "episodes": episodes,
         "mean_return": mean,
         "interval": [low, high],
@@ -57,7 +63,8 @@ def _document(opened: TrainedRun, asked: str, episodes: int) -> dict[str, Any]:
         "success_rate": None if rates is None else float(np.mean(rates)),
         "seeds": [
             {
-                "seed": run.settings.seed + row,
+                "seed": opened.run.settings.seed + row,
+                "network": record.network_of(row),
                 "mean_return": float(returns[row]),
                 "mean_length": float(lengths[row]),
                 "success_rate": None if rates is None else float(rates[row]),
@@ -81,10 +88,10 @@ def _show(distribution: str, document: dict[str, Any]) -> None:
     env, policy, (low, high) = document["env"], document["policy"], document["interval"]
     settings = [f"{name} {value:g}" for name, value in policy.items() if isinstance(value, int | float)]
     label = f"{policy['name']} ({', '.join(settings)})" if settings else policy["name"]
-    print(f"{env.get('id', env['name'])}, {distribution}, {label}")
-    rows = []
+    print(", ".join([env.get("id", env["name"]), distribution, label, *document.get("changes", [])]))
+    rows, is_best = [], document["seeds"][0]["network"] != "last"
     for each in document["seeds"]:
-        row = {"seed": str(each["seed"])}
+        row = {"seed": str(each["seed"])} | ({"network": each["network"]} if is_best else {})
         row |= {name: f"{each[name.replace(' ', '_')]:.4g}" for name in ("mean return", "mean length")}
         if each["success_rate"] is not None:
             row |= _success(document["success_return"], document["success_episodes"], each["success_rate"])
@@ -92,4 +99,7 @@ def _show(distribution: str, document: dict[str, Any]) -> None:
     print_table(rows)
     count = len(rows)
     seeds = f"95% interval over {count} seeds from {low:.4g} to {high:.4g}" if count > 1 else "one seed, so no interval"
-    print(f"Mean return {document['mean_return']:.4g}, {seeds}; episodes of each: {document['episodes']:,}.")
+    print(
+        f"Mean return {document['mean_return']:.4g}, {seeds}; episodes of each: {document['episodes']:,}; "
+        f"{'best' if is_best else 'last'} networks."
+    )

@@ -32,12 +32,13 @@ def main(config: Values) -> int:
         program, observations = program_of(run.player(seed)), _observations(opened.run.builder)
     about = {"made by": "uppertail", "environment": run.record.environment, "method": run.record.method}
     about |= {"seed": str(seed), "action repeat": str(run.action_repeat)}
+    kept = run.record.network_of(seed - run.seeds[0])
     content, policy = KINDS[to.suffix.lower()](program, about)
     checked = _checked(run, seed, observations, program, policy)
     with records.write_errors(str(to), "give --to another file"):
         records.write_bytes(to, content)
     if not config.quiet:
-        print(f"The greedy policy of seed {seed} in {to} ({len(content):,} bytes): {checked}.")
+        print(f"The greedy policy of seed {seed} ({kept}) in {to} ({len(content):,} bytes): {checked}.")
     return 0
 
 

@@ -117,9 +117,20 @@ class Values(dict[str, Any]):
         return self[name]
 
 
-def parse(program: str, options: Mapping[str, Option], parts: Sequence[str], arguments: Sequence[str]) -> Values:
-    """Reads the arguments of a command; InputError if an option is unknown or missing, or its value of another type."""
+def parse(
+    program: str,
+    options: Mapping[str, Option],
+    parts: Sequence[str],
+    arguments: Sequence[str],
+    changed: Sequence[str] = (),
+) -> Values:
+    """Reads the arguments of a command; InputError if an option is unknown or missing, or its value of another type.
+
+    `changed`: parts of an earlier run, of whose settings those that are typed are kept as arguments in `changes`.
+    """
     typed = dict(_typed(program, options, [*arguments]))
+    settings_of = tuple(f"{part}." for part in changed)
+    changes = [f"--{name}={typed.pop(name)}" for name in [*typed] if name.startswith(settings_of)]
     preset = _preset(typed) if "preset" in options else {}
     file = read_options(Path(typed["config"])) if "config" in options and typed.get("config") else {}
     given = {**{name: value for name, value in preset.items() if "." not in name}, **file, **typed}
@@ -146,6 +157,7 @@ def parse(program: str, options: Mapping[str, Option], parts: Sequence[str], arg
     return Values(
         {part: classes.get(part) and _choice(part, classes[part], values) for part in parts}
         | {name: values.get(name, option.default) for name, option in options.items()}
+        | ({"changes": changes} if changed else {})
     )
 
 

@@ -59,11 +59,12 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: S
     if not quiet:
         print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
     run = request.run(checkpoints.plan() or request.plan)
+    learned = None if files or request.earlier is None else request.earlier.learned(run)
     if steps is not None:
         Saver(checkpoints, run).newest()  # refuses what cannot be used
         with records.output_errors(folder):
             records.write_config(folder / records.NEXT_CONFIG, request.config_with(run.plan))
-    return train(run, folder, checkpoints, loggers, quiet, beside)
+    return train(run, folder, checkpoints, loggers, quiet, beside, learned)
 
 
 def _require_longer(before: int | None, steps: int, folder: Path) -> None:

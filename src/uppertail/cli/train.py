@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import re
@@ -22,8 +23,8 @@ from uppertail.cli import complain, picture, print_table
 from uppertail.cli.commands import COMMANDS
 from uppertail.cli.options import PartChoice, Values
 from uppertail.defaults import Plan
-from uppertail.environments import GymnasiumBuilder
 from uppertail.errors import InputError
+from uppertail.learners import LearnerState
 from uppertail.loggers import JSONL, Logger, named
 from uppertail.parts import PARTS
 from uppertail.records import RunRecord, digest, episode_text, median_episode
@@ -31,6 +32,7 @@ from uppertail.records.run_folder import PLAN
 from uppertail.training import process
 from uppertail.training.checkpoint import save_networks
 from uppertail.training.checkpoints import Checkpoints
+from uppertail.training.earlier import Earlier
 from uppertail.training.ledger import Progress
 from uppertail.training.method import Method
 from uppertail.training.process import interruptible
@@ -42,9 +44,10 @@ from uppertail.yaml_files import read_options
 
 RUNS = Path("runs")  # the folder of runs without --out
 OF = "of"  # the entry of a plan with the checksum of what it was made for
-BESIDE = {"seeds", "seed", "episodes", "steps", "until", "checkpoint_every", "record", "record_over", "logger"}
+FILES = ("checkpoint_every", "record", "record_over", "logger")
+BESIDE = {"seeds", "seed", "episodes", "steps", "until", "evaluate_every", *FILES}
 """Options that no choice depends on."""
-SAVED = (*PARTS, *Settings.__dataclass_fields__, "checkpoint_every", "record", "record_over", "logger")  # in the file
+SAVED = (*PARTS, *Settings.__dataclass_fields__, "init", *FILES)  # in the file
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,10 +81,15 @@ class Request:
         if self.built.checkpoint_every is not None:
             self.checkpoints(folder)
 
+    @functools.cached_property
+    def earlier(self) -> Earlier | None:
+        """The run that it starts from."""
+        return None if self.built.init is None else Earlier.read(self.built.init)
+
     def run(self, before: Plan | None = None) -> Run:
         """The run before its first step; `before` is the plan of the earlier run that it continues or plays."""
         method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
-        before = before or self.plan
+        before = before or self.plan or (self.earlier and self.earlier.plan)
         return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over, complain)
 
     def require_same(self, asked: Mapping[str, Any]) -> None:
@@ -178,6 +186,7 @@ def begin(request: Request, beside: Sequence[OnChunk] = ()) -> int:
     process.limit_threads(request.settings.seeds)
     request.check(Path(request.built.out or RUNS / request.name))  # an error here or in the next line leaves no file
     run = request.run()
+    learned = request.earlier and request.earlier.learned(run)
     if request.built["dry-run"]:
         run.close()
         show_plan(run)
@@ -186,7 +195,7 @@ def begin(request: Request, beside: Sequence[OnChunk] = ()) -> int:
     checkpoints = None if request.built.checkpoint_every is None else request.checkpoints(folder)
     with records.locked(folder):
         records.write_config(folder / records.CONFIG, request.config_with(run.plan))
-        return train(run, folder, checkpoints, request.loggers(folder), request.built.quiet, beside)
+        return train(run, folder, checkpoints, request.loggers(folder), request.built.quiet, beside, learned)
 
 
 def train(
@@ -196,6 +205,7 @@ def train(
     loggers: Sequence[Logger],
     quiet: bool,
     beside: Sequence[OnChunk] = (),
+    learned: LearnerState | None = None,
 ) -> int:
     """Trains, writes the files of the run to a locked folder, also if training fails, and returns the exit code."""
     env, label = run.builder.label, f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
@@ -203,20 +213,18 @@ def train(
         complain(note)
     if not quiet:
         print(f"{env}: {run.opening}", file=sys.stderr)
-    if isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on:
-        complain(f"{env} declares no time limit: if it never ends an episode by itself, set --env.max_episode_steps N.")
     log = JSONL(folder / records.LOG)
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
             with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
                 callbacks = [show, *map(logs.enter_context, (log, *loggers)), *beside]
-                result = drive(run, lambda progress: [callback(progress) for callback in callbacks], checkpoints)
+                result = drive(
+                    run, lambda progress: [callback(progress) for callback in callbacks], checkpoints, learned
+                )
         except TrainingFailedError as error:
             _write(folder, error.result, label)
             raise
         _write(folder, result, label)
-    if not any(seed.returns.size for seed in result.record.episodes):
-        complain(f"No episode ended in {max(result.record.env_steps):,} steps: train longer, or set a time limit.")
     for remark in run.remarks(result.networks):
         complain(remark)
     if result.record.interrupted and not quiet:

@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jax
@@ -11,7 +11,7 @@ import numpy as np
 from uppertail import records
 from uppertail.cli.imports import find_here
 from uppertail.cli.options import PartChoice
-from uppertail.cli.train import read_request
+from uppertail.cli.train import parse_request, read_request
 from uppertail.cli.trust import require_trust
 from uppertail.errors import InputError
 from uppertail.networks import Network
@@ -47,6 +47,25 @@ class TrainedRun:
                     f"The network of seed {self.run.settings.seed + row} holds NaN or infinite numbers: train again "
                     f"{remedy(self.file.header.asked)}."
                 )
+
+
+@contextlib.contextmanager
+def elsewhere(opened: TrainedRun, changes: Sequence[str]) -> Iterator[Run]:
+    """A run to play what was learned in: the same one, or with arguments of `uppertail train` that change it."""
+    if not changes:
+        yield opened.run
+        return
+    config = f"--config={records.config_of(opened.folder)}"
+    run = parse_request([config, *changes]).run(opened.file.header.plan)
+    try:
+        if not run.plays(opened.run):
+            raise InputError(
+                f"With {' '.join(changes)} the environment has other observations or actions than those of the run in "
+                f"{opened.folder}, so what was learned cannot be played there: change other settings."
+            )
+        yield run
+    finally:
+        run.close()
 
 
 @contextlib.contextmanager

@@ -190,6 +190,8 @@ class OneHot(OfStates):
 class Scalar(OfStates):
     """A state as one number from -1 (the first state) to 1 (the last)."""
 
+    has_features: ClassVar[bool] = False
+
     @property
     def num_features(self) -> int:
         return 1
@@ -200,6 +202,8 @@ class Scalar(OfStates):
 
 class Thermometer(OfStates):
     """State s as s + 1 ones, then zeros: neighbours share all features but one."""
+
+    has_features: ClassVar[bool] = False
 
     def features(self, encoder: tuple[()], observation: Int[Array, ""]) -> Float[Array, " features"]:
         return (jnp.arange(self.num_states) <= observation).astype(jnp.float32)

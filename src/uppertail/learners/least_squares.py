@@ -89,8 +89,8 @@ class LeastSquares(LearnerBuilder):
         if not agent.encoding.has_features:
             raise InputError(
                 f"The observations enter as {type(agent.encoding).__name__}, whose features are learned, but least "
-                "squares needs fixed ones: use --learner GradientDescent, or wrap the environment so that it shows "
-                "numbers."
+                "squares needs fixed ones: use --learner GradientDescent, leave --env.encoding out, or wrap the "
+                "environment so that it shows numbers."
             )
         kind = TableLearner if agent.encoding.is_one_hot else FeatureLearner
         ends = isinstance(agent.discount, float) and agent.discount < 1

@@ -34,6 +34,7 @@ def metrics(progress: Progress) -> dict[str, float]:
         "start/std": progress.start_std,
         "time/steps_per_second": progress.steps_per_second,
         "time/compilations": progress.compilations,
+        **({"return/greedy": progress.greedy_return} if math.isfinite(progress.greedy_return) else {}),
     }
 
 

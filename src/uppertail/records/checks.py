@@ -39,6 +39,8 @@ KINDS = {
     "states": ("iu", "msn"),
     **dict.fromkeys(("mean", "std"), ("f", "msna")),
     **dict.fromkeys(("visits", "last"), ("iu", "msna")),
+    "evidence": ("f", "msna"),
+    "path": ("iu", "sp"),
     "table/next_state": ("iu", "sNao"),
     **dict.fromkeys(("table/reward", "table/probability", "table/reward_std"), ("f", "sNao")),
     "table/terminated": ("b", "sNao"),
@@ -60,6 +62,7 @@ def check_summary(summary: Mapping[str, Any]) -> None:
     for name, kind in ENTRIES.items():
         convert(summary[name], kind)
     convert(summary.get("floor_episodes"), float | None)
+    kept = convert(summary.get("kept_step"), list[int] | None)
     for name in ("env", "distribution", "policy"):
         convert(summary[name]["name"], str)
     convert(summary["settings"]["seed"], int)
@@ -75,6 +78,7 @@ def check_summary(summary: Mapping[str, Any]) -> None:
         0 <= discount <= 1,
         summary["seeds"] > 0,
         judged > 0,
+        kept is None or len(kept) == summary["seeds"],
         all(len(summary[name]) == summary["seeds"] for name in OF_SEEDS),
         all(at is None or 1 <= at <= count for at, count in got_there),
         all(each is None or 0 <= each <= 1 for each in summary["kept"]),
@@ -102,6 +106,7 @@ def check_distributions(recorded: Distributions) -> None:
         not table or {*OF_TABLE} - {*NOT_ALWAYS} <= table.keys(),
         not plane or {"numbers", "area", "std", "evidence"} == plane.keys(),
         (recorded.states >= -1).all() and highest < of_all,
+        recorded.path is None or ((recorded.path >= -1).all() and recorded.path.max() <= highest),
         (recorded.states[-1] >= 0).any(axis=1).all(),
         1 <= recorded.rows <= max(sides["n"], sides.get("N", 1)),
         all((each >= 0).all() and (each < of_all).all() for each in _named(table, "next_state", "start_state")),

@@ -56,6 +56,7 @@ class RunRecord:
     failed: str | None = None  # why an environment could not go on
     outside_share: float = 0.0  # of all targets, those whose mean the distribution cannot represent
     compilations: int = 0  # programs that its last process compiled; others were in that process or on disk
+    kept_step: list[int] | None = None  # environment step of each seed's best evaluation; None: there were none
 
     @property
     def has_success(self) -> bool:
@@ -71,6 +72,10 @@ class RunRecord:
     @property
     def method(self) -> str:
         return f"{self.asked['distribution']['name']}, {self.asked['policy']['name']}"
+
+    def network_of(self, row: int) -> str:
+        """Which network of a seed was kept."""
+        return "last" if self.kept_step is None else f"best, of step {self.kept_step[row]:,}"
 
     @property
     def final_returns(self) -> list[float | None]:
@@ -138,7 +143,8 @@ class RunRecord:
             "hardware": self.hardware,
         }
         floor = {"floor_episodes": self.floor_episodes, "first_success_over_floor": self.first_success_over_floor}
-        return {**asked, **of_all, **({} if self.floor_episodes is None else floor)}
+        kept = {} if self.kept_step is None else {"kept_step": self.kept_step}
+        return {**asked, **of_all, **kept, **({} if self.floor_episodes is None else floor)}
 
     def _success(self) -> dict[str, Any] | None:
         """What counts as a success and as solved, in words; None where success is not defined."""
@@ -162,8 +168,9 @@ def _finite(number: float | None) -> float | None:
 class Distributions:
     """Return distributions at moments of a run, of each seed, in some of its states.
 
-    Steps and episodes of a seed are at most its limits. If observations are not states, state 0 stands for the run's
-    first one, and there are no visits. Mean and standard deviation are those of the mixture of an ensemble's members.
+    Steps and episodes of a seed are at most its limits. If observations are not states, the states are some of those
+    along `path`, or state 0 stands for the run's first one, and there are no visits. Mean and standard deviation are
+    those of the mixture of an ensemble's members.
     `plane`, of observations that are vectors, has `numbers`, two of theirs; `area`, their lowest and highest values at
     each moment, [moments, seeds, 2, 2]; `std` and `evidence`, the standard deviation of the best action's return and
     its share of the wide start that is left, [moments, seeds, side, side] with rows by the second number.
@@ -181,6 +188,8 @@ class Distributions:
     rows: int = 1  # of equal length, in which a picture of the states has them
     plane: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     names: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)  # of actions, states and numbers
+    evidence: Float[np.ndarray, "moments seeds states actions"] | None = None  # share of the wide start that is left
+    path: Int[np.ndarray, "seeds places"] | None = None  # states of a greedy episode at the end; -1 beyond its end
 
     @property
     def of_states(self) -> bool:

@@ -22,7 +22,7 @@ from uppertail.records.record import Distributions, read_summary
 from uppertail.yaml_files import read_options
 
 PLAN = "plan"  # the entry of config.yaml with what was chosen for the run
-CELLS = "cells"  # the folder of a study's runs, within its own
+CELLS, STUDY = "cells", "study.json"  # the folder of a study's runs, within its own, and its results
 
 REMEDY = "train again, or leave its folder out"
 MOST_BYTES = 2**31  # of all arrays of a file, unpacked
@@ -143,6 +143,15 @@ def _runs_in(folder: Path) -> list[RunFolder]:
         folder = folder.resolve()
         if (folder / SUMMARY).is_file():
             return [RunFolder(folder)]
-        return [RunFolder(path.parent) for path in sorted((folder / CELLS).glob(f"*/{SUMMARY}"))]
+        places = {path.parent.name: path.parent for path in sorted((folder / CELLS).glob(f"*/{SUMMARY}"))}
+        listed = _listed(folder)
+        return [RunFolder(places[name]) for name in dict.fromkeys([*listed, *places]) if name in places]
     except (OSError, RuntimeError, ValueError):  # a link to itself, an impossible name
         return []
+
+
+def _listed(study: Path) -> list[str]:
+    """The names of a study's cells, in its own order; none where its results cannot be read."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+        return [str(cell["name"]) for cell in json.loads((study / STUDY).read_text(encoding="utf-8"))["cells"]]
+    return []

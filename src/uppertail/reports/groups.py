@@ -17,6 +17,7 @@ from uppertail.reports.seeds import Seed, kind_of
 
 MOST_DETAILS, MOST_DISTRIBUTIONS = 12, 100_000  # of an environment's runs: seeds in detail, and their distributions
 ALWAYS = ("length", "size", "map_name")  # settings that an environment's name has, even if they are the usual ones
+NOTHING = "–"  # in a table
 WINDOW = 50
 POINTS, SEED_POINTS = 150, 80  # how many episodes a curve shows, of a method and of a seed
 EVENTS = FIRST, SOLVED, KEPT = "first", "solved", "kept"  # whose times are charts; kept: until it fell
@@ -54,7 +55,7 @@ def groups(runs: Sequence[RunFolder], states: list[int]) -> list[Group]:
 
 def _group(runs: list[RunFolder], states: list[int]) -> Group:
     count = collections.Counter(run.method for run in runs)
-    labels = [run.method if count[run.method] == 1 else f"{run.method} ({run.path.name})" for run in runs]
+    labels = [_label(run, count[run.method] > 1) for run in runs]
     data: dict[str, list[dict[str, Any]]] = {name: [] for name in ("curves", "seeds", "explore", *EVENTS)}
     table, details = [], []
     share = max(1, MOST_DETAILS // max(1, sum(run.distributions is not None for run in runs)))
@@ -68,6 +69,14 @@ def _group(runs: list[RunFolder], states: list[int]) -> Group:
         table.append(table_row(label, run, seen))
         details += _details(label, run, states, share)
     return Group(environment_label(runs[0].summary["env"]), labels, runs, table, data, details)
+
+
+def _label(run: RunFolder, is_ambiguous: bool) -> str:
+    """What a run is called: its method and, if other runs have that, too, the name of its folder."""
+    name = run.path.name
+    if not is_ambiguous:
+        return run.method
+    return name if run.method in name else f"{run.method} ({name})"
 
 
 def environment_label(described: Mapping[str, Any]) -> str:
@@ -96,6 +105,7 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
     found = []
     for row in sorted(order[place] for place in np.unique(np.linspace(0, len(order) - 1, most).round().astype(int))):
         when = "not solved" if solved[row] is None else f"solved at {solved[row]:,}"
+        when = when if run.success.is_defined else "success is not defined"
         seed, title = Seed.of(run, recorded, row), f"{label}: seed {run.seeds[row]}, {when}"
         found.append({"run": label, **detail(seed, title, states, MOST_DISTRIBUTIONS // MOST_DETAILS, success[row])})
     return found
@@ -156,12 +166,12 @@ def table_row(label: str, run: RunFolder, seen: Mapping[str, Times]) -> dict[str
     )
     return {
         "method": label,
-        "seeds solved": f"{int(seen[SOLVED].happened.sum())} of {len(run.episodes)}" if seen else "–",
-        "first success": _episodes(first) if seen else "–",
-        "times the floor": f"{first[0] / floor:.2f}" if first[0] is not None and floor else "–",
-        "solved at": _episodes(solved) if seen else "–",
-        "kept, worst seed": f"{math.floor(1000 * min(kept)) / 10:g}%" if kept else "–",
-        "greedy return": f"{np.mean(greedy):.3g}" if greedy else "–",
+        "seeds solved": f"{int(seen[SOLVED].happened.sum())} of {len(run.episodes)}" if seen else NOTHING,
+        "first success": _episodes(first) if seen else NOTHING,
+        "times the floor": f"{first[0] / floor:.2f}" if first[0] is not None and floor else NOTHING,
+        "solved at": _episodes(solved) if seen else NOTHING,
+        "kept, worst seed": f"{math.floor(1000 * min(kept)) / 10:g}%" if kept else NOTHING,
+        "greedy return": f"{np.mean(greedy):.3g}" if greedy else NOTHING,
     }
 
 

@@ -26,7 +26,7 @@
       this.panels.replaceChildren();
       this.panels.className = chosen.length > 1 ? "panels two" : "panels";
       this.shown = [];
-      for (const detail of chosen) this.shown.push(new Panel(this, detail));
+      for (const detail of chosen) this.shown.push(new Panel(this, detail, this.shown[0]));
       this.times = [...new Set(chosen.flatMap((detail) => detail.step))].sort((one, other) => one - other);
       for (const panel of this.shown) panel.resize();
       this.stretch();

@@ -11,7 +11,7 @@ import yaml
 
 from uppertail.parts import PARTS
 from uppertail.records import RunFolder
-from uppertail.reports.groups import Group
+from uppertail.reports.groups import NOTHING, Group
 
 MARK = "<!-- uppertail report -->"  # in the first line of a report's file
 
@@ -44,6 +44,9 @@ def _section(number: int, group: Group) -> str:
 
 
 def _table(rows: list[dict[str, str]]) -> str:
+    """A table, without the columns that are empty in all rows."""
+    full = [name for name in rows[0] if any(row[name] != NOTHING for row in rows)]
+    rows = [{name: row[name] for name in full} for row in rows]
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in rows[0])
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(value)}</td>' for value in row.values())}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

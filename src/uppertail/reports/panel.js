@@ -1,7 +1,7 @@
 // One seed at one moment: its distributions, its map, and the course of a chosen state.
 const Panel = (() => {
   const { range, lines, density, shares, map, heat, legend, short, role, need, count } = Charts;
-  const KINDS = { there: Uint8Array, mean: Float32Array, upper: Float32Array, visits: Int32Array, age: Int32Array, height: Uint8Array };
+  const KINDS = { there: Uint8Array, mean: Float32Array, upper: Float32Array, left: Float32Array, visits: Int32Array, age: Int32Array, height: Uint8Array };
   const unpack = (text, Kind) => new Kind(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
 
   // The arrays of one seed, unpacked when it is first looked at; index: [moment][state][action].
@@ -18,11 +18,15 @@ const Panel = (() => {
   const say = (place, text) => { if (place.textContent !== text) place.textContent = text; };
 
   return class Panel {
-    constructor(section, detail) {
+    // Beside a first panel, its states are shown, as far as they are there.
+    constructor(section, detail, first) {
       const element = document.getElementById("panel").content.cloneNode(true).firstElementChild;
-      Object.assign(this, { section, detail, element, open: opened(detail), moment: 0, state: detail.rows[0], rows: [...detail.rows] });
+      Object.assign(this, { section, detail, element, open: opened(detail), moment: 0, state: detail.rows[0], own: detail.rows });
+      const same = first ? first.own.map((s) => detail.names.indexOf(first.detail.names[s])).filter((s) => s >= 0) : [];
+      if (same.length) Object.assign(this, { own: same, state: same[0] });
+      this.rows = [...this.own];
       section.panels.append(element);
-      need(element, { grid: detail.grid, plane: detail.plane, evidence: detail.plane?.arrays.evidence, data: detail.visits, policies: detail.policies });
+      need(element, { grid: detail.grid, plane: detail.plane, evidence: detail.plane?.arrays.evidence, data: detail.visits, left: detail.left, policies: detail.policies });
       role(element, "title").textContent = detail.label;
       legend(role(element, "legend"), detail.actions);
       role(element, "state").replaceChildren(...detail.states.map((_, s) => new Option(detail.names[s], s)));
@@ -46,7 +50,7 @@ const Panel = (() => {
     // Shows a state: its row joins the others, and its history is drawn.
     choose(s) {
       this.state = s;
-      if (!this.rows.includes(s)) this.rows = [...this.detail.rows, s];
+      if (!this.rows.includes(s)) this.rows = [...this.own, s];
       role(this.element, "state").value = s;
       this.history();
       this.draw();
@@ -151,6 +155,7 @@ const Panel = (() => {
         const [first, second] = actions.map((a) => open.upper[this.at(m, s, a)]).sort((one, other) => other - one);
         return first - second;
       }, [0]);
+      if (d.left) draw("left", "u: what is left of the wide start", of(open.left), actions);
       if (!d.visits) return;
       draw("age", "age: steps since it was last taken", (m, a) => { const age = of(open.age)(m, a); return age < 0 ? null : age; }, actions, true);
       draw("count", "number of data", of(open.visits), actions, true);

@@ -108,7 +108,9 @@ class Seed:
 
     def path(self, moment: int = -1) -> list[int]:
         """The states along the greedy path at a moment, as far as they were recorded; likeliest outcomes count."""
-        at, state, path = self.at(moment), self.start(moment), []
+        at, state, path = self.at(moment), self.start(moment), list[int]()
+        if self.recorded.path is not None:
+            return [state for state in dict.fromkeys(self.recorded.path[self.row].tolist()) if state in at] or [state]
         best = self.mean[moment].argmax(axis=1)
         while state in at and state not in path:
             path.append(state)
@@ -142,16 +144,24 @@ class Seed:
 
     def state_name(self, state: int) -> str:
         """What a state is called: as the environment says, or by its place."""
-        if not self.recorded.of_states:
-            return "first observation"
         if names := self.recorded.names.get("states"):
             return names[state]
+        if not self.recorded.of_states:
+            return "first observation"
         if self.recorded.rows > 1:
             return f"row {state // self.columns}, col {state % self.columns}"
         return f"state {state}"
 
     def opening(self, success: int | None) -> int:
-        """The moment nearest to the episode of the first success; without one, of the distributions' widest change."""
+        """The moment at which a page opens.
+
+        It is the one at which widths along a recorded path differ most; else the one nearest to the episode of the
+        first success; without one, that of the distributions' widest change.
+        """
+        if self.recorded.path is not None and len(path := self.path()) > 1:
+            places = self.places(path)
+            best = np.where(places < 0, np.nan, self.std.max(axis=2)[np.arange(len(places))[:, None], places])
+            return int(np.argmax(np.nan_to_num(np.nanstd(best, axis=1))))
         if success is not None:
             return int(np.argmin(np.abs(self.recorded.episode[:, self.row] - success)))
         recorded = self.recorded

@@ -82,7 +82,7 @@ class Header:
     def require_run(self, asked: dict[str, Any], environments: str) -> None:
         """Refuses the checkpoint of a run with other parts, settings or environments."""
         was, now = ({name: each for name, each in of.items() if name != "plan"} for of in (self.asked, asked))
-        if different := [*_differences(was, json.loads(json.dumps(now)))]:
+        if different := [*differences(was, json.loads(json.dumps(now)))]:
             other = next((text for text, is_new in different if is_new), None)
             remedy = OTHER_SETTINGS if other is None else OTHER_VERSION
             raise UnusableCheckpointError(f"was made with {other or different[0][0]}", remedy)
@@ -90,7 +90,7 @@ class Header:
             raise UnusableCheckpointError("was made in environments that are built differently here", OTHER_VERSION)
 
 
-def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+def differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     """Each part and setting in which two runs differ, in words; of parts of different classes, only the classes.
 
     It says also whether only one of the two knows it, as if another version had made the run.
@@ -100,7 +100,7 @@ def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str
         if isinstance(before, dict) and isinstance(after, dict):
             kinds = before.get("name"), after.get("name")
             if kinds[0] == kinds[1]:
-                yield from _differences(before, after)
+                yield from differences(before, after)
             else:
                 yield f"{name} {kinds[0]}, not {kinds[1]}", False
         elif name not in was or name not in now:
@@ -189,6 +189,7 @@ def record_of(folder: RunFolder, header: Header) -> RunRecord:
         **{name: summary[name] for name in ("interrupted", "diverged", "stopped", "failed", "hardware")},
         outside_share=math.nan if (share := summary["targets_outside_support"]) is None else share,
         compilations=summary["compilations"],
+        kept_step=summary.get("kept_step"),
     )
 
 

@@ -1,6 +1,7 @@
 """The contract of a driver: the environments of all seeds, and what makes their steps."""
 
 import abc
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -69,11 +70,29 @@ class Driver(abc.ABC):
         """The state to go on from with a loop whose distribution is fitted to another range of returns."""
         program = self.programs.compiled_later(_refitted, (self.loop.learner, loop.learner))
         self.use(loop, None)
-        return [run._replace(learned=program(run.learned)) for run in state]
+
+        def refitted(run: RunState) -> RunState:
+            best = run.best and run.best._replace(
+                network=program(run.learned._replace(network=run.best.network)).network
+            )
+            return run._replace(learned=program(run.learned), best=best)
+
+        return [*map(refitted, state)]
+
+    def compared(self, state: State, returns: Float[np.ndarray, " seeds"]) -> State:
+        """The state with the best networks, after greedy episodes of now had these mean returns."""
+        of_groups = zip(state, self.groups.split(returns.astype(np.float32)), strict=True)
+        compare = functools.partial(self.programs.compiled_later, Loop.compared, self.loop)
+        return [run._replace(best=compare()(run.without_data, mean)) for run, mean in of_groups]
 
     @abc.abstractmethod
     def start(self) -> State:
         """The state of all seeds before the first step."""
+
+    def begun_with(self, state: State, learned: LearnerState) -> State:
+        """The state before the first step with what all seeds learned earlier."""
+        of_groups = zip(state, self.groups.split(learned), strict=True)
+        return [run._replace(learned=each) for run, each in of_groups]
 
     @abc.abstractmethod
     def gather(self, state: State, part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:

@@ -46,6 +46,7 @@ class Progress:
         compilations: programs that this process compiled for the run so far.
         step: environment steps of each seed.
         chunk_steps: how many of them this chunk made; 0 if an environment failed before the first.
+        greedy_return: mean undiscounted return of greedy episodes after this chunk; NaN if there were none.
 
     Examples:
         >>> import uppertail as ut
@@ -76,6 +77,7 @@ class Progress:
     compilations: int
     step: int
     chunk_steps: int
+    greedy_return: float = math.nan
 
     @property
     def text(self) -> str:

@@ -72,6 +72,14 @@ class VisitCounts(NamedTuple):
     last: Int[Array, "states actions"]
 
 
+class Best(NamedTuple):
+    """The network of the best greedy evaluation so far, the later one of equals."""
+
+    network: Network
+    ret: Float[Array, ""]  # its mean return; before the first: - infinity
+    iteration: Int[Array, ""]  # after which it was evaluated
+
+
 class RunState(NamedTuple):
     """The whole state of one seed's run.
 
@@ -84,6 +92,12 @@ class RunState(NamedTuple):
     episodes: Int[Array, ""]
     network_at_limit: Network  # undefined before the limit
     visit_counts: PyTree = ()  # of `VisitCounts`, if they are recorded
+    best: PyTree = ()  # `Best`, if the run is evaluated while it learns
+
+    @property
+    def without_data(self) -> "RunState":
+        """The part to look at its networks."""
+        return self._replace(learned=self.learned._replace(memory=()), episode=())
 
 
 class StepRecord(NamedTuple):
@@ -213,6 +227,7 @@ class Loop:
     episodes: int | None = traced(None)
     steps: int | None = traced(None)
     counted: tuple[int, int] | None = None  # number of states and of actions whose visits are counted
+    keeps_best: bool = False  # whether the run is evaluated while it learns
 
     @property
     def agent(self) -> Agent:
@@ -226,7 +241,8 @@ class Loop:
     def begin(self, learned: LearnerState, episode: PyTree) -> RunState:
         zero, network = jnp.zeros((), jnp.int32), jax.tree.map(jnp.copy, learned.network)
         visit_counts = VisitCounts(*(jnp.zeros(self.counted, jnp.int32) for _ in range(2))) if self.counted else ()
-        return RunState(learned, episode, zero, zero, network, visit_counts)
+        best = Best(jax.tree.map(jnp.copy, network), jnp.float32(-jnp.inf), zero) if self.keeps_best else ()
+        return RunState(learned, episode, zero, zero, network, visit_counts, best)
 
     def learn(
         self, key: PRNGKeyArray, run: RunState, episode: PyTree, fresh: Transition, ended: Bool[Array, " steps"]
@@ -235,7 +251,7 @@ class Loop:
         learned, metrics = self.learner.learn(key, run.learned, fresh, run.iteration)
         episodes = run.episodes + jnp.sum(ended, dtype=jnp.int32)
         counts = self._visit_counts(run, fresh)
-        after = RunState(learned, episode, run.iteration + 1, episodes, run.network_at_limit, counts)
+        after = RunState(learned, episode, run.iteration + 1, episodes, run.network_at_limit, counts, run.best)
         reached = self._reached_limit(after) & ~self._reached_limit(run)
         # a `where` would copy the network
         network = jax.lax.cond(reached, lambda: learned.network, lambda: run.network_at_limit)
@@ -245,6 +261,12 @@ class Loop:
         """The network at the seed's limit, or the one it has if it has not reached it."""
         over = self._reached_limit(run)
         return jax.tree.map(lambda kept, now: jnp.where(over, kept, now), run.network_at_limit, run.learned.network)
+
+    def compared(self, run: RunState, ret: Float[Array, ""]) -> Best:
+        """The best network, after that of now had this mean return in a greedy evaluation; NaN: it could not be had."""
+        ret = jnp.where(jnp.isnan(ret), -jnp.inf, ret)
+        now = Best(self.result(run), ret, run.iteration)
+        return jax.tree.map(lambda new, old: jnp.where(ret >= run.best.ret, new, old), now, run.best)
 
     def _visit_counts(self, run: RunState, fresh: Transition) -> PyTree:
         if self.counted is None:

@@ -88,9 +88,13 @@ class Player:
 
     def act(self, observation: Any, mask: Any = None) -> int | np.ndarray:
         """The greedy action of an observation, or of each of a batch, as the environment takes it."""
+        return self._numbered(self.greedy(observation, mask))
+
+    def greedy(self, observation: Any, mask: Any = None) -> Int[Array, "*batch"]:
+        """Its number, counted from 0."""
         seen, batch = self.read(observation)
         allowed = self._allowed(mask, len(seen) if batch else None)
-        return self._numbered(self._program(_greedy, batch)(self.network, seen, allowed))
+        return self._program(_greedy, batch)(self.network, seen, allowed)
 
     def explore(self, observation: Any, key: PRNGKeyArray, mask: Any = None) -> int | np.ndarray:
         """The action of the run's exploration policy, as in the first step of an episode."""

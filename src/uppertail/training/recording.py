@@ -13,11 +13,13 @@ from jaxtyping import Array, Float, Int
 from uppertail.agent import Agent
 from uppertail.distributions import spread
 from uppertail.encodings import Numbers, ObservationSpace
+from uppertail.encodings.hashed import HashedNumbers
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
 from uppertail.errors import InputError
 from uppertail.masks import masked
 from uppertail.networks import EncodedNetwork, Network
 from uppertail.records.record import OF_TABLE, PLANE, Distributions
+from uppertail.training.along import FAMILY, Along, given, numbers_of, packed, unpacked, with_numbers
 from uppertail.training.driver import Driver, State
 from uppertail.training.loop import Loop, RunState
 from uppertail.training.programs import Programs
@@ -105,11 +107,7 @@ class Capture:
         agent, (environment, first) = self.loop.agent, probe
         states = self._states(environment, network)
         observations = jnp.maximum(states, 0) if self.all_states or self.table else first[None]
-        z = jax.vmap(agent.returns_by_member, in_axes=(None, 0))(network, observations)
-        spreads = jax.vmap(lambda each: spread(agent.family, each))(z)
-        leaves, _ = jax.tree_util.tree_flatten_with_path(z)
-        parameters = {f"z/{jax.tree_util.keystr(path, simple=True, separator='/')}": leaf for path, leaf in leaves}
-        return {"states": states, "mean": spreads.mean, "std": spreads.total, **parameters}
+        return {"states": states, **given(agent, network, observations)}
 
     def _states(self, environment: PyTree, network: Network) -> Int[Array, " states"]:
         """The states to record; beyond the end of a greedy path, -1."""
@@ -128,6 +126,8 @@ class Capture:
         return jax.lax.scan(step, environment.start_state[0], length=self.count)[1]
 
 
+NETWORK = "network"  # the array of a moment with its packed networks
+MOST_BYTES = 2**25  # of the packed networks of all moments; beyond it, none are kept
 GROWTH = 1.2  # the number of rollouts grows by this factor from one moment to the next, or by one where that is more
 MOST_ENTRIES = 2_000_000  # the most outcomes of all seeds' tables that are recorded
 
@@ -147,6 +147,7 @@ class Recorder:
         self._table = isinstance(driver.environments, FiniteMDP)
         self._probes = driver.groups.split((driver.environments if self._table else None, driver.first))
         self._due, self._taken = moments(), dict[int, dict[str, np.ndarray]]()
+        self._asked, self._has_room = over is not None, True
 
     def use(self, loop: Loop, programs: Programs, repeats: int) -> None:
         """Takes the loop whose states are recorded, as many as there is room for; again if it is made anew."""
@@ -155,6 +156,10 @@ class Recorder:
         states = loop.counted[0] if loop.counted else 1
         all_states = loop.counted is not None and states <= most
         count = min(most, states) if all_states or self._table else 1
+        if isinstance(loop.agent.encoding, HashedNumbers) and not self._asked:  # nearness means nothing there
+            self.plane = None
+        self._agent, self._all_states = loop.agent, all_states
+        self._networks = [programs.compiled_later(Loop.result, loop) for _ in self.groups]
         capture = Capture(loop, self._table, all_states, count, self.plane)
         self._programs = [programs.compiled_later(Capture.of_seed, capture) for _ in self.groups]
 
@@ -167,24 +172,55 @@ class Recorder:
         """Records all seeds, always or if there is a moment after so many rollouts."""
         if always or iteration in self._due:
             groups = zip(self._programs, self._probes, state, strict=True)
-            found = [jax.tree.map(np.asarray, program(probe, _without_data(run))) for program, probe, run in groups]
+            found = [jax.tree.map(np.asarray, program(probe, run.without_data)) for program, probe, run in groups]
             self._taken[iteration] = self.groups.join(found)
+            self._keep(state, iteration)
 
-    def distributions(self, builder: EnvironmentBuilder, env_steps: list[int]) -> Distributions | None:
-        """All recorded distributions, from the environment steps of each seed within its limits; None: it took none."""
+    def _keep(self, state: State, iteration: int) -> None:
+        """Keeps the networks of a moment, for observations that are known at the end only, if there is room."""
+        if self.environments is not None or self._all_states or not self._has_room:
+            return
+        results = [jax.tree.map(np.asarray, program(run)) for program, run in zip(self._networks, state, strict=True)]
+        self._taken[iteration] |= {NETWORK: packed(self.groups.join(results)), **numbers_of(self._agent.family)}
+        self._has_room = sum(each[NETWORK].nbytes for each in self._taken.values()) <= MOST_BYTES
+        if not self._has_room:
+            for each in self._taken.values():
+                each.pop(NETWORK, None)
+
+    def distributions(
+        self, builder: EnvironmentBuilder, env_steps: list[int], networks: Network, along: Along | None
+    ) -> Distributions | None:
+        """All recorded distributions, from the environment steps of each seed within its limits; None: it took none.
+
+        `networks` are those that are kept, and `along` is their greedy path; None: it is not known.
+        """
         if not self._taken:
             return None
-        size, iterations = self.rollout_steps, sorted(self._taken)
-        arrays = {
-            name: np.stack([self._taken[each][name] for each in iterations]) for name in self._taken[iterations[0]]
-        }
+        size, iterations, names = self.rollout_steps, sorted(self._taken), None
+        moments = [self._taken[each] for each in iterations]
+        kept = [name for name in moments[0] if name != NETWORK and not name.startswith(FAMILY)]
+        arrays = {name: np.stack([each[name] for each in moments]) for name in kept}
+        if along is not None and self._all_states:
+            known = dict(zip(along.observations.tolist(), along.names, strict=True))
+            arrays["path"] = np.where(along.path < 0, -1, along.observations[along.path])
+            names = tuple(known.get(state, f"state {state}") for state in range(arrays["states"].shape[2]))
+        elif along is not None and NETWORK in moments[0]:
+            agents = [with_numbers(self._agent, each) for each in moments]
+            found = [
+                along.given_by(agent, unpacked(networks, each[NETWORK]))
+                for agent, each in zip(agents, moments, strict=True)
+            ]
+            arrays |= {name: np.stack([each[name] for each in found]) for name in found[0]}
+            arrays["states"] = np.broadcast_to(np.arange(len(along.names)), arrays["mean"].shape[:3])
+            arrays["path"], names = along.path, along.names
         ends = size * -(-np.asarray(env_steps) // size)
         if "last" in arrays:
             arrays["last"] = builder.repeats * arrays["last"]
         arrays["step"] = np.minimum(size * np.asarray(iterations)[:, None], ends)
         if self.plane:
             arrays[PLANE + "numbers"] = np.array(self.plane.numbers)
-        return with_environment(Distributions.of_arrays(arrays), self.environments, builder)
+        recorded = with_environment(Distributions.of_arrays(arrays), self.environments, builder)
+        return dataclasses.replace(recorded, names=recorded.names | ({"states": names} if names else {}))
 
     def saved(self) -> dict[str, np.ndarray]:
         """Arrays that a checkpoint must hold to go on with the recording."""
@@ -195,11 +231,7 @@ class Recorder:
         for path, array in arrays.items():
             moment, name = path.split("/", 1)
             self._taken.setdefault(int(moment), {})[name] = array
-
-
-def _without_data(run: RunState) -> RunState:
-    """The part of a run's state that is recorded from."""
-    return run._replace(learned=run.learned._replace(memory=()), episode=())
+        self._has_room = all(NETWORK in each for each in self._taken.values())
 
 
 def with_environment(recorded: Distributions, environments: PyTree, builder: EnvironmentBuilder) -> Distributions:

@@ -163,6 +163,8 @@ class TrainingResult:
         success = episode_text(median_episode(record.first_success_episode))
         doing = f"solved: {solved} of {len(seeds)} seeds; median first success: {success}; " * record.has_success
         returns = [f"{value:.4g}" for value in record.greedy_returns]
+        if record.kept_step:
+            returns = [f"{each} ({record.network_of(row)})" for row, each in enumerate(returns)]
         return (
             f"{record.environment}: {record.method}, {record.asked['learner']['name']}\n"
             f"  {f'seeds {seeds[0]} to {seeds[-1]}' if len(seeds) > 1 else f'seed {seeds[0]}'}, {count} episodes each, "

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from uppertail.capacity import require_memory, size_of
 from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of, usual_learner
@@ -28,15 +28,18 @@ from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder, LeastSquares, Metrics
 from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
+from uppertail.policies import Greedy
 from uppertail.records import Distributions, RunRecord, describe
+from uppertail.training.along import Along
 from uppertail.training.compiled import CompiledDriver
 from uppertail.training.driver import Driver, State
 from uppertail.training.host import HostDriver
 from uppertail.training.ledger import Ledger, Moments
 from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
+from uppertail.training.player import Player
 from uppertail.training.process import SMALLER, require_device
-from uppertail.training.programs import Programs
+from uppertail.training.programs import Programs, rows_of
 from uppertail.training.recording import Capture, Recorder, fits_table, with_environment
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
@@ -44,6 +47,8 @@ from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"  # the name of the only recording
 UNIT = ReturnRange(0.0, 1.0, known=True)
+GREEDY_EPISODES = 20  # of an evaluation
+LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
 FAR = 5  # time limits that a discount may look ahead where there is chance
 
 
@@ -164,7 +169,8 @@ class Run:
         has_masks, sizes = self.driver.first_mask is not None, self._listed.sizes
         learner = self.method.learns(self._encoding, settings, bounds, has_masks, sizes)
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
-        self.loop = Loop(learner, settings.steps_per_rollout, settings.most_episodes, settings.steps, counted)
+        limits = settings.most_episodes, settings.steps
+        self.loop = Loop(learner, settings.steps_per_rollout, *limits, counted, settings.evaluate_every is not None)
         self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
         if self.recorder:
             self.recorder.use(self.loop, self.programs, repeats)
@@ -197,6 +203,14 @@ class Run:
         method = self._asked_method
         fitted = dataclasses.replace(method, distribution=method.distribution.fit(UNIT))
         return method.chosen_learner.uses_gradients and fitted.learns(self._encoding, self.settings).can_refit
+
+    def plays(self, learned: "Run") -> bool:
+        """Whether what another run learned fits the observations and actions here; if so, it is played from now on."""
+        of_each = [(run.driver.first, run.driver.template.network_at_limit) for run in (self, learned)]
+        here, there = ([(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(each)] for each in of_each)
+        if here == there:
+            self.driver.use(learned.loop, None)
+        return here == there
 
     def result(self, record: RunRecord, networks: Network, distributions: Distributions | None) -> TrainingResult:
         """What a user gets of the run."""
@@ -252,6 +266,24 @@ class Run:
         records, metrics = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
         return state, records, metrics
 
+    def is_evaluated(self, steps_before: int) -> bool:
+        """Whether an evaluation is due after a chunk, before which each seed had made so many steps."""
+        every, ledger = self.settings.evaluate_every, self.ledger
+        return every is not None and ledger.step // every > steps_before // every and ledger.diverged is None
+
+    def evaluated(self, state: State) -> tuple[State, Float[np.ndarray, " seeds"]]:
+        """The state with the best networks after greedy episodes, and the mean return of these for each seed."""
+        returns = self.greedy_returns(self.networks(state))
+        return self.driver.compared(state, returns), returns
+
+    def greedy_returns(self, networks: Network) -> Float[np.ndarray, " seeds"]:
+        """The mean return of greedy episodes of each seed; InputError if an environment fails."""
+        return self.driver.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1)
+
+    def networks(self, state: State) -> Network:
+        """What all seeds have learned, at the limits of those that have reached theirs."""
+        return self.driver.gather(state, self.programs.compiled_later(Loop.result, self.loop))
+
     def record(self, state: State) -> None:
         """Records the beginning or the end of the run, if anything is recorded."""
         if self.recorder:
@@ -269,7 +301,16 @@ class Run:
 
     def remarks(self, networks: Network) -> list[str]:
         """Sentences for the user at the end."""
-        return [*filter(None, (networks.remark(), self.driver.remark, self._beyond_what_was_given()))]
+        found = networks.remark(), self.driver.remark, self._beyond_what_was_given(), self._endless()
+        return [*filter(None, found)]
+
+    def _endless(self) -> str | None:
+        """A sentence if no episode ended."""
+        if any(seed.returns.size for seed in self.ledger.episodes):
+            return None
+        may_go_on = isinstance(self.builder, GymnasiumBuilder) and self.builder.may_go_on
+        limit = ", or set a time limit: --env.max_episode_steps N, or gymnasium.wrappers.TimeLimit" * may_go_on
+        return f"{self.builder.label}: no episode ended in {max(self.ledger.env_steps):,} steps: train longer{limit}."
 
     def _beyond_what_was_given(self) -> str | None:
         """A sentence if the range of returns that the user gave is far from what the environment paid."""
@@ -286,6 +327,32 @@ class Run:
         networks = self.driver.gather(state, lambda run: run.learned.network)
         mean, std = self._start_moments(networks, self.driver.first, self.driver.first_mask)
         return np.asarray(mean), np.asarray(std)
+
+    def recorded(self, networks: Network) -> Distributions | None:
+        """What was recorded, with the greedy path of the networks that are kept."""
+        if self.recorder is None:
+            return None
+        return self.recorder.distributions(self.builder, self.ledger.env_steps, networks, self._along(networks))
+
+    def _along(self, networks: Network) -> Along | None:
+        """Observations of a greedy episode of each seed; None where no single environment is stepped in Python."""
+        builder, agent = self.builder, self.loop.agent
+        if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not builder.inspected.is_single:
+            return None
+        programs = dict[Any, Any]()  # which all seeds share
+        players = [
+            Player(agent, rows_of(networks, row), builder.interface, programs) for row in range(self.settings.seeds)
+        ]
+        try:
+            episodes = [
+                builder.episode(
+                    self.settings.seed + row, lambda *seen, one=player: int(one.greedy(*seen)), LONGEST_PATH
+                )
+                for row, player in enumerate(players)
+            ]
+            return Along.of(episodes, builder.interface.reading.array)
+        except Exception:  # of the user's environment, which the run's record tells of
+            return None
 
     def close(self) -> None:
         self.driver.close()

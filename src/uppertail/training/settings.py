@@ -12,7 +12,14 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     *((name, lambda value: value >= 1, "use 1 or more") for name in ("seeds", "num_envs")),
     *(
         (name, lambda value: value is None or value >= 1, "use 1 or more, or leave it out")
-        for name in ("episodes", "steps", "rollout_steps", "updates_per_rollout", "learning_rate_decay")
+        for name in (
+            "episodes",
+            "steps",
+            "evaluate_every",
+            "rollout_steps",
+            "updates_per_rollout",
+            "learning_rate_decay",
+        )
     ),
     *(
         (name, lambda value: value is None or value > 0, "use a number above 0")
@@ -33,7 +40,10 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 """For each setting, what has to hold, and the remedy if it does not."""
 
 
-OF_EVERY_RUN = ("seeds", "seed", "episodes", "steps", "until", "num_envs", "discount", "rollout_steps")
+OF_EVERY_RUN = (
+    *("seeds", "seed", "episodes", "steps", "until", "evaluate_every"),
+    *("num_envs", "discount", "rollout_steps"),
+)
 """The settings that mean something to every learner; the others belong to gradient descent."""
 
 USUAL_EPISODES = 1000  # of a run without any limit
@@ -55,6 +65,8 @@ class Settings:
         steps: a run ends after this many environment steps, if that comes first; null: no limit.
         until: end the run early, at the end of a chunk, once every seed is solved (`solved`), or has had a mean return
             of at least NUMBER over 50 episodes in a row (`return=NUMBER`); null: run to the limits.
+        evaluate_every: environment steps between evaluations by 20 greedy episodes, rounded up to whole chunks; what is
+            kept of each seed is its best network, not its last; null: no evaluations, and the last.
         num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
         discount: discount per environment step, in [0, 1].
         learning_rate: step size of Adam, above 0; null: 5e-4 for Imitation, 3e-4 for images, 5e-3 for one-hot states
@@ -96,6 +108,7 @@ class Settings:
     episodes: int | None = None
     steps: int | None = None
     until: str | None = None
+    evaluate_every: int | None = None
     num_envs: int = 1
     discount: float = 0.995
     learning_rate: float | None = None

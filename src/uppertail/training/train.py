@@ -12,31 +12,32 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import threadpoolctl
 
 from uppertail.distributions import ReturnDistribution
-from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, builder_of
+from uppertail.environments import EnvironmentBuilder, builder_of
 from uppertail.errors import InputError, nearest
 from uppertail.evidence import EvidenceBuilder
-from uppertail.learners import LearnerBuilder
-from uppertail.networks import Network, NetworkBuilder
+from uppertail.learners import LearnerBuilder, LearnerState
+from uppertail.networks import NetworkBuilder
 from uppertail.parts import ELSEWHERE
-from uppertail.policies import ExplorationPolicy, Greedy
+from uppertail.policies import ExplorationPolicy
 from uppertail.records import RunRecord, locked, write_errors
 from uppertail.replay import Replay
 from uppertail.schema import require_type
 from uppertail.targets import Target
 from uppertail.training.birth import birth
 from uppertail.training.checkpoints import Checkpoints, Saver
+from uppertail.training.driver import State
+from uppertail.training.earlier import Earlier
 from uppertail.training.ledger import Progress, Stop
-from uppertail.training.loop import Loop
 from uppertail.training.method import Method
 from uppertail.training.process import StopRequest, hardware, interruptible, memory_errors
 from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingInterrupted, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
 
-GREEDY_EPISODES = 20
 PAUSE = 0.2  # the fewest seconds between two lines in a notebook
 
 OnChunk = Callable[[Progress], object]
@@ -57,6 +58,7 @@ def train(
     record_over: tuple[int, int] | None = None,
     learner: LearnerBuilder | str | None = None,
     evidence: EvidenceBuilder | str | None = None,
+    init: Path | str | None = None,
     **more: Any,
 ) -> TrainingResult:
     """Trains all seeds side by side; seed k follows the run of seed k alone.
@@ -81,6 +83,8 @@ def train(
             numbers, for images, and where a part or setting of gradient descent is given.
         evidence: what share of the wide start is left beside the network of GradientDescent; if left out, Counts for
             one-hot states, KernelCounts for numbers and NoEvidence for all else.
+        init: the folder of a run with checkpoints, from whose end this one starts: with what each seed learned and
+            stored, and what was chosen for it. Observations, actions and parts must be the same.
         more: single settings, such as seeds=2, in place of those in `settings`.
 
     Raises:
@@ -108,8 +112,10 @@ def train(
     builder = builder_of(environment)
     # numbers have 32 bits, as in all results of this project, also where a program has asked JAX for 64
     with jax.enable_x64(False), updating_line() as show, contextlib.ExitStack() as lock, interruptible() as asked:
-        before = checkpoints.plan() if checkpoints else None
+        earlier = None if init is None else Earlier.read(require_type("init", init, Path | str))
+        before = (checkpoints and checkpoints.plan()) or (earlier and earlier.plan)
         run = Run(builder, method, settings, before, record, record_over)
+        learned = earlier and earlier.learned(run)
         for note in run.notes:
             warnings.warn(note, stacklevel=2)
         if checkpoints is not None:
@@ -117,10 +123,10 @@ def train(
             with write_errors(f"The folder {folder}", "give the checkpoints another one"):
                 folder.mkdir(parents=True, exist_ok=True)
             lock.enter_context(locked(folder))
-        result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints)
+        result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints, learned)
     if asked.is_set():
         raise TrainingInterrupted(result)
-    for remark in filter(None, (*run.remarks(result.networks), _endless(run, result))):
+    for remark in run.remarks(result.networks):
         warnings.warn(remark, stacklevel=2)
     return result
 
@@ -135,28 +141,21 @@ def _with(settings: Settings, more: Mapping[str, Any]) -> Settings:
     return dataclasses.replace(settings, **more)
 
 
-def _endless(run: Run, result: TrainingResult) -> str | None:
-    """A sentence if no episode ended, and nothing is known that would ever end one."""
-    may_go_on = isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on
-    if not may_go_on or any(seed.returns.size for seed in result.record.episodes):
-        return None
-    return (
-        f"{run.builder.label} declares no time limit, and no episode ended in {max(result.record.env_steps):,} steps: "
-        "train longer, or wrap it in gymnasium.wrappers.TimeLimit."
-    )
-
-
-def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -> TrainingResult:
+def drive(
+    run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None, learned: LearnerState | None = None
+) -> TrainingResult:
     """Trains chunk after chunk until every seed has reached a limit, the user stops it, or it fails.
 
-    If there are checkpoints, it continues from the last. In the end the run is closed. It raises what `train` raises.
+    It continues from the last checkpoint if there is one, else it starts with what was `learned` earlier. In the end
+    the run is closed. It raises what `train` raises.
     """
     birth()  # of the code as it is now, not as it may be edited during the run
     try:
         # LAPACK gets one thread: its threads wait by spinning, which takes 100 times as long on a busy machine
         with memory_errors(), threadpoolctl.threadpool_limits(1, "blas"), interruptible() as asked_to_stop:
-            networks = _train(run, on_chunk, Saver(checkpoints, run) if checkpoints else None, asked_to_stop)
-            result = _result(run, networks)
+            state = _start(run, saver := Saver(checkpoints, run) if checkpoints else None, learned)
+            state = _train(run, state, on_chunk, saver, asked_to_stop)
+            result = _result(run, state)
     finally:
         run.close()
     if run.ledger.diverged:
@@ -166,19 +165,33 @@ def drive(run: Run, on_chunk: OnChunk, checkpoints: Checkpoints | None = None) -
     return result
 
 
-def _train(run: Run, on_chunk: OnChunk, saver: Saver | None, asked_to_stop: StopRequest) -> Network:
-    """The networks that all seeds have learned."""
+def _start(run: Run, saver: Saver | None, learned: LearnerState | None) -> State:
+    """The state to go on from: of a checkpoint, else before the first step."""
+    if saver and (state := saver.restore()) is not None:
+        return state
+    state = run.driver.start()
+    if learned is not None:
+        state = run.driver.begun_with(state, learned)
+    run.record(state)
+    return state
+
+
+def _train(run: Run, state: State, on_chunk: OnChunk, saver: Saver | None, asked_to_stop: StopRequest) -> State:
+    """The state of all seeds at the end."""
     ledger, driver = run.ledger, run.driver
-    state = saver.restore() if saver else None
-    if state is None:
-        state = driver.start()
-        run.record(state)
     over = ledger.over
     while not over:
         steps_before = ledger.step
         state, records, metrics = run.advance(state)
         ledger.failed = driver.failure
-        answer = on_chunk(ledger.extend(records, metrics, run.start_returns(state)))
+        progress = ledger.extend(records, metrics, run.start_returns(state))
+        if run.is_evaluated(steps_before):
+            try:
+                state, returns = run.evaluated(state)
+                progress = dataclasses.replace(progress, greedy_return=float(returns.mean()))
+            except InputError as error:
+                ledger.failed = ledger.failed or str(error)
+        answer = on_chunk(progress)
         if isinstance(answer, Stop) and not ledger.over:
             ledger.stopped = answer.reason
         over = ledger.over or asked_to_stop.is_set()
@@ -186,25 +199,30 @@ def _train(run: Run, on_chunk: OnChunk, saver: Saver | None, asked_to_stop: Stop
             run.record(state)
         if saver:
             saver.after_chunk(state, steps_before, over)
-    return driver.gather(state, ledger.programs.compiled_later(Loop.result, run.loop))
+    return state
 
 
-def _result(run: Run, networks: Network) -> TrainingResult:
+def _result(run: Run, state: State) -> TrainingResult:
     """The result of a run; greedy episodes are played for its record."""
-    ledger = run.ledger
+    ledger, networks, kept_step = run.ledger, run.networks(state), None
     interrupted = not ledger.over or ledger.failed is not None  # what fails from here on does not interrupt it
     try:
-        greedy_returns = run.driver.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1).tolist()
+        greedy_returns = run.greedy_returns(networks)
     except InputError as error:  # an environment cannot be made again, or fails
         ledger.failed = ledger.failed or str(error)
-        greedy_returns = [math.nan] * run.settings.seeds
+        greedy_returns = np.full(run.settings.seeds, math.nan)
+    if run.loop.keeps_best:
+        best = run.driver.gather(run.driver.compared(state, greedy_returns), lambda each: each.best)
+        networks, greedy_returns = best.network, np.asarray(best.ret)
+        steps = run.builder.repeats * run.loop.rollout_steps * np.asarray(best.iteration)
+        kept_step = np.minimum(steps, ledger.env_steps).tolist()
     record = RunRecord(
         asked=run.asked(),
         success=run.builder.criterion,
         floor_episodes=run.builder.floor_episodes,
         episodes=ledger.episodes,
         env_steps=ledger.env_steps,
-        greedy_returns=greedy_returns,
+        greedy_returns=greedy_returns.tolist(),
         **{f"{name}_seconds": seconds for name, seconds in ledger.programs.state().items()},
         interrupted=interrupted,
         diverged=ledger.diverged,
@@ -213,9 +231,9 @@ def _result(run: Run, networks: Network) -> TrainingResult:
         stopped=ledger.stopped,
         outside_share=ledger.outside_share,
         compilations=ledger.programs.compilations,
+        kept_step=kept_step,
     )
-    recorded = run.recorder and run.recorder.distributions(run.builder, ledger.env_steps)
-    return run.result(record, networks, recorded)
+    return run.result(record, networks, run.recorded(networks))
 
 
 def is_notebook() -> bool:

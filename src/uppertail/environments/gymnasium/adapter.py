@@ -61,6 +61,17 @@ class Listed(Checked):
         return super().step(self.listed.taken(action))
 
 
+class WithOptions(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose every reset has these options."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], options: dict[str, Any]) -> None:
+        super().__init__(env)
+        self.options = options
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        return super().reset(seed=seed, options={**self.options, **(options or {})})
+
+
 class Unmasked(Checked):
     """An environment that does not say which actions are allowed."""
 

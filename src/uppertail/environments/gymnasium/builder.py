@@ -1,6 +1,8 @@
 """What the builders of Gymnasium environments share: settings, and facts that are read off an environment once."""
 
 import abc
+import contextlib
+import copy
 import dataclasses
 import functools
 import itertools
@@ -18,6 +20,7 @@ from uppertail.encodings import HashedStates, ObservationSpace, Preferences, has
 from uppertail.environments.actions import Actions
 from uppertail.environments.base import EVALUATION
 from uppertail.environments.finite import FiniteMDP
+from uppertail.environments.gymnasium.action_masks import mask_of
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide, adapt_apart, close_quietly
 from uppertail.environments.gymnasium.inspection import (
     TRIED_EPISODES,
@@ -26,7 +29,7 @@ from uppertail.environments.gymnasium.inspection import (
     inspect_environment,
     random_walk,
 )
-from uppertail.environments.gymnasium.vector import HostEnvironments
+from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import PackageBuilder, call, described
@@ -55,6 +58,9 @@ class GymnasiumBuilder(PackageBuilder):
         levels: into how many levels each number of an action is cut, both ends among them, if actions are a Box with
             bounds: an action is then one of all combinations, of which there may be 1,024; null: 3.
         action_masks: whether only actions are taken that `info["action_mask"]` allows, where an environment gives it.
+        action_names: what pictures call the actions, in order, for example '[up, down]'; null: as the environment's
+            `metadata["action_names"]` says, or its documentation.
+        reset_options: options of every reset, as the environment's `reset` takes them, for example '{low: -0.1}'.
     """
 
     compile: Literal["auto", "never"] = "auto"
@@ -65,6 +71,8 @@ class GymnasiumBuilder(PackageBuilder):
     stack: int = 1
     levels: int | None = None
     action_masks: bool = True
+    action_names: list[str] | None = None
+    reset_options: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.wrappers, str):
@@ -88,7 +96,7 @@ class GymnasiumBuilder(PackageBuilder):
 
     def maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew, in its wrappers."""
-        settings = self.wrappers or [], self.stack, self.levels, self.action_masks
+        settings = self.wrappers or [], self.stack, self.levels, self.action_masks, self.reset_options
         return functools.partial(make_wrapped, self.bare_maker(), *settings)
 
     def make(self) -> Made:
@@ -115,6 +123,26 @@ class GymnasiumBuilder(PackageBuilder):
         finally:
             close_quietly(env)
 
+    def episode(self, seed: int, choose: Callable[[Any, Any], int], most: int) -> list[Any]:
+        """The first observations of the first episode of this run's evaluation, as the environment gives them.
+
+        Args:
+            seed: of the run.
+            choose: gives the number of an action, for an observation and the mask of allowed actions.
+            most: how many observations.
+        """
+        with contextlib.closing(self.make()) as env:
+            seed = episode_seed(EVALUATION + seed, 0, 0, self.seed_of_resets(EVALUATION + seed))
+            (observation, info), found, over = env.reset(seed=seed), list[Any](), False
+            while not over and len(found) < most:
+                found.append(copy.deepcopy(observation))  # many environments reuse their arrays
+                action = choose(observation, mask_of(info, self.num_actions)) + int(env.action_space.start)  # pyright: ignore
+                for _ in range(self.repeats):
+                    observation, _, *ends, info = env.step(action)
+                    if over := any(ends):
+                        break
+            return found
+
     def seed_of_resets(self, seed: int) -> int | None:
         """The seed that every episode of this run, or of its evaluation, is reset with; None: each has its own."""
         return seed % EVALUATION if self.reset_seed == "run" else self.reset_seed
@@ -129,6 +157,16 @@ class GymnasiumBuilder(PackageBuilder):
         return super().success_episodes if self._threshold is None else THRESHOLD_EPISODES
 
     @property
+    def known_names(self) -> dict[str, tuple[str, ...]]:
+        """The names that documentation gives where the environment gives none itself."""
+        return super().names
+
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        own = tuple(self.action_names or self.inspected.action_names)
+        return {**self.known_names, **({"actions": own} if own else {})}
+
+    @property
     def _threshold(self) -> float | None:
         """The return that solves the environment by its own word; None: it says nothing, or the user says another."""
         return None if self.success is not None else self.inspected.reward_threshold
@@ -140,9 +178,12 @@ class GymnasiumBuilder(PackageBuilder):
         try:
             as_numbers = self.features != "auto" or self.left_out or self.radius is not None
             states = self.encoding == "one_hot" and not as_numbers
-            return inspect_environment(self.label, env, hashed, states, self.levels)
+            seen = inspect_environment(self.label, env, hashed, states, self.levels)
         finally:
             close_quietly(env)
+        if self.action_names is not None and len(self.action_names) != (count := seen.interface.actions.size):
+            raise InputError(f"action_names has {len(self.action_names)} names, but there are {count} actions.")
+        return seen
 
     @property
     def _hashed(self) -> Reading:

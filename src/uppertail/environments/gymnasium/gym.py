@@ -58,9 +58,9 @@ class Gym(GymnasiumBuilder):
             raise InputError(f"max_episode_steps is {self.max_episode_steps}, but an episode needs at least 1 step.")
 
     @property
-    def names(self) -> dict[str, tuple[str, ...]]:
+    def known_names(self) -> dict[str, tuple[str, ...]]:
         known = {} if self.wrappers else NAMES.get(self.id.rpartition("/")[2].partition("-v")[0], {})
-        return known or super().names
+        return known or super().known_names
 
     def bare_maker(self) -> Callable[[], Made]:
         return functools.partial(_made, self.id, self.kwargs or {}, self.max_episode_steps)

@@ -36,6 +36,7 @@ class Inspected(NamedTuple):
     is_single: bool  # not a vector of several
     rows: int  # of a picture of its states
     left_out: tuple[str, ...]  # the names of constant texts
+    action_names: tuple[str, ...]  # as it declares them; empty: it does not
     merges: bool  # whether two observations that differ became the same
 
 
@@ -63,8 +64,9 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
     reading = hashed or read_space(np, space, left_out, states=states, seen=walk[0] if walk else None)
     table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
     limits_itself, threshold, rows = call(lambda: _declared(env), lambda: f"{label}, asked for what it declares,")
+    actions = actions_of(env, levels)
     return Inspected(
-        Interface(reading, actions_of(env, levels)),
+        Interface(reading, actions),
         reading.array(space.sample()),
         time_limit(env),
         alone and limits_itself,
@@ -74,6 +76,7 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         alone,
         rows,
         tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
+        _action_names(env, actions.size),
         any(_differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in itertools.pairwise(walk)),
     )
 
@@ -123,6 +126,13 @@ def _declared(env: Made) -> tuple[bool, float | None, int]:
     rows = shape[0] if isinstance(shape, tuple) and len(shape) == 2 else getattr(bare, "nrow", 1)
     is_count = isinstance(rows, int | np.integer) and rows > 0
     return isinstance(getattr(bare, "max_steps", None), int), _threshold(env), int(rows) if is_count else 1
+
+
+def _action_names(env: Made, count: int) -> tuple[str, ...]:
+    """The names of its actions in its metadata, if these are so many texts."""
+    named: Any = (getattr(env, "metadata", None) or {}).get("action_names")
+    is_list = isinstance(named, list | tuple) and len(named) == count and all(isinstance(each, str) for each in named)
+    return tuple(named) if is_list else ()
 
 
 def _threshold(env: Made) -> float | None:

@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.actions import Actions, list_actions
-from uppertail.environments.gymnasium.adapter import Listed, Stack, Unmasked
+from uppertail.environments.gymnasium.adapter import Listed, Stack, Unmasked, WithOptions
 from uppertail.environments.packages import described
 from uppertail.errors import InputError, message_of
 
@@ -120,13 +120,21 @@ def actions_of(env: Made, levels: int | None) -> Actions:
 
 
 def make_wrapped(
-    make: Callable[[], Any], wrappers: Sequence[Any], stack: int, levels: int | None = None, masked: bool = True
+    make: Callable[[], Any],
+    wrappers: Sequence[Any],
+    stack: int,
+    levels: int | None = None,
+    masked: bool = True,
+    options: dict[str, Any] | None = None,
 ) -> Any:
     """Makes an environment and wraps it, the first wrapper innermost; lists its actions, and stacks what it shows.
 
-    `masked`: whether it says which actions are allowed, where it knows.
+    `masked`: whether it says which actions are allowed, where it knows; `options`: those of its every reset.
     """
-    made = functools.reduce(_wrap, wrappers, make())
+    bare = make()
+    if options and isinstance(bare, VectorEnv):
+        raise InputError("reset_options are given, but a vector environment is used as it is: give them in its own.")
+    made = functools.reduce(_wrap, wrappers, WithOptions(bare, options) if options else bare)
     if stack > 1 and isinstance(made, VectorEnv):
         raise InputError(f"stack is {stack}, but a vector environment is used as it is: stack in each of its own.")
     if isinstance(made, gymnasium.Env) and hasattr(made, "action_space"):  # one without is refused when it is asked

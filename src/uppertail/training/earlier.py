@@ -1,0 +1,64 @@
+"""What an earlier run learned, from which another one starts: the learner's whole state, from its last checkpoint."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from uppertail.defaults import Plan
+from uppertail.errors import InputError
+from uppertail.learners import LearnerState
+from uppertail.records import arrays_below
+from uppertail.training import checkpoint
+from uppertail.training.checkpoint import Header, UnusableCheckpointError
+from uppertail.training.checkpoints import RUN, Checkpoints
+from uppertail.training.run import Run
+
+SAME = ("learner", "distribution", "network", "replay", "target", "evidence")
+"""The parts that what was learned belongs to."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Earlier:
+    """The last checkpoint of an earlier run."""
+
+    folder: Path
+    header: Header
+    arrays: dict[str, np.ndarray]
+
+    @classmethod
+    def read(cls, folder: Path | str) -> Self:
+        """The checkpoint in a run's folder; InputError if there is none that can be read."""
+        for path in Checkpoints(folder).files():
+            try:
+                return cls(Path(folder), *checkpoint.read(path))
+            except UnusableCheckpointError:
+                continue
+        raise InputError(
+            f"init is {folder}, which has no checkpoint to start from: train that run with --checkpoint_every N, which "
+            "makes one at its end, too."
+        )
+
+    @property
+    def plan(self) -> Plan | None:
+        """What was chosen for it, so that its parts are chosen again."""
+        return self.header.plan
+
+    def learned(self, run: Run) -> LearnerState:
+        """What it learned, for a run that has not begun; InputError if that does not fit."""
+        asked: dict[str, Any] = json.loads(json.dumps(run.asked()))
+        parts = [tuple({name: of.get(name)} for of in (self.header.asked, asked)) for name in SAME]
+        seeds = self.header.asked["settings"].get("seeds")
+        if different := [text for was, now in parts for text, _ in checkpoint.differences(was, now)]:
+            raise InputError(f"init is {self.folder}, whose run was made with {different[0]}: use the same here.")
+        if seeds != run.settings.seeds:
+            raise InputError(f"init is {self.folder}, whose run had {seeds} seeds: use as many here.")
+        try:
+            return checkpoint.from_named(run.driver.template.learned, arrays_below(f"{RUN}learned/", self.arrays))
+        except UnusableCheckpointError as error:
+            raise InputError(
+                f"init is {self.folder}, whose run had other observations or actions, or stored other numbers of "
+                "transitions: what it learned does not fit here."
+            ) from error

@@ -1,0 +1,118 @@
+"""What a run learned, elsewhere: evaluated with other settings of its environment."""
+
+import json
+import shutil
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import uppertail as ut
+from uppertail.cli import main
+from uppertail.training.loop import seed_keys
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+class Walk(gymnasium.Env):
+    """A step to the right pays 1; `length` steps end the episode, `wide` numbers are seen."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, length: int = 3, wide: int = 1) -> None:
+        self.observation_space, self.length = gymnasium.spaces.Box(0, length, (wide,), np.float32), length
+        self.wide = wide
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 0
+        return np.full(self.wide, self.at, np.float32), {}
+
+    def step(self, action):
+        self.at += action
+        return (
+            np.full(self.wide, self.at, np.float32),
+            float(action),
+            self.at >= self.length,
+            False,
+            {},
+        )
+
+
+gymnasium.register("UpperTailWalk-v0", Walk, max_episode_steps=20)  # pyright: ignore[reportArgumentType]
+WALK = ["--env", "Gym", "--env.id", "UpperTailWalk-v0", "--env.returns", "[0, 10]", "--env.features", "hashed"]
+CHAIN = ["--env", "Chain", "--env.length", "3"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """One run in each of the two environments."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, asked in (("walk", [*WALK, "--steps", "128"]), ("chain", [*CHAIN, "--episodes", "40"])):
+        assert main(["train", *asked, "--seeds", "1", "--quiet", "--out", str(folder / name)]) == 0
+    return folder
+
+
+@pytest.fixture
+def run(request, runs):
+    shutil.copytree(runs / request.param, "run")
+
+
+walk, chain = (pytest.mark.parametrize("run", [name], indirect=True) for name in ("walk", "chain"))
+
+
+def evaluation(name: str) -> dict:
+    return json.loads(Path("run", f"evaluation-{name}.json").read_text())
+
+
+@walk
+def test_other_settings_of_the_environment_are_played(run, capsys):
+    assert main(["evaluate", "run", "--episodes", "2"]) == 0
+    assert main(["evaluate", "run", "--episodes", "2", "--env.kwargs", "{length: 2}", "--seed", "7"]) == 0
+    assert "--env.kwargs={length: 2}, --seed=7" in capsys.readouterr().out
+    usual, short = evaluation("greedy"), evaluation("greedy--env.kwargs-length-2---seed-7")
+    assert usual["seeds"][0]["returns"] == [3.0, 3.0]
+    assert short["seeds"][0] == {**usual["seeds"][0], "returns": [2.0, 2.0], "lengths": [2, 2]} | {
+        "mean_return": 2.0,
+        "mean_length": 2.0,
+    }
+    assert (usual.get("changes"), short["changes"]) == (None, ["--env.kwargs={length: 2}", "--seed=7"])
+    assert short["env"]["kwargs"] == {"length": 2}
+    assert short["networks"] == usual["networks"]
+
+
+@walk
+def test_another_time_limit_is_played(run):
+    assert main(["evaluate", "run", "--episodes", "2", "--env.max_episode_steps", "1", "--quiet"]) == 0
+    assert evaluation("greedy--env.max_episode_steps-1")["seeds"][0]["lengths"] == [1, 1]
+
+
+@chain
+def test_another_seed_is_another_table(run):
+    """The right actions of a randomized Chain are those of its seed."""
+    assert main(["evaluate", "run", "--episodes", "1", "--quiet"]) == 0
+    assert main(["evaluate", "run", "--episodes", "1", "--seed", "0", "--quiet"]) == 0
+    assert main(["evaluate", "run", "--episodes", "1", "--seed", "2", "--quiet"]) == 0
+    found = [evaluation(f"greedy{of}")["mean_return"] for of in ("", "--seed-0", "--seed-2")]
+    one, other = (np.asarray(ut.Chain(length=3).build(seed_keys(seed).environment).terminated) for seed in (0, 2))
+    assert not np.array_equal(one, other)
+    assert found == [1.0, 1.0, 0.0]
+
+
+@chain
+def test_other_observations_are_refused(run, refused):
+    error = refused(["evaluate", "run", "--env.length", "4"])
+    assert "With --env.length=4 the environment has other observations or actions than those of the run" in error
+
+
+@walk
+def test_other_actions_are_refused(run, refused):
+    three = type("Walk3", (Walk,), {"action_space": gymnasium.spaces.Discrete(3)})
+    gymnasium.register("UpperTailWalk3-v0", three)  # pyright: ignore[reportArgumentType]
+    assert "has other observations or actions" in refused(["evaluate", "run", "--env.id", "UpperTailWalk3-v0"])
+
+
+@chain
+def test_a_setting_that_there_is_not_gets_the_usual_hint(run, refused):
+    assert "Did you mean --env.length?" in refused(["evaluate", "run", "--env.lenght", "4"])

@@ -1,0 +1,60 @@
+"""`--init`: a run starts from what another one learned."""
+
+from pathlib import Path
+
+import pytest
+
+import uppertail as ut
+from uppertail.cli import main
+from worlds import Cell
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+CHAIN = ["train", "--env", "Chain", "--env.length", "8", "--rollout_steps", "16", "--seeds", "2", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """The folder of a run that has learned its Chain."""
+    folder = tmp_path_factory.mktemp("learned") / "run"
+    assert main([*CHAIN, "--steps", "3000", "--checkpoint_every", "99999", "--out", str(folder)]) == 0
+    assert ut.load(folder).record.greedy_returns == [1.0, 1.0]
+    return folder
+
+
+def test_a_run_starts_from_what_another_one_learned(learned):
+    """A few steps do not suffice to learn a Chain of eight states; another time limit is another environment."""
+    few = ["--steps", "16", "--env.time_limit", "9"]
+    assert main([*CHAIN, *few, "--out", "from_nothing"]) == 0
+    assert main([*CHAIN, *few, "--out", "from_there", "--init", str(learned)]) == 0
+    found = [ut.load(name).record.greedy_returns for name in ("from_nothing", "from_there")]
+    assert found == [[0.0, 0.0], [1.0, 1.0]]
+    assert f"init: {learned}" in Path("from_there", "config.yaml").read_text()
+
+
+def test_it_keeps_what_was_stored_and_chosen_too(learned):
+    again = ut.train(ut.Chain(length=8), init=learned, seeds=2, steps=512, rollout_steps=16)
+    assert again.record.greedy_returns == [1.0, 1.0]
+    assert again.record.solved_episode == [50, 50]  # the first that can be: nothing is tried again
+
+
+def test_in_loops_of_python_too():
+    cell = ut.FromGymnasium(Cell, features="hashed", returns=(0, 8))
+    asked = ut.Settings(seeds=1, steps=512, rollout_steps=16)
+    ut.train(cell, settings=asked, checkpoints=ut.Checkpoints("cell"))
+    again = ut.train(cell, init="cell", seeds=1, steps=32, rollout_steps=16)
+    assert again.record.episodes[0].returns[1:].tolist() == [8.0] * 3  # the first action is chosen before
+    assert again.record.greedy_returns == [8.0]
+
+
+def test_what_does_not_fit_is_refused_in_a_sentence_and_leaves_no_folder(learned, refused):
+    def sentence(*changes):
+        error = refused([*CHAIN, "--steps", "16", "--out", "new", "--init", str(learned), *changes])
+        assert not Path("new").exists()
+        return error
+
+    assert "had other observations or actions" in sentence("--env.length", "9")
+    assert "whose run had 2 seeds: use as many here" in sentence("--seeds", "3")
+    assert "was made with learner LeastSquares, not GradientDescent" in sentence("--learner", "GradientDescent")
+    assert "was made with distribution Gaussian, not PointMass" in sentence("--distribution", "PointMass")
+    assert "has no checkpoint to start from: train that run with --checkpoint_every" in sentence("--init", "nowhere")
