@@ -26,7 +26,7 @@ source_suffix = {".md": "myst-nb"}
 suppress_warnings = ["mystnb.unknown_mime_type"]
 
 myst_enable_extensions = ["colon_fence", "attrs_inline", "dollarmath"]
-myst_dmath_allow_space = myst_dmath_allow_digits = False  # prices and shell variables are no formulas
+myst_dmath_allow_space = False  # prices and shell variables are no formulas
 myst_heading_anchors = 3
 
 nb_execution_mode = "cache"
