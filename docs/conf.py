@@ -5,6 +5,9 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
+
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 
@@ -22,7 +25,8 @@ exclude_patterns = ["_build"]
 source_suffix = {".md": "myst-nb"}
 suppress_warnings = ["mystnb.unknown_mime_type"]
 
-myst_enable_extensions = ["colon_fence", "attrs_inline"]
+myst_enable_extensions = ["colon_fence", "attrs_inline", "dollarmath"]
+myst_dmath_allow_space = False  # prices and shell variables are no formulas
 myst_heading_anchors = 3
 
 nb_execution_mode = "cache"
@@ -44,6 +48,7 @@ napoleon_use_ivar = True
 python_use_unqualified_type_names = True
 
 html_theme = "furo"
+html_math_renderer = "mathml"
 html_title = f"UpperTail {release}"
 html_static_path = ["_static"]
 html_css_files = ["uppertail.css"]
@@ -65,6 +70,17 @@ def without_folders(app: Any, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>\.\.?/[^)#]+)\)", shown, source[0])
 
 
+def mathml(as_block: bool) -> tuple[Any, None]:
+    """Writes a formula as MathML, which browsers show by themselves; one that cannot be read ends the build."""
+
+    def visit(writer: Any, node: Any) -> None:
+        writer.body.append(tex2mathml(node.astext(), as_block=as_block))
+        raise SkipNode
+
+    return visit, None
+
+
 def setup(app: Any) -> None:
     """Adds what this file defines."""
+    app.add_html_math_renderer("mathml", mathml(as_block=False), mathml(as_block=True))
     app.connect("source-read", without_folders)
