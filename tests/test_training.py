@@ -354,7 +354,7 @@ def test_a_loss_that_is_not_finite_names_seed_and_step_and_keeps_the_rest():
     with pytest.raises(TrainingDivergedError, match=r"seed \d+ became NaN or infinite by .*step \d+") as caught:
         small_train(seeds=2, seed=3, episodes=10**6, steps=4096, learning_rate=1e30)
     assert caught.value.seed in (3, 4)
-    assert caught.value.step % 16 == 0
+    assert caught.value.step % 4 == 0  # the actions of a rollout
     assert caught.value.result.record.episodes[0].returns.size
     assert caught.value.result.record.diverged == {"seed": caught.value.seed, "step": caught.value.step}
 
