@@ -157,16 +157,11 @@ def test_every_command_is_understood(page: Path) -> None:
         assert COMMANDS[name].help(asked) if is_help else COMMANDS[name].parse(asked)
 
 
-WIDE = ("checkpoints.md", "evaluation.md", "experiments.md", "report.md")
-"""Pages with comments that are still wider."""
-
 COLUMN = 88
 """How many letters of a line of code the site shows."""
 
 
-@pytest.mark.parametrize(
-    "page", named([page for page in PAGES if ROOT / "docs" in page.parents and page.name not in WIDE])
-)
+@pytest.mark.parametrize("page", named([page for page in PAGES if ROOT / "docs" in page.parents]))
 def test_comments_fit_the_column_of_the_site(page: Path) -> None:
     code = re.findall(r"^```[\w{].*?\n(.*?)^```$", text_of(page), re.MULTILINE | re.DOTALL)
     assert [line for line in "".join(code).splitlines() if re.search(r"(^|\s)# ", line) and len(line) > COLUMN] == []
