@@ -1,7 +1,7 @@
 """Ten environments as users bring them, by all defaults: is each learned, exported, and shown in the report?
 
     python -m experiments.tasks.users --out results/users                   # all of them
-    python -m experiments.tasks.users --env Tank --out /tmp/users           # one of them
+    python -m experiments.tasks.users --env Tank --out users                # one of them
 
 Each is one JSON file: a run of two seeds by `uppertail train`, then `uppertail export` and `uppertail report` on its
 folder. The greedy policies, the rule written by hand and random actions play the same 100 episodes.
@@ -39,12 +39,12 @@ def measure(name: str, seeds: int = 2) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run = f"{folder}/run"
         asked = ["--env", "Gym", "--env.id", id_of(name), "--steps", str(users.steps), "--seeds", str(seeds)]
-        trained = said("train", *asked, "--record", "distributions", "--quiet", "--out", run)
+        trained = said(folder, "train", *asked, "--record", "distributions", "--quiet", "--out", run)
         if trained["code"]:  # what an interrupted run has learned is no result
             raise SystemExit(trained["text"])
         result = ut.load(run)
-        exported = {kind: said("export", run, "--to", f"{folder}/policy.{kind}") for kind in ("npz", "onnx")}
-        reported = said("report", run)
+        exported = {kind: said(folder, "export", run, "--to", f"{folder}/policy.{kind}") for kind in ("npz", "onnx")}
+        reported = said(folder, "report", run)
         (group,) = groups(records.find_runs([Path(run)]), [])
         kilobytes = Path(run, "report.html").stat().st_size / 1_000
     asked_of = result.record.asked
@@ -64,11 +64,11 @@ def measure(name: str, seeds: int = 2) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def said(command: str, *words: str) -> dict[str, Any]:
-    """The exit code of a command, and all that it prints."""
+def said(folder: str, command: str, *words: str) -> dict[str, Any]:
+    """The exit code of a command, and all that it prints, with DIR in place of the folder that it works in."""
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
         code = cli.main([command, *words])
-    return {"code": code, "text": out.getvalue()}
+    return {"code": code, "text": out.getvalue().replace(folder, "DIR")}
 
 
 def returns_of(name: str, policy: Any) -> list[float]:
