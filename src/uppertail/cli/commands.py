@@ -13,16 +13,7 @@ from uppertail.errors import InputError, printable
 from uppertail.parts import PARTS, PARTS_OF_GRADIENTS, class_named
 from uppertail.training.settings import OF_EVERY_RUN, Settings
 
-PLACES = (
-    "folder",
-    "folders",
-    "study",
-    "compare",
-    "init",
-    "out",
-    "to",
-    "gif",
-)  # options that are names of files or folders
+PLACES = ("folder", "folders", "study", "compare", "init", "out", "to", "gif")  # options that name files or folders
 
 
 def _require_name(option: str, name: str | None) -> None:

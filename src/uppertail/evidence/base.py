@@ -2,7 +2,6 @@
 
 import abc
 import dataclasses
-import math
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
-from uppertail.errors import InputError
+from uppertail.networks import not_by_parts
 from uppertail.types import PyTree, Transition
 
 
@@ -44,10 +43,7 @@ class Evidence(eqx.Module):
         Raises:
             InputError: it counts actions alone.
         """
-        raise InputError(
-            f"An action is one of {math.prod(sizes):,} combinations of {len(sizes)} numbers, and {type(self).__name__} "
-            "counts each by itself: let the environment have at most 64 actions (--env.levels 2, or a wrapper)."
-        )
+        raise not_by_parts(sizes, f"{type(self).__name__} counts each by itself: leave evidence out")
 
     def start(self, family: Any) -> PyTree:
         """z0, the wide start; by default the family's, about a return of 0."""

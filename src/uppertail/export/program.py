@@ -26,7 +26,7 @@ from uppertail.export.observations import NEEDED, read
 from uppertail.export.operations import Program
 from uppertail.export.tables import place_of
 from uppertail.learners.regression import FeatureReturns, from_powers
-from uppertail.networks import PerActionNetwork, TwinNetwork, parts_of_actions
+from uppertail.networks import PerActionNetwork, TwinNetwork, mean_of_parts, parts_of_actions
 from uppertail.networks.ensemble import EnsembleNetwork
 from uppertail.networks.layers import TINY, Activation, Normalization
 from uppertail.networks.perceptrons import PerceptronNetwork
@@ -220,7 +220,7 @@ def critics_of(network: TwinNetwork, program: Program) -> Iterator[Outputs]:
             value = ACTIVATIONS[UNITS.activation](NORMALIZATIONS[UNITS.normalization](value, weights.shape[-1]))
         heads, offsets = np.moveaxis(np.asarray(network.heads[critic]), 1, 0), np.asarray(network.offsets[critic])
         if network.sizes:  # outputs of an action are means, which are linear in the heads
-            parts = parts_of_actions(network.sizes) / len(network.sizes)
+            parts = mean_of_parts(network.sizes)
             heads, offsets = np.tensordot(parts, heads, 1), parts @ offsets
         value = value @ heads + offsets[:, None]
         yield Outputs(value, lambda family, each: family.from_outputs(each), np.exp)

@@ -60,11 +60,7 @@ class Network(eqx.Module):
         Raises:
             InputError: its outputs are those of actions alone.
         """
-        raise InputError(
-            f"An action is one of {math.prod(sizes):,} combinations of {len(sizes)} numbers, and {type(self).__name__} "
-            "learns each by itself: leave the network out, or let the environment have at most 64 actions "
-            "(--env.levels 2, or a wrapper)."
-        )
+        raise not_by_parts(sizes, f"{type(self).__name__} learns each by itself: leave the network out")
 
     def evidence(self, observation: Array) -> Float[Array, " actions"] | None:
         """The share of the wide start that is left for each action, from 1 (never seen) to 0; None: not known."""
@@ -136,6 +132,19 @@ def parts_of_actions(sizes: tuple[int, ...]) -> Float[np.ndarray, "actions parts
     """
     values = np.indices(sizes, np.int32).reshape(len(sizes), -1)
     return np.hstack([np.eye(size, dtype=np.float32)[each] for size, each in zip(sizes, values, strict=True)])
+
+
+def mean_of_parts(sizes: tuple[int, ...]) -> Float[np.ndarray, "actions parts"]:
+    """What the outputs of each part count in those of an action."""
+    return parts_of_actions(sizes) / len(sizes)
+
+
+def not_by_parts(sizes: tuple[int, ...], why: str) -> InputError:
+    """The error of what cannot learn actions by their parts, with why, and a first remedy."""
+    return InputError(
+        f"An action is one of {math.prod(sizes):,} combinations of {len(sizes)} numbers, and {why}, or let the "
+        "environment have at most 64 actions (--env.levels 2, or a wrapper)."
+    )
 
 
 class EncodedNetwork(Network):

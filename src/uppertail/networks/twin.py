@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.networks import layers
-from uppertail.networks.base import EncodedNetwork, NetworkBuilder, parts_of_actions
+from uppertail.networks.base import EncodedNetwork, NetworkBuilder, mean_of_parts
 from uppertail.schema import settle
 from uppertail.types import PyTree, Rescaling
 
@@ -67,11 +67,6 @@ class Twin(NetworkBuilder):
         return TwinNetwork(encoding, weights, biases, heads, heads[:, 0], encoder)
 
 
-def mean_of_parts(sizes: tuple[int, ...]) -> Float[Array, "actions parts"]:
-    """What the outputs of each part count in those of an action."""
-    return jnp.asarray(parts_of_actions(sizes) / len(sizes))
-
-
 class TwinNetwork(EncodedNetwork):
     """The critics, whose arrays have a leading axis."""
 
@@ -89,7 +84,7 @@ class TwinNetwork(EncodedNetwork):
             for weight, bias in zip(weights[1:], biases[1:], strict=True):
                 values = UNITS(values @ weight + bias)
             outputs = jnp.tensordot(values, heads, 1) + offsets
-            return outputs if self.sizes is None else mean_of_parts(self.sizes) @ outputs
+            return outputs if self.sizes is None else jnp.asarray(mean_of_parts(self.sizes)) @ outputs
 
         return jax.vmap(of_critic)(self.weights, self.biases, self.heads, self.offsets)
 

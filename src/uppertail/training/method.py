@@ -15,7 +15,7 @@ from uppertail.encodings import Encoding, Scalar
 from uppertail.errors import InputError
 from uppertail.evidence import EvidenceBuilder, NoEvidence
 from uppertail.learners import MOST_DISCOUNT, GradientDescent, Gradients, Learner, LearnerBuilder
-from uppertail.networks import NetworkBuilder
+from uppertail.networks import NetworkBuilder, not_by_parts
 from uppertail.parts import PARTS, PARTS_OF_GRADIENTS, part_of
 from uppertail.policies import UCB, ExplorationPolicy
 from uppertail.replay import Replay
@@ -79,11 +79,8 @@ class Method:
             InputError: actions have `sizes`, and the learner learns each by itself.
         """
         if sizes and not self.chosen_learner.uses_gradients:
-            raise InputError(
-                f"An action is one of {math.prod(sizes):,} combinations of {len(sizes)} numbers, and "
-                f"{type(self.chosen_learner).__name__} learns each by itself: use --learner GradientDescent, or let "
-                "the environment have at most 64 actions (--env.levels 2, or a wrapper)."
-            )
+            learner = type(self.chosen_learner).__name__
+            raise not_by_parts(sizes, f"{learner} learns each by itself: use --learner GradientDescent")
         network, replay, target, evidence = self.network, self.replay, self.target, self.evidence
         members = network.members if network else None
         own = settings.discount, members, settings.loss_samples
